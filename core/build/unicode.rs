@@ -1,0 +1,42 @@
+//! The classes of characters that the patterns of the public encodings tell apart.
+//!
+//! They are taken from the crate regex-syntax, which is where tiktoken's regular expressions have them from.
+//! `tokens/classes.rs` reads the table.
+
+use regex_syntax::hir::{Class, HirKind};
+
+/// Classes by number; a later one overrules an earlier one. What is in none is 0.
+const CLASSES: [&str; 7] =
+    [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"\s", r"[\r\n]"];
+
+/// How many characters share one block: as many as differ in the last byte of UTF-8 only.
+const BLOCK: usize = 64;
+
+/// For each block of characters the number of its list of classes (two bytes each), then the lists.
+pub(crate) fn classes() -> Vec<u8> {
+    let by_character = class_of_each();
+    let mut lists: Vec<&[u8]> = Vec::new();
+    let mut table = Vec::new();
+    for block in by_character.chunks(BLOCK) {
+        let known = lists.iter().position(|&list| list == block);
+        let number = known.unwrap_or_else(|| {
+            lists.push(block);
+            lists.len() - 1
+        });
+        table.extend(u16::try_from(number).expect("few lists differ").to_le_bytes());
+    }
+    table.extend(lists.concat());
+    table
+}
+
+fn class_of_each() -> Vec<u8> {
+    let mut classes = vec![0; char::MAX as usize + 1];
+    for (number, pattern) in (1..).zip(CLASSES) {
+        let parsed = regex_syntax::parse(pattern).expect("the pattern is valid");
+        let HirKind::Class(Class::Unicode(class)) = parsed.kind() else { panic!("{pattern} is no class") };
+        for range in class.ranges() {
+            classes[range.start() as usize..=range.end() as usize].fill(number);
+        }
+    }
+    classes
+}

@@ -1,0 +1,15 @@
+//! The core of offlock: everything that happens while the interpreter lock is not held.
+//!
+//! Nothing in this crate knows an interpreter. Operations take plain bytes and a [`Task`], poll the
+//! task for interruption, and return plain Rust values, so all of it is testable with `cargo test`.
+
+#![deny(unsafe_code)]
+
+pub mod deflate;
+pub mod msgpack;
+pub mod task;
+pub mod text;
+pub mod tokens;
+pub mod trace;
+
+pub use task::{Stopped, Task};

@@ -1,0 +1,123 @@
+//! One run of an operation: how it is told to stop, and how far it has come.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The run was asked to stop before it finished.
+///
+/// What it had produced is dropped; the interpreter's own interrupt is raised in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the operation was interrupted")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Asks the outside world whether the run should stop; see [`Task::with_poll`].
+pub type Poll<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Stop flag and progress of one run of an operation.
+///
+/// Operations call [`check`](Task::check) at least once per millisecond of work. Anyone who holds a
+/// reference may call [`stop`](Task::stop), from any thread and from a signal handler.
+#[derive(Default)]
+pub struct Task<'a> {
+    stop: AtomicBool,
+    done: AtomicU64,
+    poll: Option<Poll<'a>>,
+}
+
+impl<'a> Task<'a> {
+    /// A run that nobody has asked to stop.
+    pub const fn new() -> Self {
+        Self { stop: AtomicBool::new(false), done: AtomicU64::new(0), poll: None }
+    }
+
+    /// A run that also asks `poll` at each check and stops when it returns true.
+    ///
+    /// For interpreters that cannot set the flag from outside: CPython runs its signal handlers
+    /// only on the main thread, so that thread has to look for itself. `poll` decides on its own how often it
+    /// really looks.
+    pub const fn with_poll(poll: Poll<'a>) -> Self {
+        Self { stop: AtomicBool::new(false), done: AtomicU64::new(0), poll: Some(poll) }
+    }
+
+    /// Asks the run to stop at its next check.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// `Err(Stopped)` once the run was asked to stop.
+    #[inline]
+    pub fn check(&self) -> Result<(), Stopped> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Stopped);
+        }
+        match self.poll {
+            Some(poll) if poll() => {
+                self.stop();
+                Err(Stopped)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Records that `n` more units (bytes of input, unless the operation says otherwise) are done.
+    #[inline]
+    pub fn advance(&self, n: u64) {
+        self.done.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The units done so far.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Task<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task").field("stopped", &self.stop).field("done", &self.done).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_task_runs() {
+        assert_eq!(Task::new().check(), Ok(()));
+    }
+
+    #[test]
+    fn stopping_from_another_thread_is_seen() {
+        let task = Task::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| task.stop());
+        });
+        assert_eq!(task.check(), Err(Stopped));
+    }
+
+    #[test]
+    fn a_poll_that_says_stop_stops_for_good() {
+        let asked = AtomicU64::new(0);
+        let poll = || asked.fetch_add(1, Ordering::Relaxed) == 1;
+        let task = Task::with_poll(&poll);
+        assert_eq!(task.check(), Ok(()));
+        assert_eq!(task.check(), Err(Stopped));
+        assert_eq!(task.check(), Err(Stopped));
+        assert_eq!(asked.load(Ordering::Relaxed), 2, "not asked again once stopped");
+    }
+
+    #[test]
+    fn progress_adds_up() {
+        let task = Task::new();
+        task.advance(3);
+        task.advance(4);
+        assert_eq!(task.done(), 7);
+    }
+}

@@ -1,0 +1,108 @@
+//! The public encodings.
+
+use super::split::{cl100k, gpt2, o200k};
+use super::vocabulary::Vocabulary;
+use super::{Encoding, TokenId};
+use std::sync::{Arc, OnceLock};
+
+const ENDOFTEXT: &str = "<|endoftext|>";
+const ENDOFPROMPT: &str = "<|endofprompt|>";
+const FIM_PREFIX: &str = "<|fim_prefix|>";
+const FIM_MIDDLE: &str = "<|fim_middle|>";
+const FIM_SUFFIX: &str = "<|fim_suffix|>";
+
+/// The names of the public encodings.
+pub fn names() -> &'static [&'static str] {
+    &["gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony"]
+}
+
+/// The public encoding `name`, loaded at its first use and kept from then on.
+pub fn get(name: &str) -> Option<&'static Encoding> {
+    static LOADED: [OnceLock<Encoding>; 7] = [const { OnceLock::new() }; 7];
+    let index = names().iter().position(|&known| known == name)?;
+    Some(get_or_load(&LOADED[index], || load(names()[index])))
+}
+
+/// What `once` has, loaded by the caller if it is empty. Two threads may both load it; the first one's is kept.
+///
+/// To wait for the other thread would cost less, but a process that is forked meanwhile would wait for ever.
+fn get_or_load<T>(once: &OnceLock<T>, load: impl FnOnce() -> T) -> &T {
+    match once.get() {
+        Some(loaded) => loaded,
+        None => {
+            let loaded = load();
+            once.get_or_init(|| loaded)
+        }
+    }
+}
+
+fn load(name: &'static str) -> Encoding {
+    let endoftext_50k = || specials(&[(ENDOFTEXT, 50256)]);
+    let (pattern, vocabulary, specials) = match name {
+        "gpt2" | "r50k_base" => (gpt2::PATTERN, r50k_ranks(), endoftext_50k()),
+        "p50k_base" => (gpt2::PATTERN, p50k_ranks(), endoftext_50k()),
+        "p50k_edit" => (gpt2::PATTERN, p50k_ranks(), p50k_edit_specials()),
+        "cl100k_base" => (cl100k::PATTERN, cl100k_ranks(), cl100k_specials()),
+        "o200k_base" => {
+            (o200k::PATTERN, o200k_ranks(), specials(&[(ENDOFTEXT, 199_999), (ENDOFPROMPT, 200_018)]))
+        }
+        "o200k_harmony" => (o200k::PATTERN, o200k_ranks(), harmony_specials()),
+        other => unreachable!("{other} is not among the names"),
+    };
+    Encoding::assemble(name, pattern, vocabulary, specials).expect("the public encodings are sound")
+}
+
+/// Defines a function that unpacks a vocabulary at its first use.
+macro_rules! vocabulary {
+    ($name:ident, $file:literal, $count:expr) => {
+        fn $name() -> Arc<Vocabulary> {
+            static LOADED: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+            let packed = include_bytes!(concat!(env!("OUT_DIR"), "/", $file));
+            get_or_load(&LOADED, || Arc::new(Vocabulary::unpack(packed, $count))).clone()
+        }
+    };
+}
+
+// p50k continues r50k with runs of spaces.
+vocabulary!(r50k_ranks, "p50k.vocabulary", 50_256);
+vocabulary!(p50k_ranks, "p50k.vocabulary", usize::MAX);
+vocabulary!(cl100k_ranks, "cl100k.vocabulary", usize::MAX);
+vocabulary!(o200k_ranks, "o200k.vocabulary", usize::MAX);
+
+type Listed = Vec<(String, TokenId)>;
+
+fn specials(listed: &[(&str, TokenId)]) -> Listed {
+    listed.iter().map(|&(text, token)| (text.to_owned(), token)).collect()
+}
+
+fn p50k_edit_specials() -> Listed {
+    specials(&[(ENDOFTEXT, 50256), (FIM_PREFIX, 50281), (FIM_MIDDLE, 50282), (FIM_SUFFIX, 50283)])
+}
+
+fn cl100k_specials() -> Listed {
+    specials(&[
+        (ENDOFTEXT, 100_257),
+        (FIM_PREFIX, 100_258),
+        (FIM_MIDDLE, 100_259),
+        (FIM_SUFFIX, 100_260),
+        (ENDOFPROMPT, 100_276),
+    ])
+}
+
+/// The tokens of the harmony format. 200,018 has two texts: o200k's own and a reserved one.
+fn harmony_specials() -> Listed {
+    let named = specials(&[
+        (ENDOFTEXT, 199_999),
+        (ENDOFPROMPT, 200_018),
+        ("<|startoftext|>", 199_998),
+        ("<|return|>", 200_002),
+        ("<|constrain|>", 200_003),
+        ("<|channel|>", 200_005),
+        ("<|start|>", 200_006),
+        ("<|end|>", 200_007),
+        ("<|message|>", 200_008),
+        ("<|call|>", 200_012),
+    ]);
+    let reserved = [200_000, 200_001, 200_004, 200_009, 200_010, 200_011].into_iter().chain(200_013..201_088);
+    named.into_iter().chain(reserved.map(|token| (format!("<|reserved_{token}|>"), token))).collect()
+}

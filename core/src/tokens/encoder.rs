@@ -1,0 +1,141 @@
+//! One run over a text: from pieces to tokens.
+
+use super::orderly::Scratch;
+use super::split::{Splitter, cl100k, gpt2, o200k};
+use super::vocabulary::Vocabulary;
+use super::{Encoding, Error, TokenId};
+use crate::Task;
+use std::ops::Range;
+
+/// How much text is encoded between two looks at the task, in bytes.
+const STRETCH: usize = 16 << 10;
+
+/// How many pieces are looked up together.
+const BATCH: usize = 64;
+
+/// What a run needs besides the text.
+pub(super) struct Encoder<'a> {
+    splitter: &'a Splitter,
+    vocabulary: &'a Vocabulary,
+    task: &'a Task<'a>,
+    scratch: Scratch,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(encoding: &'a Encoding, task: &'a Task<'a>) -> Self {
+        let Encoding { splitter, vocabulary, .. } = encoding;
+        Self { splitter, vocabulary, task, scratch: Scratch::default() }
+    }
+
+    /// Appends the tokens of the pieces that start in the `STRETCH` bytes from `at`; gives where the next one may
+    /// start.
+    pub(super) fn stretch(&mut self, text: &str, at: usize, out: &mut Vec<TokenId>) -> Result<usize, Error> {
+        self.task.check()?;
+        let bytes = text.as_bytes();
+        let limit = text.len().min(at + STRETCH);
+        let before = out.len();
+        let next = match self.splitter {
+            Splitter::Gpt2 => self.pieces(bytes, at..limit, out, gpt2::end),
+            Splitter::Cl100k => self.pieces(bytes, at..limit, out, cl100k::end),
+            Splitter::O200k => self.pieces(bytes, at..limit, out, o200k::end),
+            Splitter::Regex(_) => self.matches(text, at..limit, out),
+        }?;
+        self.vocabulary.name(&mut out[before..]);
+        self.task.advance((next - at) as u64);
+        Ok(next)
+    }
+
+    #[inline]
+    fn pieces(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        out: &mut Vec<u32>,
+        end: impl Fn(&[u8], usize) -> usize,
+    ) -> Result<usize, Error> {
+        let mut at = range.start;
+        while at < range.end {
+            at = self.batch(text, at..range.end, out, &end)?;
+        }
+        Ok(at)
+    }
+
+    /// Several pieces at a time: all are cut, then all are looked up, so that the waits for memory overlap.
+    #[inline]
+    fn batch(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        out: &mut Vec<u32>,
+        end: impl Fn(&[u8], usize) -> usize,
+    ) -> Result<usize, Error> {
+        let table = &self.vocabulary.table;
+        let mut ends = [0; BATCH];
+        let mut count = 0;
+        let mut at = range.start;
+        while count < BATCH && at < range.end {
+            at = end(text, at);
+            ends[count] = at;
+            count += 1;
+        }
+        let mut glances = [0; BATCH];
+        let mut start = range.start;
+        for (glance, &end) in glances.iter_mut().zip(&ends[..count]) {
+            *glance = table.glance(text, start, end - start);
+            start = end;
+        }
+        let mut start = range.start;
+        for (&glance, &end) in glances.iter().zip(&ends[..count]) {
+            match table.seen(glance) {
+                Some(place) => out.push(place),
+                None => self.piece(text, start..end, out)?,
+            }
+            start = end;
+        }
+        Ok(at)
+    }
+
+    fn matches(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u32>) -> Result<usize, Error> {
+        let mut at = range.start;
+        while at < range.end {
+            let Some(piece) = self.splitter.next(text, at)? else { return Ok(text.len()) };
+            at = piece.end;
+            self.piece(text.as_bytes(), piece, out)?;
+        }
+        Ok(at)
+    }
+
+    fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
+        match self.vocabulary.table.get(text, piece.start, piece.len()) {
+            Some(place) => out.push(place),
+            None => self.vocabulary.split(text, piece, out, &mut self.scratch, self.task)?,
+        }
+        Ok(())
+    }
+
+    /// Appends the tokens of `text[piece]`.
+    pub(super) fn one(
+        &mut self,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), Error> {
+        let before = out.len();
+        self.piece(text, piece, out)?;
+        self.vocabulary.name(&mut out[before..]);
+        Ok(())
+    }
+
+    /// The same without looking whether the piece is a token.
+    pub(super) fn split(
+        &mut self,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<TokenId>,
+    ) -> Result<(), Error> {
+        let before = out.len();
+        self.vocabulary.split(text, piece, out, &mut self.scratch, self.task)?;
+        self.vocabulary.name(&mut out[before..]);
+        Ok(())
+    }
+}

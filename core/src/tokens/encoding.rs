@@ -1,0 +1,345 @@
+//! An encoding: a pattern, a vocabulary and special tokens.
+
+use super::encoder::Encoder;
+use super::specials::SpecialTokens;
+use super::split::Splitter;
+use super::vocabulary::Vocabulary;
+use super::{Error, ErrorKind, Specials, TokenId};
+use crate::Task;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A way to turn text into tokens. Immutable, to be shared between threads.
+pub struct Encoding {
+    name: String,
+    pub(super) splitter: Splitter,
+    pub(super) vocabulary: Arc<Vocabulary>,
+    specials: SpecialTokens,
+}
+
+/// What [`Encoding::truncate`] keeps of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Truncated {
+    /// The length of the text that is kept, in bytes; always a character boundary.
+    pub bytes: usize,
+    /// The tokens of that text.
+    pub tokens: Vec<TokenId>,
+}
+
+/// A stretch of text: ordinary text, or one special token.
+pub(super) enum Segment {
+    Ordinary(Range<usize>),
+    Special(Range<usize>, TokenId),
+}
+
+impl Encoding {
+    /// A custom encoding. `pattern` is a regular expression in the dialect of the crate fancy-regex.
+    ///
+    /// # Errors
+    ///
+    /// `BadPattern`; `BadVocabulary` when there are no ranks, when two tokens share a rank, or when a special
+    /// token is the empty string.
+    pub fn new(
+        name: &str,
+        pattern: &str,
+        ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>,
+        specials: impl IntoIterator<Item = (String, TokenId)>,
+    ) -> Result<Self, Error> {
+        Self::assemble(name, pattern, Arc::new(Vocabulary::new(ranks)?), specials)
+    }
+
+    pub(super) fn assemble(
+        name: &str,
+        pattern: &str,
+        vocabulary: Arc<Vocabulary>,
+        specials: impl IntoIterator<Item = (String, TokenId)>,
+    ) -> Result<Self, Error> {
+        let splitter = Splitter::new(pattern)?;
+        Ok(Self { name: name.to_owned(), splitter, vocabulary, specials: SpecialTokens::new(specials)? })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pattern that pieces of text match.
+    pub fn pattern(&self) -> &str {
+        self.splitter.pattern()
+    }
+
+    /// The number of ordinary tokens.
+    pub fn n_ranks(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// The number of special tokens.
+    pub fn n_specials(&self) -> usize {
+        self.specials.len()
+    }
+
+    /// The greatest token.
+    pub fn max_token_value(&self) -> TokenId {
+        let special = self.specials.iter().map(|(_, token)| token).max();
+        self.vocabulary.max_token().max(special.unwrap_or(0))
+    }
+
+    /// One more than the greatest token.
+    pub fn n_vocab(&self) -> usize {
+        self.max_token_value() as usize + 1
+    }
+
+    /// The special tokens, in no particular order.
+    pub fn specials(&self) -> impl Iterator<Item = (&str, TokenId)> {
+        self.specials.iter()
+    }
+
+    /// The ordinary tokens in the order of their ranks.
+    pub fn ranks(&self) -> impl Iterator<Item = (&[u8], TokenId)> {
+        self.vocabulary.iter()
+    }
+
+    /// The bytes of the ordinary tokens in the order of the bytes.
+    pub fn token_byte_values(&self) -> Vec<&[u8]> {
+        self.vocabulary.sorted().into_iter().map(|(bytes, _)| bytes).collect()
+    }
+
+    /// The tokens of `text`, with special tokens' text treated as any other.
+    ///
+    /// # Errors
+    ///
+    /// `Stopped`; with custom encodings also `PatternFailed` and `UnknownByte`.
+    pub fn encode_ordinary(&self, text: &str, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        self.encode(text, Specials::None, task)
+    }
+
+    /// The tokens of `text`, in which the special tokens `allowed` are recognised.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn encode(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
+        self.run(text, allowed, task, &mut tokens, |_| {})?;
+        Ok(tokens)
+    }
+
+    /// The number of tokens that [`encode_ordinary`](Self::encode_ordinary) would give.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn count_ordinary(&self, text: &str, task: &Task<'_>) -> Result<usize, Error> {
+        self.count(text, Specials::None, task)
+    }
+
+    /// The number of tokens that [`encode`](Self::encode) would give.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn count(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<usize, Error> {
+        let mut count = 0;
+        let take = |tokens: &mut Vec<TokenId>| {
+            count += tokens.len();
+            tokens.clear();
+        };
+        self.run(text, allowed, task, &mut Vec::new(), take)?;
+        Ok(count)
+    }
+
+    /// The longest beginning of `text` that is whole tokens, at most `max` of them, and whole characters.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn truncate(
+        &self,
+        text: &str,
+        max: usize,
+        allowed: Specials<'_>,
+        task: &Task<'_>,
+    ) -> Result<Truncated, Error> {
+        let mut kept = Truncated { bytes: 0, tokens: Vec::new() };
+        let mut tokens = Vec::new();
+        for segment in self.segments(text, allowed) {
+            let whole = match segment {
+                Segment::Special(range, token) => {
+                    tokens.push(token);
+                    self.keep(text, range, &mut tokens, max, &mut kept)
+                }
+                Segment::Ordinary(range) => self.keep_ordinary(text, range, max, &mut kept, task)?,
+            };
+            if !whole {
+                break;
+            }
+        }
+        Ok(kept)
+    }
+
+    fn keep_ordinary(
+        &self,
+        text: &str,
+        range: Range<usize>,
+        max: usize,
+        kept: &mut Truncated,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let mut encoder = Encoder::new(self, task);
+        let segment = &text[range.clone()];
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        while let Some(piece) = self.splitter.next(segment, at)? {
+            task.check()?;
+            encoder.one(segment.as_bytes(), piece.clone(), &mut tokens)?;
+            task.advance((piece.end - at) as u64);
+            at = piece.end;
+            let piece = range.start + piece.start..range.start + piece.end;
+            if !self.keep(text, piece, &mut tokens, max, kept) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves the tokens of `text[piece]` to `kept` as far as they fit; whether all did.
+    fn keep(
+        &self,
+        text: &str,
+        piece: Range<usize>,
+        tokens: &mut Vec<TokenId>,
+        max: usize,
+        kept: &mut Truncated,
+    ) -> bool {
+        let room = max - kept.tokens.len();
+        if tokens.len() <= room {
+            kept.tokens.append(tokens);
+            kept.bytes = piece.end;
+            return true;
+        }
+        let length = |&token: &TokenId| self.decode_single_token_bytes(token).map_or(0, <[u8]>::len);
+        let mut end = piece.start;
+        let ends: Vec<_> = tokens[..room].iter().map(|token| (end += length(token), end).1).collect();
+        if let Some(last) = ends.iter().rposition(|&end| text.is_char_boundary(end)) {
+            kept.tokens.extend(&tokens[..=last]);
+            kept.bytes = ends[last];
+        }
+        false
+    }
+
+    /// The token whose bytes these are, ordinary or special.
+    pub fn encode_single_token(&self, bytes: &[u8]) -> Option<TokenId> {
+        let special = || self.specials.token(std::str::from_utf8(bytes).ok()?);
+        self.vocabulary.token(bytes).or_else(special)
+    }
+
+    /// The tokens of `bytes` taken as one piece, without cutting them by the pattern first.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn encode_single_piece(&self, bytes: &[u8], task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        task.check()?;
+        let mut tokens = Vec::new();
+        Encoder::new(self, task).one(bytes, 0..bytes.len(), &mut tokens)?;
+        Ok(tokens)
+    }
+
+    /// The bytes that `tokens` stand for; not necessarily valid UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownToken` and `Stopped`.
+    pub fn decode_bytes(&self, tokens: &[TokenId], task: &Task<'_>) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::with_capacity(tokens.len() * 4);
+        for (index, &token) in tokens.iter().enumerate() {
+            if index % 4096 == 0 {
+                task.check()?;
+            }
+            let known = self.decode_single_token_bytes(token);
+            bytes.extend_from_slice(known.ok_or(ErrorKind::UnknownToken { token, index })?);
+        }
+        task.advance(tokens.len() as u64);
+        Ok(bytes)
+    }
+
+    /// The bytes of one token, ordinary or special.
+    pub fn decode_single_token_bytes(&self, token: TokenId) -> Option<&[u8]> {
+        self.vocabulary.bytes(token).or_else(|| self.specials.text(token).map(str::as_bytes))
+    }
+
+    /// The special token that `token` is the number of.
+    pub fn special_text(&self, token: TokenId) -> Option<&str> {
+        self.specials.text(token)
+    }
+
+    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any strings.
+    pub fn find_special<'a>(&'a self, text: &str, which: Specials<'a>) -> Option<(usize, &'a str)> {
+        self.specials.find(text, which)
+    }
+
+    /// Appends the tokens of `text` to `out` and calls `after` after each stretch.
+    fn run(
+        &self,
+        text: &str,
+        allowed: Specials<'_>,
+        task: &Task<'_>,
+        out: &mut Vec<TokenId>,
+        mut after: impl FnMut(&mut Vec<TokenId>),
+    ) -> Result<(), Error> {
+        let mut encoder = Encoder::new(self, task);
+        for segment in self.segments(text, allowed) {
+            match segment {
+                Segment::Special(_, token) => out.push(token),
+                Segment::Ordinary(range) => {
+                    let start = range.start;
+                    let mut at = 0;
+                    while at < range.len() {
+                        let next = encoder.stretch(&text[range.clone()], at, out);
+                        at = next.map_err(|error| error.in_part_at(start))?;
+                        after(out);
+                    }
+                }
+            }
+            after(out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn segments<'t>(
+        &self,
+        text: &'t str,
+        allowed: Specials<'_>,
+    ) -> impl Iterator<Item = Segment> + use<'t, '_> {
+        let allowed = self.specials.choose(allowed);
+        let mut at = 0;
+        let mut waiting = None;
+        std::iter::from_fn(move || {
+            if let Some(special) = waiting.take() {
+                return Some(special);
+            }
+            if at >= text.len() {
+                return None;
+            }
+            let start = at;
+            let Some(found) = self.specials.next_allowed(text, start, &allowed) else {
+                at = text.len();
+                return Some(Segment::Ordinary(start..at));
+            };
+            at = found.end;
+            let special = Segment::Special(found.start..found.end, found.token);
+            if found.start == start {
+                return Some(special);
+            }
+            waiting = Some(special);
+            Some(Segment::Ordinary(start..found.start))
+        })
+    }
+}
+
+impl fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoding").field("name", &self.name).finish_non_exhaustive()
+    }
+}

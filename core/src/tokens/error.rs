@@ -1,0 +1,96 @@
+//! What can go wrong with tokens.
+
+use super::TokenId;
+use crate::Stopped;
+use std::fmt;
+
+/// Why an operation on tokens failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A token that the encoding does not have, and its place among the tokens given.
+    UnknownToken {
+        /// The token.
+        token: TokenId,
+        /// Its index in the list that was to be decoded.
+        index: usize,
+    },
+    /// A byte of the text for which a custom vocabulary has no token.
+    UnknownByte {
+        /// The byte.
+        byte: u8,
+        /// Its offset in the text, in bytes.
+        offset: usize,
+    },
+    /// The pattern of a custom encoding is not a valid regular expression.
+    BadPattern {
+        /// What the regular expression compiler says.
+        message: String,
+    },
+    /// The pattern of a custom encoding gave up on the text (it backtracks too much).
+    PatternFailed {
+        /// What the regular expression engine says.
+        message: String,
+        /// Where in the text the search began, in bytes.
+        offset: usize,
+    },
+    /// The ranks or special tokens of a custom encoding contradict each other.
+    BadVocabulary {
+        /// What is wrong, naming the token.
+        message: String,
+    },
+    /// The operation was interrupted.
+    Stopped,
+}
+
+/// A failed operation on tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What went wrong.
+    pub kind: ErrorKind,
+}
+
+impl Error {
+    /// The same error, found in a part of the text that begins at `start`.
+    pub(super) fn in_part_at(mut self, start: usize) -> Self {
+        if let ErrorKind::UnknownByte { offset, .. } | ErrorKind::PatternFailed { offset, .. } =
+            &mut self.kind
+        {
+            *offset += start;
+        }
+        self
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self { kind }
+    }
+}
+
+impl From<Stopped> for Error {
+    fn from(_: Stopped) -> Self {
+        ErrorKind::Stopped.into()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            ErrorKind::UnknownToken { token, index } => {
+                write!(f, "invalid token for decoding: {token} (at index {index})")
+            }
+            ErrorKind::UnknownByte { byte, offset } => {
+                write!(f, "the vocabulary has no token for the byte 0x{byte:02x} (at offset {offset})")
+            }
+            ErrorKind::BadPattern { message } => write!(f, "invalid pattern: {message}"),
+            ErrorKind::PatternFailed { message, offset } => {
+                write!(f, "regex error while tokenizing: {message} (at offset {offset})")
+            }
+            ErrorKind::BadVocabulary { message } => f.write_str(message),
+            ErrorKind::Stopped => Stopped.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

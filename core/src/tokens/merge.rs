@@ -1,0 +1,74 @@
+//! Byte pair encoding by the book: of all neighbours that make a token, those of the lowest rank are joined first.
+//!
+//! This works for any vocabulary, in time n log n.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The parts that are left of a piece.
+pub(super) struct Parts {
+    /// For each byte at which a part starts, where that part ends.
+    ends: Vec<usize>,
+    /// Where the two parts that were joined last met.
+    pub(super) last_seam: Option<usize>,
+}
+
+impl Parts {
+    /// Where each part starts and ends.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
+        let next = |start: usize| self.ends.get(start).map(|&end| (start, end));
+        std::iter::successors(next(0), move |&(_, end)| next(end))
+    }
+}
+
+/// Joins the neighbours of a piece of `length` bytes; `rank` gives the rank of the token from one byte to another.
+pub(super) fn merge(length: usize, rank: impl Fn(usize, usize) -> Option<u32>) -> Parts {
+    let mut merger = Merger {
+        ends: (1..=length).collect(),
+        before: (0..length).map(|at| at.wrapping_sub(1)).collect(),
+        queue: BinaryHeap::new(),
+        rank,
+    };
+    (0..length).for_each(|start| merger.offer(start));
+    let mut last_seam = None;
+    while let Some(Reverse((_, start, end))) = merger.queue.pop() {
+        last_seam = merger.join(start, end).or(last_seam);
+    }
+    Parts { ends: merger.ends, last_seam }
+}
+
+struct Merger<F> {
+    ends: Vec<usize>,
+    /// For each byte at which a part starts, where the part before it starts.
+    before: Vec<usize>,
+    /// The rank of a pair of neighbours, and its span.
+    queue: BinaryHeap<Reverse<(u32, usize, usize)>>,
+    rank: F,
+}
+
+impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
+    /// Puts the part at `start` and the next one in the queue if they make a token.
+    fn offer(&mut self, start: usize) {
+        let seam = self.ends.get(start);
+        let Some(&end) = seam.and_then(|&seam| self.ends.get(seam)) else { return };
+        if let Some(rank) = (self.rank)(start, end) {
+            self.queue.push(Reverse((rank, start, end)));
+        }
+    }
+
+    /// Joins the parts between `start` and `end` and says where they met, unless one of them has changed since.
+    fn join(&mut self, start: usize, end: usize) -> Option<usize> {
+        let seam = self.ends[start];
+        if self.ends.get(seam) != Some(&end) {
+            return None;
+        }
+        self.ends[start] = end;
+        self.ends[seam] = usize::MAX;
+        if let Some(before) = self.before.get_mut(end) {
+            *before = start;
+        }
+        self.offer(start);
+        self.offer(self.before[start]);
+        Some(seam)
+    }
+}

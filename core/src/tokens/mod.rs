@@ -1,0 +1,28 @@
+//! Text to tokens and back, exactly as tiktoken does it.
+//!
+//! An [`Encoding`] cuts text into pieces with a pattern, looks each piece up in its vocabulary, and splits the
+//! pieces that are not there by byte pair encoding. [`get`] hands out the public encodings.
+
+mod batch;
+mod builtin;
+mod encoder;
+mod encoding;
+mod error;
+mod merge;
+pub mod models;
+mod orderly;
+mod packed;
+mod slots;
+mod specials;
+mod split;
+mod table;
+mod unstable;
+mod vocabulary;
+
+pub use builtin::{get, names};
+pub use encoding::{Encoding, Truncated};
+pub use error::{Error, ErrorKind};
+pub use specials::Specials;
+
+/// A token.
+pub type TokenId = u32;

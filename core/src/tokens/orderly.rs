@@ -1,0 +1,194 @@
+//! Byte pair encoding from left to right.
+//!
+//! In an orderly vocabulary every token is the join of two tokens of lower rank. There, a sequence of tokens is what
+//! byte pair encoding gives if and only if it gives each pair of neighbours for the text of just these two. (Look at
+//! the first join across a boundary of the sequence: until then the two tokens at that boundary were made as they
+//! would have been alone, so it would have happened to them alone as well.) So a piece can be encoded from left to
+//! right, looking at one boundary at a time.
+
+use super::merge::merge;
+use super::table::{Table, Window};
+use crate::{Stopped, Task};
+use std::ops::Range;
+
+/// How a token is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joint {
+    /// The places of the tokens it is joined from; its own place if it is a single byte.
+    pub(super) left: u32,
+    pub(super) right: u32,
+    pub(super) length: u32,
+}
+
+/// The joint of a token that byte pair encoding never makes, not even of the token's own bytes.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// What an orderly vocabulary has in addition.
+pub(super) struct Orderly {
+    joints: Vec<Joint>,
+    lengths: Lengths,
+}
+
+/// Room to work in, kept from piece to piece.
+#[derive(Default)]
+pub(super) struct Scratch {
+    tokens: Vec<u32>,
+    /// One bit for each byte of the piece: no sequence of tokens that reaches it can go on.
+    dead: Vec<u64>,
+}
+
+/// How many steps are taken between two looks at the task.
+const STRETCH: usize = 2048;
+
+impl Orderly {
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, joints: Vec<Joint>) -> Self {
+        Self { joints, lengths: Lengths::new(tokens) }
+    }
+
+    /// The tokens of `text[piece]`, which is not empty.
+    pub(super) fn encode<'s>(
+        &self,
+        table: &Table,
+        text: &[u8],
+        piece: Range<usize>,
+        scratch: &'s mut Scratch,
+        task: &Task<'_>,
+    ) -> Result<&'s [u32], Stopped> {
+        let Range { start, end } = piece;
+        let Scratch { tokens, dead } = scratch;
+        tokens.clear();
+        dead.clear();
+        dead.resize((end - start) / 64 + 1, 0);
+        let (mut at, mut limit) = (start, end - start);
+        for step in 1.. {
+            if step % STRETCH == 0 {
+                task.check()?;
+            }
+            if let Some((token, length)) = self.longest(table, text, at, limit) {
+                let next = at + length;
+                let is_dead = dead[(next - start) / 64] >> ((next - start) % 64) & 1 == 1;
+                if is_dead || !tokens.last().is_none_or(|last| self.fit(table, text, at, *last, token)) {
+                    limit = length - 1;
+                    continue;
+                }
+                tokens.push(token);
+                if next == end {
+                    break;
+                }
+                (at, limit) = (next, end - next);
+                continue;
+            }
+            dead[(at - start) / 64] |= 1 << ((at - start) % 64);
+            let last = tokens.pop().expect("single bytes are tokens, so some sequence reaches the end");
+            let length = self.joints[last as usize].length as usize;
+            (at, limit) = (at - length, length - 1);
+        }
+        Ok(tokens)
+    }
+
+    /// The longest token that `text[at..]` begins with, at most `limit` bytes long, and its length.
+    fn longest(&self, table: &Table, text: &[u8], at: usize, limit: usize) -> Option<(u32, usize)> {
+        let window = Window::at(text, at);
+        let token = |length: usize| {
+            let place = table.get_in(window, text, at, length)?;
+            (self.joints[place as usize].left != NEVER).then_some((place, length))
+        };
+        self.lengths.of(window, limit).find_map(token)
+    }
+
+    /// Whether byte pair encoding of the two tokens' text, which meet at `seam`, gives these two.
+    ///
+    /// The joins that make them are undone, the latest first. What stands left and right of the seam then has been
+    /// neighbours, and must not make a token of lower rank than the join that parted them.
+    fn fit(&self, table: &Table, text: &[u8], seam: usize, left: u32, right: u32) -> bool {
+        let (mut x, mut y) = (left, right);
+        let mut limit = u32::MAX;
+        loop {
+            let (left, right) = (self.joints[x as usize], self.joints[y as usize]);
+            let length = (left.length + right.length) as usize;
+            let joined = table.get(text, seam - left.length as usize, length);
+            if joined.is_some_and(|joined| joined < limit) {
+                return false;
+            }
+            if left.length > 1 && (x > y || right.length == 1) {
+                limit = x;
+                x = left.right;
+            } else if right.length > 1 {
+                // Of two equal joins the left one is made first.
+                limit = y + 1;
+                y = right.left;
+            } else {
+                return true;
+            }
+        }
+    }
+}
+
+/// For the first bytes of a text the lengths of the tokens that it may begin with.
+struct Lengths {
+    /// By the hash of four bytes; bit n stands for length n, the last bit for all lengths from there on. Hashes
+    /// collide, so there may be lengths too many, never too few.
+    sets: Vec<u32>,
+    /// The lengths from 31 on, the greatest first.
+    great: Vec<usize>,
+}
+
+/// The first length that has no bit of its own.
+const GREAT: usize = 31;
+
+impl Lengths {
+    const BITS: u32 = 16;
+
+    fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let mut sets = vec![0; 1 << Self::BITS];
+        let mut great: Vec<_> = tokens.clone().map(<[u8]>::len).filter(|&length| length >= GREAT).collect();
+        great.sort_unstable_by(|a, b| b.cmp(a));
+        great.dedup();
+        for token in tokens.filter(|token| token.len() >= 4) {
+            sets[Self::hash(Window::at(token, 0))] |= 1 << token.len().min(GREAT);
+        }
+        Self { sets, great }
+    }
+
+    fn hash(window: Window) -> usize {
+        (window.first_four().wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    }
+
+    /// The lengths up to `limit`, the greatest first.
+    fn of(&self, window: Window, limit: usize) -> impl Iterator<Item = usize> {
+        let allowed = ((1_u64 << (limit + 1).min(32)) - 1) as u32;
+        let mut set = (self.sets[Self::hash(window)] & !0b1111 | 0b1110) & allowed;
+        let has_great = set >> GREAT == 1;
+        set &= !(1 << GREAT);
+        let great = if has_great { self.great.as_slice() } else { &[] };
+        let others = std::iter::from_fn(move || {
+            let length = set.checked_ilog2()?;
+            set ^= 1 << length;
+            Some(length as usize)
+        });
+        great.iter().copied().skip_while(move |&length| length > limit).chain(others)
+    }
+}
+
+/// Finds out how each token is made; `None` if the vocabulary is not orderly.
+pub(super) fn joints<'a>(tokens: impl Iterator<Item = &'a [u8]>, table: &Table) -> Option<Vec<Joint>> {
+    let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
+    if !all_bytes {
+        return None;
+    }
+    (0..).zip(tokens).map(|(place, bytes)| joint(place, bytes, table)).collect()
+}
+
+fn joint(place: u32, bytes: &[u8], table: &Table) -> Option<Joint> {
+    let length = u32::try_from(bytes.len()).ok()?;
+    let place_of = |start: usize, end: usize| table.get(bytes, start, end - start);
+    if length == 1 {
+        return Some(Joint { left: place, right: place, length });
+    }
+    let parts = merge(bytes.len(), place_of);
+    let (Some(seam), 1) = (parts.last_seam, parts.spans().count()) else {
+        return Some(Joint { left: NEVER, right: NEVER, length });
+    };
+    let (left, right) = (place_of(0, seam)?, place_of(seam, bytes.len())?);
+    (left < place && right < place).then_some(Joint { left, right, length })
+}

@@ -1,0 +1,94 @@
+//! Reads the vocabularies that the build script packed (`build/vocabulary.rs` says how).
+
+use super::TokenId;
+use super::orderly::{Joint, NEVER};
+
+/// A packed vocabulary, expanded. A token's *place* is its index in the order of the ranks.
+pub(super) struct Unpacked {
+    /// The bytes of all tokens by place, one after the other.
+    pub(super) text: Vec<u8>,
+    /// Where each token starts in `text`, and the end of the last one.
+    pub(super) starts: Vec<u32>,
+    /// The ranks by place.
+    pub(super) ranks: Vec<TokenId>,
+    /// How each token is made, by place.
+    pub(super) joints: Vec<Joint>,
+}
+
+/// Expands the first `count` tokens of `packed`.
+pub(super) fn unpack(packed: &[u8], count: usize) -> Unpacked {
+    let (packed_count, rest) = number(packed);
+    let (unused_rank, bits) = number(rest);
+    let count = packed_count.min(u32::try_from(count).unwrap_or(u32::MAX));
+    let mut unpacked = Unpacked {
+        text: Vec::with_capacity(count as usize * 8),
+        starts: Vec::with_capacity(count as usize + 1),
+        ranks: (0..count).map(|place| place + TokenId::from(place >= unused_rank)).collect(),
+        joints: Vec::with_capacity(count as usize),
+    };
+    let mut bits = Bits { bytes: bits, pending: 0, filled: 0 };
+    for place in 0..count {
+        unpacked.starts.push(unpacked.text.len() as u32);
+        let joint = unpacked.read_token(&mut bits, place);
+        unpacked.joints.push(joint);
+    }
+    unpacked.starts.push(unpacked.text.len() as u32);
+    unpacked
+}
+
+fn number(packed: &[u8]) -> (u32, &[u8]) {
+    let (bytes, rest) = packed.split_first_chunk().expect("a packed vocabulary starts with two numbers");
+    (u32::from_le_bytes(*bytes), rest)
+}
+
+impl Unpacked {
+    fn read_token(&mut self, bits: &mut Bits<'_>, place: u32) -> Joint {
+        let width = u32::BITS - place.leading_zeros();
+        let left = bits.take(width);
+        if left == place { self.read_bytes(bits, place) } else { self.read_join(left, bits.take(width)) }
+    }
+
+    fn read_bytes(&mut self, bits: &mut Bits<'_>, place: u32) -> Joint {
+        let length = bits.take(8);
+        self.text.extend((0..length).map(|_| bits.take(8) as u8));
+        let part = if length == 1 { place } else { NEVER };
+        Joint { left: part, right: part, length }
+    }
+
+    fn read_join(&mut self, left: u32, right: u32) -> Joint {
+        for part in [left as usize, right as usize] {
+            self.text.extend_from_within(self.starts[part] as usize..self.starts[part + 1] as usize);
+        }
+        let length = self.joints[left as usize].length + self.joints[right as usize].length;
+        Joint { left, right, length }
+    }
+}
+
+/// A stream of bits, the lowest bit of a byte first.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    pending: u64,
+    filled: u32,
+}
+
+impl Bits<'_> {
+    fn take(&mut self, width: u32) -> u32 {
+        if self.filled < width {
+            self.refill();
+        }
+        let value = self.pending & ((1 << width) - 1);
+        self.pending >>= width;
+        self.filled -= width;
+        value as u32
+    }
+
+    /// Makes at least 32 bits ready while the stream lasts.
+    fn refill(&mut self) {
+        while self.filled <= 56 {
+            let Some((&byte, rest)) = self.bytes.split_first() else { return };
+            self.pending |= u64::from(byte) << self.filled;
+            self.filled += 8;
+            self.bytes = rest;
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A hash table of keys of one or two words, made small: what takes time is waiting for memory.
+//!
+//! The hash of a key can be undone, and where an entry stands tells the upper bits of the hash, so only the lower ones
+//! are stored, together with the distance to where the entry belongs. What is entered first is found first.
+
+/// Odd, with evenly spread bits: e and the square root of 3. With these the public vocabularies fit into the least room.
+const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
+
+/// An entry stands less than this far behind where it belongs.
+const REACH: usize = 32;
+
+/// A key, and how it is stored.
+pub(super) trait Key: Copy {
+    /// What an entry takes.
+    type Slot: Copy + Default;
+
+    fn hash(self) -> u64;
+
+    /// The entry of this key without its number, the lowest `bits` bits, in a table of 2^`bits` slots.
+    fn slot(self, bits: u32, distance: usize) -> Self::Slot;
+
+    fn with_number(slot: Self::Slot, number: u64) -> Self::Slot;
+
+    /// The number of the entry `slot` if that is `wanted` but for the number; a greater one if not.
+    fn number(slot: Self::Slot, wanted: Self::Slot) -> u64;
+}
+
+/// 1 to 7 bytes, in the upper bytes of the word; their number in the lowest byte, in its upper bits.
+#[derive(Clone, Copy)]
+pub(super) struct ShortKey(u64);
+
+impl ShortKey {
+    #[inline]
+    pub(super) fn new(word: u64, length: usize) -> Self {
+        Self(word << (64 - 8 * length) | (length as u64) << 5)
+    }
+}
+
+impl Key for ShortKey {
+    type Slot = u64;
+
+    #[inline]
+    fn hash(self) -> u64 {
+        self.0.wrapping_mul(SPREAD[0])
+    }
+
+    /// The lowest five bits of the hash are zero and make room for the distance.
+    #[inline]
+    fn slot(self, bits: u32, distance: usize) -> u64 {
+        self.hash() << bits | (distance as u64) << bits
+    }
+
+    fn with_number(slot: u64, number: u64) -> u64 {
+        slot | number
+    }
+
+    #[inline]
+    fn number(slot: u64, wanted: u64) -> u64 {
+        slot ^ wanted
+    }
+}
+
+/// 8 to 15 bytes: 8 in the first word, the others in the second, their number and five zeros in its upper byte.
+#[derive(Clone, Copy)]
+pub(super) struct MediumKey([u64; 2]);
+
+impl MediumKey {
+    #[inline]
+    pub(super) fn new(words: [u64; 2], length: usize) -> Self {
+        let more = length - 8;
+        Self([words[0], words[1] & ((1 << (8 * more)) - 1) | (more as u64) << 56])
+    }
+}
+
+impl Key for MediumKey {
+    type Slot = [u64; 2];
+
+    /// Together with the second word it tells the first.
+    #[inline]
+    fn hash(self) -> u64 {
+        self.0[0].wrapping_mul(SPREAD[0]).wrapping_add(self.0[1].wrapping_mul(SPREAD[1]))
+    }
+
+    #[inline]
+    fn slot(self, bits: u32, distance: usize) -> [u64; 2] {
+        [self.hash() << bits, self.0[1] | (distance as u64) << 59]
+    }
+
+    fn with_number([rest, second]: [u64; 2], number: u64) -> [u64; 2] {
+        [rest | number, second]
+    }
+
+    #[inline]
+    fn number(slot: [u64; 2], wanted: [u64; 2]) -> u64 {
+        (slot[0] ^ wanted[0]) | u64::from(slot[1] != wanted[1]) << 63
+    }
+}
+
+/// Numbers by their keys.
+pub(super) struct Slots<K: Key> {
+    slots: Box<[K::Slot]>,
+    bits: u32,
+    /// All numbers are below this.
+    limit: u64,
+}
+
+impl<K: Key> Slots<K> {
+    /// The table of the entries, whose numbers are all below `limit`.
+    pub(super) fn new(entries: impl Iterator<Item = (K, u32)> + Clone, limit: u32) -> Self {
+        let room = (3 * entries.clone().count() / 2).next_power_of_two().trailing_zeros();
+        // Numbers are stored from 1 on; 0 stands for no entry.
+        let bits = room.max(u32::BITS - limit.leading_zeros());
+        (bits..).find_map(|bits| Self::with_bits(entries.clone(), bits, limit)).expect("some size fits")
+    }
+
+    fn with_bits(entries: impl Iterator<Item = (K, u32)>, bits: u32, limit: u32) -> Option<Self> {
+        let slots = vec![K::Slot::default(); 1 << bits].into_boxed_slice();
+        let mut table = Self { slots, bits, limit: limit.into() };
+        for (key, number) in entries {
+            table.insert(key, number)?;
+        }
+        Some(table)
+    }
+
+    fn insert(&mut self, key: K, number: u32) -> Option<()> {
+        let free = |distance: &usize| self.is_free(self.slots[self.index(key, *distance)]);
+        let distance = (0..REACH).find(free)?;
+        let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
+        self.slots[self.index(key, distance)] = slot;
+        Some(())
+    }
+
+    #[inline]
+    fn index(&self, key: K, distance: usize) -> usize {
+        ((key.hash() >> (64 - self.bits)) as usize + distance) & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    fn is_free(&self, slot: K::Slot) -> bool {
+        K::number(slot, K::Slot::default()) & ((1 << self.bits) - 1) == 0
+    }
+
+    #[inline]
+    pub(super) fn get(&self, key: K) -> Option<u32> {
+        for distance in 0..REACH {
+            let slot = self.slots[self.index(key, distance)];
+            let number = self.seen(K::number(slot, key.slot(self.bits, distance)));
+            if number.is_some() || self.is_free(slot) {
+                return number;
+            }
+        }
+        None
+    }
+
+    /// What stands where `key` belongs, for [`Slots::seen`].
+    #[inline]
+    pub(super) fn glance(&self, key: K) -> u64 {
+        K::number(self.slots[self.index(key, 0)], key.slot(self.bits, 0))
+    }
+
+    /// The number of the entry if the glance has shown it.
+    #[inline]
+    pub(super) fn seen(&self, glance: u64) -> Option<u32> {
+        let number = glance.wrapping_sub(1);
+        (number < self.limit).then_some(number as u32)
+    }
+}

@@ -1,0 +1,212 @@
+//! Special tokens: strings that stand for a token of their own wherever they are looked for.
+
+use super::{Error, ErrorKind, TokenId};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+
+/// A choice among the special tokens of an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Specials<'a> {
+    /// No special token.
+    None,
+    /// Every special token of the encoding.
+    All,
+    /// These strings.
+    Only(&'a [&'a str]),
+    /// Every special token of the encoding but these strings.
+    Except(&'a [&'a str]),
+}
+
+/// A special token found in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) token: TokenId,
+}
+
+/// The special tokens of an encoding, ready to be looked for.
+#[derive(Debug)]
+pub(super) struct SpecialTokens {
+    needles: Needles,
+    tokens: Vec<TokenId>,
+    by_token: FxHashMap<TokenId, usize>,
+}
+
+impl SpecialTokens {
+    pub(super) fn new(specials: impl IntoIterator<Item = (String, TokenId)>) -> Result<Self, Error> {
+        let given: Vec<_> = specials.into_iter().collect();
+        let mut unique = FxHashMap::with_capacity_and_hasher(given.len(), Default::default());
+        for (text, token) in given {
+            if text.is_empty() {
+                return Err(bad(format!("the special token {token} is the empty string")));
+            }
+            unique.insert(text, token);
+        }
+        // Where two special tokens could match at one place, tiktoken takes the one that its hash map happens to
+        // list first. This is the same map, filled in the same way.
+        let (texts, tokens): (Vec<String>, Vec<TokenId>) = unique.into_iter().unzip();
+        let by_token = tokens.iter().enumerate().map(|(index, &token)| (token, index)).collect();
+        Ok(Self { needles: Needles::new(texts), tokens, by_token })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, TokenId)> {
+        self.needles.texts.iter().map(String::as_str).zip(self.tokens.iter().copied())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(super) fn token(&self, text: &str) -> Option<TokenId> {
+        self.needles.position(text).map(|index| self.tokens[index])
+    }
+
+    pub(super) fn text(&self, token: TokenId) -> Option<&str> {
+        self.by_token.get(&token).map(|&index| self.needles.texts[index].as_str())
+    }
+
+    /// The chosen ones among the special tokens, by index.
+    pub(super) fn choose(&self, which: Specials<'_>) -> Choice {
+        let indices = |texts: &[&str]| {
+            let mut found: Vec<_> = texts.iter().filter_map(|text| self.needles.position(text)).collect();
+            found.sort_unstable();
+            found
+        };
+        match which {
+            Specials::None => Choice { listed: Vec::new(), others: false },
+            Specials::All => Choice { listed: Vec::new(), others: true },
+            Specials::Only(texts) => Choice { listed: indices(texts), others: false },
+            Specials::Except(texts) => Choice { listed: indices(texts), others: true },
+        }
+    }
+
+    /// The first special token at or after `from` that is allowed.
+    ///
+    /// As in tiktoken, one that is not allowed hides the others that begin at the same place.
+    pub(super) fn next_allowed(&self, text: &str, from: usize, allowed: &Choice) -> Option<Found> {
+        if allowed.is_empty() {
+            return None;
+        }
+        let mut from = from;
+        loop {
+            let (start, index) = self.needles.find(text.as_bytes(), from, |_| true)?;
+            if allowed.has(index) {
+                let end = start + self.needles.texts[index].len();
+                return Some(Found { start, end, token: self.tokens[index] });
+            }
+            from = start + 1;
+        }
+    }
+
+    /// The first of the strings `which` in `text`, whether the encoding has them or not.
+    pub(super) fn find<'a>(&'a self, text: &str, which: Specials<'a>) -> Option<(usize, &'a str)> {
+        match which {
+            Specials::None => None,
+            Specials::Only(texts) => {
+                let needles = Needles::new(texts.iter().map(|&text| text.to_owned()).collect());
+                let (start, index) = needles.find(text.as_bytes(), 0, |_| true)?;
+                Some((start, texts[index]))
+            }
+            Specials::All | Specials::Except(_) => {
+                let wanted = self.choose(which);
+                let (start, index) = self.needles.find(text.as_bytes(), 0, |index| wanted.has(index))?;
+                Some((start, &self.needles.texts[index]))
+            }
+        }
+    }
+}
+
+/// A resolved [`Specials`]: indices of special tokens.
+pub(super) struct Choice {
+    listed: Vec<usize>,
+    others: bool,
+}
+
+impl Choice {
+    fn is_empty(&self) -> bool {
+        self.listed.is_empty() && !self.others
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.listed.binary_search(&index).is_ok() != self.others
+    }
+}
+
+/// Strings to look for all at once; of those that match at one place the first in the list counts.
+#[derive(Debug)]
+struct Needles {
+    texts: Vec<String>,
+    /// Indices into `texts` in the order of the strings.
+    sorted: Vec<usize>,
+    /// What all strings begin with.
+    prefix: memmem::Finder<'static>,
+}
+
+impl Needles {
+    fn new(texts: Vec<String>) -> Self {
+        let mut sorted: Vec<_> = (0..texts.len()).collect();
+        sorted.sort_unstable_by(|&a, &b| texts[a].cmp(&texts[b]));
+        let prefix = match (sorted.first(), sorted.last()) {
+            (Some(&first), Some(&last)) => common_prefix(texts[first].as_bytes(), texts[last].as_bytes()),
+            _ => &[],
+        };
+        let prefix = memmem::Finder::new(prefix).into_owned();
+        Self { texts, sorted, prefix }
+    }
+
+    fn position(&self, text: &str) -> Option<usize> {
+        let place = self.sorted.binary_search_by(|&index| self.texts[index].as_str().cmp(text)).ok()?;
+        Some(self.sorted[place])
+    }
+
+    /// The leftmost match at or after `from` among the strings that `wanted` accepts: where, and which.
+    fn find(&self, text: &[u8], from: usize, wanted: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        let mut from = from;
+        while from <= text.len() {
+            let start = from + self.prefix.find(&text[from..])?;
+            if let Some(index) = self.first_at(&text[start..], &wanted) {
+                return Some((start, index));
+            }
+            from = start + 1;
+        }
+        None
+    }
+
+    /// The first string in the list that `text` begins with, among those that `wanted` accepts.
+    fn first_at(&self, text: &[u8], wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let depth = self.prefix.needle().len();
+        let mut fitting = self.sorted.as_slice();
+        let mut best = None;
+        for depth in depth.. {
+            while let [index, rest @ ..] = fitting
+                && self.texts[*index].len() == depth
+            {
+                if wanted(*index) && best.is_none_or(|best| *index < best) {
+                    best = Some(*index);
+                }
+                fitting = rest;
+            }
+            let Some(&byte) = text.get(depth) else { break };
+            let from = fitting.partition_point(|&index| self.texts[index].as_bytes()[depth] < byte);
+            fitting = &fitting[from..];
+            let to = fitting.partition_point(|&index| self.texts[index].as_bytes()[depth] == byte);
+            fitting = &fitting[..to];
+            if fitting.is_empty() {
+                break;
+            }
+        }
+        best
+    }
+}
+
+fn common_prefix<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
+    &a[..a.iter().zip(b).take_while(|(a, b)| a == b).count()]
+}
+
+fn bad(message: String) -> Error {
+    ErrorKind::BadVocabulary { message }.into()
+}

@@ -1,0 +1,117 @@
+//! The class of each character, as far as the patterns of the public encodings care.
+
+/// What kind of character stands somewhere in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Class {
+    /// Neither letter, mark, number nor white space.
+    Other,
+    /// `\p{Lu}` and `\p{Lt}`.
+    Upper,
+    /// `\p{Ll}`.
+    Lower,
+    /// `\p{Lm}` and `\p{Lo}`: letters that count as upper and as lower case.
+    Caseless,
+    /// `\p{M}`.
+    Mark,
+    /// `\p{N}`.
+    Number,
+    /// `\s` without line breaks.
+    Space,
+    /// `[\r\n]`.
+    Newline,
+    /// No character: the end of the text.
+    End,
+}
+
+impl Class {
+    const BY_NUMBER: [Self; 8] = [
+        Self::Other,
+        Self::Upper,
+        Self::Lower,
+        Self::Caseless,
+        Self::Mark,
+        Self::Number,
+        Self::Space,
+        Self::Newline,
+    ];
+
+    /// `\p{L}`.
+    pub(super) fn is_letter(self) -> bool {
+        matches!(self, Self::Upper | Self::Lower | Self::Caseless)
+    }
+
+    /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`.
+    pub(super) fn is_lower_or_both(self) -> bool {
+        matches!(self, Self::Lower | Self::Caseless | Self::Mark)
+    }
+
+    /// `\s`.
+    pub(super) fn is_space(self) -> bool {
+        matches!(self, Self::Space | Self::Newline)
+    }
+
+    /// `[^\s\p{L}\p{N}]`.
+    pub(super) fn is_other(self) -> bool {
+        matches!(self, Self::Other | Self::Mark)
+    }
+}
+
+/// What `build/unicode.rs` wrote.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes"));
+/// Characters that differ in the last byte of UTF-8 only share a block.
+const BLOCK: usize = 64;
+const BLOCKS: usize = (char::MAX as usize + 1) / BLOCK;
+
+/// For each block where its list of classes begins in `LISTS`.
+static LIST_OF_BLOCK: [u16; BLOCKS] = {
+    let mut lists = [0; BLOCKS];
+    let mut i = 0;
+    while i < BLOCKS {
+        lists[i] = u16::from_le_bytes([PACKED[2 * i], PACKED[2 * i + 1]]) * BLOCK as u16;
+        i += 1;
+    }
+    lists
+};
+
+static LISTS: [Class; PACKED.len() - 2 * BLOCKS] = {
+    let mut classes = [Class::Other; PACKED.len() - 2 * BLOCKS];
+    let mut i = 0;
+    while i < classes.len() {
+        classes[i] = Class::BY_NUMBER[PACKED[2 * BLOCKS + i] as usize];
+        i += 1;
+    }
+    classes
+};
+
+/// The classes of the bytes that are a character by themselves; the others count as `Other`.
+pub(super) static ASCII: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut i = 0;
+    while i < 128 {
+        classes[i] = LISTS[LIST_OF_BLOCK[i / BLOCK] as usize + i % BLOCK];
+        i += 1;
+    }
+    classes
+};
+
+/// The class of the character at `at`, and where the next one begins. `text` is valid UTF-8 from `at` on.
+#[inline]
+pub(super) fn class_at(text: &[u8], at: usize) -> (Class, usize) {
+    match text.get(at) {
+        None => (Class::End, at),
+        Some(&byte) if byte < 0x80 => (ASCII[byte as usize], at + 1),
+        Some(&byte) => wide_class_at(text, at, byte),
+    }
+}
+
+fn wide_class_at(text: &[u8], at: usize, lead: u8) -> (Class, usize) {
+    let low = |offset: usize| usize::from(text[at + offset] & 0x3f);
+    let lead = usize::from(lead);
+    let (block, last) = match lead {
+        0xc0..0xe0 => (lead & 0x1f, 1),
+        0xe0..0xf0 => ((lead & 0x0f) << 6 | low(1), 2),
+        _ => ((lead & 0x07) << 12 | low(1) << 6 | low(2), 3),
+    };
+    (LISTS[LIST_OF_BLOCK[block] as usize + low(last)], at + last + 1)
+}

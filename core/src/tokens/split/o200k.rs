@@ -1,0 +1,73 @@
+//! The pattern of o200k.
+
+use super::classes::{Class, class_at};
+use super::scan::{blanks, contraction_of_any_case, run, up_to_three_numbers};
+
+/// The pattern.
+pub(in crate::tokens) const PATTERN: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+
+/// Where the piece at `at` ends.
+pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
+    let (class, next) = class_at(text, at);
+    match class {
+        Class::Number => up_to_three_numbers(text, at),
+        Class::Newline => white(text, at),
+        Class::Upper | Class::Lower | Class::Caseless => {
+            with_contraction(text, word(text, at).unwrap_or_else(|upper| upper))
+        }
+        // Without a word after it that has more than upper case, a mark is a word of its own.
+        Class::Mark => with_contraction(text, word(text, next).unwrap_or(next)),
+        _ => match word(text, next) {
+            Ok(end) => with_contraction(text, end),
+            Err(upper) if upper > next => with_contraction(text, upper),
+            Err(_) if class == Class::Other => symbols(text, next),
+            Err(_) if text[at] == b' ' && class_at(text, next).0.is_other() => symbols(text, next),
+            Err(_) => white(text, at),
+        },
+    }
+}
+
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`; where that is not there, where the upper case
+/// letters end.
+fn word(text: &[u8], at: usize) -> Result<usize, usize> {
+    let mut end = at;
+    let mut after_caseless = None;
+    loop {
+        let (class, next) = class_at(text, end);
+        match class {
+            Class::Upper => {}
+            Class::Caseless | Class::Mark => after_caseless = Some(next),
+            Class::Lower => return Ok(run(text, next, Class::is_lower_or_both)),
+            _ => return after_caseless.ok_or(end),
+        }
+        end = next;
+    }
+}
+
+/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
+fn with_contraction(text: &[u8], at: usize) -> usize {
+    if text.get(at) != Some(&b'\'') {
+        return at;
+    }
+    match contraction_of_any_case(&text[at + 1..]) {
+        0 => at,
+        length => at + 1 + length,
+    }
+}
+
+/// `[^\s\p{L}\p{N}]*[\r\n/]*`
+fn symbols(text: &[u8], at: usize) -> usize {
+    let end = run(text, at, Class::is_other);
+    let more = text[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/'));
+    end + more.count()
+}
+
+/// `\s*[\r\n]+|\s+(?!\S)|\s+`
+fn white(text: &[u8], at: usize) -> usize {
+    let found = blanks(text, at);
+    found.after_newline.unwrap_or_else(|| found.leave_the_last(text, at))
+}

@@ -1,0 +1,118 @@
+//! Finds a token by its bytes.
+//!
+//! Most pieces of text are short, so their bytes, packed into one or two words together with their number, serve as
+//! the key; only tokens of [`LONG`] bytes and more are compared as slices.
+
+use super::slots::{MediumKey, ShortKey, Slots};
+use rustc_hash::FxHashMap;
+
+/// Tokens of this length and more do not fit into two words.
+const LONG: usize = 16;
+
+/// Tokens by their bytes. A token's *place* is its index in the order of the ranks.
+pub(super) struct Table {
+    /// Up to 7 bytes.
+    short: Slots<ShortKey>,
+    /// 8 to 15 bytes.
+    medium: Slots<MediumKey>,
+    long: FxHashMap<Box<[u8]>, u32>,
+    /// The length of the longest token.
+    longest: usize,
+}
+
+impl Table {
+    /// The table of the tokens, which are given in the order of their ranks.
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let placed = || (0..).zip(tokens.clone());
+        let of_length =
+            |from: usize, to: usize| placed().filter(move |(_, bytes)| (from..to).contains(&bytes.len()));
+        let short = of_length(1, 8).map(|(place, bytes)| (Window::at(bytes, 0).short(bytes.len()), place));
+        let medium =
+            of_length(8, LONG).map(|(place, bytes)| (Window::at(bytes, 0).medium(bytes.len()), place));
+        let count = tokens.clone().count() as u32;
+        Self {
+            short: Slots::new(short, count),
+            medium: Slots::new(medium, count),
+            long: of_length(LONG, usize::MAX).map(|(place, bytes)| (bytes.into(), place)).collect(),
+            longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
+        }
+    }
+
+    /// The place of the token `text[at..at + length]`.
+    #[inline]
+    pub(super) fn get(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
+        self.get_in(Window::at(text, at), text, at, length)
+    }
+
+    /// The same where the window at `at` is at hand.
+    #[inline]
+    pub(super) fn get_in(&self, window: Window, text: &[u8], at: usize, length: usize) -> Option<u32> {
+        match length {
+            1..8 => self.short.get(window.short(length)),
+            8..LONG => self.medium.get(window.medium(length)),
+            _ if length > self.longest => None,
+            _ => self.long.get(&text[at..at + length]).copied(),
+        }
+    }
+
+    /// What stands where the token `text[at..at + length]` would be found first, for [`Table::seen`] to look at later.
+    #[inline]
+    pub(super) fn glance(&self, text: &[u8], at: usize, length: usize) -> u64 {
+        let window = Window::at(text, at);
+        match length {
+            1..8 => self.short.glance(window.short(length)),
+            8..LONG => self.medium.glance(window.medium(length)),
+            _ => 0,
+        }
+    }
+
+    /// The place of the token if the glance has shown it.
+    #[inline]
+    pub(super) fn seen(&self, glance: u64) -> Option<u32> {
+        self.short.seen(glance)
+    }
+}
+
+/// The bytes from a place of a text on, those beyond the end being zero.
+#[derive(Clone, Copy)]
+pub(super) struct Window([u64; 2]);
+
+impl Window {
+    #[inline]
+    pub(super) fn at(text: &[u8], at: usize) -> Self {
+        match text[at..].first_chunk() {
+            Some(bytes) => Self::from_bytes(bytes),
+            None => Self::at_end(&text[at..]),
+        }
+    }
+
+    #[cold]
+    fn at_end(rest: &[u8]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[..rest.len()].copy_from_slice(rest);
+        Self::from_bytes(&bytes)
+    }
+
+    #[inline]
+    fn from_bytes(bytes: &[u8; 16]) -> Self {
+        let both = u128::from_le_bytes(*bytes);
+        Self([both as u64, (both >> 64) as u64])
+    }
+
+    #[inline]
+    pub(super) fn first_four(self) -> u32 {
+        self.0[0] as u32
+    }
+
+    /// The first `length` bytes, 1 to 7.
+    #[inline]
+    fn short(self, length: usize) -> ShortKey {
+        ShortKey::new(self.0[0], length)
+    }
+
+    /// The first `length` bytes, 8 to 15.
+    #[inline]
+    fn medium(self, length: usize) -> MediumKey {
+        MediumKey::new(self.0, length)
+    }
+}

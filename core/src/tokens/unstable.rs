@@ -1,0 +1,167 @@
+//! Encoding of text that may go on: which tokens are settled, and what the last ones may become.
+
+use super::encoder::Encoder;
+use super::encoding::Segment;
+use super::{Encoding, Error, Specials, TokenId};
+use crate::Task;
+use std::collections::BTreeSet;
+
+/// Tokens, of which the last `last_piece` come from the last piece of the text.
+struct Tail {
+    tokens: Vec<TokenId>,
+    last_piece: usize,
+}
+
+impl Encoding {
+    /// The settled tokens of `text`, and all ways in which the rest may be encoded when more text follows.
+    ///
+    /// The ways are sorted.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn encode_with_unstable(
+        &self,
+        text: &str,
+        allowed: Specials<'_>,
+        task: &Task<'_>,
+    ) -> Result<(Vec<TokenId>, Vec<Vec<TokenId>>), Error> {
+        let mut tail = self.encode_tail(text, allowed, task)?;
+        self.widen_over_spaces(&mut tail);
+        let settled = tail.tokens.len() - tail.last_piece;
+        let unstable = self.decode_bytes(&tail.tokens[settled..], task)?;
+        tail.tokens.truncate(settled);
+        let completions = self.completions(&unstable, task)?;
+        Ok((tail.tokens, completions.into_iter().collect()))
+    }
+
+    /// The tokens of bytes that need not be valid UTF-8: the last piece of the valid beginning and all that
+    /// follows are encoded as one piece.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn encode_bytes(&self, bytes: &[u8], task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        let Some(chunk) = bytes.utf8_chunks().next() else { return Ok(Vec::new()) };
+        let valid = chunk.valid();
+        if valid.len() == bytes.len() {
+            return self.encode_ordinary(valid, task);
+        }
+        let mut tail = self.encode_tail(valid, Specials::None, task)?;
+        self.widen_over_spaces(&mut tail);
+        let settled = tail.tokens.len() - tail.last_piece;
+        let mut rest = self.decode_bytes(&tail.tokens[settled..], task)?;
+        rest.extend_from_slice(&bytes[valid.len()..]);
+        tail.tokens.truncate(settled);
+        tail.tokens.extend(self.encode_single_piece(&rest, task)?);
+        Ok(tail.tokens)
+    }
+
+    fn encode_tail(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Tail, Error> {
+        let mut tail = Tail { tokens: Vec::new(), last_piece: 0 };
+        for segment in self.segments(text, allowed) {
+            match segment {
+                Segment::Special(_, token) => {
+                    tail.tokens.push(token);
+                    tail.last_piece = 0;
+                }
+                Segment::Ordinary(range) => self.extend_tail(&mut tail, &text[range], task)?,
+            }
+        }
+        Ok(tail)
+    }
+
+    fn extend_tail(&self, tail: &mut Tail, text: &str, task: &Task<'_>) -> Result<(), Error> {
+        let mut encoder = Encoder::new(self, task);
+        let mut at = 0;
+        while let Some(piece) = self.splitter.next(text, at)? {
+            task.check()?;
+            let before = tail.tokens.len();
+            at = piece.end;
+            encoder.one(text.as_bytes(), piece, &mut tail.tokens)?;
+            tail.last_piece = tail.tokens.len() - before;
+        }
+        Ok(())
+    }
+
+    /// Counts blank tokens before a blank last piece to it: where a run of blanks is cut depends on what follows.
+    fn widen_over_spaces(&self, tail: &mut Tail) {
+        let blank = |place: usize| {
+            let bytes = self.vocabulary.bytes(tail.tokens[place]);
+            bytes.is_some_and(|bytes| bytes.iter().all(|byte| b" \n\t".contains(byte)))
+        };
+        let mut settled = tail.tokens.len() - tail.last_piece;
+        if tail.last_piece > 0 && blank(settled) {
+            while settled > 0 && blank(settled - 1) {
+                settled -= 1;
+            }
+        }
+        tail.last_piece = tail.tokens.len() - settled;
+    }
+
+    fn completions(&self, unstable: &[u8], task: &Task<'_>) -> Result<BTreeSet<Vec<TokenId>>, Error> {
+        let mut completions = BTreeSet::new();
+        if unstable.is_empty() {
+            return Ok(completions);
+        }
+        let sorted = self.vocabulary.sorted();
+        completions.extend(starting_with(&sorted, unstable).map(|(_, token)| vec![token]));
+        for cut in 1..unstable.len() {
+            task.check()?;
+            let (prefix, suffix) = unstable.split_at(cut);
+            for (bytes, _) in starting_with(&sorted, suffix) {
+                completions.insert(self.complete(&[prefix, bytes].concat(), unstable.len(), task)?);
+            }
+        }
+        completions.extend(self.cut_before_blank(unstable, task)?);
+        Ok(completions)
+    }
+
+    /// The tokens of a possible continuation, up to the one that covers the first `length` bytes.
+    fn complete(&self, possible: &[u8], length: usize, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        let mut tokens = match std::str::from_utf8(possible) {
+            Ok(text) => self.encode_ordinary(text, task)?,
+            Err(_) => self.split_piece(possible, task)?,
+        };
+        let mut covered = 0;
+        let needed = tokens.iter().position(|&token| {
+            covered += self.vocabulary.bytes(token).map_or(0, <[u8]>::len);
+            covered >= length
+        });
+        tokens.truncate(needed.map_or(tokens.len(), |last| last + 1));
+        Ok(tokens)
+    }
+
+    /// Byte pair encoding of a piece, even if the piece is a token.
+    fn split_piece(&self, piece: &[u8], task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
+        let mut tokens = Vec::new();
+        Encoder::new(self, task).split(piece, 0..piece.len(), &mut tokens)?;
+        Ok(tokens)
+    }
+
+    /// A trailing blank may become a piece of its own when more text follows.
+    fn cut_before_blank(&self, unstable: &[u8], task: &Task<'_>) -> Result<Option<Vec<TokenId>>, Error> {
+        let Some(last) = last_char(unstable) else { return Ok(None) };
+        let cut = unstable.len() - last.len_utf8();
+        if cut == 0 || !last.is_whitespace() {
+            return Ok(None);
+        }
+        let mut tokens = self.split_piece(&unstable[..cut], task)?;
+        tokens.extend(self.split_piece(&unstable[cut..], task)?);
+        Ok(Some(tokens))
+    }
+}
+
+fn starting_with<'a>(
+    sorted: &'a [(&'a [u8], TokenId)],
+    prefix: &'a [u8],
+) -> impl Iterator<Item = (&'a [u8], TokenId)> {
+    let from = sorted.partition_point(|&(bytes, _)| bytes < prefix);
+    sorted[from..].iter().copied().take_while(move |(bytes, _)| bytes.starts_with(prefix))
+}
+
+/// The last character, if the bytes end with a valid one.
+fn last_char(bytes: &[u8]) -> Option<char> {
+    let start = bytes.iter().rposition(|&byte| byte & 0xc0 != 0x80)?;
+    std::str::from_utf8(&bytes[start..]).ok()?.chars().next()
+}

@@ -1,0 +1,158 @@
+//! The ordinary tokens of an encoding: their bytes and their ranks.
+
+use super::merge::merge;
+use super::orderly::{self, Orderly, Scratch};
+use super::packed::{self, Unpacked};
+use super::table::Table;
+use super::{Error, ErrorKind, TokenId};
+use crate::Task;
+use std::ops::Range;
+
+/// Ordinary tokens. A token's *place* is its index in the order of the ranks.
+pub(super) struct Vocabulary {
+    /// The bytes of all tokens by place, one after the other.
+    text: Vec<u8>,
+    /// Where each token starts in `text`, and the end of the last one.
+    starts: Vec<u32>,
+    /// The tokens by place, so in ascending order.
+    ids: Vec<TokenId>,
+    pub(super) table: Table,
+    orderly: Option<Orderly>,
+}
+
+impl Vocabulary {
+    pub(super) fn new(ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>) -> Result<Self, Error> {
+        let mut ranks: Vec<_> = ranks.into_iter().collect();
+        ranks.sort_unstable_by_key(|&(_, id)| id);
+        check(&ranks)?;
+        let mut text = Vec::new();
+        let mut starts = vec![0];
+        for (bytes, _) in &ranks {
+            text.extend_from_slice(bytes);
+            let end = u32::try_from(text.len());
+            starts.push(end.map_err(|_| bad("the tokens are longer than 4 GB together".into()))?);
+        }
+        let ids: Vec<_> = ranks.iter().map(|&(_, id)| id).collect();
+        let tokens = spans(&text, &starts);
+        let table = Table::new(tokens.clone());
+        let joints = orderly::joints(tokens.clone(), &table);
+        let orderly = joints.map(|joints| Orderly::new(tokens, joints));
+        Ok(Self { text, starts, ids, table, orderly })
+    }
+
+    /// The first `count` ranks of a packed vocabulary.
+    pub(super) fn unpack(packed: &[u8], count: usize) -> Self {
+        let Unpacked { text, starts, ranks: ids, joints } = packed::unpack(packed, count);
+        let tokens = spans(&text, &starts);
+        let table = Table::new(tokens.clone());
+        let orderly = Some(Orderly::new(tokens, joints));
+        Self { text, starts, ids, table, orderly }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn max_token(&self) -> TokenId {
+        self.ids[self.ids.len() - 1]
+    }
+
+    pub(super) fn token(&self, bytes: &[u8]) -> Option<TokenId> {
+        self.table.get(bytes, 0, bytes.len()).map(|place| self.ids[place as usize])
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self, token: TokenId) -> Option<&[u8]> {
+        let place = self.place(token)?;
+        Some(&self.text[self.starts[place] as usize..self.starts[place + 1] as usize])
+    }
+
+    #[inline]
+    fn place(&self, token: TokenId) -> Option<usize> {
+        let likely = token as usize;
+        match self.ids.get(likely) {
+            Some(&id) if id == token => Some(likely),
+            _ => self.ids.binary_search(&token).ok(),
+        }
+    }
+
+    /// All tokens in the order of their ranks.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], TokenId)> {
+        spans(&self.text, &self.starts).zip(self.ids.iter().copied())
+    }
+
+    /// All tokens in the order of their bytes.
+    pub(super) fn sorted(&self) -> Vec<(&[u8], TokenId)> {
+        let mut tokens: Vec<_> = self.iter().collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    /// Turns places into tokens.
+    pub(super) fn name(&self, places: &mut [u32]) {
+        // Most vocabularies have no gaps.
+        if self.max_token() as usize >= self.ids.len() {
+            places.iter_mut().for_each(|place| *place = self.ids[*place as usize]);
+        }
+    }
+
+    /// Appends the places of the tokens of `text[piece]`, which is not a token itself, to `out`.
+    pub(super) fn split(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<u32>,
+        scratch: &mut Scratch,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        match &self.orderly {
+            _ if piece.is_empty() => {}
+            Some(orderly) => {
+                out.extend_from_slice(orderly.encode(&self.table, text, piece, scratch, task)?);
+            }
+            None => self.merge(text, piece, out)?,
+        }
+        Ok(())
+    }
+
+    fn merge(&self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
+        let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
+        for (from, to) in merge(piece.len(), place).spans() {
+            let offset = piece.start + from;
+            let unknown = ErrorKind::UnknownByte { byte: text[offset], offset };
+            out.push(place(from, to).ok_or(unknown)?);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of each token.
+fn spans<'a>(text: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> + Clone {
+    starts.windows(2).map(|span| &text[span[0] as usize..span[1] as usize])
+}
+
+/// Every rank and every token must be there once only.
+fn check(ranks: &[(Vec<u8>, TokenId)]) -> Result<(), Error> {
+    if ranks.is_empty() {
+        return Err(bad("there are no ranks".into()));
+    }
+    if let Some(pair) = ranks.windows(2).find(|pair| pair[0].1 == pair[1].1) {
+        let (rank, first, second) = (pair[0].1, &pair[0].0, &pair[1].0);
+        return Err(bad(format!("the rank {rank} is given to both {} and {}", show(first), show(second))));
+    }
+    let mut sorted: Vec<_> = ranks.iter().map(|(bytes, id)| (bytes, id)).collect();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let (bytes, first, second) = (pair[0].0, pair[0].1, pair[1].1);
+        return Err(bad(format!("the token {} has two ranks, {first} and {second}", show(bytes))));
+    }
+    Ok(())
+}
+
+fn bad(message: String) -> Error {
+    ErrorKind::BadVocabulary { message }.into()
+}
+
+fn show(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes.escape_ascii())
+}
