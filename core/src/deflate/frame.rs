@@ -1,0 +1,108 @@
+//! What stands around a raw deflate stream in each format.
+
+use super::gzip;
+use super::whole;
+
+/// The three formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Raw,
+    Zlib,
+    Gzip,
+}
+
+/// A format, and how long the header is in the data at hand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    pub(super) header: usize,
+}
+
+impl Frame {
+    /// The frame of `input` when it is to be read with `wbits`; `None` when it is bad, incomplete, asks for a
+    /// dictionary or for a smaller window.
+    pub(super) fn of(input: &[u8], wbits: i32) -> Option<Self> {
+        let zlib = || zlib_header(input).then_some(Self { kind: Kind::Zlib, header: 2 });
+        let gzip = || Some(Self { kind: Kind::Gzip, header: gzip::header_len(input)? });
+        match wbits {
+            -15 => Some(Self { kind: Kind::Raw, header: 0 }),
+            0 | 15 => zlib(),
+            31 => gzip(),
+            32 | 47 => zlib().or_else(gzip),
+            _ => None,
+        }
+    }
+
+    /// Bytes after the stream.
+    pub(super) const fn trailer(&self) -> usize {
+        match self.kind {
+            Kind::Raw => 0,
+            Kind::Zlib => 4,
+            Kind::Gzip => 8,
+        }
+    }
+}
+
+/// Whether `input` begins with a good header of zlib's format, with no dictionary.
+fn zlib_header(input: &[u8]) -> bool {
+    let &[cmf, flags, ..] = input else { return false };
+    let checked = u16::from_be_bytes([cmf, flags]) % 31 == 0;
+    checked && cmf & 15 == 8 && cmf >> 4 <= 7 && flags & 0x20 == 0
+}
+
+/// The header that zlib itself writes at `level` with a window of 32 KB.
+pub(super) fn header(kind: Kind, level: i32) -> Vec<u8> {
+    match kind {
+        Kind::Raw => Vec::new(),
+        Kind::Zlib => {
+            let flags = match level {
+                0 | 1 => 0x01,
+                2..=5 => 0x5e,
+                -1 | 6 => 0x9c,
+                _ => 0xda,
+            };
+            vec![0x78, flags]
+        }
+        Kind::Gzip => {
+            let extra_flags = match level {
+                9 => 2,
+                0 | 1 => 4,
+                _ => 0,
+            };
+            vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, extra_flags, gzip::OS_UNIX]
+        }
+    }
+}
+
+/// A running checksum of plain data, as the format's trailer wants it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sum {
+    kind: Kind,
+    value: u32,
+    len: u32,
+}
+
+impl Sum {
+    pub(super) const fn new(kind: Kind) -> Self {
+        let value = if matches!(kind, Kind::Zlib) { 1 } else { 0 };
+        Self { kind, value, len: 0 }
+    }
+
+    pub(super) fn add(&mut self, data: &[u8]) {
+        self.len = self.len.wrapping_add(data.len() as u32);
+        self.value = match self.kind {
+            Kind::Raw => 0,
+            Kind::Zlib => whole::adler32(self.value, data),
+            Kind::Gzip => whole::crc32(self.value, data),
+        };
+    }
+
+    /// The trailer for the data added so far: 0, 4 or 8 bytes.
+    pub(super) fn trailer(&self) -> Vec<u8> {
+        match self.kind {
+            Kind::Raw => Vec::new(),
+            Kind::Zlib => self.value.to_be_bytes().to_vec(),
+            Kind::Gzip => [self.value.to_le_bytes(), self.len.to_le_bytes()].concat(),
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The gzip format (RFC 1952): headers, and files of one or more members.
+
+use super::error::{Error, ErrorKind};
+use super::one_shot;
+use super::output::Output;
+use super::stream::{Inflater, Status};
+use super::whole;
+use crate::Task;
+
+/// The two bytes that a member begins with.
+pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// The number of Unix in a header.
+pub const OS_UNIX: u8 = 3;
+
+/// A header larger than this is refused: nothing bounds its name and comment but their end.
+const LARGEST_HEADER: usize = 1 << 20;
+
+const FIXED: usize = 10;
+const TEXT: u8 = 1;
+const HEADER_CRC: u8 = 2;
+const EXTRA: u8 = 4;
+const NAME: u8 = 8;
+const COMMENT: u8 = 16;
+const RESERVED: u8 = 0xe0;
+
+/// What a member's header says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Header {
+    /// Whether its maker took the content for text.
+    pub text: bool,
+    /// Seconds since 1970, 0 when unknown.
+    pub mtime: u32,
+    /// 2 for the best, 4 for the fastest compression.
+    pub extra_flags: u8,
+    /// The system that it was made on.
+    pub os: u8,
+    /// Further fields, as they are.
+    pub extra: Option<Vec<u8>>,
+    /// The name of the file.
+    pub name: Option<Vec<u8>>,
+    /// A comment.
+    pub comment: Option<Vec<u8>>,
+}
+
+impl Header {
+    /// The header in its format. Name and comment end at their first NUL.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+        let flags = flag(self.text, TEXT)
+            | flag(self.extra.is_some(), EXTRA)
+            | flag(self.name.is_some(), NAME)
+            | flag(self.comment.is_some(), COMMENT);
+        let mut bytes = vec![MAGIC[0], MAGIC[1], 8, flags];
+        bytes.extend(self.mtime.to_le_bytes());
+        bytes.extend([self.extra_flags, self.os]);
+        if let Some(extra) = &self.extra {
+            let len = extra.len().min(u16::MAX.into());
+            bytes.extend((len as u16).to_le_bytes());
+            bytes.extend(&extra[..len]);
+        }
+        for text in [&self.name, &self.comment].into_iter().flatten() {
+            bytes.extend(text.split(|&byte| byte == 0).next().unwrap_or_default());
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    /// Reads the header at the beginning of `input`, and its length; `None` when it goes on beyond the input.
+    pub fn parse(input: &[u8]) -> Result<Option<(Self, usize)>, Error> {
+        let bad = |kind, at: usize| Err(Error::new(kind, at as u64));
+        if !MAGIC.starts_with(&input[..input.len().min(2)]) {
+            return bad(ErrorKind::NotGzip, 0);
+        }
+        if input.get(2).is_some_and(|&method| method != 8) {
+            return bad(ErrorKind::GzipMethod, 2);
+        }
+        let mut fields = Fields { input, at: FIXED };
+        let Some(&[_, _, _, flags, m0, m1, m2, m3, extra_flags, os]) = input.first_chunk() else {
+            return Ok(None);
+        };
+        let mut header = Self {
+            text: flags & TEXT != 0,
+            mtime: u32::from_le_bytes([m0, m1, m2, m3]),
+            extra_flags,
+            os,
+            ..Self::default()
+        };
+        let complete = fields.read(flags, &mut header).is_some();
+        match (complete, input.len() > LARGEST_HEADER) {
+            (true, _) if flags & HEADER_CRC != 0 && !fields.crc_fits() => {
+                Err(Error::with_detail(ErrorKind::Data, "header crc mismatch", fields.at as u64))
+            }
+            (true, _) => Ok(Some((header, fields.at))),
+            (false, true) => {
+                let detail = format!("the gzip header is larger than {LARGEST_HEADER} bytes");
+                Err(Error::with_detail(ErrorKind::Data, detail, LARGEST_HEADER as u64))
+            }
+            (false, false) => Ok(None),
+        }
+    }
+}
+
+/// The fields of variable length, read one after the other.
+struct Fields<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn read(&mut self, flags: u8, header: &mut Header) -> Option<()> {
+        if flags & EXTRA != 0 {
+            let len = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
+            header.extra = Some(self.take(len.into())?.to_vec());
+        }
+        if flags & NAME != 0 {
+            header.name = Some(self.text()?.to_vec());
+        }
+        if flags & COMMENT != 0 {
+            header.comment = Some(self.text()?.to_vec());
+        }
+        if flags & HEADER_CRC != 0 {
+            self.take(2)?;
+        }
+        Some(())
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let bytes = self.input.get(self.at..self.at + len)?;
+        self.at += len;
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let len = self.input.get(self.at..)?.iter().position(|&byte| byte == 0)?;
+        let text = &self.input[self.at..self.at + len];
+        self.at += len + 1;
+        Some(text)
+    }
+
+    /// Whether the two bytes before are the checksum of everything before them.
+    fn crc_fits(&self) -> bool {
+        let (covered, told) = self.input[..self.at].split_at(self.at - 2);
+        (whole::crc32(0, covered) as u16).to_le_bytes() == *told
+    }
+}
+
+/// The length of the header at the beginning of `input`, when it is one that zlib itself takes.
+pub(super) fn header_len(input: &[u8]) -> Option<usize> {
+    if input.get(3)? & RESERVED != 0 {
+        return None;
+    }
+    Header::parse(input).ok()?.map(|(_, len)| len)
+}
+
+/// The size that the last four bytes tell, if `input` begins like a gzip file.
+pub(super) fn told_size(input: &[u8]) -> Option<usize> {
+    let told = input.last_chunk().map(|&last| u32::from_le_bytes(last) as usize);
+    told.filter(|_| input.starts_with(&MAGIC))
+}
+
+/// Where a [`GzipDecoder`] stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the header of a member, or within it.
+    Header,
+    /// In the compressed data.
+    Body,
+    /// In the checksum and length.
+    Trailer,
+    /// After a member: zero bytes, or the next one.
+    Between,
+}
+
+/// What comes after the first member of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Members {
+    /// Further members, with any number of zero bytes between them: a decoder reads all of them.
+    All,
+    /// Something else: the decoder stops there.
+    First,
+}
+
+/// Reads gzip files piece by piece.
+pub struct GzipDecoder {
+    inflater: Inflater,
+    members: Members,
+    place: Place,
+    /// The part of a header or trailer that was read so far.
+    partial: Vec<u8>,
+    header: Option<Header>,
+    crc: u32,
+    size: u32,
+    read: u64,
+    ended: bool,
+}
+
+impl GzipDecoder {
+    /// A decoder at the beginning of a file.
+    pub fn new(members: Members) -> Result<Self, Error> {
+        Ok(Self {
+            inflater: Inflater::new(-15)?,
+            members,
+            place: Place::Header,
+            partial: Vec::new(),
+            header: None,
+            crc: 0,
+            size: 0,
+            read: 0,
+            ended: false,
+        })
+    }
+
+    /// Decompresses `input`, which is advanced past what was read. `End` means that nothing more can follow.
+    pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        while !self.ended {
+            let before = input.len();
+            let status = match self.place {
+                Place::Header => self.read_header(input),
+                Place::Body => self.read_body(input, out, task),
+                Place::Trailer => self.read_trailer(input),
+                Place::Between => self.skip_zeros(input),
+            };
+            let error_base = self.read;
+            self.read += (before - input.len()) as u64;
+            match status {
+                Ok(None) => {}
+                Ok(Some(status)) => return Ok(status),
+                Err(error) => return Err(self.placed(error, error_base)),
+            }
+        }
+        Ok(Status::End)
+    }
+
+    /// The error with its offset counted from the beginning of the file.
+    fn placed(&self, error: Error, base: u64) -> Error {
+        let offset = match self.place {
+            Place::Header => base + error.offset,
+            _ => self.read,
+        };
+        Error { offset, ..error }
+    }
+
+    fn read_header(&mut self, input: &mut &[u8]) -> Result<Option<Status>, Error> {
+        let had = self.partial.len();
+        let take = input.len().min(LARGEST_HEADER + 1 - had);
+        let whole_header = if had == 0 {
+            Header::parse(input)?
+        } else {
+            self.partial.extend(&input[..take]);
+            Header::parse(&self.partial)?
+        };
+        let Some((header, len)) = whole_header else {
+            if had == 0 {
+                self.partial.extend(&input[..take]);
+            }
+            *input = &input[take..];
+            return Ok(Some(Status::More));
+        };
+        *input = &input[len - had..];
+        self.partial.clear();
+        self.header = Some(header);
+        (self.crc, self.size) = (0, 0);
+        self.inflater.reset()?;
+        self.place = Place::Body;
+        Ok(None)
+    }
+
+    fn read_body(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<Option<Status>, Error> {
+        let start = out.len();
+        let status = self.inflater.run(input, out, task);
+        out.since(start, |piece| self.crc = whole::crc32(self.crc, piece));
+        self.size = self.size.wrapping_add((out.len() - start) as u32);
+        match status? {
+            Status::End => {
+                self.place = Place::Trailer;
+                Ok(None)
+            }
+            status => Ok(Some(status)),
+        }
+    }
+
+    fn read_trailer(&mut self, input: &mut &[u8]) -> Result<Option<Status>, Error> {
+        let take = input.len().min(8 - self.partial.len());
+        self.partial.extend(&input[..take]);
+        *input = &input[take..];
+        let Some(&[c0, c1, c2, c3, s0, s1, s2, s3]) = self.partial.first_chunk() else {
+            return Ok(Some(Status::More));
+        };
+        self.partial.clear();
+        let (crc, size) = (u32::from_le_bytes([c0, c1, c2, c3]), u32::from_le_bytes([s0, s1, s2, s3]));
+        if crc != self.crc {
+            let detail = format!("CRC check failed {crc:#x} != {:#x}", self.crc);
+            return Err(Error::with_detail(ErrorKind::GzipCrc, detail, 0));
+        }
+        if size != self.size {
+            let detail = format!("Incorrect length of data produced: {size} told, {} made", self.size);
+            return Err(Error::with_detail(ErrorKind::GzipLength, detail, 0));
+        }
+        self.place = Place::Between;
+        self.ended = self.members == Members::First;
+        Ok(None)
+    }
+
+    fn skip_zeros(&mut self, input: &mut &[u8]) -> Result<Option<Status>, Error> {
+        let zeros = input.iter().take_while(|&&byte| byte == 0).count();
+        *input = &input[zeros..];
+        if input.is_empty() {
+            return Ok(Some(Status::More));
+        }
+        self.place = Place::Header;
+        Ok(None)
+    }
+
+    /// The header of the member that was read last.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// Checksum and length of the member's content so far.
+    pub fn sum(&self) -> (u32, u32) {
+        (self.crc, self.size)
+    }
+
+    /// Whether a file may end here: before its first byte, or after a member.
+    pub fn may_end(&self) -> bool {
+        self.ended
+            || self.place == Place::Between
+            || self.place == Place::Header && self.partial.is_empty() && self.header.is_none()
+    }
+
+    /// Whether the compressed data of the current member is complete, and only its checksum and length are missing.
+    pub fn in_trailer(&self) -> bool {
+        self.place == Place::Trailer
+    }
+
+    /// What is wrong with a file that ends in the checksum and length, after `read` bytes.
+    fn footer_error(&self, read: usize) -> Error {
+        let detail = match self.partial.len() {
+            0 => String::new(),
+            len => format!("the footer has {len} of 8 bytes"),
+        };
+        Error::with_detail(ErrorKind::GzipFooter, detail, read as u64)
+    }
+
+    /// Whether nothing more can follow.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Bytes read since the beginning of the file.
+    pub fn total_in(&self) -> u64 {
+        self.read
+    }
+}
+
+/// Decompresses the member at the beginning of `input`; returns its length.
+pub fn first_member(input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
+    let start = out.len();
+    if let Ok(read) = one_shot::decompress(input, 31, out, task) {
+        return Ok(read);
+    }
+    task.check()?;
+    out.truncate(start);
+    let mut decoder = GzipDecoder::new(Members::First)?;
+    let mut rest = input;
+    let status = decoder.run(&mut rest, out, task)?;
+    let read = input.len() - rest.len();
+    let fail = |kind| Err(Error::new(kind, read as u64));
+    match status {
+        Status::End => Ok(read),
+        Status::Full => fail(ErrorKind::Limit),
+        _ if decoder.in_trailer() => Err(decoder.footer_error(read)),
+        _ => fail(ErrorKind::Buf),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full_header() -> Header {
+        Header {
+            text: true,
+            mtime: 0x0102_0304,
+            extra_flags: 2,
+            os: 255,
+            extra: Some(b"BC\x02\0ab".to_vec()),
+            name: Some(b"name".to_vec()),
+            comment: Some(b"a comment".to_vec()),
+        }
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        for header in [Header::default(), full_header()] {
+            let bytes = header.to_bytes();
+            assert_eq!(Header::parse(&bytes).unwrap(), Some((header, bytes.len())));
+            for cut in 0..bytes.len() {
+                assert_eq!(Header::parse(&bytes[..cut]).unwrap(), None, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_header_checksum_is_found() {
+        let mut bytes = full_header().to_bytes();
+        bytes[3] |= HEADER_CRC;
+        let crc = whole::crc32(0, &bytes) as u16;
+        bytes.extend(crc.to_le_bytes());
+        assert_eq!(Header::parse(&bytes).unwrap().unwrap().1, bytes.len());
+        *bytes.last_mut().unwrap() ^= 1;
+        assert_eq!(Header::parse(&bytes).unwrap_err().message(), "header crc mismatch");
+    }
+
+    #[test]
+    fn an_endless_name_is_refused() {
+        let mut bytes = vec![0x1f, 0x8b, 8, NAME, 0, 0, 0, 0, 0, 3];
+        bytes.resize(3 << 20, b'n');
+        let mut decoder = GzipDecoder::new(Members::All).unwrap();
+        let mut failed = false;
+        for piece in bytes.chunks(100_000) {
+            failed |= decoder.run(&mut { piece }, &mut Output::new(), &Task::new()).is_err();
+            assert!(decoder.partial.len() <= LARGEST_HEADER + 1);
+        }
+        assert!(failed);
+    }
+
+    #[test]
+    fn what_is_no_gzip_file_is_named() {
+        for (input, kind) in [
+            (&b"PK"[..], ErrorKind::NotGzip),
+            (b"\x1f\x9d", ErrorKind::NotGzip),
+            (b"\x1f\x8b\x07", ErrorKind::GzipMethod),
+        ] {
+            assert_eq!(Header::parse(input).unwrap_err().kind, kind);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! zlib, gzip and raw deflate data.
+//!
+//! The engines come from elsewhere, chosen by measurement: zlib-rs for streams (`stream.rs`), libdeflate for whole
+//! buffers (`whole.rs`). What is here is what makes them one: which engine a buffer goes to, the formats around
+//! them, limits, interruption, and the ways to use all cores.
+
+mod checksum;
+mod error;
+mod frame;
+mod gzip;
+mod level;
+mod one_shot;
+mod output;
+mod parallel;
+mod seam;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+pub use checksum::{adler32, adler32_combine, crc_table, crc32, crc32_combine};
+pub use error::{Error, ErrorKind};
+pub use gzip::{GzipDecoder, Header, MAGIC, Members, OS_UNIX, first_member};
+pub use one_shot::{compress, continue_to, decompress, expected_size, worth_lending};
+pub use output::{Bytes, Output};
+pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, gunzip, inflate_all};
+pub use stream::{Config, Deflater, Flush, Inflater, Status};

@@ -1,0 +1,200 @@
+//! One call from plain to compressed data or back.
+//!
+//! Buffers that the whole-buffer engine works through within about 20 ms go to it; larger ones, and everything that it
+//! refuses, go to a stream, which can be interrupted and knows exactly what is wrong where.
+
+use super::error::{Error, ErrorKind};
+use super::frame::{self, Frame, Kind, Sum};
+use super::gzip;
+use super::level;
+use super::output::Output;
+use super::seam;
+use super::stream::{Config, Deflater, Flush, Inflater, Status};
+use super::whole;
+use crate::Task;
+
+/// The most output that one uninterruptible call may make: about 20 ms of work.
+const WHOLE: usize = 16 << 20;
+
+/// Inputs up to this size are tried in memory that the thread keeps, without a look at how large they get.
+const SMALL: usize = 64 << 10;
+
+/// The memory they are tried in.
+const SMALL_ROOM: usize = 256 << 10;
+
+/// How much a deflate stream expands at most.
+const MOST: usize = 1032;
+
+/// Inputs smaller than this are not tried to be compressed by the whole-buffer engine.
+const SMALLEST: usize = 56;
+
+/// Input of the look at how large the output gets.
+const SAMPLE: usize = 16 << 10;
+
+/// Whether memory of [`expected_size`] should be lent to [`decompress`] for an input of `len` bytes. Below that, memory
+/// that the thread keeps and one copy are faster.
+pub const fn worth_lending(len: usize) -> bool {
+    len > SMALL
+}
+
+/// About how large the output of `input` gets, from its end (gzip) or a look at its beginning.
+///
+/// A guess: never more than a stream of this length can make, and harmless when it is wrong.
+pub fn expected_size(input: &[u8], wbits: i32) -> usize {
+    let most = input.len().saturating_mul(MOST);
+    let told = if wbits > 15 { gzip::told_size(input) } else { None };
+    match told {
+        Some(told) if (input.len() / 2..=most).contains(&told) => told,
+        _ => sampled_size(input, wbits).unwrap_or(0).min(most),
+    }
+}
+
+/// Extrapolates from the first bytes, with a quarter on top.
+fn sampled_size(input: &[u8], wbits: i32) -> Option<usize> {
+    let mut sample = &input[..input.len().min(SAMPLE)];
+    let len = sample.len();
+    let mut out = Output::new().limited(len * 16);
+    Inflater::new(wbits).ok()?.run(&mut sample, &mut out, &Task::new()).ok()?;
+    let ratio = out.len() as f64 / (len - sample.len()).max(1) as f64;
+    Some((input.len() as f64 * ratio * 1.25) as usize + SMALL)
+}
+
+/// Decompresses the stream at the beginning of `input` and returns how much of it was read.
+///
+/// `wbits` is as for [`Inflater::new`]. An output that would exceed the limit of `out` is an error. What is in `out`
+/// after an error is unspecified.
+pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
+    if let Some(read) = decompress_whole(input, wbits, out, task)? {
+        return Ok(read);
+    }
+    decompress_stream(&mut Inflater::new(wbits)?, input, out, task)
+}
+
+/// Runs `stream`, which has read nothing yet, to its end; returns how much of `input` was read.
+pub(super) fn decompress_stream(
+    stream: &mut Inflater,
+    input: &[u8],
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<usize, Error> {
+    let mut rest = input;
+    continue_to(stream, &mut rest, true, out, task)?;
+    Ok(input.len() - rest.len())
+}
+
+/// Runs `stream` over `input`, which has to bring it to its end if it is the `last`.
+pub fn continue_to(
+    stream: &mut Inflater,
+    input: &mut &[u8],
+    last: bool,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<(), Error> {
+    let mut status = stream.run(input, out, task)?;
+    let mut more = Output::new().limited(1);
+    if status == Status::Full {
+        status = stream.run(input, &mut more, task)?;
+    }
+    let fail = |kind| Err(Error::new(kind, stream.total_in()));
+    match status {
+        _ if !more.is_empty() => fail(ErrorKind::Limit),
+        Status::End => Ok(()),
+        Status::NeedDict => fail(ErrorKind::NeedDict),
+        Status::More | Status::Full if last => fail(ErrorKind::Buf),
+        Status::More | Status::Full => Ok(()),
+    }
+}
+
+/// The whole-buffer engine, where it applies and succeeds.
+fn decompress_whole(
+    input: &[u8],
+    wbits: i32,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<Option<usize>, Error> {
+    let Some(frame) = Frame::of(input, wbits) else { return Ok(None) };
+    task.check()?;
+    let size = if out.has_lent() { usize::MAX } else { own_size(input, wbits) };
+    if input.len() > WHOLE || size != usize::MAX && size > WHOLE {
+        return Ok(None);
+    }
+    let (start, body) = (out.len(), &input[frame.header..]);
+    let Some(read) = whole::inflate(body, out, size.min(WHOLE)) else { return Ok(None) };
+    let mut sum = Sum::new(frame.kind);
+    out.since(start, |piece| sum.add(piece));
+    if !body[read..].starts_with(&sum.trailer()) {
+        out.truncate(start);
+        return Ok(None);
+    }
+    let all = frame.header + read + frame.trailer();
+    task.advance(all as u64);
+    Ok(Some(all))
+}
+
+/// How much memory of its own an output needs for `input`.
+fn own_size(input: &[u8], wbits: i32) -> usize {
+    if worth_lending(input.len()) {
+        expected_size(input, wbits)
+    } else {
+        SMALL_ROOM.min(input.len().saturating_mul(MOST))
+    }
+}
+
+/// Compresses `input` to one stream. `wbits` and `level` are as in [`Config`].
+pub fn compress(
+    input: &[u8],
+    level: i32,
+    wbits: i32,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<(), Error> {
+    let kind = match wbits {
+        -15 => Some(Kind::Raw),
+        15 => Some(Kind::Zlib),
+        31 => Some(Kind::Gzip),
+        _ => None,
+    };
+    if let (Some(kind), Some(engine)) = (kind, level::whole(level))
+        && (input.len() <= engine.most || engine.pieces)
+        && (input.len() >= SMALLEST || level == 0)
+    {
+        return compress_whole(input, level, kind, engine, out, task);
+    }
+    let mut stream = Deflater::new(Config { level, wbits, ..Config::default() })?;
+    stream.run(&mut { input }, out, Flush::Finish, task)?;
+    Ok(())
+}
+
+/// The whole-buffer engine, in as many pieces as it takes to stay interruptible.
+fn compress_whole(
+    input: &[u8],
+    level: i32,
+    kind: Kind,
+    engine: level::Whole,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<(), Error> {
+    out.push(&frame::header(kind, level));
+    let mut sum = Sum::new(kind);
+    let (pieces, last) = input.split_at(input.len().saturating_sub(1) / engine.most * engine.most);
+    for piece in pieces.chunks(engine.most) {
+        task.check()?;
+        let mut packed = Output::new();
+        deflate_piece(piece, engine.level, &mut packed)?;
+        let mut packed = packed.into_bytes().into_vec();
+        seam::reopen(&mut packed, task)?;
+        out.push(&packed);
+        sum.add(piece);
+        task.advance(piece.len() as u64);
+    }
+    task.check()?;
+    deflate_piece(last, engine.level, out)?;
+    sum.add(last);
+    out.push(&sum.trailer());
+    task.advance(last.len() as u64);
+    Ok(())
+}
+
+fn deflate_piece(piece: &[u8], level: i32, out: &mut Output<'_>) -> Result<(), Error> {
+    whole::deflate(level, piece, out).ok_or(Error::new(ErrorKind::Mem, 0))
+}

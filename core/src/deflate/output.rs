@@ -1,0 +1,247 @@
+//! Where an operation writes its result.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ops::Deref;
+
+/// Buffers up to this size are kept by their thread for its next operation: making one of them fresh costs
+/// more than filling it.
+const KEPT: usize = 256 << 10;
+
+/// The least by which an output grows.
+const GROWTH: usize = 16 << 10;
+
+thread_local! {
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Bytes made by an operation; their memory goes back to the thread for its next one.
+#[derive(Debug, Default)]
+pub struct Bytes(Vec<u8>);
+
+impl Bytes {
+    /// Empty, with the memory that this thread kept from its last operation.
+    fn reused() -> Self {
+        let mut kept = SPARE.try_with(Cell::take).unwrap_or_default();
+        kept.clear();
+        Self(kept)
+    }
+
+    /// The plain vector, for callers that keep it.
+    pub fn into_vec(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.0);
+        if (1..=KEPT).contains(&memory.capacity()) {
+            // While the thread ends there is nobody to keep it for.
+            let _ = SPARE.try_with(|spare| spare.set(memory));
+        }
+    }
+}
+
+/// Where an operation writes: first memory that the caller lends, then memory of its own.
+///
+/// Lent memory is how a result reaches the interpreter's own string without a copy; what does not fit there
+/// grows here without any lock.
+#[derive(Debug)]
+pub struct Output<'a> {
+    lent: &'a mut [MaybeUninit<u8>],
+    used: usize,
+    own: Bytes,
+    limit: usize,
+}
+
+impl Output<'static> {
+    /// An output with no lent memory and no limit.
+    pub fn new() -> Self {
+        Self::lent(&mut [])
+    }
+
+    /// What was written, when nothing was lent.
+    pub fn into_bytes(self) -> Bytes {
+        self.own
+    }
+}
+
+impl Default for Output<'static> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a> Output<'a> {
+    /// An output that fills `lent` first.
+    pub fn lent(lent: &'a mut [MaybeUninit<u8>]) -> Self {
+        Self { lent, used: 0, own: Bytes::reused(), limit: usize::MAX }
+    }
+
+    /// The same output, to be filled with at most `limit` bytes.
+    #[must_use]
+    pub fn limited(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Lets at most `more` further bytes be written.
+    pub fn set_room(&mut self, more: usize) {
+        self.limit = self.len().saturating_add(more);
+    }
+
+    /// How many bytes were written.
+    pub fn len(&self) -> usize {
+        self.used + self.own.0.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes may still be written.
+    pub fn left(&self) -> usize {
+        self.limit - self.len()
+    }
+
+    /// How many of the bytes lie in the lent memory, and the rest.
+    pub fn finish(self) -> (usize, Bytes) {
+        (self.used, self.own)
+    }
+
+    /// Unwritten memory, as much as is there and allowed; at least one byte unless the limit is reached.
+    pub(super) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        let left = self.left();
+        if self.used < self.lent.len() {
+            let end = self.lent.len().min(self.used.saturating_add(left));
+            return &mut self.lent[self.used..end];
+        }
+        if self.own.0.len() == self.own.0.capacity() && left > 0 {
+            self.own.0.reserve(GROWTH.min(left));
+        }
+        let spare = self.own.0.spare_capacity_mut();
+        let end = spare.len().min(left);
+        &mut spare[..end]
+    }
+
+    /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Fails to a shorter
+    /// piece when lent memory is in use and has less.
+    pub(super) fn room_for(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
+        if self.used == self.lent.len() {
+            self.own.0.reserve(size.min(self.left()));
+        }
+        self.room()
+    }
+
+    /// Counts the first `n` bytes of [`room`](Self::room) as written.
+    ///
+    /// # Safety
+    ///
+    /// They are initialized.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn written(&mut self, n: usize) {
+        if self.used < self.lent.len() {
+            assert!(n <= self.lent.len() - self.used);
+            self.used += n;
+            return;
+        }
+        let len = self.own.0.len() + n;
+        assert!(len <= self.own.0.capacity());
+        // SAFETY: within the capacity, and initialized as the caller promises.
+        unsafe { self.own.0.set_len(len) };
+    }
+
+    /// Forgets what was written after the first `len` bytes.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.own.0.truncate(len.saturating_sub(self.used));
+        self.used = self.used.min(len);
+    }
+
+    /// Whether there is lent memory left.
+    pub(super) fn has_lent(&self) -> bool {
+        self.used < self.lent.len()
+    }
+
+    /// Appends `bytes`, as far as the limit allows; true when all of them went in.
+    pub fn push(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let room = self.room_for(bytes.len());
+            let n = room.len().min(bytes.len());
+            if n == 0 {
+                return false;
+            }
+            // SAFETY: both are valid for `n` bytes, and apart because the room is borrowed mutably; afterwards
+            // the first `n` bytes of the room are initialized.
+            #[allow(unsafe_code)]
+            unsafe {
+                room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), n);
+                self.written(n);
+            }
+            bytes = &bytes[n..];
+        }
+        true
+    }
+
+    /// Runs `look` over the bytes written since there were `start` of them, in one or two pieces.
+    #[allow(unsafe_code)]
+    pub(super) fn since(&self, start: usize, mut look: impl FnMut(&[u8])) {
+        if start < self.used {
+            let piece = &self.lent[start..self.used];
+            // SAFETY: the first `used` bytes of the lent memory are initialized.
+            look(unsafe { std::slice::from_raw_parts(piece.as_ptr().cast(), piece.len()) });
+        }
+        let from = start.saturating_sub(self.used);
+        if from < self.own.0.len() {
+            look(&self.own.0[from..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lent_memory_is_filled_before_own_memory() {
+        let mut lent = [MaybeUninit::uninit(); 3];
+        let mut out = Output::lent(&mut lent);
+        assert!(out.push(b"abcde"));
+        let mut pieces = Vec::new();
+        out.since(1, |piece| pieces.push(piece.to_vec()));
+        assert_eq!(pieces, [b"bc".to_vec(), b"de".to_vec()]);
+        let (used, rest) = out.finish();
+        assert_eq!((used, &*rest), (3, &b"de"[..]));
+    }
+
+    #[test]
+    fn a_limit_holds_across_both_memories() {
+        let mut lent = [MaybeUninit::uninit(); 3];
+        let mut out = Output::lent(&mut lent).limited(4);
+        assert!(!out.push(b"abcde"));
+        assert_eq!((out.len(), out.left()), (4, 0));
+        assert!(out.room().is_empty());
+    }
+
+    #[test]
+    fn a_thread_reuses_small_buffers_and_drops_large_ones() {
+        let mut out = Output::new();
+        out.push(&[1; 1000]);
+        let memory = out.into_bytes();
+        let address = memory.as_ptr();
+        drop(memory);
+        let again = Bytes::reused();
+        assert_eq!((again.0.as_ptr(), again.len()), (address, 0));
+        drop(again);
+        drop(Bytes(Vec::with_capacity(KEPT + 1)));
+        assert!(SPARE.take().capacity() <= KEPT);
+    }
+}

@@ -1,0 +1,468 @@
+//! Streams: zlib-rs behind a safe face.
+//!
+//! The engine is called through its C interface, because that is the stable one, and the only one with copies,
+//! strategies and `inflateSync`.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::ffi::c_int;
+use std::mem::{MaybeUninit, size_of};
+use std::ptr::NonNull;
+
+use libz_rs_sys as z;
+
+use super::error::{Error, ErrorKind};
+use super::level;
+use super::output::Output;
+use crate::Task;
+
+/// Input for one call of the compressor: well below a millisecond at the faster levels, about one at level 9.
+const DEFLATE_SLICE: usize = 32 << 10;
+
+/// Input and output for one call of the decompressor: below a millisecond of work.
+const INFLATE_SLICE: usize = 256 << 10;
+
+/// How much of what was put in a compressor has to give out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Flush {
+    /// Nothing in particular.
+    None = 0,
+    /// All of it, not aligned to a byte.
+    Partial = 1,
+    /// All of it, aligned to a byte.
+    Sync = 2,
+    /// All of it, and what follows can be read without it.
+    Full = 3,
+    /// All of it, and the end of the stream.
+    Finish = 4,
+    /// The current block, up to seven bits short.
+    Block = 5,
+}
+
+impl Flush {
+    /// The mode with zlib's number `code`.
+    pub const fn of(code: i32) -> Option<Self> {
+        Some(match code {
+            0 => Self::None,
+            1 => Self::Partial,
+            2 => Self::Sync,
+            3 => Self::Full,
+            4 => Self::Finish,
+            5 => Self::Block,
+            _ => return None,
+        })
+    }
+}
+
+/// Why a stream came back to its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It has worked through the input and given out what it can.
+    More,
+    /// The output reached its limit; there may be more to come.
+    Full,
+    /// The stream is complete.
+    End,
+    /// A preset dictionary is needed to go on.
+    NeedDict,
+}
+
+/// What a compressor is made with, in zlib's own numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// -1 (which means 6) to 9.
+    pub level: i32,
+    /// 9 to 15 for zlib's format, negative for raw data, plus 16 for gzip.
+    pub wbits: i32,
+    /// 1 to 9.
+    pub mem_level: i32,
+    /// 0 to 4.
+    pub strategy: i32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { level: -1, wbits: 15, mem_level: 8, strategy: 0 }
+    }
+}
+
+/// Between calls the engine is to know no memory of others; but it refuses to copy a stream with a null pointer here.
+const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
+
+/// The engine's own record of a stream, at an address that does not change.
+struct Raw(Box<z::z_stream>);
+
+// SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per thread.
+unsafe impl Send for Raw {}
+// SAFETY: through a shared reference only plain numbers are read.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    fn new() -> Self {
+        // SAFETY: all zero is what the engine expects before it is initialized: null pointers, no allocator.
+        let mut raw: Box<z::z_stream> = Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
+        raw.next_out = NO_OUTPUT;
+        Self(raw)
+    }
+
+    fn failure(&self, code: c_int) -> Error {
+        let detail = if self.0.msg.is_null() {
+            String::new()
+        } else {
+            // SAFETY: the engine's messages are constant strings that end with NUL.
+            unsafe { CStr::from_ptr(self.0.msg) }.to_string_lossy().into_owned()
+        };
+        Error::with_detail(ErrorKind::of(code), detail, self.0.total_in)
+    }
+
+    fn expect(&self, code: c_int) -> Result<(), Error> {
+        if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
+    }
+
+    /// Lets `engine` work from the first `read` bytes of `input` into the first `write` bytes of room, and counts both.
+    /// Returns its code, and whether it left room.
+    fn step(
+        &mut self,
+        input: &mut &[u8],
+        read: usize,
+        out: &mut Output<'_>,
+        write: usize,
+        engine: impl FnOnce(&mut z::z_stream) -> c_int,
+    ) -> (c_int, bool) {
+        let room = out.room();
+        let write = room.len().min(write);
+        let stream = &mut *self.0;
+        stream.next_in = input.as_ptr().cast_mut();
+        stream.avail_in = read as u32;
+        stream.next_out = room.as_mut_ptr().cast();
+        stream.avail_out = write as u32;
+        let code = engine(stream);
+        let taken = read - stream.avail_in as usize;
+        let (left, written) = (stream.avail_out as usize, write - stream.avail_out as usize);
+        (stream.next_in, stream.next_out) = (std::ptr::null_mut(), NO_OUTPUT);
+        (stream.avail_in, stream.avail_out) = (0, 0);
+        *input = &input[taken..];
+        // SAFETY: the engine wrote that many bytes from the start of the room.
+        unsafe { out.written(written) };
+        (code, left > 0)
+    }
+}
+
+/// A compressor.
+pub struct Deflater {
+    raw: Raw,
+    config: Config,
+    ended: bool,
+}
+
+impl Deflater {
+    /// A new stream; `Stream` when a parameter is out of range.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        let engine = level::streaming(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        let mut raw = Raw::new();
+        // SAFETY: the record is zeroed as `deflateInit2` asks; version and size are those it was built with.
+        let code = unsafe {
+            z::deflateInit2_(
+                &mut *raw.0,
+                engine.level,
+                z::Z_DEFLATED,
+                config.wbits,
+                config.mem_level,
+                config.strategy,
+                z::zlibVersion(),
+                size_of::<z::z_stream>() as c_int,
+            )
+        };
+        raw.expect(code)?;
+        let mut stream = Self { raw, config, ended: false };
+        stream.tune(engine);
+        Ok(stream)
+    }
+
+    /// Sets the search limits, which the engine forgets at every reset and change of level.
+    fn tune(&mut self, engine: level::Streaming) {
+        if let Some([good, lazy, nice, chain]) = engine.tuned {
+            // SAFETY: the stream is initialized.
+            unsafe { z::deflateTune(&mut *self.raw.0, good, lazy, nice, chain) };
+        }
+    }
+
+    /// Compresses `input`, which is advanced past what was read, and gives out what `flush` asks for.
+    pub fn run(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
+        if self.ended {
+            return Ok(Status::End);
+        }
+        loop {
+            task.check()?;
+            let read = input.len().min(DEFLATE_SLICE);
+            let now = if read == input.len() { flush } else { Flush::None };
+            let before = input.len();
+            // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
+            let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
+            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+            task.advance((before - input.len()) as u64);
+            match code {
+                z::Z_STREAM_END => {
+                    self.ended = true;
+                    return Ok(Status::End);
+                }
+                z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
+                z::Z_OK if !left || !input.is_empty() => {}
+                // Nothing was left to do.
+                z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
+                code => return Err(self.raw.failure(code)),
+            }
+        }
+    }
+
+    /// Changes level and strategy; what was put in so far is compressed with the old ones.
+    pub fn params(
+        &mut self,
+        level: i32,
+        strategy: i32,
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let settings = level::streaming(level).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        loop {
+            task.check()?;
+            // SAFETY: as in `run`.
+            let engine =
+                |stream: &mut z::z_stream| unsafe { z::deflateParams(stream, settings.level, strategy) };
+            let (code, left) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine);
+            match code {
+                z::Z_BUF_ERROR if !left && out.left() > 0 => {}
+                code => {
+                    self.raw.expect(code)?;
+                    (self.config.level, self.config.strategy) = (level, strategy);
+                    self.tune(settings);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Presets the window, before anything was put in.
+    pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
+        // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
+        let code = unsafe {
+            z::deflateSetDictionary(
+                &mut *self.raw.0,
+                dictionary.as_ptr(),
+                dictionary.len().min(u32::MAX as usize) as u32,
+            )
+        };
+        self.raw.expect(code)
+    }
+
+    /// Back to the beginning, with the same parameters and memory.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        self.ended = false;
+        // SAFETY: the stream is initialized.
+        let code = unsafe { z::deflateReset(&mut *self.raw.0) };
+        self.raw.expect(code)?;
+        if let Some(engine) = level::streaming(self.config.level) {
+            self.tune(engine);
+        }
+        Ok(())
+    }
+
+    /// A second stream in the same state.
+    pub fn copy(&self) -> Result<Self, Error> {
+        let mut raw = Raw::new();
+        // SAFETY: the source is initialized and only read (the C interface says `mut` by tradition).
+        let code = unsafe { z::deflateCopy(&mut *raw.0, (&raw const *self.raw.0).cast_mut()) };
+        raw.expect(code)?;
+        Ok(Self { raw, config: self.config, ended: self.ended })
+    }
+
+    /// Whether the stream is complete.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        // SAFETY: initialized in `new` or `copy`, ended once.
+        unsafe { z::deflateEnd(&mut *self.raw.0) };
+    }
+}
+
+/// Where a block ended.
+pub(super) struct BlockEnd {
+    /// In bits from the beginning of the stream.
+    pub(super) end: usize,
+    /// Whether it was the last.
+    pub(super) last: bool,
+}
+
+/// A decompressor.
+pub struct Inflater {
+    raw: Raw,
+    ended: bool,
+}
+
+impl Inflater {
+    /// A new stream: `wbits` is 8 to 15 for zlib's format, 0 to take it from the data, negative for raw data, plus 16
+    /// for gzip, plus 32 for either.
+    pub fn new(wbits: i32) -> Result<Self, Error> {
+        let mut raw = Raw::new();
+        // SAFETY: the record is zeroed as `inflateInit2` asks; version and size are those it was built with.
+        let code = unsafe {
+            z::inflateInit2_(&mut *raw.0, wbits, z::zlibVersion(), size_of::<z::z_stream>() as c_int)
+        };
+        raw.expect(code)?;
+        Ok(Self { raw, ended: false })
+    }
+
+    /// Decompresses `input`, which is advanced past what was read.
+    pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        if self.ended {
+            return Ok(Status::End);
+        }
+        loop {
+            task.check()?;
+            let read = input.len().min(INFLATE_SLICE);
+            let before = input.len();
+            // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
+            let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_SYNC_FLUSH) };
+            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+            task.advance((before - input.len()) as u64);
+            match code {
+                z::Z_STREAM_END => {
+                    self.ended = true;
+                    return Ok(Status::End);
+                }
+                z::Z_NEED_DICT => return Ok(Status::NeedDict),
+                z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
+                z::Z_OK if !left || !input.is_empty() => {}
+                z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
+                code => return Err(self.raw.failure(code)),
+            }
+        }
+    }
+
+    /// Decompresses up to the end of a block, or until the room is full (`None`).
+    pub(super) fn next_block(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+    ) -> Result<Option<BlockEnd>, Error> {
+        let read = input.len().min(INFLATE_SLICE);
+        // SAFETY: as in `run`.
+        let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_BLOCK) };
+        let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+        let state = self.raw.0.data_type;
+        match code {
+            z::Z_OK if state & 128 != 0 => {
+                let end = self.raw.0.total_in as usize * 8 - (state & 7) as usize;
+                Ok(Some(BlockEnd { end, last: state & 64 != 0 }))
+            }
+            z::Z_OK if !left || !input.is_empty() => Ok(None),
+            z::Z_OK => Err(Error::new(ErrorKind::Buf, self.raw.0.total_in)),
+            code => Err(self.raw.failure(code)),
+        }
+    }
+
+    /// Gives the preset dictionary: when the stream asks for it, or at any time when it is raw.
+    pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
+        // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
+        let code = unsafe {
+            z::inflateSetDictionary(
+                &mut *self.raw.0,
+                dictionary.as_ptr(),
+                dictionary.len().min(u32::MAX as usize) as u32,
+            )
+        };
+        self.raw.expect(code)
+    }
+
+    /// Skips `input` up to the next full flush point; true when one was found.
+    pub fn sync(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
+        loop {
+            let read = input.len().min(u32::MAX as usize);
+            // SAFETY: as in `run`; `inflateSync` writes no output.
+            let engine = |stream: &mut z::z_stream| unsafe { z::inflateSync(stream) };
+            let (code, _) = self.raw.step(input, read, &mut Output::new(), 0, engine);
+            match code {
+                z::Z_OK => return Ok(true),
+                z::Z_DATA_ERROR | z::Z_BUF_ERROR if input.is_empty() => return Ok(false),
+                z::Z_DATA_ERROR => {}
+                code => return Err(self.raw.failure(code)),
+            }
+        }
+    }
+
+    /// Whether the stream stands at a block boundary made by a flush.
+    pub fn at_sync_point(&mut self) -> bool {
+        // SAFETY: the stream is initialized.
+        unsafe { z::inflateSyncPoint(&mut *self.raw.0) == 1 }
+    }
+
+    /// Back to the beginning, with the same memory.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        self.ended = false;
+        // SAFETY: the stream is initialized.
+        let code = unsafe { z::inflateReset(&mut *self.raw.0) };
+        self.raw.expect(code)
+    }
+
+    /// A second stream in the same state.
+    pub fn copy(&self) -> Result<Self, Error> {
+        let mut raw = Raw::new();
+        // SAFETY: the source is initialized and only read.
+        let code = unsafe { z::inflateCopy(&mut *raw.0, &*self.raw.0) };
+        raw.expect(code)?;
+        Ok(Self { raw, ended: self.ended })
+    }
+
+    /// Whether the stream is complete.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+impl Drop for Inflater {
+    fn drop(&mut self) {
+        // SAFETY: initialized in `new` or `copy`, ended once.
+        unsafe { z::inflateEnd(&mut *self.raw.0) };
+    }
+}
+
+/// What both kinds of stream know about themselves.
+macro_rules! counters {
+    ($stream:ty) => {
+        impl $stream {
+            /// Bytes read since the beginning.
+            pub fn total_in(&self) -> u64 {
+                self.raw.0.total_in
+            }
+
+            /// Bytes written since the beginning.
+            pub fn total_out(&self) -> u64 {
+                self.raw.0.total_out
+            }
+
+            /// The checksum of the plain data so far, or of the dictionary that is asked for.
+            pub fn adler(&self) -> u32 {
+                self.raw.0.adler as u32
+            }
+
+            /// zlib's guess: 0 binary, 1 text, 2 unknown; for a decompressor its place in the bits.
+            pub fn data_type(&self) -> i32 {
+                self.raw.0.data_type
+            }
+        }
+    };
+}
+counters!(Deflater);
+counters!(Inflater);

@@ -1,0 +1,490 @@
+//! Against zlib itself, in both directions.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+use super::*;
+use crate::Task;
+
+/// A small generator: the tests must not depend on the machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// Texts of `len` bytes that compress well, a little, and not at all.
+fn samples(len: usize) -> Vec<Vec<u8>> {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let words: Vec<Vec<u8>> = (0..3000)
+        .map(|_| (0..1 + random.below(9)).map(|_| b'a' + random.below(26) as u8).collect())
+        .collect();
+    let mut text = Vec::new();
+    while text.len() < len {
+        let rank = 3000 / (1 + random.below(3000));
+        text.extend(&words[(rank + random.below(1 + rank * 2)).min(2999)]);
+        text.push(if random.below(9) == 0 { b'\n' } else { b' ' });
+    }
+    text.truncate(len);
+    let noise = (0..len).map(|_| random.next() as u8).collect();
+    vec![vec![0; len], text, noise]
+}
+
+const SIZES: [usize; 7] = [0, 1, 1000, 65_535, 65_536, 300_000, 1_200_000];
+
+fn theirs(plain: &[u8], level: u32, wbits: i32) -> Vec<u8> {
+    let level = Compression::new(level);
+    let mut made = Vec::new();
+    match wbits {
+        -15 => DeflateEncoder::new(&mut made, level).write_all(plain).unwrap(),
+        15 => ZlibEncoder::new(&mut made, level).write_all(plain).unwrap(),
+        _ => GzEncoder::new(&mut made, level).write_all(plain).unwrap(),
+    }
+    made
+}
+
+fn read_by_them(packed: &[u8], wbits: i32) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match wbits {
+        -15 => DeflateDecoder::new(packed).read_to_end(&mut plain),
+        15 => ZlibDecoder::new(packed).read_to_end(&mut plain),
+        _ => MultiGzDecoder::new(packed).read_to_end(&mut plain),
+    }
+    .unwrap();
+    plain
+}
+
+fn ours(plain: &[u8], level: i32, wbits: i32) -> Bytes {
+    let mut out = Output::new();
+    compress(plain, level, wbits, &mut out, &Task::new()).unwrap();
+    out.into_bytes()
+}
+
+fn back(packed: &[u8], wbits: i32) -> Result<Bytes, Error> {
+    let mut out = Output::new();
+    decompress(packed, wbits, &mut out, &Task::new())?;
+    Ok(out.into_bytes())
+}
+
+#[test]
+fn ours_reads_theirs_and_theirs_reads_ours() {
+    for len in SIZES {
+        for plain in samples(len) {
+            for level in [0, 1, 6, 9] {
+                for wbits in [-15, 15, 31] {
+                    let packed = ours(&plain, level, wbits);
+                    assert!(read_by_them(&packed, wbits) == plain, "{len} {level} {wbits}");
+                    let packed = theirs(&plain, level as u32, wbits);
+                    assert!(*back(&packed, wbits).unwrap() == plain, "{len} {level} {wbits}");
+                }
+            }
+        }
+    }
+}
+
+/// Text as people write it: this module.
+fn source_text() -> Vec<u8> {
+    let files = [
+        include_str!("tests.rs"),
+        include_str!("stream.rs"),
+        include_str!("gzip.rs"),
+        include_str!("parallel.rs"),
+        include_str!("one_shot.rs"),
+        include_str!("output.rs"),
+        include_str!("whole.rs"),
+    ];
+    files.concat().into_bytes()
+}
+
+#[test]
+fn output_is_at_most_two_percent_larger_than_theirs() {
+    let task = Task::new();
+    for len in [1000, 10_000, 60_000] {
+        let plain = &source_text()[..len];
+        for level in 1..=9 {
+            let zlibs = theirs(plain, level as u32, 15).len();
+            let mut stream = Deflater::new(Config { level, ..Config::default() }).unwrap();
+            let mut out = Output::new();
+            stream.run(&mut { plain }, &mut out, Flush::Finish, &task).unwrap();
+            for mine in [ours(plain, level, 15).len(), out.len()] {
+                assert!(mine * 100 <= zlibs * 102, "{mine} {zlibs} at level {level} of {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pieces_with_seams_are_one_stream() {
+    let plain = source_text().repeat(30);
+    for level in [4, 6, 7] {
+        let packed = ours(&plain, level, 15);
+        assert!(read_by_them(&packed, 15) == plain);
+        assert!(packed.len() * 100 <= theirs(&plain, level as u32, 15).len() * 102);
+    }
+}
+
+#[test]
+fn the_whole_buffer_engine_and_the_stream_agree() {
+    for len in SIZES {
+        for plain in samples(len) {
+            let packed = theirs(&plain, 6, 15);
+            let mut out = Output::new();
+            let mut stream = Inflater::new(15).unwrap();
+            one_shot::decompress_stream(&mut stream, &packed, &mut out, &Task::new()).unwrap();
+            assert!(*out.into_bytes() == *back(&packed, 15).unwrap());
+        }
+    }
+}
+
+#[test]
+fn lent_memory_of_any_size_will_do() {
+    let plain = &samples(300_000)[1];
+    let packed = theirs(plain, 6, 15);
+    for lent in [0, 1, 1000, 299_999, 300_000, 400_000] {
+        let mut memory = vec![std::mem::MaybeUninit::uninit(); lent];
+        let mut out = Output::lent(&mut memory);
+        decompress(&packed, 15, &mut out, &Task::new()).unwrap();
+        let mut made = Vec::new();
+        out.since(0, |piece| made.extend_from_slice(piece));
+        assert!(made == *plain);
+        assert_eq!(out.finish().0, lent.min(300_000));
+    }
+}
+
+#[test]
+fn the_guess_is_near_for_even_data() {
+    let plain = &samples(3_000_000)[1];
+    for wbits in [15, 31] {
+        let guess = expected_size(&theirs(plain, 6, wbits), wbits);
+        assert!((3_000_000..5_000_000).contains(&guess), "{guess}");
+    }
+    assert!(expected_size(b"", 15) == 0 && expected_size(b"nonsense", 31) == 0);
+}
+
+#[test]
+fn a_limit_is_met_exactly() {
+    for len in [1000, 300_000] {
+        for plain in samples(len) {
+            let packed = theirs(&plain, 6, 15);
+            for (limit, fits) in [(0, false), (len - 1, false), (len, true), (len + 1, true)] {
+                let mut out = Output::new().limited(limit);
+                let result = decompress(&packed, 15, &mut out, &Task::new());
+                assert_eq!(result.is_ok(), fits, "{len} {limit}");
+                if let Err(error) = result {
+                    assert_eq!(error.kind, ErrorKind::Limit);
+                }
+                assert!(out.len() <= limit);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_is_incomplete() {
+    for wbits in [-15, 15, 31] {
+        let packed = ours(&samples(300)[1], 6, wbits);
+        for cut in 0..packed.len() {
+            let error = back(&packed[..cut], wbits).unwrap_err();
+            assert_eq!((error.kind, error.offset), (ErrorKind::Buf, cut as u64), "{wbits}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_stream_is_left() {
+    for wbits in [-15, 15, 31] {
+        let mut packed = ours(b"lock", 6, wbits).to_vec();
+        let len = packed.len();
+        packed.extend(b"more");
+        assert_eq!(decompress(&packed, wbits, &mut Output::new(), &Task::new()), Ok(len));
+    }
+}
+
+#[test]
+fn errors_are_zlibs() {
+    let packed = ours(b"the lock", 6, 15);
+    let mut wrong_sum = packed.to_vec();
+    *wrong_sum.last_mut().unwrap() ^= 1;
+    let error = back(&wrong_sum, 15).unwrap_err();
+    assert_eq!((error.kind, error.message()), (ErrorKind::Data, "incorrect data check"));
+    let error = back(b"xx nonsense", 15).unwrap_err();
+    assert_eq!((error.kind, error.message()), (ErrorKind::Data, "incorrect header check"));
+    assert_eq!(Inflater::new(99).err().unwrap().kind, ErrorKind::Stream);
+    let level = Config { level: 10, ..Config::default() };
+    assert_eq!(Deflater::new(level).err().unwrap().kind, ErrorKind::Stream);
+}
+
+#[test]
+fn streams_take_any_chunks() {
+    let mut random = Random(7);
+    let task = Task::new();
+    for plain in samples(200_000) {
+        for flush in [Flush::None, Flush::Partial, Flush::Sync, Flush::Full, Flush::Block] {
+            let mut deflater = Deflater::new(Config { level: 5, ..Config::default() }).unwrap();
+            let mut out = Output::new();
+            let mut rest = plain.as_slice();
+            while !rest.is_empty() {
+                let (mut piece, after) = rest.split_at(rest.len().min(1 + random.below(30_000)));
+                deflater.run(&mut piece, &mut out, flush, &task).unwrap();
+                assert!(piece.is_empty());
+                rest = after;
+            }
+            assert_eq!(deflater.run(&mut &[][..], &mut out, Flush::Finish, &task), Ok(Status::End));
+            let packed = out.into_bytes();
+            assert!(read_by_them(&packed, 15) == plain);
+            assert!(inflate_in_pieces(&packed, 15, &mut random) == plain);
+        }
+    }
+}
+
+fn inflate_in_pieces(packed: &[u8], wbits: i32, random: &mut Random) -> Vec<u8> {
+    let mut inflater = Inflater::new(wbits).unwrap();
+    let (mut rest, mut plain) = (packed, Vec::new());
+    while !inflater.ended() {
+        let end = rest.len().min(1 + random.below(5000));
+        let mut piece = &rest[..end];
+        let mut out = Output::new().limited(1 + random.below(20_000));
+        inflater.run(&mut piece, &mut out, &Task::new()).unwrap();
+        rest = &rest[end - piece.len()..];
+        plain.extend_from_slice(&out.into_bytes());
+    }
+    assert_eq!(inflater.total_out(), plain.len() as u64);
+    plain
+}
+
+#[test]
+fn a_copy_goes_its_own_way() {
+    let task = Task::new();
+    let plain = &samples(100_000)[1];
+    let mut first = Deflater::new(Config::default()).unwrap();
+    let mut out = Output::new();
+    first.run(&mut &plain[..50_000], &mut out, Flush::Sync, &task).unwrap();
+    let mut second = first.copy().unwrap();
+    let start = out.into_bytes().into_vec();
+    for (stream, rest) in [(&mut first, &plain[50_000..]), (&mut second, b"other".as_slice())] {
+        let mut out = Output::new();
+        out.push(&start);
+        stream.run(&mut { rest }, &mut out, Flush::Finish, &task).unwrap();
+        let expected = [&plain[..50_000], rest].concat();
+        assert!(*back(&out.into_bytes(), 15).unwrap() == expected);
+    }
+}
+
+#[test]
+fn a_copy_of_a_decompressor_goes_its_own_way() {
+    let task = Task::new();
+    let plain = &samples(100_000)[1];
+    let packed = theirs(plain, 6, 15);
+    let mut first = Inflater::new(15).unwrap();
+    let mut untouched = first.copy().unwrap();
+    let (start, end) = packed.split_at(packed.len() / 2);
+    let mut out = Output::new();
+    first.run(&mut { start }, &mut out, &task).unwrap();
+    let begun = out.into_bytes();
+    let mut second = first.copy().unwrap();
+    drop(first);
+    let mut out = Output::new();
+    out.push(&begun);
+    assert_eq!(second.run(&mut { end }, &mut out, &task), Ok(Status::End));
+    assert!(*out.into_bytes() == *plain);
+    assert_eq!(untouched.run(&mut &*packed, &mut Output::new(), &task), Ok(Status::End));
+}
+
+#[test]
+fn a_dictionary_is_asked_for() {
+    let task = Task::new();
+    let mut deflater = Deflater::new(Config::default()).unwrap();
+    deflater.set_dictionary(b"the interpreter lock").unwrap();
+    let mut out = Output::new();
+    deflater.run(&mut &b"off the interpreter lock"[..], &mut out, Flush::Finish, &task).unwrap();
+    let packed = out.into_bytes();
+    assert_eq!(back(&packed, 15).unwrap_err().kind, ErrorKind::NeedDict);
+    let mut inflater = Inflater::new(15).unwrap();
+    let (mut rest, mut out) = (&*packed, Output::new());
+    assert_eq!(inflater.run(&mut rest, &mut out, &task), Ok(Status::NeedDict));
+    assert_eq!(inflater.set_dictionary(b"wrong").unwrap_err().kind, ErrorKind::Data);
+    inflater.set_dictionary(b"the interpreter lock").unwrap();
+    assert_eq!(inflater.run(&mut rest, &mut out, &task), Ok(Status::End));
+    assert_eq!(&*out.into_bytes(), b"off the interpreter lock");
+}
+
+#[test]
+fn parameters_change_on_the_way() {
+    let task = Task::new();
+    let plain = &samples(100_000)[1];
+    let mut deflater = Deflater::new(Config { level: 1, ..Config::default() }).unwrap();
+    let mut out = Output::new();
+    deflater.run(&mut &plain[..50_000], &mut out, Flush::None, &task).unwrap();
+    deflater.params(9, 2, &mut out, &task).unwrap();
+    deflater.run(&mut &plain[50_000..], &mut out, Flush::Finish, &task).unwrap();
+    assert!(*back(&out.into_bytes(), 15).unwrap() == *plain);
+    assert!(deflater.params(10, 0, &mut Output::new(), &task).is_err());
+}
+
+#[test]
+fn a_damaged_stream_goes_on_after_a_full_flush() {
+    let task = Task::new();
+    let mut deflater = Deflater::new(Config { wbits: -15, ..Config::default() }).unwrap();
+    let mut out = Output::new();
+    deflater.run(&mut &b"lost "[..], &mut out, Flush::Full, &task).unwrap();
+    let damaged = out.len() - 5;
+    deflater.run(&mut &b"found"[..], &mut out, Flush::Finish, &task).unwrap();
+    let packed = out.into_bytes();
+    let mut inflater = Inflater::new(-15).unwrap();
+    let (mut rest, mut out) = (&packed[damaged..], Output::new());
+    assert!(inflater.sync(&mut rest).unwrap());
+    inflater.run(&mut rest, &mut out, &task).unwrap();
+    assert_eq!(&*out.into_bytes(), b"found");
+    assert!(!Inflater::new(-15).unwrap().sync(&mut &b"no such point"[..]).unwrap());
+}
+
+#[test]
+fn a_stopped_stream_goes_on_later() {
+    let plain = &samples(3_000_000)[1];
+    let packed = theirs(plain, 6, 15);
+    let mut inflater = Inflater::new(15).unwrap();
+    let (mut rest, mut out) = (packed.as_slice(), Output::new());
+    let checks = std::sync::atomic::AtomicUsize::new(0);
+    let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 3;
+    let error = inflater.run(&mut rest, &mut out, &Task::with_poll(&poll)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Stopped);
+    assert!(!out.is_empty() && out.len() < plain.len());
+    assert_eq!(inflater.run(&mut rest, &mut out, &Task::new()), Ok(Status::End));
+    assert!(*out.into_bytes() == *plain);
+}
+
+#[test]
+fn a_stopped_call_ends_soon() {
+    let packed = theirs(&vec![0; 200 << 20], 1, 15);
+    let stop_at = std::sync::atomic::AtomicUsize::new(0);
+    let poll = || stop_at.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 10;
+    let mut out = Output::new();
+    let error = decompress(&packed, 15, &mut out, &Task::with_poll(&poll)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Stopped);
+    assert!(out.len() <= 11 * (256 << 10), "{}", out.len());
+}
+
+#[test]
+fn batches_keep_their_order() {
+    let plain: Vec<Vec<u8>> = (0..2000).flat_map(|i| samples(i % 700)).collect();
+    let inputs: Vec<&[u8]> = plain.iter().map(Vec::as_slice).collect();
+    let task = Task::new();
+    for threads in [0, 1, 2, 7] {
+        let packed = deflate_all(&inputs, 6, 15, threads, &task).unwrap();
+        let packed: Vec<&[u8]> = packed.iter().collect();
+        let unpacked = inflate_all(&packed, 15, Some(700), threads, &task).unwrap();
+        assert!(unpacked.iter().eq(inputs.iter().copied()));
+    }
+}
+
+#[test]
+fn a_batch_names_the_first_bad_input() {
+    let good = ours(&vec![b'x'; 100_000], 0, 15);
+    let mut inputs = vec![&*good; 50];
+    inputs[17] = b"bad";
+    inputs[40] = b"worse";
+    let (index, error) = inflate_all(&inputs, 15, None, 2, &Task::new()).unwrap_err();
+    assert_eq!((index, error.message()), (17, "incorrect header check"));
+}
+
+#[test]
+fn blocks_are_one_stream() {
+    let task = Task::new();
+    for len in SIZES {
+        for plain in samples(len) {
+            for (threads, flush) in [(1, Flush::None), (2, Flush::Sync), (3, Flush::Full)] {
+                let mut deflater = BlockDeflater::new(6, 0, threads).unwrap();
+                let mut out = Output::new();
+                for mut piece in plain.chunks(1_000_000) {
+                    deflater.run(&mut piece, &mut out, flush, &task).unwrap();
+                }
+                deflater.run(&mut &[][..], &mut out, Flush::Finish, &task).unwrap();
+                let packed = out.into_bytes();
+                assert!(read_by_them(&packed, -15) == plain, "{len} {threads}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stopped_blocks_are_not_lost() {
+    let plain = &samples(3_000_000)[1];
+    let mut deflater = BlockDeflater::new(6, 0, 2).unwrap();
+    let (mut rest, mut out) = (plain.as_slice(), Output::new());
+    let stopped = Task::new();
+    stopped.stop();
+    for _ in 0..3 {
+        assert!(deflater.run(&mut rest, &mut out, Flush::None, &stopped).is_err());
+    }
+    deflater.run(&mut rest, &mut out, Flush::Finish, &Task::new()).unwrap();
+    assert!(read_by_them(&out.into_bytes(), -15) == *plain);
+}
+
+/// A file of several members, some of them empty, with zero bytes in between, and its content.
+fn many_members() -> (Vec<u8>, Vec<u8>) {
+    let (mut file, mut content) = (Vec::new(), Vec::new());
+    for (index, plain) in [0, 10, 200_000, 0, 70_000, 1_000_000].into_iter().flat_map(samples).enumerate() {
+        file.extend(theirs(&plain, 6, 31));
+        file.resize(file.len() + index % 3, 0);
+        content.extend(plain);
+    }
+    (file, content)
+}
+
+#[test]
+fn members_are_read_one_after_the_other_and_together() {
+    let (file, content) = many_members();
+    let task = Task::new();
+    for threads in [1, 2, 5] {
+        let mut out = Output::new();
+        gunzip(&file, threads, &mut out, &task).unwrap();
+        assert!(*out.into_bytes() == content);
+        let mut out = Output::new().limited(content.len() - 1);
+        assert_eq!(gunzip(&file, threads, &mut out, &task).unwrap_err().kind, ErrorKind::Limit);
+    }
+    for size in [1, 7, 1000, 100_000] {
+        let mut decoder = GzipDecoder::new(Members::All).unwrap();
+        let mut out = Output::new();
+        for mut piece in file.chunks(size) {
+            decoder.run(&mut piece, &mut out, &task).unwrap();
+        }
+        assert!(decoder.may_end());
+        assert!(*out.into_bytes() == content, "{size}");
+    }
+}
+
+#[test]
+fn bad_members_are_told_apart() {
+    let good = ours(b"content", 6, 31).to_vec();
+    let len = good.len();
+    let change = |at: usize| {
+        let mut bytes = [good.clone(), good.clone()].concat();
+        bytes[len + at] ^= 0x55;
+        bytes
+    };
+    let cases = [
+        (change(0), ErrorKind::NotGzip),
+        (change(2), ErrorKind::GzipMethod),
+        (change(len - 6), ErrorKind::GzipCrc),
+        (change(len - 1), ErrorKind::GzipLength),
+        ([good.clone(), good[..len - 2].to_vec()].concat(), ErrorKind::GzipFooter),
+        ([good.clone(), b"rest".to_vec()].concat(), ErrorKind::NotGzip),
+    ];
+    for (bytes, kind) in cases {
+        let error = gunzip(&bytes, 2, &mut Output::new(), &Task::new()).unwrap_err();
+        assert_eq!(error.kind, kind);
+        assert!(error.offset >= len as u64, "{error}");
+    }
+}

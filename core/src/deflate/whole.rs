@@ -1,0 +1,117 @@
+//! Whole buffers: libdeflate behind a safe face.
+//!
+//! It is the fastest engine, and it cannot be interrupted or continued: its callers bound the size.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use libdeflate_sys as ld;
+
+use super::output::Output;
+
+thread_local! {
+    // Making these costs as much as a kilobyte of work, so each thread keeps one of both.
+    static DECODER: Cell<Option<Decoder>> = const { Cell::new(None) };
+    static ENCODER: Cell<Option<Encoder>> = const { Cell::new(None) };
+}
+
+struct Decoder(NonNull<ld::libdeflate_decompressor>);
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        // SAFETY: made by `libdeflate_alloc_decompressor`, freed once.
+        unsafe { ld::libdeflate_free_decompressor(self.0.as_ptr()) };
+    }
+}
+
+struct Encoder {
+    level: i32,
+    state: NonNull<ld::libdeflate_compressor>,
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // SAFETY: made by `libdeflate_alloc_compressor`, freed once.
+        unsafe { ld::libdeflate_free_compressor(self.state.as_ptr()) };
+    }
+}
+
+/// Decompresses a raw stream from the beginning of `input` into at most `size` bytes of room, and returns how much of
+/// it was read.
+///
+/// `None` when the room is too small, the data bad or incomplete: the other engine finds out which.
+pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Option<usize> {
+    let kept = DECODER.try_with(Cell::take).unwrap_or_default();
+    // SAFETY: takes nothing, gives a state or null.
+    let make = || NonNull::new(unsafe { ld::libdeflate_alloc_decompressor() }).map(Decoder);
+    let decoder = kept.or_else(make)?;
+    let room = out.room_for(size);
+    let size = room.len().min(size);
+    let (mut read, mut written) = (0, 0);
+    // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths, and
+    // the engine only writes to the second.
+    let code = unsafe {
+        ld::libdeflate_deflate_decompress_ex(
+            decoder.0.as_ptr(),
+            input.as_ptr().cast(),
+            input.len(),
+            room.as_mut_ptr().cast(),
+            size,
+            &mut read,
+            &mut written,
+        )
+    };
+    let _ = DECODER.try_with(|kept| kept.set(Some(decoder)));
+    if code != ld::libdeflate_result_LIBDEFLATE_SUCCESS {
+        return None;
+    }
+    // SAFETY: the engine wrote that many bytes from the start of the room.
+    unsafe { out.written(written) };
+    Some(read)
+}
+
+/// The most bytes that compressing `len` bytes can take.
+fn bound(len: usize) -> usize {
+    // SAFETY: without a state it answers for every level.
+    unsafe { ld::libdeflate_deflate_compress_bound(std::ptr::null_mut(), len) }
+}
+
+/// Compresses `input` to a raw stream with libdeflate's `level`; `None` when room or memory are short.
+pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<()> {
+    let kept = ENCODER.try_with(Cell::take).unwrap_or_default();
+    let make = || {
+        // SAFETY: gives a state or null.
+        let state = NonNull::new(unsafe { ld::libdeflate_alloc_compressor(level) })?;
+        Some(Encoder { level, state })
+    };
+    let encoder = kept.filter(|kept| kept.level == level).or_else(make)?;
+    let room = out.room_for(bound(input.len()));
+    // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths.
+    let written = unsafe {
+        ld::libdeflate_deflate_compress(
+            encoder.state.as_ptr(),
+            input.as_ptr().cast(),
+            input.len(),
+            room.as_mut_ptr().cast(),
+            room.len(),
+        )
+    };
+    let _ = ENCODER.try_with(|kept| kept.set(Some(encoder)));
+    // SAFETY: the engine wrote that many bytes from the start of the room; none when it is too small.
+    unsafe { out.written(written) };
+    (written > 0).then_some(())
+}
+
+/// CRC-32 of `data`, continued from `value`.
+pub(super) fn crc32(value: u32, data: &[u8]) -> u32 {
+    // SAFETY: `data` is valid for its length; null would mean the initial value, so it is never passed.
+    unsafe { ld::libdeflate_crc32(value, data.as_ptr().cast(), data.len()) }
+}
+
+/// Adler-32 of `data`, continued from `value`.
+pub(super) fn adler32(value: u32, data: &[u8]) -> u32 {
+    // SAFETY: as in `crc32`.
+    unsafe { ld::libdeflate_adler32(value, data.as_ptr().cast(), data.len()) }
+}
