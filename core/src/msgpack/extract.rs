@@ -1,0 +1,142 @@
+//! One field of every record of a message, found without building the records.
+
+use super::error::{Error, ErrorKind};
+use super::reader::{Reader, Token};
+use super::scan::skip;
+use crate::Task;
+
+/// Where one string lies in the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The offset of its first byte.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub length: usize,
+}
+
+impl Span {
+    /// The string's bytes; `bytes` is the message it was found in.
+    #[inline]
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.offset..self.offset + self.length]
+    }
+}
+
+/// The strings under `path` in every record of a message: an array of maps. `path` is one key, or the keys of
+/// maps inside maps.
+///
+/// `None` where a record has no such field, or nil there. Of equal keys in one map the last counts. Also
+/// returns where the message ends.
+pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Span>>, usize), Error> {
+    let mut reader = Reader::at(bytes, 0);
+    let records = match reader.token()? {
+        Token::Array(records) => records as usize,
+        other => return Err(unexpected("an array of records", &other, 0)),
+    };
+    if records > reader.left() {
+        return Err(Error::new(ErrorKind::Truncated, 0));
+    }
+    let mut column = Vec::with_capacity(records);
+    for _ in 0..records {
+        column.push(field(&mut reader, path, task)?);
+        task.check()?;
+    }
+    Ok((column, reader.pos()))
+}
+
+/// Reads one value, and finds the string under `path` in it.
+fn field(reader: &mut Reader<'_>, path: &[&[u8]], task: &Task<'_>) -> Result<Option<Span>, Error> {
+    let start = reader.pos();
+    let token = reader.token()?;
+    let Some((key, deeper)) = path.split_first() else {
+        return match token {
+            Token::Str(text) => Ok(Some(Span { offset: reader.pos() - text.len(), length: text.len() })),
+            Token::Nil => Ok(None),
+            other => Err(unexpected("a string", &other, start)),
+        };
+    };
+    let entries = match token {
+        Token::Map(entries) => entries,
+        Token::Nil => return Ok(None),
+        other => return Err(unexpected("a map", &other, start)),
+    };
+    let mut found = None;
+    for _ in 0..entries {
+        if is_key(reader, key, task)? {
+            found = field(reader, deeper, task)?;
+        } else {
+            skip(reader, task)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Moves past a map's key; whether it is the string `key`.
+#[inline]
+fn is_key(reader: &mut Reader<'_>, key: &[u8], task: &Task<'_>) -> Result<bool, Error> {
+    let before = reader.clone();
+    match reader.token()? {
+        Token::Str(text) => Ok(text == key),
+        Token::Array(_) | Token::Map(_) => {
+            *reader = before;
+            skip(reader, task)?;
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn unexpected(wanted: &'static str, found: &Token<'_>, offset: usize) -> Error {
+    Error::new(ErrorKind::Unexpected { wanted, found: found.family() }, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings<'a>(bytes: &'a [u8], path: &[&str]) -> Result<Vec<Option<&'a str>>, Error> {
+        let path: Vec<&[u8]> = path.iter().map(|key| key.as_bytes()).collect();
+        let (column, end) = column(bytes, &path, &Task::new())?;
+        assert_eq!(end, bytes.len());
+        Ok(column
+            .iter()
+            .map(|span| span.map(|span| std::str::from_utf8(span.bytes(bytes)).unwrap()))
+            .collect())
+    }
+
+    #[test]
+    fn finds_a_field_wherever_it_stands() {
+        let records = b"\x95\x82\xa1x\x01\xa1t\xa3one\x82\xa1t\xa3two\xa1x\x93\x01\x80\xa1t\x81\xa1x\xc0\x81\xa1t\xc0\xc0";
+        assert_eq!(strings(records, &["t"]).unwrap(), [Some("one"), Some("two"), None, None, None]);
+    }
+
+    #[test]
+    fn a_path_reaches_into_maps() {
+        let records = b"\x92\x81\xa1a\x81\xa1b\xa1z\x81\xa1b\xa1q";
+        assert_eq!(strings(records, &["a", "b"]).unwrap(), [Some("z"), None]);
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts_and_keys_of_any_kind_are_passed() {
+        let records = b"\x91\x84\xa1t\xa1a\x92\x01\x02\xa1t\xa1t\xa1b\x81\x01\xa1t\x05";
+        assert_eq!(strings(records, &["t"]).unwrap(), [Some("b")]);
+    }
+
+    #[test]
+    fn what_is_not_a_string_is_named() {
+        let error = strings(b"\x91\x81\xa1t\x05", &["t"]).unwrap_err();
+        assert_eq!(error.to_string(), "expected a string at offset 4, found int");
+        let error = strings(b"\x91\xa1t", &["t"]).unwrap_err();
+        assert_eq!(error.to_string(), "expected a map at offset 1, found str");
+        let error = strings(b"\x80", &["t"]).unwrap_err();
+        assert_eq!(error.to_string(), "expected an array of records at offset 0, found map");
+    }
+
+    #[test]
+    fn every_cut_is_truncated() {
+        let records = b"\x92\x82\xa1x\x01\xa1t\xa3one\x82\xa1t\xa3two\xa1x\x93\x01\x80\xa1t";
+        for end in 0..records.len() {
+            assert_eq!(strings(&records[..end], &["t"]).unwrap_err().kind, ErrorKind::Truncated, "{end}");
+        }
+    }
+}
