@@ -1,0 +1,265 @@
+//! Stored characters of many pieces, each followed by a zero.
+
+use std::sync::Arc;
+
+use super::{Error, Form, Measure, Piece, Pieces, Unit, transcode};
+use crate::Task;
+
+/// When an arena holds this many bytes of text, the next pieces go to another one: what is kept of a text keeps
+/// no more than this besides.
+const FULL: usize = 1 << 20;
+
+/// The characters of some pieces, and where each is among them.
+#[derive(Debug, Clone)]
+pub struct Arena {
+    memory: Arc<Memory>,
+    stored: Vec<Stored>,
+}
+
+/// Characters in their forms, and their UTF-8; a zero follows each piece.
+///
+/// Nothing in it moves or changes once it is filled.
+#[derive(Debug, Default)]
+pub struct Memory {
+    utf8: Vec<u8>,
+    latin1: Vec<u8>,
+    ucs2: Vec<u16>,
+    ucs4: Vec<u32>,
+}
+
+impl Arena {
+    /// Stores all `pieces`, in order, in as many arenas as it takes.
+    pub fn store(pieces: &Pieces<'_>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
+        let mut arenas = Vec::new();
+        let mut next = 0;
+        while next < pieces.len() {
+            task.check()?;
+            let room = Room::for_pieces(pieces, next)?;
+            arenas.push(Self::filled(pieces, next, &room));
+            next += room.pieces;
+        }
+        Ok(arenas)
+    }
+
+    fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Self {
+        let mut memory = Memory::with_room(room);
+        let range = first..first + room.pieces;
+        let stored = range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))).collect();
+        Self { memory: Arc::new(memory), stored }
+    }
+
+    /// Where its pieces are.
+    pub fn stored(&self) -> &[Stored] {
+        &self.stored
+    }
+
+    /// The memory that they are in.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// Its pieces.
+    #[inline]
+    pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
+        self.stored.iter().map(|stored| self.piece(*stored))
+    }
+
+    /// The piece that is `stored` in it.
+    #[inline]
+    pub fn piece(&self, stored: Stored) -> Piece<'_> {
+        let (form, chars, at) = (stored.form(), stored.chars(), stored.at());
+        Piece::stored(form, chars, &self.memory.of(form)[at..at + chars * form.width()])
+    }
+
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes() + size_of::<Stored>() * self.stored.capacity()
+    }
+}
+
+impl Memory {
+    fn with_room(room: &Room) -> Self {
+        let [utf8, latin1, ucs2, ucs4] = room.units;
+        Self {
+            utf8: Vec::with_capacity(utf8),
+            latin1: Vec::with_capacity(latin1),
+            ucs2: Vec::with_capacity(ucs2),
+            ucs4: Vec::with_capacity(ucs4),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, utf8: &[u8], Measure { chars, form }: Measure) -> Stored {
+        let start = self.utf8.len();
+        self.utf8.extend_from_slice(utf8);
+        self.utf8.push(0);
+        let at = match form {
+            Form::Ascii => start,
+            Form::Latin1 => append(&mut self.latin1, utf8, chars),
+            Form::Ucs2 => append(&mut self.ucs2, utf8, chars),
+            Form::Ucs4 => append(&mut self.ucs4, utf8, chars),
+        };
+        Stored::new(start, utf8.len(), at, chars, form)
+    }
+
+    /// What [`Stored::at`] points into; for ASCII, what [`Stored::utf8`] does.
+    #[inline]
+    pub fn of(&self, form: Form) -> &[u8] {
+        match form {
+            Form::Ascii => &self.utf8,
+            Form::Latin1 => &self.latin1,
+            Form::Ucs2 => bytemuck::cast_slice(&self.ucs2),
+            Form::Ucs4 => bytemuck::cast_slice(&self.ucs4),
+        }
+    }
+
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.utf8.capacity()
+            + self.latin1.capacity()
+            + size_of::<u16>() * self.ucs2.capacity()
+            + size_of::<u32>() * self.ucs4.capacity()
+    }
+}
+
+/// Writes the characters and a zero behind what `memory` holds, and says at which byte they begin.
+fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> usize {
+    let start = memory.len();
+    memory.resize(start + chars + 1, T::default());
+    transcode(utf8, &mut memory[start..start + chars]);
+    start * size_of::<T>()
+}
+
+/// How many pieces go to one arena, and what they take there with the zeros behind them: bytes of UTF-8, and
+/// characters of each wider form.
+struct Room {
+    pieces: usize,
+    units: [usize; 4],
+}
+
+impl Room {
+    fn for_pieces(pieces: &Pieces<'_>, first: usize) -> Result<Self, Error> {
+        let mut room = Self { pieces: 0, units: [0; 4] };
+        for index in first..pieces.len() {
+            if room.units[0] >= FULL {
+                break;
+            }
+            let bytes = pieces.utf8(index).len();
+            if bytes > Stored::LONGEST {
+                return Err(Error::TooLong { piece: index, bytes });
+            }
+            room.pieces += 1;
+            room.units[0] += bytes + 1;
+            let Measure { chars, form } = pieces.measure(index);
+            if form != Form::Ascii {
+                room.units[form as usize] += chars + 1;
+            }
+        }
+        Ok(room)
+    }
+}
+
+/// Where one piece is in the memory of its arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    utf8: u32,
+    utf8_len: u32,
+    at: u32,
+    /// The number of characters, and the form in the upper two bits.
+    chars: u32,
+}
+
+const CHARS_BITS: u32 = 30;
+
+impl Stored {
+    const LONGEST: usize = (1 << CHARS_BITS) - 1;
+
+    /// An arena holds less than `FULL` and the longest piece, so that every value fits.
+    #[allow(clippy::cast_possible_truncation, reason = "see above")]
+    const fn new(utf8: usize, utf8_len: usize, at: usize, chars: usize, form: Form) -> Self {
+        let chars = chars as u32 | (form as u32) << CHARS_BITS;
+        Self { utf8: utf8 as u32, utf8_len: utf8_len as u32, at: at as u32, chars }
+    }
+
+    /// Offset of its UTF-8 in the memory of ASCII.
+    #[inline]
+    pub const fn utf8(self) -> usize {
+        self.utf8 as usize
+    }
+
+    /// Length of its UTF-8.
+    #[inline]
+    pub const fn utf8_len(self) -> usize {
+        self.utf8_len as usize
+    }
+
+    /// Offset of its characters in the memory of their form, in bytes.
+    #[inline]
+    pub const fn at(self) -> usize {
+        self.at as usize
+    }
+
+    /// How many characters it has.
+    #[inline]
+    pub const fn chars(self) -> usize {
+        self.chars as usize & Self::LONGEST
+    }
+
+    /// How wide they are.
+    #[inline]
+    pub const fn form(self) -> Form {
+        Form::ALL[(self.chars >> CHARS_BITS) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::split;
+    use super::*;
+
+    fn stored(text: &str) -> Vec<Arena> {
+        let task = Task::new();
+        let spans = split(text.as_bytes(), b",", &task).unwrap();
+        Arena::store(&Pieces::new(text.as_bytes(), spans, &task).unwrap(), &task).unwrap()
+    }
+
+    fn characters(arena: &Arena, stored: Stored) -> String {
+        let width = stored.form().width();
+        let memory = &arena.memory.of(stored.form())[stored.at()..];
+        let unit =
+            |n: usize| memory[n * width..][..width].iter().rev().fold(0, |c, &byte| c << 8 | u32::from(byte));
+        assert_eq!(unit(stored.chars()), 0, "a zero follows");
+        (0..stored.chars()).map(|n| char::from_u32(unit(n)).unwrap()).collect()
+    }
+
+    fn utf8(arena: &Arena, stored: Stored) -> &str {
+        let memory = &arena.memory.of(Form::Ascii)[stored.utf8()..];
+        assert_eq!(memory[stored.utf8_len()], 0, "a zero follows");
+        std::str::from_utf8(&memory[..stored.utf8_len()]).unwrap()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn characters_and_utf8_of_every_piece_are_kept() {
+        let text = "plain,,naïve,día—noche,a 𐩡 letter,ж,ÿ,more";
+        let arenas = stored(text);
+        let [arena] = arenas.as_slice() else { panic!("one arena") };
+        let expected: Vec<_> = text.split(',').collect();
+        assert_eq!(arena.stored().iter().map(|s| characters(arena, *s)).collect::<Vec<_>>(), expected);
+        assert_eq!(arena.stored().iter().map(|s| utf8(arena, *s)).collect::<Vec<_>>(), expected);
+        let written: Vec<_> = arena.pieces().map(|piece| piece.chars).collect();
+        assert_eq!(written, expected.iter().map(|piece| piece.chars().count()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn long_texts_go_to_several_arenas() {
+        let long = "y".repeat(3 * FULL);
+        let text = [vec!["x"; FULL], vec![&long], vec!["z"; 9]].concat().join(",");
+        let arenas = stored(&text);
+        assert_eq!(arenas.len(), 4);
+        let lengths = arenas.iter().flat_map(|arena| arena.stored()).map(|stored| stored.utf8_len());
+        assert!(lengths.eq(text.split(',').map(str::len)));
+        let held: usize = arenas.iter().map(Arena::bytes).sum();
+        assert_eq!(held, text.len() + 1 + size_of::<Stored>() * (FULL + 10));
+    }
+}

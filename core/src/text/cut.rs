@@ -1,0 +1,359 @@
+//! Where the pieces of a text are.
+
+use memchr::memmem;
+use wide::u8x16;
+
+use super::{Error, STRETCH};
+use crate::{Stopped, Task};
+
+/// The bytes `start..end` of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset behind the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// How many bytes it has.
+    pub const fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether it has none.
+    pub const fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// What ends a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEnds {
+    /// What Python's `str.splitlines` takes for one: `\n`, `\r`, `\r\n`, `\v`, `\f`, U+001C to U+001E, U+0085,
+    /// U+2028, U+2029.
+    Any,
+    /// `\n` alone.
+    Newline,
+}
+
+/// The lines of `text`, with their ends if `keep`. A text that ends with a line end has no line after it.
+pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result<Vec<Span>, Stopped> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    let mut take = |end: Option<Span>| {
+        if let Some(end) = end.filter(|end| end.start >= start) {
+            lines.push(Span { start, end: if keep { end.end } else { end.start } });
+            start = end.end;
+        }
+    };
+    match ends {
+        LineEnds::Any => for_each_match(text, may_end_line, task, |at| take(line_end(text, at)))?,
+        LineEnds::Newline => {
+            for_each_match(
+                text,
+                |bytes| bytes.simd_eq(splat(b'\n')),
+                task,
+                |at| {
+                    take(Some(Span { start: at, end: at + 1 }));
+                },
+            )?;
+        }
+    }
+    if start < text.len() {
+        lines.push(Span { start, end: text.len() });
+    }
+    Ok(lines)
+}
+
+/// The pieces of `text` between the occurrences of `separator`, which is not empty: one more than there
+/// are occurrences.
+pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>, Stopped> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut take = |at| {
+        pieces.push(Span { start, end: at });
+        start = at + separator.len();
+    };
+    if let [byte] = *separator {
+        for_each_match(text, |bytes| bytes.simd_eq(splat(byte)), task, take)?;
+    } else {
+        let mut looked = 0;
+        for at in memmem::find_iter(text, separator) {
+            if at - looked >= STRETCH {
+                task.check()?;
+                looked = at;
+            }
+            take(at);
+        }
+    }
+    pieces.push(Span { start, end: text.len() });
+    Ok(pieces)
+}
+
+/// The pieces of `text` between each offset and the next: one fewer than there are offsets, which may not
+/// decrease.
+pub fn offsets(
+    text: &[u8],
+    offsets: impl IntoIterator<Item = i64>,
+    task: &Task<'_>,
+) -> Result<Vec<Span>, Error> {
+    let mut offsets = offsets.into_iter().enumerate();
+    let Some((_, first)) = offsets.next() else { return Ok(Vec::new()) };
+    let mut start = checked(text, 0, first)?;
+    let mut pieces = Vec::with_capacity(offsets.size_hint().0);
+    for (index, offset) in offsets {
+        if index % STRETCH == 0 {
+            task.check()?;
+        }
+        let end = checked(text, index, offset)?;
+        if end < start {
+            return Err(Error::OffsetDecreases { index, offset, before: start });
+        }
+        pieces.push(Span { start, end });
+        start = end;
+    }
+    Ok(pieces)
+}
+
+fn checked(text: &[u8], index: usize, offset: i64) -> Result<usize, Error> {
+    usize::try_from(offset).ok().filter(|&offset| offset <= text.len()).ok_or(Error::OffsetOutside {
+        index,
+        offset,
+        end: text.len(),
+    })
+}
+
+/// The fields of the records of `text`, column by column. Records end with `\n` or `\r\n`, fields with
+/// `separator`, a byte; every record has as many as the first one.
+pub fn columns(text: &[u8], separator: u8, task: &Task<'_>) -> Result<Vec<Vec<Span>>, Error> {
+    let mut columns: Vec<Vec<Span>> = Vec::new();
+    let (mut at, mut start, mut record, mut field) = (0, 0, 0, 0);
+    let mut wrong = None;
+    let mut take = |end: usize, last: bool| {
+        if wrong.is_some() {
+            return;
+        }
+        if record == 0 {
+            columns.push(Vec::new());
+        }
+        if let Some(column) = columns.get_mut(field) {
+            column.push(Span { start, end: if last { before_return(text, start, end) } else { end } });
+        }
+        field += 1;
+        start = end + 1;
+        if last {
+            if field != columns.len() {
+                wrong = Some(Error::FieldCount { record, at, found: field, expected: columns.len() });
+            }
+            (at, field, record) = (start, 0, record + 1);
+        }
+    };
+    let ends = |bytes: u8x16| bytes.simd_eq(splat(b'\n')) | bytes.simd_eq(splat(separator));
+    for_each_match(text, ends, task, |at| take(at, text[at] == b'\n'))?;
+    if !matches!(text, [] | [.., b'\n']) {
+        take(text.len(), true);
+    }
+    wrong.map_or(Ok(columns), Err)
+}
+
+/// `end`, or the offset of a `\r` right before it.
+fn before_return(text: &[u8], start: usize, end: usize) -> usize {
+    if text[start..end].ends_with(b"\r") { end - 1 } else { end }
+}
+
+const BLOCK: usize = 64;
+
+/// Calls `found` with the offset of each byte that `matches` marks, in order.
+#[inline]
+fn for_each_match(
+    text: &[u8],
+    matches: impl Fn(u8x16) -> u8x16,
+    task: &Task<'_>,
+    mut found: impl FnMut(usize),
+) -> Result<(), Stopped> {
+    let mut base = 0;
+    for stretch in text.chunks(STRETCH) {
+        task.check()?;
+        let (blocks, rest) = stretch.as_chunks::<BLOCK>();
+        for block in blocks {
+            for_each_bit(mask(block, &matches), |bit| found(base + bit));
+            base += BLOCK;
+        }
+        let mut last = [0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let inside = (1 << rest.len()) - 1;
+        for_each_bit(mask(&last, &matches) & inside, |bit| found(base + bit));
+        base += rest.len();
+    }
+    Ok(())
+}
+
+/// One bit for each byte of `block`, the first one lowest.
+#[inline]
+fn mask(block: &[u8; BLOCK], matches: impl Fn(u8x16) -> u8x16) -> u64 {
+    let (parts, _) = block.as_chunks::<16>();
+    parts.iter().enumerate().fold(0, |mask, (number, part)| {
+        mask | u64::from(matches(u8x16::new(*part)).to_bitmask()) << (16 * number)
+    })
+}
+
+#[inline]
+fn for_each_bit(mut mask: u64, mut each: impl FnMut(usize)) {
+    while mask != 0 {
+        each(mask.trailing_zeros() as usize);
+        mask &= mask - 1;
+    }
+}
+
+#[inline]
+fn splat(byte: u8) -> u8x16 {
+    u8x16::splat(byte)
+}
+
+/// Marks the last bytes of all line ends, and other bytes that look like them.
+#[inline]
+fn may_end_line(bytes: u8x16) -> u8x16 {
+    let within = |first: u8, last: u8| {
+        let distance = bytes - splat(first);
+        distance.min(splat(last - first)).simd_eq(distance)
+    };
+    within(b'\n', b'\r')
+        | within(0x1C, 0x1E)
+        | bytes.simd_eq(splat(NEXT_LINE[1]))
+        | (bytes & splat(0xFE)).simd_eq(splat(LINE_SEPARATOR[2]))
+}
+
+/// U+0085.
+const NEXT_LINE: &[u8] = b"\xC2\x85";
+/// U+2028; U+2029, the paragraph separator, differs in the last bit.
+const LINE_SEPARATOR: &[u8] = b"\xE2\x80\xA8";
+
+/// The line end whose last byte, or `\r`, is at `at`, if there is one.
+#[inline]
+fn line_end(text: &[u8], at: usize) -> Option<Span> {
+    let end = at + 1;
+    match text[at] {
+        b'\r' if text.get(end) == Some(&b'\n') => Some(Span { start: at, end: end + 1 }),
+        0x85 => text[..end].ends_with(NEXT_LINE).then_some(Span { start: at - 1, end }),
+        0xA8 | 0xA9 => text[..at].ends_with(&LINE_SEPARATOR[..2]).then(|| Span { start: at - 2, end }),
+        _ => Some(Span { start: at, end }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut<'a>(text: &'a str, spans: &[Span]) -> Vec<&'a str> {
+        spans.iter().map(|span| &text[span.start..span.end]).collect()
+    }
+
+    /// `str.splitlines`, one character at a time.
+    fn naive_lines(text: &str, keep: bool) -> Vec<&str> {
+        let (mut lines, mut start) = (Vec::new(), 0);
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if !matches!(c, '\n'..='\r' | '\x1C'..='\x1E' | '\u{85}' | '\u{2028}' | '\u{2029}') {
+                continue;
+            }
+            let mut end = at + c.len_utf8();
+            if c == '\r' && chars.next_if(|&(_, next)| next == '\n').is_some() {
+                end += 1;
+            }
+            lines.push(&text[start..if keep { end } else { at }]);
+            start = end;
+        }
+        if start < text.len() {
+            lines.push(&text[start..]);
+        }
+        lines
+    }
+
+    /// Texts in which every sequence of `alphabet` of up to three meets every place in a block.
+    fn texts(alphabet: &[&str]) -> Vec<String> {
+        let mut sequences = vec![String::new()];
+        for _ in 0..3 {
+            let longer = |s: &String| alphabet.iter().map(|c| format!("{s}{c}")).collect::<Vec<_>>();
+            let more: Vec<_> = sequences.iter().flat_map(longer).collect();
+            sequences.extend(more);
+        }
+        let padded = |s: &String| (0..3).map(|n| format!("{}{s}é", "x".repeat(62 + n))).collect::<Vec<_>>();
+        let wrapped: Vec<_> = sequences.iter().flat_map(padded).collect();
+        sequences.into_iter().chain(wrapped).collect()
+    }
+
+    #[test]
+    fn any_line_end_is_found_as_by_splitlines() {
+        let alphabet =
+            ["a", "\n", "\r", "\x0B", "\x0C", "\x1D", "\u{85}", "\u{2028}", "\u{2029}", "\u{2027}", "\u{A8}"];
+        for text in texts(&alphabet) {
+            for keep in [false, true] {
+                let spans = lines(text.as_bytes(), LineEnds::Any, keep, &Task::new()).unwrap();
+                assert_eq!(cut(&text, &spans), naive_lines(&text, keep), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn newline_alone_is_found() {
+        for text in texts(&["a", "\n", "\r"]) {
+            let spans = lines(text.as_bytes(), LineEnds::Newline, true, &Task::new()).unwrap();
+            assert_eq!(cut(&text, &spans), text.split_inclusive('\n').collect::<Vec<_>>(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_between_separators_are_found() {
+        for text in texts(&["a", ",", ";", "é"]) {
+            for separator in [",", ",,", ";,", "é"] {
+                let spans = split(text.as_bytes(), separator.as_bytes(), &Task::new()).unwrap();
+                assert_eq!(cut(&text, &spans), text.split(separator).collect::<Vec<_>>(), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_are_looked_at_in_stretches() {
+        let text = "some words\n".repeat(3 * STRETCH / 11 + 1);
+        let spans = lines(text.as_bytes(), LineEnds::Any, false, &Task::new()).unwrap();
+        assert!(spans.iter().all(|span| span.len() == 10));
+        assert_eq!(spans.len(), 3 * STRETCH / 11 + 1);
+    }
+
+    #[test]
+    fn a_stopped_task_stops_the_search() {
+        let task = Task::new();
+        task.stop();
+        assert_eq!(lines(b"a", LineEnds::Any, false, &task), Err(Stopped));
+        assert_eq!(split(b"a", b",", &task), Err(Stopped));
+    }
+
+    #[test]
+    fn offsets_are_checked() {
+        let find = |values: &[i64]| offsets(b"abcdef", values.iter().copied(), &Task::new());
+        assert_eq!(find(&[]), Ok(vec![]));
+        assert_eq!(find(&[3]), Ok(vec![]));
+        assert_eq!(find(&[1, 1, 6]), Ok(vec![Span { start: 1, end: 1 }, Span { start: 1, end: 6 }]));
+        assert_eq!(find(&[1, 7]), Err(Error::OffsetOutside { index: 1, offset: 7, end: 6 }));
+        assert_eq!(find(&[-1]), Err(Error::OffsetOutside { index: 0, offset: -1, end: 6 }));
+        assert_eq!(find(&[2, 4, 3]), Err(Error::OffsetDecreases { index: 2, offset: 3, before: 4 }));
+    }
+
+    #[test]
+    fn columns_are_found() {
+        let find = |text: &'static str| {
+            let columns = columns(text.as_bytes(), b'\t', &Task::new())?;
+            Ok(columns.iter().map(|spans| cut(text, spans)).collect::<Vec<_>>())
+        };
+        assert_eq!(find(""), Ok(vec![]));
+        assert_eq!(find("a\tb\nc\td"), Ok(vec![vec!["a", "c"], vec!["b", "d"]]));
+        assert_eq!(find("a\t\r\n\té\r\n"), Ok(vec![vec!["a", ""], vec!["", "é"]]));
+        assert_eq!(find("a\n\nb\n"), Ok(vec![vec!["a", "", "b"]]));
+        assert_eq!(find("\t"), Ok(vec![vec![""], vec![""]]));
+        let wrong = |record, at, found, expected| Err(Error::FieldCount { record, at, found, expected });
+        assert_eq!(find("a\tb\nc\n"), wrong(1, 4, 1, 2));
+        assert_eq!(find("a\nb\nc\td"), wrong(2, 4, 2, 1));
+        assert_eq!(find("a\nb\tc\td\n\te"), wrong(1, 2, 3, 1));
+    }
+}

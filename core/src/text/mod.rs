@@ -1,0 +1,26 @@
+//! Text in bulk: where its pieces are, whether they are UTF-8, and how their characters are stored.
+//!
+//! The work has three steps, each over one whole text:
+//!
+//! 1. *Cut*: [`lines`], [`split`], [`columns`] or [`offsets`] find the pieces, as [`Span`]s.
+//! 2. *Measure*: [`Pieces`] checks that every piece is UTF-8, and finds for each how many characters it has
+//!    and the narrowest fixed width that holds them all ([`Form`]).
+//! 3. *Store*: [`transcode`] writes the characters of one piece in its form; an [`Arena`] keeps those of many,
+//!    each followed by a zero.
+
+mod arena;
+mod cut;
+mod error;
+mod form;
+mod pieces;
+mod transcode;
+
+pub use arena::{Arena, Memory, Stored};
+pub use cut::{LineEnds, Span, columns, lines, offsets, split};
+pub use error::Error;
+pub use form::{Form, Measure, measure};
+pub use pieces::{Piece, Pieces};
+pub use transcode::{Unit, transcode};
+
+/// How many bytes of text are worked on between two looks at the task.
+const STRETCH: usize = 64 << 10;

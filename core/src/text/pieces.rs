@@ -1,0 +1,286 @@
+//! Pieces that are known to be UTF-8, and how each is to be stored.
+
+use std::borrow::Cow;
+
+use super::{Error, Form, Measure, STRETCH, Span, measure, transcode};
+use crate::{Stopped, Task};
+
+/// The pieces of one text: all valid UTF-8, all measured.
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    text: Cow<'a, [u8]>,
+    spans: Vec<Span>,
+    /// Empty when the whole text is ASCII.
+    measures: Vec<Measure>,
+}
+
+impl<'a> Pieces<'a> {
+    /// Checks and measures the pieces of `text` at `spans`, which ascend and do not overlap.
+    pub fn new(text: impl Into<Cow<'a, [u8]>>, spans: Vec<Span>, task: &Task<'_>) -> Result<Self, Error> {
+        let text = text.into();
+        let measures =
+            if check(&text, &spans, task)? { Vec::new() } else { measure_all(&text, &spans, task)? };
+        Ok(Self { text, spans, measures })
+    }
+
+    /// The pieces of `text` at each of `all`, which were cut between whole characters and may lie between each
+    /// other. All of the text has to be UTF-8.
+    pub fn interleaved(text: &'a [u8], all: Vec<Vec<Span>>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
+        let whole = Span { start: 0, end: text.len() };
+        let ascii = check(text, &[whole], task)?;
+        let each = |spans: Vec<Span>| {
+            let measures = if ascii { Vec::new() } else { measure_all(text, &spans, task)? };
+            Ok(Self { text: Cow::Borrowed(text), spans, measures })
+        };
+        all.into_iter().map(each).collect()
+    }
+
+    /// The bytes that the spans are of.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// All of them, in order.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
+        (0..self.len()).map(|index| self.piece(index))
+    }
+
+    /// The piece of this number.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    #[inline]
+    pub fn piece(&self, index: usize) -> Piece<'_> {
+        let Measure { chars, form } = self.measure(index);
+        Piece { form, chars, source: Source::Utf8(self.utf8(index)) }
+    }
+
+    #[inline]
+    pub(super) fn utf8(&self, index: usize) -> &[u8] {
+        let span = self.spans[index];
+        &self.text[span.start..span.end]
+    }
+
+    #[inline]
+    pub(super) fn measure(&self, index: usize) -> Measure {
+        let ascii = Measure { chars: self.spans[index].len(), form: Form::Ascii };
+        self.measures.get(index).copied().unwrap_or(ascii)
+    }
+}
+
+/// One piece of text and how it is to be stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// How wide its characters are.
+    pub form: Form,
+    /// How many characters it has.
+    pub chars: usize,
+    source: Source<'a>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    Utf8(&'a [u8]),
+    /// The memory of the stored characters.
+    Stored(&'a [u8]),
+}
+
+impl<'a> Piece<'a> {
+    pub(super) const fn stored(form: Form, chars: usize, memory: &'a [u8]) -> Self {
+        Self { form, chars, source: Source::Stored(memory) }
+    }
+
+    /// How many bytes its characters take.
+    #[inline]
+    pub const fn bytes(&self) -> usize {
+        self.chars * self.form.width()
+    }
+
+    /// Writes its characters to `out`, which has room for exactly these and is aligned for them.
+    ///
+    /// # Panics
+    ///
+    /// If `out` has another size, or is not aligned.
+    #[inline]
+    pub fn write(&self, out: &mut [u8]) {
+        match (self.source, self.form) {
+            (Source::Stored(memory), _) => out.copy_from_slice(memory),
+            (Source::Utf8(utf8), Form::Ascii) => out.copy_from_slice(utf8),
+            (Source::Utf8(utf8), Form::Latin1) => transcode(utf8, out),
+            (Source::Utf8(utf8), Form::Ucs2) => transcode::<u16>(utf8, bytemuck::cast_slice_mut(out)),
+            (Source::Utf8(utf8), Form::Ucs4) => transcode::<u32>(utf8, bytemuck::cast_slice_mut(out)),
+        }
+    }
+}
+
+/// Checks that all pieces are UTF-8, and says whether they are ASCII, too.
+fn check(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<bool, Error> {
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Ok(true) };
+    let around = &text[first.start..last.end];
+    if is_ascii(around, task)? {
+        return Ok(true);
+    }
+    if !is_utf8(around, task)? || !spans.iter().all(|span| has_whole_characters(text, span)) {
+        check_each(text, spans, task)?;
+    }
+    Ok(false)
+}
+
+fn is_ascii(text: &[u8], task: &Task<'_>) -> Result<bool, Stopped> {
+    for stretch in text.chunks(STRETCH) {
+        task.check()?;
+        if !stretch.is_ascii() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_utf8(text: &[u8], task: &Task<'_>) -> Result<bool, Stopped> {
+    let mut rest = text;
+    while !rest.is_empty() {
+        task.check()?;
+        let (stretch, after) = rest.split_at(whole_characters(rest, STRETCH));
+        if simdutf8::basic::from_utf8(stretch).is_err() {
+            return Ok(false);
+        }
+        rest = after;
+    }
+    Ok(true)
+}
+
+/// Where to cut `text` so that the first part has about `length` bytes, none, and no part of a character.
+fn whole_characters(text: &[u8], length: usize) -> usize {
+    let begins = |at: &usize| text.get(*at).is_none_or(|byte| !is_continuation(*byte));
+    let at = length.min(text.len());
+    (1..=at).rev().take(4).find(begins).unwrap_or(at)
+}
+
+const fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+/// Whether a piece of UTF-8 neither begins nor ends inside a character.
+fn has_whole_characters(text: &[u8], span: &Span) -> bool {
+    [span.start, span.end].iter().all(|&at| text.get(at).is_none_or(|byte| !is_continuation(*byte)))
+}
+
+fn check_each(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<(), Error> {
+    for (piece, span) in spans.iter().enumerate() {
+        if piece % STRETCH == 0 {
+            task.check()?;
+        }
+        let bytes = &text[span.start..span.end];
+        std::str::from_utf8(bytes).map_err(|error| {
+            let at = span.start + error.valid_up_to();
+            Error::NotUtf8 { piece, start: span.start, at, bytes: bytes.into() }
+        })?;
+    }
+    Ok(())
+}
+
+fn measure_all(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
+    let mut measures = Vec::with_capacity(spans.len());
+    let mut looked = 0;
+    for span in spans {
+        if span.end - looked >= STRETCH {
+            task.check()?;
+            looked = span.end;
+        }
+        measures.push(measure(&text[span.start..span.end]));
+    }
+    Ok(measures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::split;
+    use super::*;
+
+    fn cut<'a>(text: &'a str, task: &Task<'_>) -> Pieces<'a> {
+        Pieces::new(text.as_bytes(), split(text.as_bytes(), b",", task).unwrap(), task).unwrap()
+    }
+
+    fn written(piece: Piece<'_>) -> String {
+        let mut units = vec![0u32; piece.chars];
+        let out: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut units)[..piece.bytes()];
+        piece.write(out);
+        let code_points: Vec<u32> = match piece.form {
+            Form::Ascii | Form::Latin1 => out.iter().copied().map(u32::from).collect(),
+            Form::Ucs2 => bytemuck::cast_slice::<_, u16>(out).iter().copied().map(u32::from).collect(),
+            Form::Ucs4 => units,
+        };
+        code_points.into_iter().map(|c| char::from_u32(c).unwrap()).collect()
+    }
+
+    #[test]
+    fn pieces_are_written_in_their_form() {
+        let text = "plain,,naïve,día—noche,a 𐩡 letter,ж";
+        let pieces = cut(text, &Task::new());
+        assert_eq!(pieces.iter().map(written).collect::<Vec<_>>(), text.split(',').collect::<Vec<_>>());
+        let forms: Vec<_> = pieces.iter().map(|piece| piece.form).collect();
+        assert_eq!(forms, [Form::Ascii, Form::Ascii, Form::Latin1, Form::Ucs2, Form::Ucs4, Form::Ucs2]);
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_is_refused_where_the_standard_library_does() {
+        let task = Task::new();
+        let mut bad = 0;
+        for length in STRETCH - 3..STRETCH + 3 {
+            for tail in [
+                &b"\xFFabc"[..],
+                b"\xE2\x80",
+                b"\xC0\x80",
+                b"\xED\xA0\x80",
+                b"\xF4\x90\x80\x80",
+                b"\x80\x80\x80\x80\x80",
+            ] {
+                let text =
+                    ["é".repeat(length / 2).as_bytes(), "x".repeat(length % 2).as_bytes(), tail].concat();
+                let at = std::str::from_utf8(&text).unwrap_err().valid_up_to();
+                let span = Span { start: 0, end: text.len() };
+                let error = Pieces::new(text.as_slice(), vec![span], &task).unwrap_err();
+                assert_eq!(error, Error::NotUtf8 { piece: 0, start: 0, at, bytes: text.into() });
+                bad += 1;
+            }
+        }
+        assert_eq!(bad, 36);
+    }
+
+    #[test]
+    fn a_boundary_inside_a_character_is_refused() {
+        let text = "aé—".as_bytes();
+        let found = |offsets: &[usize]| {
+            let spans = offsets.windows(2).map(|pair| Span { start: pair[0], end: pair[1] }).collect();
+            match Pieces::new(text, spans, &Task::new()) {
+                Err(Error::NotUtf8 { piece, at, .. }) => Err((piece, at)),
+                other => Ok(other.unwrap().len()),
+            }
+        };
+        assert_eq!(found(&[0, 3, 6]), Ok(2));
+        assert_eq!(found(&[0, 2, 6]), Err((0, 1)));
+        assert_eq!(found(&[1, 3, 4, 6]), Err((1, 3)));
+        assert_eq!(found(&[0, 3, 5]), Err((1, 3)));
+        assert_eq!(found(&[2, 3, 6]), Err((0, 2)));
+    }
+
+    #[test]
+    fn what_lies_between_the_pieces_may_be_anything() {
+        let text = b"a\xFF\xC3\xA9\x80b";
+        let spans = vec![Span { start: 0, end: 1 }, Span { start: 2, end: 4 }, Span { start: 5, end: 6 }];
+        let pieces = Pieces::new(text.as_slice(), spans, &Task::new()).unwrap();
+        assert_eq!(pieces.iter().map(written).collect::<Vec<_>>(), ["a", "é", "b"]);
+    }
+}

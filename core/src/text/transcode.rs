@@ -1,0 +1,146 @@
+//! From UTF-8 to characters of one width.
+
+/// A stored character: `u8` for Latin-1, `u16` for UCS-2, `u32` for UCS-4.
+pub trait Unit: Copy {
+    /// The unit of an ASCII character.
+    fn of_byte(byte: u8) -> Self;
+    /// The unit of a code point that fits; of one that does not, its lower bits.
+    fn of_code_point(code_point: u32) -> Self;
+}
+
+macro_rules! unit {
+    ($($unit:ty),*) => {$(
+        impl Unit for $unit {
+            #[inline]
+            fn of_byte(byte: u8) -> Self {
+                byte.into()
+            }
+
+            #[inline]
+            #[allow(clippy::cast_possible_truncation, reason = "the lower bits are what is promised")]
+            fn of_code_point(code_point: u32) -> Self {
+                code_point as Self
+            }
+        }
+    )*};
+}
+
+unit!(u8, u16, u32);
+
+/// Writes the characters of `utf8` to `out`, one unit each.
+///
+/// For valid text of as many characters as `out` has units, all of which fit. Anything else writes
+/// characters without meaning, and stops at the end of the shorter one.
+#[inline]
+pub fn transcode<T: Unit>(mut utf8: &[u8], mut out: &mut [T]) {
+    while !utf8.is_empty() && !out.is_empty() {
+        let ascii = copy_ascii(utf8, out);
+        let wide = decode_wide(&utf8[ascii..], &mut out[ascii..]);
+        utf8 = &utf8[ascii + wide.read..];
+        out = &mut out[ascii + wide.written..];
+    }
+}
+
+const BLOCK: usize = 16;
+
+/// Copies the ASCII characters at the beginning and says how many there were.
+#[inline]
+fn copy_ascii<T: Unit>(utf8: &[u8], out: &mut [T]) -> usize {
+    let (blocks, _) = utf8.as_chunks::<BLOCK>();
+    let (places, _) = out.as_chunks_mut::<BLOCK>();
+    let mut copied = 0;
+    for (block, place) in blocks.iter().zip(places) {
+        *place = block.map(T::of_byte);
+        let others = u128::from_le_bytes(*block) & NOT_ASCII;
+        if others != 0 {
+            return copied + others.trailing_zeros() as usize / 8;
+        }
+        copied += BLOCK;
+    }
+    for (byte, place) in utf8[copied..].iter().zip(&mut out[copied..]) {
+        if !byte.is_ascii() {
+            break;
+        }
+        *place = T::of_byte(*byte);
+        copied += 1;
+    }
+    copied
+}
+
+const NOT_ASCII: u128 = u128::from_le_bytes([0x80; BLOCK]);
+
+struct Progress {
+    read: usize,
+    written: usize,
+}
+
+/// Decodes characters one by one until two ASCII characters in a row promise a longer run of them.
+#[inline]
+fn decode_wide<T: Unit>(utf8: &[u8], out: &mut [T]) -> Progress {
+    let mut read = 0;
+    for (written, place) in out.iter_mut().enumerate() {
+        let rest = &utf8[read..];
+        if matches!(rest, [] | [..0x80, ..0x80, ..]) {
+            return Progress { read, written };
+        }
+        let (code_point, length) = decode(rest);
+        *place = T::of_code_point(code_point);
+        read += length;
+    }
+    Progress { read, written: out.len() }
+}
+
+/// The first character of `utf8` and its length. A text that ends inside it is used up.
+#[inline]
+fn decode(utf8: &[u8]) -> (u32, usize) {
+    let tail = |byte: u8| u32::from(byte & 0x3F);
+    match *utf8 {
+        [a @ ..0x80, ..] => (a.into(), 1),
+        [a @ ..0xE0, b, ..] => (u32::from(a & 0x1F) << 6 | tail(b), 2),
+        [a @ ..0xF0, b, c, ..] => (u32::from(a & 0x0F) << 12 | tail(b) << 6 | tail(c), 3),
+        [a, b, c, d, ..] => (u32::from(a & 0x07) << 18 | tail(b) << 12 | tail(c) << 6 | tail(d), 4),
+        _ => (u32::from(char::REPLACEMENT_CHARACTER), utf8.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: Unit + Default + PartialEq + std::fmt::Debug>(text: &str) {
+        let naive: Vec<T> = text.chars().map(|c| T::of_code_point(c.into())).collect();
+        let mut out = vec![T::default(); naive.len()];
+        transcode(text.as_bytes(), &mut out);
+        assert_eq!(out, naive, "{text:?}");
+    }
+
+    #[test]
+    fn every_code_point_is_decoded() {
+        let all: String = ('\0'..=char::MAX).collect();
+        check::<u32>(&all);
+        check::<u16>(&all[..all.find('\u{10000}').unwrap()]);
+        check::<u8>(&all[..all.find('\u{100}').unwrap()]);
+    }
+
+    #[test]
+    fn runs_of_every_length_meet_every_width() {
+        for wide in ["é", "ж", "—", "𐩡", "é𐩡", "——é"] {
+            for before in 0..35 {
+                for after in [0, 1, 2, 3, 15, 16, 17, 31, 33] {
+                    let text = ["a".repeat(before).as_str(), wide, &"b".repeat(after)].concat();
+                    check::<u32>(&text);
+                    check::<u32>(&text.repeat(3));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn invalid_text_stays_inside_its_bounds() {
+        for bytes in [&b"\xFF"[..], b"\xE2\x80", b"abc\xF0\x9F", b"\x80\x80\x80", b"\xC3"] {
+            for room in 0..6 {
+                transcode(bytes, &mut vec![0u16; room]);
+            }
+        }
+    }
+}
