@@ -1,0 +1,120 @@
+//! Traces as programs start them: into a file, in another tool's format, or to look at right away.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::drain::Stats;
+use super::export::Format;
+use super::recording::{NotATrace, Recording};
+use super::session::{Memory, Options, Trace};
+use super::summary::Summary;
+use super::timeline::Timeline;
+use crate::Task;
+
+/// A trace that is being recorded, and what becomes of it when it ends.
+pub struct Capture {
+    trace: Option<Trace>,
+    memory: Option<Memory>,
+    export: Option<Export>,
+}
+
+/// A trace to be written again in the format that its path stands for.
+struct Export {
+    format: Format,
+    raw: PathBuf,
+    path: PathBuf,
+}
+
+impl Capture {
+    /// Records into a file. If another tool's [`Format`] is asked for, or the name stands for one (`app.pftrace`),
+    /// that is written at the end, from a trace beside it (`app.offlock`) that stays.
+    pub fn to_file(path: PathBuf, format: Option<Format>, options: &Options) -> io::Result<Self> {
+        let export = format.or_else(|| Format::of_path(&path)).map(|format| Export {
+            format,
+            raw: path.with_extension("offlock"),
+            path: path.clone(),
+        });
+        let raw = export.as_ref().map_or(&path, |export| &export.raw);
+        Ok(Self { trace: Some(Trace::to_file(raw, options)?), memory: None, export })
+    }
+
+    /// Records into memory.
+    pub fn to_memory(options: &Options) -> io::Result<Self> {
+        let (trace, memory) = Trace::to_memory(options)?;
+        Ok(Self { trace: Some(trace), memory: Some(memory), export: None })
+    }
+
+    /// Records where the environment says; `None` when it says nothing. See [`Trace::from_environment`].
+    pub fn from_environment(options: &Options) -> Option<io::Result<Self>> {
+        let started = Trace::from_environment(options)?;
+        Some(started.map(|(trace, _)| Self { trace: Some(trace), memory: None, export: None }))
+    }
+
+    /// Whether this process is recording it.
+    pub fn is_running(&self) -> bool {
+        self.trace.as_ref().is_some_and(Trace::is_ours)
+    }
+
+    /// Stops the trace. `None` when it was stopped before, or belongs to the process this one was forked from.
+    pub fn stop(&mut self) -> io::Result<Option<Stats>> {
+        let Some(trace) = self.trace.take().filter(Trace::is_ours) else { return Ok(None) };
+        let stats = trace.stop()?;
+        if let Some(export) = self.export.take() {
+            export.write()?;
+        }
+        Ok(Some(stats))
+    }
+
+    /// The summary of a trace in memory, once it is stopped.
+    pub fn summary(&self) -> Option<Result<Summary, NotATrace>> {
+        let memory = self.memory.as_ref()?;
+        Some(Recording::read(&memory.take(), &Task::new()).map(|recording| summarize(&recording)))
+    }
+}
+
+fn summarize(recording: &Recording) -> Summary {
+    Summary::of(recording, &Timeline::of(recording))
+}
+
+impl Export {
+    fn write(&self) -> io::Result<()> {
+        let recording = read(&self.raw)?;
+        let mut out = BufWriter::new(File::create(&self.path)?);
+        self.format.write(&recording, &Timeline::of(&recording), &mut out)?;
+        out.flush()
+    }
+}
+
+fn read(path: &Path) -> io::Result<Recording> {
+    Recording::read(&std::fs::read(path)?, &Task::new()).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_stands_for_a_format_gets_that_format() {
+        let folder = std::env::temp_dir().join(format!("offlock-capture-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("writable");
+        let path = folder.join("app.json");
+        let mut capture = Capture::to_file(path.clone(), None, &Options::default()).expect("writable");
+        assert!(capture.is_running());
+        assert!(capture.stop().expect("writable").is_some());
+        assert!(!capture.is_running());
+        assert_eq!(capture.stop().expect("nothing to do"), None);
+        let summary = std::fs::read_to_string(&path).expect("was written");
+        assert!(summary.contains("useful_parallelism"), "{summary}");
+        assert!(read(&folder.join("app.offlock")).expect("a trace").damage.is_none());
+        std::fs::remove_dir_all(&folder).expect("still there");
+    }
+
+    #[test]
+    fn a_trace_in_memory_can_be_summarised() {
+        let mut capture = Capture::to_memory(&Options::default()).expect("memory");
+        capture.stop().expect("memory");
+        let summary = capture.summary().expect("in memory").expect("complete");
+        assert_eq!(summary.damage, None);
+    }
+}

@@ -1,0 +1,189 @@
+//! What happens to a thread and its lock, as one fixed-size record.
+
+use super::clock::Ticks;
+
+/// What a record tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The thread wants the lock; the argument names the lock.
+    Wants = 1,
+    /// The thread has the lock; the argument names the lock.
+    Acquired = 2,
+    /// The thread gave the lock up; the argument holds the lock and the [`Reason`].
+    Released = 3,
+    /// The thread began.
+    ThreadStart = 4,
+    /// The thread ended.
+    ThreadEnd = 5,
+    /// The thread began to collect garbage.
+    GcEnter = 6,
+    /// The thread finished collecting garbage.
+    GcExit = 7,
+    /// An operation off the lock begins; the argument is its name.
+    RegionBegin = 8,
+    /// The innermost operation off the lock ended; the argument is its size, see [`pack_size`].
+    RegionEnd = 9,
+    /// The program marks the beginning of something; the argument is its name.
+    MarkBegin = 10,
+    /// The innermost mark ended.
+    MarkEnd = 11,
+    /// Events were lost here; the argument is their number.
+    Lost = 12,
+}
+
+impl Kind {
+    /// The kind with this number.
+    pub fn from_u8(number: u8) -> Option<Self> {
+        use Kind::*;
+        const ALL: [Kind; 12] = [
+            Wants,
+            Acquired,
+            Released,
+            ThreadStart,
+            ThreadEnd,
+            GcEnter,
+            GcExit,
+            RegionBegin,
+            RegionEnd,
+            MarkBegin,
+            MarkEnd,
+            Lost,
+        ];
+        ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+/// Why a thread gave the lock up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Reason {
+    /// It blocks: input or output, a mutex, a queue, or it is not known on what.
+    #[default]
+    Blocks = 0,
+    /// Its time slice is over or it let others go first; it goes on wanting the lock.
+    Yields = 1,
+    /// It sleeps because the program told it to.
+    Sleeps = 2,
+}
+
+impl Reason {
+    fn from_u8(number: u8) -> Self {
+        match number {
+            1 => Self::Yields,
+            2 => Self::Sleeps,
+            _ => Self::Blocks,
+        }
+    }
+}
+
+const LOCK_BITS: u32 = 24;
+
+/// The argument of a [`Kind::Released`] record. Only the lower 24 bits of `lock` are kept.
+#[inline]
+pub(super) fn pack_release(lock: u32, reason: Reason) -> u32 {
+    lock & ((1 << LOCK_BITS) - 1) | (reason as u32) << LOCK_BITS
+}
+
+/// Lock and reason of a [`Kind::Released`] record's argument.
+pub fn unpack_release(argument: u32) -> (u32, Reason) {
+    (argument & ((1 << LOCK_BITS) - 1), Reason::from_u8((argument >> LOCK_BITS) as u8))
+}
+
+const IN_KIBIBYTES: u32 = 1 << 31;
+
+/// A number of bytes as the argument of a record: exact below 2 GiB, in KiB from there on.
+#[inline]
+pub fn pack_size(bytes: u64) -> u32 {
+    match u32::try_from(bytes) {
+        Ok(small) if small < IN_KIBIBYTES => small,
+        _ => (bytes >> 10).min(u64::from(IN_KIBIBYTES - 1)) as u32 | IN_KIBIBYTES,
+    }
+}
+
+/// The number of bytes that [`pack_size`] packed.
+pub fn unpack_size(argument: u32) -> u64 {
+    match argument & IN_KIBIBYTES {
+        0 => u64::from(argument),
+        _ => u64::from(argument & !IN_KIBIBYTES) << 10,
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// When: [`Ticks`] while recording, nanoseconds of the monotonic clock in a file.
+    pub time: u64,
+    /// The interpreter's thread that it happened to.
+    pub thread: u32,
+    /// What happened.
+    pub kind: Kind,
+    /// More about it; see [`Kind`].
+    pub argument: u32,
+}
+
+const TIME_BITS: u32 = 56;
+
+impl Event {
+    /// The event as a record of two words.
+    #[inline]
+    pub(super) fn pack(self) -> [u64; 2] {
+        [
+            self.time << (64 - TIME_BITS) | self.kind as u64,
+            u64::from(self.thread) << 32 | u64::from(self.argument),
+        ]
+    }
+
+    /// The event of a record that was made less than 2^55 ticks from `now`.
+    pub(super) fn unpack([head, tail]: [u64; 2], now: Ticks) -> Option<Self> {
+        let age = now.wrapping_sub(head >> (64 - TIME_BITS)) << (64 - TIME_BITS);
+        let age = age as i64 >> (64 - TIME_BITS);
+        Some(Self {
+            time: now.wrapping_sub(age as u64),
+            thread: (tail >> 32) as u32,
+            kind: Kind::from_u8(head as u8)?,
+            argument: tail as u32,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_their_numbers() {
+        for number in 0..=255 {
+            match Kind::from_u8(number) {
+                Some(kind) => assert_eq!(kind as u8, number),
+                None => assert!(number == 0 || number > 12),
+            }
+        }
+    }
+
+    #[test]
+    fn records_keep_events_even_when_the_counter_has_outgrown_them() {
+        for base in [5_000, (1 << 56) - 10, 1 << 60, u64::MAX >> 1] {
+            for time in [base - 1_000, base, base + 1_000] {
+                let event = Event { time, thread: u32::MAX, kind: Kind::Lost, argument: u32::MAX - 1 };
+                assert_eq!(Event::unpack(event.pack(), base), Some(event));
+            }
+        }
+    }
+
+    #[test]
+    fn releases_keep_lock_and_reason() {
+        for reason in [Reason::Blocks, Reason::Yields, Reason::Sleeps] {
+            assert_eq!(unpack_release(pack_release(77, reason)), (77, reason));
+        }
+    }
+
+    #[test]
+    fn sizes_are_exact_below_two_gibibytes() {
+        for bytes in [0, 1, (1 << 31) - 1, 1 << 31, 5 << 40 >> 10 << 10] {
+            assert_eq!(unpack_size(pack_size(bytes)), bytes.min((u64::from(u32::MAX) >> 1) << 10));
+        }
+        assert_eq!(unpack_size(pack_size((1 << 31) + 1_023)), 1 << 31);
+        assert_eq!(unpack_size(pack_size(u64::MAX)), ((1 << 31) - 1) << 10);
+    }
+}

@@ -1,0 +1,236 @@
+//! The Firefox Profiler's processed profile, version 48: newer profilers upgrade it when they load it.
+//!
+//! Each state of a thread is an interval marker and, so that the profiler's overview has something
+//! to draw, a sample that weighs as much as the state lasted.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::recording::Recording;
+use super::super::timeline::{Life, STATES, State, Timeline};
+use super::{pid, process_name};
+
+const FORMAT: u32 = 48;
+const GECKO_FORMAT: u32 = 28;
+const INTERVAL: u32 = 1;
+
+/// The profiler's name of a colour for a state.
+fn color(state: State) -> &'static str {
+    match state {
+        State::Running => "green",
+        State::Waiting => "red",
+        State::Idle | State::Sleep => "transparent",
+        State::OffLock => "blue",
+        State::Gc => "purple",
+    }
+}
+
+fn milliseconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}
+
+/// Writes the profile.
+pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(recording, timeline))?;
+    for (index, life) in timeline.threads.iter().enumerate() {
+        if index > 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, &Thread::of(recording, index == 0, life))?;
+    }
+    out.write_all(b"]}\n")
+}
+
+/// Where the profiler shows a marker.
+const DISPLAY: [&str; 3] = ["marker-chart", "marker-table", "timeline-overview"];
+
+fn meta(recording: &Recording, timeline: &Timeline) -> Value {
+    let started = recording.about("started").and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
+    let category =
+        |state: State| json!({"name": state.name(), "color": color(state), "subcategories": ["Other"]});
+    let schema = |state: State| {
+        let data = json!([{"key": "what", "label": "Lock or operation", "format": "string"}]);
+        json!({"name": state.name(), "display": DISPLAY, "data": data})
+    };
+    let mut schemas: Vec<Value> = State::ALL.map(schema).into();
+    schemas.push(
+        json!({"name": "mark", "display": ["marker-chart", "marker-table", "timeline-overview"], "data": []}),
+    );
+    json!({
+        "product": process_name(recording),
+        "interval": INTERVAL,
+        "startTime": milliseconds(started),
+        "profilingEndTime": milliseconds(timeline.length),
+        "processType": 0,
+        "stackwalk": 0,
+        "version": GECKO_FORMAT,
+        "preprocessedProfileVersion": FORMAT,
+        "symbolicated": true,
+        "categories": State::ALL.map(category),
+        "markerSchema": schemas,
+        "sourceCodeIsNotOnSearchfox": true,
+        "usesOnlyOneStackType": true,
+        "initialVisibleThreads": (0..timeline.threads.len()).collect::<Vec<_>>(),
+        "initialSelectedThreads": if timeline.threads.is_empty() { vec![] } else { vec![0] },
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thread {
+    name: String,
+    is_main_thread: bool,
+    process_type: &'static str,
+    process_name: String,
+    process_startup_time: f64,
+    process_shutdown_time: Option<f64>,
+    register_time: f64,
+    unregister_time: f64,
+    paused_ranges: [(); 0],
+    pid: String,
+    tid: u32,
+    samples: Samples,
+    markers: Markers,
+    stack_table: Value,
+    frame_table: Value,
+    func_table: Value,
+    resource_table: Value,
+    native_symbols: Value,
+    string_array: Vec<String>,
+}
+
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Samples {
+    stack: Vec<usize>,
+    time: Vec<f64>,
+    weight: Vec<f64>,
+    weight_type: &'static str,
+    length: usize,
+}
+
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Markers {
+    data: Vec<Payload>,
+    name: Vec<usize>,
+    start_time: Vec<f64>,
+    end_time: Vec<f64>,
+    phase: Vec<u8>,
+    category: Vec<usize>,
+    length: usize,
+}
+
+#[derive(Serialize)]
+struct Payload {
+    #[serde(rename = "type")]
+    schema: &'static str,
+    what: String,
+}
+
+/// The phase of a marker that has a beginning and an end.
+const INTERVAL_PHASE: u8 = 1;
+
+impl Thread {
+    fn of(recording: &Recording, is_main_thread: bool, life: &Life) -> Self {
+        let mut strings: Vec<String> = State::ALL.map(|state| state.name().to_owned()).into();
+        let markers = Markers::of(recording, life, &mut strings);
+        Self {
+            name: life.name.clone(),
+            is_main_thread,
+            process_type: "default",
+            process_name: process_name(recording),
+            process_startup_time: 0.0,
+            process_shutdown_time: None,
+            register_time: milliseconds(life.start),
+            unregister_time: milliseconds(life.end),
+            paused_ranges: [],
+            pid: pid(recording).to_string(),
+            tid: life.id,
+            samples: Samples::of(life),
+            markers,
+            stack_table: stack_table(),
+            frame_table: frame_table(),
+            func_table: func_table(),
+            resource_table: json!({"lib": [], "name": [], "host": [], "type": [], "length": 0}),
+            native_symbols: json!({"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0}),
+            string_array: strings,
+        }
+    }
+}
+
+impl Samples {
+    /// A sample's stack has one frame, the state: stack, frame and function have the state's number.
+    fn of(life: &Life) -> Self {
+        let mut samples = Self { weight_type: "tracing-ms", ..Self::default() };
+        for (slice, end) in life.states() {
+            samples.stack.push(slice.state as usize);
+            samples.time.push(milliseconds(slice.start));
+            samples.weight.push(milliseconds(end - slice.start));
+        }
+        samples.length = samples.stack.len();
+        samples
+    }
+}
+
+impl Markers {
+    fn of(recording: &Recording, life: &Life, strings: &mut Vec<String>) -> Self {
+        let mut markers = Self::default();
+        for (slice, end) in life.states() {
+            let what = match slice.state {
+                State::OffLock => recording.name(slice.what),
+                state if state.holds() || state == State::Waiting => recording.lock_name(slice.what),
+                _ => String::new(),
+            };
+            let payload = Payload { schema: slice.state.name(), what };
+            markers.push(slice.state as usize, slice.state as usize, slice.start, end, payload);
+        }
+        for mark in &life.marks {
+            let what = recording.name(mark.name);
+            strings.push(what.clone());
+            let payload = Payload { schema: "mark", what };
+            markers.push(strings.len() - 1, State::Running as usize, mark.start, mark.end, payload);
+        }
+        markers
+    }
+
+    fn push(&mut self, name: usize, category: usize, start: u64, end: u64, payload: Payload) {
+        self.data.push(payload);
+        self.name.push(name);
+        self.start_time.push(milliseconds(start));
+        self.end_time.push(milliseconds(end));
+        self.phase.push(INTERVAL_PHASE);
+        self.category.push(category);
+        self.length += 1;
+    }
+}
+
+fn numbers() -> [usize; STATES] {
+    State::ALL.map(|state| state as usize)
+}
+
+const ZERO: [u8; STATES] = [0; STATES];
+const NO: [bool; STATES] = [false; STATES];
+const NONE: [i8; STATES] = [-1; STATES];
+const NULL: [(); STATES] = [(); STATES];
+
+fn stack_table() -> Value {
+    json!({"frame": numbers(), "prefix": NULL, "category": numbers(), "subcategory": ZERO, "length": STATES})
+}
+
+fn frame_table() -> Value {
+    json!({
+        "address": NONE, "inlineDepth": ZERO, "category": numbers(), "subcategory": ZERO, "func": numbers(),
+        "nativeSymbol": NULL, "innerWindowID": NULL, "implementation": NULL, "line": NULL, "column": NULL,
+        "length": STATES,
+    })
+}
+
+fn func_table() -> Value {
+    json!({
+        "name": numbers(), "isJS": NO, "relevantForJS": NO, "resource": NONE, "fileName": NULL,
+        "lineNumber": NULL, "columnNumber": NULL, "length": STATES,
+    })
+}

@@ -1,0 +1,250 @@
+//! Perfetto's native trace: <https://perfetto.dev/docs/reference/trace-packet-proto>.
+//!
+//! Every thread gets a track with its states and, where there are any, one below it with operations
+//! and marks. Every lock gets a counter of the threads that wait for it. When a thread waited for
+//! the lock, a flow leads from the slice in which the previous holder had it to its own.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::super::recording::Recording;
+use super::super::timeline::{Life, LockLife, Slice, Span, State, Timeline};
+use super::proto::Message;
+use super::{pid, process_name};
+
+mod trace {
+    pub(super) const PACKET: u32 = 1;
+}
+mod packet {
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const INTERNED: u32 = 12;
+    pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+}
+mod track {
+    pub(super) const UUID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+    pub(super) const PROCESS: u32 = 3;
+    pub(super) const PARENT: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+    pub(super) const CHILD_ORDERING: u32 = 11;
+    pub(super) const RANK: u32 = 12;
+    pub(super) const PROCESS_PID: u32 = 1;
+    pub(super) const PROCESS_NAME: u32 = 6;
+    pub(super) const COUNTER_UNIT: u32 = 3;
+    pub(super) const EXPLICIT: u64 = 3;
+    pub(super) const COUNT: u64 = 2;
+}
+mod event {
+    pub(super) const TYPE: u32 = 9;
+    pub(super) const NAME_IID: u32 = 10;
+    pub(super) const TRACK: u32 = 11;
+    pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const FLOWS: u32 = 47;
+    pub(super) const ENDING_FLOWS: u32 = 48;
+    pub(super) const BEGIN: u64 = 1;
+    pub(super) const END: u64 = 2;
+    pub(super) const COUNTER: u64 = 4;
+}
+mod interned {
+    pub(super) const EVENT_NAMES: u32 = 2;
+    pub(super) const IID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+}
+
+const SEQUENCE: u64 = 1;
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+const PROCESS_TRACK: u64 = 1;
+
+/// Tracks are numbered by what they show.
+fn states_track(thread: usize) -> u64 {
+    1_000 + thread as u64 * 2
+}
+
+fn spans_track(thread: usize) -> u64 {
+    states_track(thread) + 1
+}
+
+fn waiters_track(lock: &LockLife) -> u64 {
+    1 << 40 | u64::from(lock.id)
+}
+
+/// The flows that begin and end at a slice, by the thread and the time at which it begins.
+#[derive(Default)]
+struct Flows(HashMap<(usize, u64), (Option<u64>, Option<u64>)>);
+
+impl Flows {
+    fn of(timeline: &Timeline) -> Self {
+        let mut flows = Self::default();
+        let mut next = 1;
+        for lock in &timeline.locks {
+            for pair in lock.holds.windows(2) {
+                let waited = waited_until(&timeline.threads[pair[1].thread], pair[1].start);
+                if pair[0].thread != pair[1].thread && waited {
+                    flows.0.entry((pair[0].thread, pair[0].start)).or_default().0 = Some(next);
+                    flows.0.entry((pair[1].thread, pair[1].start)).or_default().1 = Some(next);
+                    next += 1;
+                }
+            }
+        }
+        flows
+    }
+
+    fn at(&self, thread: usize, time: u64) -> (Option<u64>, Option<u64>) {
+        self.0.get(&(thread, time)).copied().unwrap_or_default()
+    }
+}
+
+fn waited_until(life: &Life, time: u64) -> bool {
+    let wait = life.waits.partition_point(|wait| wait.end < time);
+    life.waits.get(wait).is_some_and(|wait| wait.end == time && wait.length() > 0)
+}
+
+struct Writer<'a> {
+    recording: &'a Recording,
+    out: &'a mut dyn Write,
+}
+
+/// Writes the trace.
+pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = Writer { recording, out };
+    writer.names()?;
+    writer.process()?;
+    let flows = Flows::of(timeline);
+    for (thread, life) in timeline.threads.iter().enumerate() {
+        writer.thread(thread, life, &flows)?;
+    }
+    for lock in &timeline.locks {
+        writer.waiters(timeline, lock)?;
+    }
+    Ok(())
+}
+
+/// The number under which a state's name is known to the trace; other names follow after.
+fn state_name(state: State) -> u64 {
+    state as u64 + 1
+}
+
+fn other_name(name: u32) -> u64 {
+    u64::from(name) + 100
+}
+
+impl Writer<'_> {
+    fn packet(&mut self, packet: Message) -> io::Result<()> {
+        let packet = packet.number(packet::SEQUENCE, SEQUENCE);
+        self.out.write_all(&Message::default().message(trace::PACKET, packet).into_bytes())
+    }
+
+    fn names(&mut self) -> io::Result<()> {
+        let states = State::ALL.map(|state| (state_name(state), state.name()));
+        let others = self.recording.names.iter().map(|(id, name)| (other_name(*id), name.as_str()));
+        let names = states.into_iter().chain(others).fold(Message::default(), |all, (iid, name)| {
+            let entry = Message::default().number(interned::IID, iid).text(interned::NAME, name);
+            all.message(interned::EVENT_NAMES, entry)
+        });
+        let packet = Message::default().number(packet::SEQUENCE_FLAGS, CLEARED | NEEDS_STATE);
+        self.packet(packet.message(packet::INTERNED, names))
+    }
+
+    fn describe(&mut self, uuid: u64, track: Message) -> io::Result<()> {
+        let track = track.number(track::UUID, uuid);
+        self.packet(Message::default().message(packet::TRACK_DESCRIPTOR, track))
+    }
+
+    fn process(&mut self) -> io::Result<()> {
+        let process = Message::default()
+            .number(track::PROCESS_PID, u64::from(pid(self.recording)))
+            .text(track::PROCESS_NAME, &process_name(self.recording));
+        let track = Message::default().message(track::PROCESS, process);
+        self.describe(PROCESS_TRACK, track.number(track::CHILD_ORDERING, track::EXPLICIT))
+    }
+
+    fn thread(&mut self, thread: usize, life: &Life, flows: &Flows) -> io::Result<()> {
+        let track = Message::default()
+            .text(track::NAME, &life.name)
+            .number(track::PARENT, PROCESS_TRACK)
+            .number(track::RANK, thread as u64 + 1);
+        self.describe(states_track(thread), track)?;
+        for (Slice { start, state, .. }, end) in life.states() {
+            let (begins, ends) = if state.holds() { flows.at(thread, start) } else { (None, None) };
+            let begin = begin(states_track(thread), state_name(state));
+            let begin = begins.into_iter().fold(begin, |event, flow| event.fixed(event::FLOWS, flow));
+            let begin = ends.into_iter().fold(begin, |event, flow| event.fixed(event::ENDING_FLOWS, flow));
+            self.event(start, begin)?;
+            self.event(end, self::end(states_track(thread)))?;
+        }
+        self.spans(thread, life)
+    }
+
+    fn spans(&mut self, thread: usize, life: &Life) -> io::Result<()> {
+        if life.regions.is_empty() && life.marks.is_empty() {
+            return Ok(());
+        }
+        let track = Message::default().text(track::NAME, "operations and marks");
+        self.describe(spans_track(thread), track.number(track::PARENT, states_track(thread)))?;
+        let mut spans: Vec<&Span> = life.regions.iter().chain(&life.marks).collect();
+        spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+        let mut open: Vec<u64> = Vec::new();
+        for span in spans {
+            while let Some(end) = open.pop_if(|end| *end <= span.start) {
+                self.event(end, self::end(spans_track(thread)))?;
+            }
+            let outer = open.last().copied().unwrap_or(u64::MAX);
+            self.event(span.start, begin(spans_track(thread), other_name(span.name)))?;
+            open.push(span.end.min(outer));
+        }
+        open.into_iter().rev().try_for_each(|end| self.event(end, self::end(spans_track(thread))))
+    }
+
+    fn waiters(&mut self, timeline: &Timeline, lock: &LockLife) -> io::Result<()> {
+        let track = Message::default()
+            .text(track::NAME, &format!("waiting for {}", lock.name))
+            .number(track::PARENT, PROCESS_TRACK)
+            .number(track::RANK, 0)
+            .message(track::COUNTER, Message::default().number(track::COUNTER_UNIT, track::COUNT));
+        self.describe(waiters_track(lock), track)?;
+        for (time, waiting) in waiting_threads(timeline, lock) {
+            let event = Message::default()
+                .number(event::TYPE, event::COUNTER)
+                .number(event::TRACK, waiters_track(lock))
+                .number(event::COUNTER_VALUE, waiting);
+            self.event(time, event)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, time: u64, event: Message) -> io::Result<()> {
+        let packet = Message::default()
+            .number(packet::TIMESTAMP, self.recording.start + time)
+            .number(packet::SEQUENCE_FLAGS, NEEDS_STATE);
+        self.packet(packet.message(packet::TRACK_EVENT, event))
+    }
+}
+
+fn begin(track: u64, name: u64) -> Message {
+    let event = Message::default().number(event::TYPE, event::BEGIN);
+    event.number(event::TRACK, track).number(event::NAME_IID, name)
+}
+
+fn end(track: u64) -> Message {
+    Message::default().number(event::TYPE, event::END).number(event::TRACK, track)
+}
+
+/// How many threads wait for a lock, from each moment at which that changes.
+fn waiting_threads(timeline: &Timeline, lock: &LockLife) -> Vec<(u64, u64)> {
+    let waits = timeline.threads.iter().flat_map(|life| &life.waits);
+    let waits = waits.filter(|wait| wait.lock == lock.id && wait.length() > 0);
+    let mut edges: Vec<(u64, i64)> = waits.flat_map(|wait| [(wait.start, 1), (wait.end, -1)]).collect();
+    edges.sort_unstable();
+    let mut counts: Vec<(u64, u64)> = vec![(0, 0)];
+    let mut waiting = 0_i64;
+    for (time, change) in edges {
+        waiting += change;
+        counts.pop_if(|(last, _)| *last == time);
+        counts.push((time, waiting as u64));
+    }
+    counts
+}

@@ -1,0 +1,61 @@
+//! Who holds the interpreter's lock, who waits for it, and behind whom.
+//!
+//! A *feed* in each front end tells the recorder what its interpreter's threads do, through
+//! [`Thread`], [`Lock`] and [`Name`]. [`Trace`] writes that to a file, [`metrics`] keeps live
+//! numbers. [`Recording`] reads the file back, [`Timeline`] and [`Blame`] say what was the case,
+//! [`Summary`] what it amounts to.
+//!
+//! # What a feed does
+//!
+//! - For each interpreter thread it keeps a [`Thread`]: [`Thread::start`] when one begins,
+//!   [`Thread::present`] for those that are there already when the hooks are put in place, and
+//!   [`Thread::end`]. The thread that starts a trace holds the lock, without an event that would say
+//!   so: `thread.assume(Stand::Holds)` before [`Trace::start`].
+//! - In the interpreter's callbacks it calls [`wants`](Thread::wants), [`acquired`](Thread::acquired)
+//!   and [`released`](Thread::released), stamped with [`now`], or [`now_holding`] once the lock is
+//!   held. The release must be stamped before another thread can get the lock. It looks at
+//!   [`is_active`] first: when that is false there is nothing to do.
+//! - [`Lock::new`] names each interpreter lock once.
+//! - After a fork the child records nothing until it starts a trace of its own. Before that it calls
+//!   `rename` on the thread that forked and on its lock, which makes them known to the child's
+//!   recorder; the parent's other threads are gone.
+
+mod blame;
+mod capture;
+mod clock;
+mod compare;
+mod drain;
+mod environment;
+mod event;
+mod export;
+mod findings;
+mod histogram;
+pub mod metrics;
+mod queue;
+mod recorder;
+mod recording;
+mod report;
+mod session;
+mod summary;
+mod sys;
+mod text;
+mod timeline;
+mod wire;
+
+pub use blame::{Blame, COLUMNS, Row};
+pub use capture::Capture;
+pub use clock::{Ticks, nanoseconds, now, now_holding, source};
+pub use compare::{Better, Comparison, Measure, ThreadChange, Unit};
+pub use drain::Stats;
+pub use environment::{TRACE_VARIABLE, path_of};
+pub use event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
+pub use export::Format;
+pub use findings::{Finding, Weight};
+pub use histogram::Waits;
+pub use metrics::{Metric, ThreadMetrics};
+pub use recorder::{Lock, Name, Stand, Thread, is_active, is_tracing};
+pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording};
+pub use report::{write_comparison, write_report};
+pub use session::{Memory, Options, Trace};
+pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
+pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};

@@ -1,0 +1,347 @@
+//! A trace file, read back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::event::{Event, Kind};
+use super::recorder::{Definition, Stand};
+use super::wire::{self, Bytes, Section};
+use crate::Task;
+use crate::task::Stopped;
+
+/// One thing that happened to a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// When, in nanoseconds of the monotonic clock.
+    pub time: u64,
+    /// What happened.
+    pub kind: Kind,
+    /// More about it; see [`Kind`].
+    pub argument: u32,
+    /// The native thread on which it was recorded.
+    pub native: u32,
+}
+
+/// A thread of the interpreter and what happened to it, in the order of time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedThread {
+    /// Its name, empty if it has none.
+    pub name: String,
+    /// How it stood to its lock when the recorder first described it.
+    pub stand: Stand,
+    /// What happened to it.
+    pub moments: Vec<Moment>,
+}
+
+impl RecordedThread {
+    /// On one native thread the order of recording is the order of time, even where the stamps are
+    /// some nanoseconds off.
+    fn add(&mut self, mut moment: Moment) {
+        match self.moments.last() {
+            Some(last) if last.native == moment.native => moment.time = moment.time.max(last.time),
+            _ => {}
+        }
+        self.moments.push(moment);
+    }
+
+    fn write(&self, thread: u32, base: u64, out: &mut Vec<u8>) {
+        let (mut body, mut section) = (Vec::new(), Section::new());
+        wire::put_number(&mut body, base);
+        for moments in self.moments.chunk_by(|a, b| a.native == b.native) {
+            section.begin(base);
+            for Moment { time, kind, argument, .. } in moments {
+                section.put(Event { time: *time, thread, kind: *kind, argument: *argument });
+            }
+            section.finish(moments[0].native, &mut body);
+        }
+        out.extend(wire::frame(wire::EVENTS, &body));
+    }
+}
+
+/// Why a file could not be read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// The program is still running, was killed or ended without stopping the trace. All that it
+    /// had flushed is there.
+    NoEnd,
+    /// The file stops in the middle of a frame.
+    Cut,
+    /// A frame's bytes are not the ones that were written.
+    Checksum,
+    /// A frame's bytes are the ones that were written, but make no sense.
+    Body,
+}
+
+/// Where reading ended before the end of the recording, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// The offset of the first byte that was not read.
+    pub offset: u64,
+    /// What is wrong there.
+    pub flaw: Flaw,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offset = self.offset;
+        match self.flaw {
+            Flaw::NoEnd => {
+                write!(
+                    f,
+                    "the recording was not stopped (killed, or still running): it is read up to its last flush, byte {offset}"
+                )
+            }
+            Flaw::Cut => {
+                write!(f, "the file is cut off in the frame at byte {offset}: it is read up to there")
+            }
+            Flaw::Checksum => write!(
+                f,
+                "the frame at byte {offset} is damaged (wrong checksum): the file is read up to there"
+            ),
+            Flaw::Body => {
+                write!(f, "the frame at byte {offset} makes no sense: the file is read up to there")
+            }
+        }
+    }
+}
+
+/// The bytes are not an offlock trace that this version can read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotATrace {
+    /// They do not begin like one; what they look like instead, if that is known.
+    Foreign(Option<&'static str>),
+    /// They begin like one of another version of the format.
+    Version(u8),
+    /// Reading was asked to stop.
+    Stopped,
+}
+
+impl fmt::Display for NotATrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign(None) => {
+                f.write_str("not an offlock trace: it does not begin with \"offlock\" (byte 0)")
+            }
+            Self::Foreign(Some(like)) => write!(f, "not an offlock trace: byte 0 looks like {like}"),
+            Self::Version(version) => {
+                write!(
+                    f,
+                    "an offlock trace of format version {version} (byte 7); this offlock reads version {}",
+                    wire::MAGIC[7]
+                )
+            }
+            Self::Stopped => Stopped.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotATrace {}
+
+/// What a trace file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// What the file says about the program, in order.
+    pub about: Vec<(String, String)>,
+    /// When the recording began, in nanoseconds of the monotonic clock.
+    pub start: u64,
+    /// When it ended, or the last moment known if it was not stopped.
+    pub end: u64,
+    /// The threads by number.
+    pub threads: BTreeMap<u32, RecordedThread>,
+    /// The names of locks by number.
+    pub locks: BTreeMap<u32, String>,
+    /// The names of operations and marks by number.
+    pub names: BTreeMap<u32, String>,
+    /// The number of events read.
+    pub events: u64,
+    /// The number of events that are missing.
+    pub lost: u64,
+    /// When events are known to have been lost, and how many.
+    pub losses: Vec<(u64, u64)>,
+    /// The number of bytes read.
+    pub bytes: u64,
+    /// What kept the file from being read to a proper end.
+    pub damage: Option<Damage>,
+}
+
+impl Recording {
+    /// Reads a trace. A file that ends early or is damaged is read up to there; see
+    /// [`damage`](Self::damage). Progress is counted in bytes.
+    pub fn read(bytes: &[u8], task: &Task<'_>) -> Result<Self, NotATrace> {
+        check_magic(bytes)?;
+        let mut recording = Self::default();
+        let mut offset = wire::MAGIC.len();
+        let flaw = loop {
+            task.check().map_err(|Stopped| NotATrace::Stopped)?;
+            let (kind, body) = match frame_at(bytes, offset) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break Some(Flaw::NoEnd),
+                Err(flaw) => break Some(flaw),
+            };
+            if recording.take(kind, body).is_none() {
+                break Some(Flaw::Body);
+            }
+            offset += wire::FRAME_HEADER + body.len();
+            task.advance((wire::FRAME_HEADER + body.len()) as u64);
+            if kind == wire::END {
+                break None;
+            }
+        };
+        recording.damage = flaw.map(|flaw| Damage { offset: offset as u64, flaw });
+        recording.finish(offset);
+        Ok(recording)
+    }
+
+    /// The bytes of a file that reads back as this recording.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = wire::MAGIC.to_vec();
+        out.extend(wire::frame(wire::ABOUT, &wire::about(&self.about)));
+        out.extend(wire::frame(wire::DEFINITIONS, &wire::definitions(&self.definitions())));
+        self.threads.iter().for_each(|(id, thread)| thread.write(*id, self.start, &mut out));
+        let mut end = Vec::new();
+        [self.end, self.events, self.lost].into_iter().for_each(|number| wire::put_number(&mut end, number));
+        out.extend(wire::frame(wire::END, &end));
+        out
+    }
+
+    fn definitions(&self) -> Vec<Definition> {
+        let names = self.names.iter().map(|(id, text)| Definition::Name { id: *id, text: text.clone() });
+        let locks = self.locks.iter().map(|(id, name)| Definition::Lock { id: *id, name: name.clone() });
+        let thread = |(id, thread): (&u32, &RecordedThread)| Definition::Thread {
+            id: *id,
+            name: thread.name.clone(),
+            stand: thread.stand,
+        };
+        names.chain(locks).chain(self.threads.iter().map(thread)).collect()
+    }
+
+    /// What the file says about the program under `key`.
+    pub fn about(&self, key: &str) -> Option<&str> {
+        self.about.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The name behind a number, or one made up from the number.
+    pub fn name(&self, number: u32) -> String {
+        self.names.get(&number).cloned().unwrap_or_else(|| format!("name {number}"))
+    }
+
+    /// The name of a lock, or one made up from its number.
+    pub fn lock_name(&self, number: u32) -> String {
+        let name = self.locks.get(&number).filter(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| format!("lock {number}"))
+    }
+
+    fn take(&mut self, kind: u8, body: &[u8]) -> Option<()> {
+        let mut bytes = Bytes(body);
+        match kind {
+            wire::ABOUT => self.take_about(&mut bytes),
+            wire::DEFINITIONS => self.take_definitions(&mut bytes),
+            wire::EVENTS => wire::take_events(body, |native, event| self.take_event(native, event)),
+            wire::FLUSH => {
+                self.end = self.end.max(bytes.number()?);
+                Some(())
+            }
+            wire::END => {
+                self.end = bytes.number()?;
+                bytes.number()?;
+                self.lost = bytes.number()?;
+                Some(())
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn take_about(&mut self, body: &mut Bytes<'_>) -> Option<()> {
+        while !body.0.is_empty() {
+            let (key, value) = (body.text()?.to_owned(), body.text()?.to_owned());
+            if key == "start" {
+                self.start = value.parse().ok()?;
+            }
+            self.about.push((key, value));
+        }
+        Some(())
+    }
+
+    fn take_definitions(&mut self, body: &mut Bytes<'_>) -> Option<()> {
+        while !body.0.is_empty() {
+            match wire::take_definition(body)? {
+                Definition::Name { id, text } => drop(self.names.insert(id, text)),
+                Definition::Lock { id, name } => drop(self.locks.insert(id, name)),
+                Definition::Thread { id, name, stand } => self.take_thread(id, name, stand),
+            }
+        }
+        Some(())
+    }
+
+    /// The first stand counts, the last name.
+    fn take_thread(&mut self, id: u32, name: String, stand: Stand) {
+        let thread = self.threads.entry(id).or_insert_with(|| RecordedThread { stand, ..Default::default() });
+        if !name.is_empty() {
+            thread.name = name;
+        }
+    }
+
+    fn take_event(&mut self, native: u32, event: Event) {
+        let Event { time, thread, kind, argument } = event;
+        if kind == Kind::Lost {
+            self.losses.push((time, u64::from(argument)));
+            return;
+        }
+        self.events += 1;
+        self.threads.entry(thread).or_default().add(Moment { time, kind, argument, native });
+    }
+
+    fn finish(&mut self, offset: usize) {
+        self.bytes = offset as u64;
+        for thread in self.threads.values_mut() {
+            thread.moments.sort_by_key(|moment| moment.time);
+        }
+        self.losses.sort_unstable();
+        if self.damage.is_some() {
+            let last =
+                self.threads.values().filter_map(|thread| thread.moments.last()).map(|moment| moment.time);
+            self.end = last.fold(self.end, u64::max);
+            self.lost = self.losses.iter().map(|(_, count)| count).sum();
+        }
+        self.end = self.end.max(self.start);
+    }
+}
+
+fn check_magic(bytes: &[u8]) -> Result<(), NotATrace> {
+    let (name, version) = wire::MAGIC.split_at(wire::MAGIC.len() - 1);
+    match bytes.strip_prefix(name) {
+        None => Err(NotATrace::Foreign(looks_like(bytes))),
+        Some(rest) if rest.starts_with(version) => Ok(()),
+        Some([]) => Err(NotATrace::Foreign(None)),
+        Some([other, ..]) => Err(NotATrace::Version(*other)),
+    }
+}
+
+fn looks_like(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [] => Some("nothing: the file is empty"),
+        [b'{' | b'[', ..] => Some("JSON"),
+        [0x1f, 0x8b, ..] => Some("gzip"),
+        [b'<', ..] => Some("HTML or XML"),
+        [0x0a, ..] => Some("a Perfetto trace (export goes that way only)"),
+        _ => None,
+    }
+}
+
+/// Kind and body of the frame at an offset; `None` at the end of the file.
+fn frame_at(bytes: &[u8], offset: usize) -> Result<Option<(u8, &[u8])>, Flaw> {
+    let rest = &bytes[offset..];
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let (header, rest) = rest.split_first_chunk::<{ wire::FRAME_HEADER }>().ok_or(Flaw::Cut)?;
+    let [kind, l0, l1, l2, l3, c0, c1, c2, c3] = *header;
+    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    let body = rest.get(..length).ok_or(Flaw::Cut)?;
+    if wire::checksum(&header[..5], body) != u32::from_le_bytes([c0, c1, c2, c3]) {
+        return Err(Flaw::Checksum);
+    }
+    Ok(Some((kind, body)))
+}

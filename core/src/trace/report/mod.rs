@@ -1,0 +1,61 @@
+//! The report page: one HTML file with everything inside, built from `viewer/`.
+
+mod pack;
+
+use std::io::{self, Write};
+
+use super::compare::Comparison;
+use super::recording::Recording;
+use super::summary::Summary;
+use super::timeline::Timeline;
+
+/// The page without data, as `npm run build` in `viewer/` leaves it here.
+const PAGE: &str = include_str!("page.html");
+/// Where the data goes.
+const PLACE: &str = "<!--data-->";
+
+/// Writes the report on one recording.
+pub fn write_report(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
+    let summary = Summary::of(recording, timeline);
+    write_page(&[pack::pack(recording, timeline, &summary, &title(recording))?], None, out)
+}
+
+/// Writes the report that compares two recordings, each with a title of its own.
+pub fn write_comparison(
+    before: (&str, &Recording, &Timeline),
+    after: (&str, &Recording, &Timeline),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let summaries = [before, after].map(|(_, recording, timeline)| Summary::of(recording, timeline));
+    let comparison = Comparison::of(&summaries[0], &summaries[1]);
+    let pack = |(title, recording, timeline): (&str, &Recording, &Timeline), summary| {
+        pack::pack(recording, timeline, summary, title)
+    };
+    let traces = [pack(before, &summaries[0])?, pack(after, &summaries[1])?];
+    write_page(&traces, Some(&comparison), out)
+}
+
+fn title(recording: &Recording) -> String {
+    let name = recording.about("command").or_else(|| recording.about("language"));
+    name.unwrap_or("Trace").to_owned()
+}
+
+/// The data stands in elements that the browser neither shows nor runs, in base64, which has no
+/// character that could end them.
+fn write_page(traces: &[Vec<u8>], comparison: Option<&Comparison>, out: &mut dyn Write) -> io::Result<()> {
+    let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
+    out.write_all(before.as_bytes())?;
+    for (number, trace) in traces.iter().enumerate() {
+        write_data(&format!("offlock-trace-{number}"), trace, out)?;
+    }
+    if let Some(comparison) = comparison {
+        write_data("offlock-comparison", &serde_json::to_vec(comparison)?, out)?;
+    }
+    out.write_all(after.as_bytes())
+}
+
+fn write_data(id: &str, data: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "<script type=\"text/plain\" id=\"{id}\">")?;
+    out.write_all(&pack::base64(data))?;
+    out.write_all(b"</script>\n")
+}

@@ -1,0 +1,165 @@
+//! Starting and stopping traces.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::clock;
+use super::drain::{Drain, Sink, Stats};
+use super::recorder::{self, State, TRACING, lock};
+use super::sys;
+
+/// How a trace is made.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What the file says about the program, in the order given: `language`, `runtime`, `command` …
+    /// The recorder adds `pid`, `clock`, `started`, `start` and `offlock`.
+    pub about: Vec<(String, String)>,
+    /// The most bytes to write; events beyond that are counted as lost.
+    pub limit: Option<u64>,
+}
+
+/// A trace that is being recorded. Several may be at the same time.
+///
+/// Dropping it stops it. In the child of a fork it is dead: the child never writes to it.
+pub struct Trace {
+    number: u64,
+    state: &'static State,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl Trace {
+    /// Starts a trace into a new file.
+    pub fn to_file(path: &Path, options: &Options) -> io::Result<Self> {
+        Self::start(Box::new(File::create(path)?), options)
+    }
+
+    /// Starts a trace into memory.
+    pub fn to_memory(options: &Options) -> io::Result<(Self, Memory)> {
+        let memory = Memory::default();
+        Ok((Self::start(Box::new(memory.clone()), options)?, memory))
+    }
+
+    /// Starts a trace into anything that can be written to. Writing happens on a thread of the
+    /// recorder and, at the end, on the one that stops the trace.
+    pub fn start(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Self> {
+        let state = recorder::state();
+        let mut drain = lock(&state.drain);
+        state.pool.reserve();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX));
+        if !drain.is_driven {
+            std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(state))?;
+            drain.is_driven = true;
+        }
+        drain.pass(state);
+        let about = about(options);
+        recorder::switch_on(TRACING);
+        let begun = sink.begin(state.lost.load(Ordering::Relaxed), &about, &state.definitions());
+        match begun {
+            Ok(()) => drain.sinks.push(sink),
+            Err(_) => switch_off_unless_needed(&drain),
+        }
+        begun.map(|()| Self { number, state })
+    }
+
+    /// Stops the trace and completes what was written.
+    pub fn stop(self) -> io::Result<Stats> {
+        let stopped = self.finish();
+        std::mem::forget(self);
+        stopped.unwrap_or_else(|| Err(io::Error::other("the trace belongs to the parent process")))
+    }
+
+    /// Whether the trace is this process's own, not its parent's.
+    pub fn is_ours(&self) -> bool {
+        std::ptr::eq(self.state, recorder::state())
+    }
+
+    fn finish(&self) -> Option<io::Result<Stats>> {
+        if !self.is_ours() {
+            return None;
+        }
+        let mut drain = lock(&self.state.drain);
+        let (_, time) = drain.pass(self.state);
+        let index = drain.sinks.iter().position(|sink| sink.number == self.number)?;
+        let sink = drain.sinks.swap_remove(index);
+        switch_off_unless_needed(&drain);
+        Some(sink.end(time, self.state.lost.load(Ordering::Relaxed)))
+    }
+}
+
+fn switch_off_unless_needed(drain: &Drain) {
+    if drain.sinks.is_empty() {
+        recorder::switch_off(TRACING);
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// What a trace into memory has written.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Memory {
+    /// Takes the bytes.
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.0))
+    }
+
+    /// The number of bytes written so far.
+    pub fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// Whether nothing was written so far.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        lock(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn about(options: &Options) -> Vec<(String, String)> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ours = [
+        ("pid", std::process::id().to_string()),
+        ("clock", clock::source().to_owned()),
+        ("started", since_epoch.as_nanos().to_string()),
+        ("start", sys::monotonic_nanoseconds().to_string()),
+        ("offlock", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let ours = ours.map(|(key, value)| (key.to_owned(), value));
+    options.about.iter().cloned().chain(ours).collect()
+}
+
+/// The writer thread: drains the queues until the last trace has been stopped.
+fn drive(state: &'static State) {
+    sys::block_signals();
+    loop {
+        let mut drain = lock(&state.drain);
+        if drain.sinks.is_empty() {
+            drain.is_driven = false;
+            return;
+        }
+        let (events, _) = drain.pass(state);
+        drop(drain);
+        std::thread::sleep(Drain::pause(events));
+    }
+}

@@ -1,0 +1,236 @@
+//! A summary for the terminal, and the words it is made of.
+
+use std::fmt::Write;
+
+use super::findings::{Finding, Weight};
+use super::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, per, share};
+use super::timeline::State;
+
+/// A duration with three digits and a fitting unit.
+pub(super) fn duration(nanoseconds: u64) -> String {
+    let ns = nanoseconds as f64;
+    let (value, unit) = match ns {
+        ..1e3 => return format!("{nanoseconds} ns"),
+        ..999.5e3 => (ns / 1e3, "µs"),
+        ..999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A share in percent: one digit after the point below ten.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
+}
+
+/// Up to three of the names, and how many more there are.
+pub(super) fn list(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    match names.as_slice() {
+        [] => "nobody".into(),
+        [one] => one.clone(),
+        [a, b] => format!("{a} and {b}"),
+        [a, b, c] => format!("{a}, {b} and {c}"),
+        [a, b, rest @ ..] => format!("{a}, {b} and {} others", rest.len()),
+    }
+}
+
+/// A size with a fitting unit.
+pub(super) fn size(bytes: u64) -> String {
+    let b = bytes as f64;
+    match b {
+        ..1e3 => format!("{bytes} B"),
+        ..1e6 => format!("{:.1} kB", b / 1e3),
+        ..1e9 => format!("{:.1} MB", b / 1e6),
+        _ => format!("{:.1} GB", b / 1e9),
+    }
+}
+
+/// Names are data of the traced program: without control characters, and not too long.
+pub(super) fn printable(name: &str) -> String {
+    const LONGEST: usize = 28;
+    let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut shown: String = clean.clone().take(LONGEST).collect();
+    if clean.count() > LONGEST {
+        shown.pop();
+        shown.push('…');
+    }
+    shown
+}
+
+/// Rows of cells, the first column to the left, the others to the right.
+pub(super) struct Table(pub(super) Vec<Vec<String>>);
+
+impl Table {
+    pub(super) fn new(head: &[&str]) -> Self {
+        Self(vec![head.iter().map(|cell| (*cell).to_owned()).collect()])
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
+        let cells = |column: usize| self.0.iter().filter_map(move |row| row.get(column));
+        let width = |column: usize| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.0 {
+            let mut line = String::from("  ");
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let _ = match column {
+                    0 => write!(line, "{cell:<width$}"),
+                    _ => write!(line, "  {cell:>width$}"),
+                };
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+    }
+}
+
+/// Tables are cut after this many rows.
+const ROWS: usize = 20;
+
+impl Summary {
+    /// The summary as JSON, times in nanoseconds.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers and texts only, no maps with other keys")
+    }
+
+    /// The summary as text of at most about 110 columns.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        self.write_head(&mut out);
+        self.write_threads(&mut out);
+        for lock in &self.locks {
+            self.write_lock(&mut out, lock);
+        }
+        write_spans(&mut out, "Operations off the lock", &self.operations);
+        write_spans(&mut out, "Marks", &self.marks);
+        self.write_findings(&mut out);
+        out
+    }
+
+    fn write_head(&self, out: &mut String) {
+        let about = ["command", "language", "runtime"].iter().filter_map(|key| self.about(key));
+        let about: Vec<String> = about.map(printable_line).collect();
+        if !about.is_empty() {
+            let _ = writeln!(out, "{}", about.join(" · "));
+        }
+        let exact = if self.is_estimate() { "estimated from samples" } else { "exact" };
+        let (length, threads) = (duration(self.length), self.threads.len());
+        let _ = writeln!(out, "{length} · {threads} threads · {} events · {exact}\n", self.events);
+    }
+
+    fn write_threads(&self, out: &mut String) {
+        let mut table = Table::new(&[
+            "thread",
+            "life",
+            "running",
+            "waiting",
+            "idle",
+            "sleep",
+            "off-lock",
+            "gc",
+            "acquired",
+            "wait p50",
+            "p99",
+            "max",
+            "longest hold",
+        ]);
+        let mut threads: Vec<&ThreadSummary> = self.threads.iter().collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.times.waiting + thread.times.computing()));
+        table.0.extend(threads.iter().take(ROWS).map(|thread| thread_row(thread)));
+        out.push_str("Threads\n");
+        table.write(out);
+        write_rest(out, threads.len());
+    }
+
+    fn write_lock(&self, out: &mut String, lock: &LockSummary) {
+        let _ = writeln!(
+            out,
+            "\n{}: held {} of the time, {:.2} threads waiting on average, {:.2} computing (useful parallelism)",
+            printable(&lock.name),
+            percent(lock.utilization),
+            lock.mean_waiters,
+            self.useful_parallelism,
+        );
+        if lock.blame.is_empty() {
+            return;
+        }
+        out.push_str("Blame: of the time that a thread waited, who held the lock\n");
+        let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
+        table.0.extend(lock.blame.iter().take(ROWS).map(|row| self.blame_row(row)));
+        write_left(&table, out);
+        write_rest(out, lock.blame.len());
+    }
+
+    fn blame_row(&self, row: &BlameRow) -> Vec<String> {
+        let named = |(thread, time): &(usize, u64)| (printable(&self.threads[*thread].name), *time);
+        let more: u64 = row.by.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
+        let mut by: Vec<(String, u64)> = row.by.iter().take(3).map(named).collect();
+        by.extend([("others".to_owned(), more), ("(hand-over)".to_owned(), row.by_nobody)]);
+        by.retain(|(_, time)| per(*time, row.waited) >= 0.0005);
+        let by = by.iter().map(|(name, time)| format!("{name} {}", percent(per(*time, row.waited))));
+        let by = by.collect::<Vec<_>>().join(", ");
+        vec![printable(&self.threads[row.thread].name), duration(row.waited), by]
+    }
+
+    fn write_findings(&self, out: &mut String) {
+        out.push_str("\nFindings\n");
+        for Finding { weight, text, advice } in &self.findings {
+            let bullet = match weight {
+                Weight::Caveat => "?",
+                Weight::Problem => "!",
+                Weight::Note => "-",
+            };
+            let _ = writeln!(out, "  {bullet} {}", printable_line(text));
+            if let Some(advice) = advice {
+                let _ = writeln!(out, "    -> {}", printable_line(advice));
+            }
+        }
+    }
+}
+
+fn printable_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+fn thread_row(thread: &ThreadSummary) -> Vec<String> {
+    let mut row = vec![printable(&thread.name), duration(thread.lifetime)];
+    row.extend(State::ALL.map(|state| percent(share(thread, state))));
+    row.push(thread.acquisitions.to_string());
+    row.extend([thread.waits.p50, thread.waits.p99, thread.waits.max, thread.longest_hold].map(duration));
+    row
+}
+
+fn write_spans(out: &mut String, title: &str, spans: &[SpanSummary]) {
+    if spans.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}");
+    let mut table = Table::new(&["name", "count", "time", "running", "waiting", "off-lock", "bytes"]);
+    for span in spans.iter().take(ROWS) {
+        let times = [span.times.holding(), span.times.waiting, span.times.off_lock];
+        let mut row = vec![printable(&span.name), span.count.to_string(), duration(span.total)];
+        row.extend(times.map(|time| percent(per(time, span.total))));
+        row.push(if span.bytes > 0 { size(span.bytes) } else { String::new() });
+        table.0.push(row);
+    }
+    table.write(out);
+    write_rest(out, spans.len());
+}
+
+fn write_rest(out: &mut String, rows: usize) {
+    if rows > ROWS {
+        let _ = writeln!(out, "  … and {} more", rows - ROWS);
+    }
+}
+
+/// A table whose last column is prose.
+fn write_left(table: &Table, out: &mut String) {
+    let width = |column: usize| table.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (first, second) = (width(0), width(1));
+    for row in &table.0 {
+        let _ = writeln!(out, "  {:<first$}  {:>second$}  {}", row[0], row[1], row[2]);
+    }
+}

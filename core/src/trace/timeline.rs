@@ -1,0 +1,390 @@
+//! From what happened to what was: the states of every thread, without gaps, and who held each lock
+//! when.
+
+use std::collections::BTreeMap;
+
+use super::event::{Kind, Reason, unpack_release, unpack_size};
+use super::recorder::Stand;
+use super::recording::{Moment, RecordedThread, Recording};
+
+/// What a thread is doing, as far as the lock is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// It holds the lock.
+    Running = 0,
+    /// It wants the lock.
+    Waiting = 1,
+    /// It is blocked on something else, off the lock.
+    Idle = 2,
+    /// It sleeps because the program told it to, off the lock.
+    Sleep = 3,
+    /// It computes without the lock, in one of offlock's operations.
+    OffLock = 4,
+    /// It holds the lock and collects garbage.
+    Gc = 5,
+}
+
+/// The number of states.
+pub const STATES: usize = 6;
+
+impl State {
+    /// All states, in the order of their numbers.
+    pub const ALL: [Self; STATES] =
+        [Self::Running, Self::Waiting, Self::Idle, Self::Sleep, Self::OffLock, Self::Gc];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        ["running", "waiting", "idle", "sleep", "off-lock", "gc"][self as usize]
+    }
+
+    /// Whether a thread in this state has the lock.
+    pub fn holds(self) -> bool {
+        matches!(self, Self::Running | Self::Gc)
+    }
+}
+
+/// A state that lasts until the next slice of the thread begins, or the thread ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// When it begins.
+    pub start: u64,
+    /// The state.
+    pub state: State,
+    /// The lock, for `Running`, `Waiting` and `Gc`; the operation's name, for `OffLock`; else 0.
+    pub what: u32,
+}
+
+/// A stretch of time with a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// The lock that is held or waited for.
+    pub lock: u32,
+    /// When it begins.
+    pub start: u64,
+    /// When it ends.
+    pub end: u64,
+}
+
+impl Stretch {
+    /// How long it lasts.
+    pub fn length(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// An operation off the lock, or something that the program marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The number of its name.
+    pub name: u32,
+    /// When it begins.
+    pub start: u64,
+    /// When it ends.
+    pub end: u64,
+    /// The bytes an operation worked on.
+    pub bytes: u64,
+}
+
+/// One thread's life.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Life {
+    /// The thread's number in the recording.
+    pub id: u32,
+    /// The thread's name, or one made up from its number.
+    pub name: String,
+    /// When it began, or the recording did.
+    pub start: u64,
+    /// When it ended, or the recording did.
+    pub end: u64,
+    /// Its states in order. They tile its life: the first begins with it, none is empty.
+    pub slices: Vec<Slice>,
+    /// When it held a lock.
+    pub holds: Vec<Stretch>,
+    /// When it waited for a lock.
+    pub waits: Vec<Stretch>,
+    /// How often it acquired a lock.
+    pub acquisitions: u64,
+    /// How often it released one.
+    pub releases: u64,
+    /// Its operations off the lock.
+    pub regions: Vec<Span>,
+    /// What the program marked on it.
+    pub marks: Vec<Span>,
+    /// On which native thread it ran from when on, each with the time of the change.
+    pub natives: Vec<(u64, u32)>,
+    /// Transitions that cannot be: a release by someone who does not hold, and the like.
+    pub oddities: u64,
+}
+
+impl Life {
+    /// Its states with start and end.
+    pub fn states(&self) -> impl Iterator<Item = (Slice, u64)> + '_ {
+        let ends = self.slices.iter().skip(1).map(|slice| slice.start).chain([self.end]);
+        self.slices.iter().copied().zip(ends)
+    }
+}
+
+/// A time during which two threads seem to hold the same lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overlap {
+    /// The lock.
+    pub lock: u32,
+    /// The thread that held it, by its index.
+    pub first: usize,
+    /// The thread that got it too early, by its index.
+    pub second: usize,
+    /// When the second got it.
+    pub start: u64,
+    /// When the first gave it up, or the second did if that was earlier.
+    pub end: u64,
+}
+
+/// One holding of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// The thread, by its index.
+    pub thread: usize,
+    /// When it begins.
+    pub start: u64,
+    /// When it ends; never after the next one begins.
+    pub end: u64,
+}
+
+/// One lock's life.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockLife {
+    /// The lock's number in the recording.
+    pub id: u32,
+    /// Its name, or one made up from its number.
+    pub name: String,
+    /// Who held it, in order.
+    pub holds: Vec<Hold>,
+}
+
+/// What was, from the beginning of the recording to its end. All times are nanoseconds since the
+/// beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// How long the recording lasted.
+    pub length: u64,
+    /// The threads, in the order in which they became known.
+    pub threads: Vec<Life>,
+    /// The locks.
+    pub locks: Vec<LockLife>,
+    /// Where a lock seems to have had two holders. None in a faithful recording.
+    pub overlaps: Vec<Overlap>,
+}
+
+impl Timeline {
+    /// The timeline of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let lock = recording.locks.keys().next().copied().unwrap_or(0);
+        let lives = recording.threads.iter().map(|(id, thread)| live(recording, lock, *id, thread));
+        let threads: Vec<Life> =
+            lives.filter(|life| life.end > life.start || life.acquisitions > 0).collect();
+        let (mut locks, mut overlaps) = (gather_locks(recording, &threads), Vec::new());
+        locks.iter_mut().for_each(|lock| separate(lock, &mut overlaps));
+        Self { length: recording.end - recording.start, threads, locks, overlaps }
+    }
+}
+
+/// How the thread stands to its lock, with what belongs to that.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Base {
+    Off(Reason),
+    Waiting(u32),
+    Holding(u32),
+}
+
+/// Walks through a thread's moments and builds its life.
+struct Walk {
+    life: Life,
+    base: Base,
+    since: u64,
+    gc: u32,
+    open_regions: Vec<Span>,
+    open_marks: Vec<Span>,
+}
+
+fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread) -> Life {
+    let length = recording.end - recording.start;
+    let relative = |time: u64| time.saturating_sub(recording.start).min(length);
+    let find =
+        |kind| thread.moments.iter().find(|moment| moment.kind == kind).map(|moment| relative(moment.time));
+    let start = find(Kind::ThreadStart).unwrap_or(0);
+    let end = find(Kind::ThreadEnd).unwrap_or(length).max(start);
+    let name = if thread.name.is_empty() { format!("thread {id}") } else { thread.name.clone() };
+    let mut walk = Walk {
+        life: Life { id, name, start, end, ..Life::default() },
+        base: first_base(thread, only_lock),
+        since: start,
+        gc: 0,
+        open_regions: Vec::new(),
+        open_marks: Vec::new(),
+    };
+    walk.show(start);
+    for moment in &thread.moments {
+        walk.step(relative(moment.time).clamp(start, end), moment);
+    }
+    walk.finish()
+}
+
+/// How the thread stood before its first moment, to be told from that moment if possible.
+fn first_base(thread: &RecordedThread, only_lock: u32) -> Base {
+    for moment in &thread.moments {
+        match moment.kind {
+            Kind::ThreadStart | Kind::Wants => return Base::Off(Reason::Blocks),
+            Kind::Acquired => return Base::Waiting(moment.argument),
+            Kind::Released => return Base::Holding(unpack_release(moment.argument).0),
+            _ => {}
+        }
+    }
+    match thread.stand {
+        Stand::Holds => Base::Holding(only_lock),
+        Stand::Wants => Base::Waiting(only_lock),
+        Stand::Off | Stand::Unknown => Base::Off(Reason::Blocks),
+    }
+}
+
+impl Walk {
+    fn step(&mut self, time: u64, moment: &Moment) {
+        match moment.kind {
+            Kind::Wants => self.wants(time, moment.argument),
+            Kind::Acquired => self.acquired(time, moment),
+            Kind::Released => self.released(time, moment.argument),
+            Kind::GcEnter => self.gc += 1,
+            Kind::GcExit => self.gc = self.gc.saturating_sub(1),
+            Kind::RegionBegin => self.open_regions.push(open(time, moment.argument)),
+            Kind::RegionEnd => {
+                let closed = self.open_regions.pop();
+                let bytes = unpack_size(moment.argument);
+                self.life.regions.extend(closed.map(|span| Span { end: time, bytes, ..span }));
+            }
+            Kind::MarkBegin => self.open_marks.push(open(time, moment.argument)),
+            Kind::MarkEnd => {
+                let closed = self.open_marks.pop();
+                self.life.marks.extend(closed.map(|span| Span { end: time, ..span }));
+            }
+            Kind::ThreadStart | Kind::ThreadEnd | Kind::Lost => {}
+        }
+        self.show(time);
+    }
+
+    fn wants(&mut self, time: u64, lock: u32) {
+        match self.base {
+            Base::Waiting(same) if same == lock => return,
+            Base::Holding(_) => self.life.oddities += 1,
+            _ => {}
+        }
+        self.enter(time, Base::Waiting(lock));
+    }
+
+    fn acquired(&mut self, time: u64, moment: &Moment) {
+        if matches!(self.base, Base::Holding(_)) {
+            self.life.oddities += 1;
+        }
+        self.life.acquisitions += 1;
+        if self.life.natives.last().is_none_or(|(_, native)| *native != moment.native) {
+            self.life.natives.push((time, moment.native));
+        }
+        self.enter(time, Base::Holding(moment.argument));
+    }
+
+    fn released(&mut self, time: u64, argument: u32) {
+        let (lock, reason) = unpack_release(argument);
+        self.life.releases += 1;
+        if self.base != Base::Holding(lock) {
+            self.life.oddities += 1;
+        }
+        let base = if reason == Reason::Yields { Base::Waiting(lock) } else { Base::Off(reason) };
+        self.enter(time, base);
+    }
+
+    fn enter(&mut self, time: u64, base: Base) {
+        self.close_base(time);
+        self.base = base;
+        self.since = time;
+    }
+
+    fn close_base(&mut self, end: u64) {
+        let start = self.since;
+        match self.base {
+            Base::Holding(lock) => self.life.holds.push(Stretch { lock, start, end }),
+            Base::Waiting(lock) => self.life.waits.push(Stretch { lock, start, end }),
+            Base::Off(_) => {}
+        }
+    }
+
+    /// The state that can be seen from outside.
+    fn state(&self) -> (State, u32) {
+        match (self.base, self.open_regions.last()) {
+            (Base::Holding(lock), _) if self.gc > 0 => (State::Gc, lock),
+            (Base::Holding(lock), _) => (State::Running, lock),
+            (Base::Waiting(lock), _) => (State::Waiting, lock),
+            (Base::Off(_), Some(region)) => (State::OffLock, region.name),
+            (Base::Off(Reason::Sleeps), None) => (State::Sleep, 0),
+            (Base::Off(_), None) => (State::Idle, 0),
+        }
+    }
+
+    fn show(&mut self, start: u64) {
+        let (state, what) = self.state();
+        let slices = &mut self.life.slices;
+        while slices.last().is_some_and(|last| last.start == start) {
+            slices.pop();
+        }
+        if slices.last().is_none_or(|last| (last.state, last.what) != (state, what)) {
+            slices.push(Slice { start, state, what });
+        }
+    }
+
+    fn finish(mut self) -> Life {
+        let end = self.life.end;
+        self.close_base(end);
+        let close = |span: Span| Span { end, ..span };
+        self.life.regions.extend(self.open_regions.drain(..).map(close));
+        self.life.marks.extend(self.open_marks.drain(..).map(close));
+        self.life.regions.sort_by_key(|span| span.start);
+        self.life.marks.sort_by_key(|span| span.start);
+        if self.life.slices.last().is_some_and(|last| last.start == end) && self.life.slices.len() > 1 {
+            self.life.slices.pop();
+        }
+        self.life
+    }
+}
+
+fn open(start: u64, name: u32) -> Span {
+    Span { name, start, end: start, bytes: 0 }
+}
+
+fn gather_locks(recording: &Recording, threads: &[Life]) -> Vec<LockLife> {
+    let mut locks: BTreeMap<u32, LockLife> = BTreeMap::new();
+    locks.extend(recording.locks.keys().map(|id| (*id, LockLife::default())));
+    for (thread, life) in threads.iter().enumerate() {
+        for stretch in life.holds.iter().filter(|stretch| stretch.length() > 0) {
+            let lock = locks.entry(stretch.lock).or_default();
+            lock.holds.push(Hold { thread, start: stretch.start, end: stretch.end });
+        }
+        for wait in &life.waits {
+            locks.entry(wait.lock).or_default();
+        }
+    }
+    for (id, lock) in &mut locks {
+        (lock.id, lock.name) = (*id, recording.lock_name(*id));
+        lock.holds.sort_unstable_by_key(|hold| (hold.start, hold.end));
+    }
+    locks.into_values().collect()
+}
+
+/// Notes where two holdings overlap, and ends the earlier one where the later one begins.
+fn separate(lock: &mut LockLife, overlaps: &mut Vec<Overlap>) {
+    for next in 1..lock.holds.len() {
+        let (a, b) = (lock.holds[next - 1], lock.holds[next]);
+        if a.end > b.start {
+            let end = a.end.min(b.end);
+            overlaps.push(Overlap { lock: lock.id, first: a.thread, second: b.thread, start: b.start, end });
+            lock.holds[next - 1].end = b.start;
+        }
+    }
+}

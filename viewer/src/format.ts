@@ -1,0 +1,42 @@
+// Numbers and names for people.
+
+const UNITS: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+];
+
+/** Nanoseconds with three digits and a fitting unit. */
+export function duration(nanoseconds: number): string {
+  const [scale, unit] = UNITS.find(([scale]) => nanoseconds >= scale * 0.9995) ?? [1, "ns"];
+  const value = nanoseconds / scale;
+  if (unit === "ns") return `${Math.round(value)} ns`;
+  return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
+}
+
+/** A moment, precise enough to tell it from one that is `span` away. */
+export function moment(nanoseconds: number, span: number): string {
+  const [scale, unit] = UNITS.find(([scale]) => Math.max(nanoseconds, span) >= scale) ?? [1, "ns"];
+  const digits = Math.max(0, Math.ceil(Math.log10(scale / Math.max(span, 1))) + 1);
+  return `${(nanoseconds / scale).toFixed(Math.min(digits, 9))} ${unit}`;
+}
+
+export function percent(share: number): string {
+  const value = share * 100;
+  return `${value.toFixed(value === 0 || value >= 9.95 ? 0 : 1)}%`;
+}
+
+export function count(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1e3) return `${bytes} B`;
+  const [scale, unit] = bytes < 1e6 ? [1e3, "kB"] : bytes < 1e9 ? [1e6, "MB"] : [1e9, "GB"];
+  return `${(bytes / (scale as number)).toFixed(1)} ${unit}`;
+}
+
+/** A name from the traced program, without characters that would confuse what stands around it. */
+export function clean(name: string): string {
+  return name.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]/gu, "\ufffd");
+}

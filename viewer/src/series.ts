@@ -1,0 +1,74 @@
+// How many of some intervals are under way, on average, in each column of a stretch of time.
+import { type Holds, type Thread, upperBound, WAITING } from "./trace";
+
+/** The beginnings and ends of intervals, each sorted. */
+export interface Edges {
+  starts: Float64Array;
+  ends: Float64Array;
+}
+
+export function holdEdges({ starts, ends }: Holds): Edges {
+  return { starts, ends };
+}
+
+/** All waits for a lock. */
+export function waitEdges(threads: Thread[], lock: number): Edges {
+  let total = 0;
+  for (const { slices } of threads) for (let i = 0; i < slices.count; i++) if (slices.states[i] === WAITING && slices.whats[i] === lock) total++;
+  const starts = new Float64Array(total);
+  const ends = new Float64Array(total);
+  let next = 0;
+  for (const { slices } of threads) {
+    for (let i = 0; i < slices.count; i++) {
+      if (slices.states[i] !== WAITING || slices.whats[i] !== lock) continue;
+      starts[next] = slices.starts[i];
+      ends[next++] = slices.starts[i + 1];
+    }
+  }
+  return { starts: starts.sort(), ends: ends.sort() };
+}
+
+export function meanCounts({ starts, ends }: Edges, from: number, to: number, columns: number): Float64Array {
+  const means = new Float64Array(columns);
+  const width = (to - from) / columns;
+  let i = upperBound(starts, from);
+  let j = upperBound(ends, from);
+  let time = from;
+  for (let column = 0; column < columns; column++) {
+    const end = column + 1 === columns ? to : from + (column + 1) * width;
+    let area = 0;
+    while (time < end) {
+      const next = Math.min(end, starts[i] ?? end, ends[j] ?? end);
+      area += (i - j) * (next - time);
+      time = next;
+      while (starts[i] <= time) i++;
+      while (ends[j] <= time) j++;
+    }
+    means[column] = area / width;
+  }
+  return means;
+}
+
+export interface Bin {
+  from: number;
+  to: number;
+  count: number;
+}
+
+const BINS_PER_DOUBLING = 2;
+
+/** How many of some durations there are in bins that double in width every other time. */
+export function logarithmicBins(durations: Iterable<number>): Bin[] {
+  const counts: number[] = [];
+  let lowest = Infinity;
+  for (const duration of durations) {
+    const bin = Math.max(0, Math.floor(Math.log2(duration) * BINS_PER_DOUBLING));
+    counts[bin] = (counts[bin] ?? 0) + 1;
+    lowest = Math.min(lowest, bin);
+  }
+  const edge = (bin: number) => 2 ** (bin / BINS_PER_DOUBLING);
+  return Array.from({ length: Math.max(0, counts.length - lowest) }, (_, i) => {
+    const bin = lowest + i;
+    return { from: edge(bin), to: edge(bin + 1), count: counts[bin] ?? 0 };
+  });
+}

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { statSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { comparison, launch, open, report, summary } from "./browser.mjs";
+
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser.close());
+
+const details = (page) => page.locator(".details").innerText();
+const rows = (page) => page.locator("canvas.rows");
+
+async function focus(page) {
+  await rows(page).focus();
+  return page.keyboard;
+}
+
+/** How much of the visible timeline has about this colour. */
+const share = (page, color) =>
+  page.evaluate((color) => {
+    const canvas = document.querySelector("canvas.rows");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const value = Number.parseInt(getComputedStyle(document.documentElement).getPropertyValue(color).trim().slice(1), 16);
+    const wanted = [value >> 16, (value >> 8) & 255, value & 255];
+    let same = 0;
+    for (let i = 0; i < data.length; i += 4) if (wanted.every((byte, j) => Math.abs(byte - data[i + j]) < 3)) same++;
+    return same / (data.length / 4);
+  }, color);
+
+describe("a report", () => {
+  test("needs nothing but itself and has no problems", async () => {
+    const page = await open(browser, report("web"));
+    assert.deepEqual(page.problems, []);
+    assert.equal(page.requests.length, 1);
+    assert.ok(page.requests[0].startsWith("file://"));
+    assert.equal(await page.title(), "simulated – offlock");
+    await page.close();
+  });
+
+  test("says what the summary says", async () => {
+    const page = await open(browser, report("web"));
+    const expected = summary("web");
+    const findings = await page.locator(".findings li p:not(.advice)").allInnerTexts();
+    assert.deepEqual(findings, expected.findings.map(({ text }) => text.replaceAll("`", "")));
+    const names = await page.locator("section:has(> h2:text-is('Threads')) tbody th").allInnerTexts();
+    assert.deepEqual(names, expected.threads.map(({ name }) => name));
+    const waiters = await page.locator("table.blame tbody th").allInnerTexts();
+    assert.deepEqual(waiters, expected.locks[0].blame.map(({ thread }) => expected.threads[thread].name));
+    await page.close();
+  });
+
+  test("draws every state in its colour", async () => {
+    const page = await open(browser, report("web"));
+    for (const state of ["running", "waiting", "idle", "sleep", "off-lock", "gc"]) {
+      assert.ok((await share(page, `--${state}`)) > 0.0005, state);
+    }
+    await page.close();
+  });
+
+  test("leads from a waiting thread to whom it waited for", async () => {
+    const page = await open(browser, report("convoy"));
+    const keyboard = await focus(page);
+    await keyboard.press("ArrowDown");
+    let text = await details(page);
+    for (let i = 0; i < 10 && !text.includes("waiting"); i++) {
+      await keyboard.press("ArrowRight");
+      text = await details(page);
+    }
+    assert.match(text, /^net +waiting for \d/);
+    assert.match(text, /held meanwhile by\s+counter/);
+    await keyboard.press("Enter");
+    assert.match(await details(page), /^counter +running for/);
+    assert.match(await details(page), /Waiting behind it meanwhile\s+net/);
+    await page.locator(".chip").first().click();
+    assert.match(await details(page), /^net +waiting for/);
+    await page.close();
+  });
+
+  test("hovering and clicking tell about the state under the pointer", async () => {
+    const page = await open(browser, report("convoy"));
+    const box = await rows(page).boundingBox();
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 12);
+    await page.locator(".tooltip:not([hidden])").waitFor();
+    assert.match(await page.locator(".tooltip").innerText(), /^net\n.*waiting for[\s\S]*Held meanwhile by\ncounter/);
+    await page.mouse.click(box.x + box.width * 0.6, box.y + 12);
+    assert.match(await details(page), /^net +waiting for/);
+    await page.close();
+  });
+
+  test("zooms, pans and comes back", async () => {
+    const page = await open(browser, report("web"));
+    const frame = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const picture = async () => {
+      await frame();
+      return (await page.locator("canvas.head").screenshot()).toString("base64");
+    };
+    const keyboard = await focus(page);
+    const whole = await picture();
+    await keyboard.press("+");
+    const near = await picture();
+    assert.notEqual(near, whole);
+    await keyboard.press("d");
+    assert.notEqual(await picture(), near);
+    await keyboard.press("0");
+    assert.equal(await picture(), whole);
+    const box = await rows(page).boundingBox();
+    await page.mouse.move(box.x + 500, box.y + 40);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    assert.notEqual(await picture(), whole);
+    await page.close();
+  });
+
+  test("finds threads and operations by name", async () => {
+    const page = await open(browser, report("web"));
+    const search = page.getByRole("searchbox");
+    await search.fill("puma");
+    assert.equal(await page.locator(".matches").innerText(), "8 of 12 threads");
+    await search.fill("deflate");
+    assert.equal(await page.locator(".matches").innerText(), "2 of 12 threads");
+    await search.fill("no such thing");
+    assert.equal(await page.locator(".matches").innerText(), "0 of 12 threads");
+    await page.close();
+  });
+
+  test("tells the timeline as a table", async () => {
+    const page = await open(browser, report("convoy"));
+    await page.locator(".states summary").click();
+    const table = page.locator(".states table");
+    await table.waitFor();
+    assert.match(await table.locator("tbody tr").nth(1).innerText(), /waiting[\s\S]*counter/);
+    await page.locator(".states select").selectOption("1");
+    assert.match(await table.locator("tbody").innerText(), /running/);
+    await page.close();
+  });
+
+  test("sorts its tables", async () => {
+    const page = await open(browser, report("web"));
+    const threads = page.locator("section:has(> h2:text-is('Threads'))");
+    await threads.getByRole("button", { name: "waiting", exact: true }).click();
+    assert.equal(await threads.locator("tbody th").first().innerText(), "indexer");
+    assert.equal(await threads.locator("th[aria-sort='descending']").count(), 1);
+    await page.close();
+  });
+
+  test("runs nothing that a name smuggles in", async () => {
+    const page = await open(browser, report("hostile"));
+    assert.deepEqual(page.problems, []);
+    assert.equal(await page.evaluate(() => window.owned), undefined);
+    assert.equal(await page.locator("img").count(), 0);
+    assert.equal(await page.locator("script:not([type='text/plain'])").count(), 1);
+    const names = await page.locator("section:has(> h2:text-is('Threads')) tbody th").allInnerTexts();
+    assert.ok(names[0].includes("</script><script>window.owned=1</script><img src=x onerror=window.owned=1>"));
+    assert.ok(!names.join("").includes("\u202e"));
+    await page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "window.owned = 2";
+      document.body.append(script);
+    });
+    assert.equal(await page.evaluate(() => window.owned), undefined, "the page's own policy forbids other scripts");
+    await page.close();
+  });
+
+  test("is light, dark and light again on paper", async () => {
+    const page = await open(browser, report("web"), { colorScheme: "dark" });
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await background();
+    await page.locator(".theme").click();
+    const light = await background();
+    assert.notEqual(light, dark);
+    await page.locator(".theme").click();
+    assert.equal(await background(), dark);
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.equal(await background(), light);
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    assert.equal(await background(), dark);
+    assert.ok((await page.pdf({ landscape: true })).length > 10_000);
+    await page.close();
+  });
+});
+
+test("a million events of a hundred threads fit into six megabytes", async () => {
+  const path = report("million");
+  assert.ok(statSync(path).size < 6e6);
+  const page = await open(browser, path);
+  assert.deepEqual(page.problems, []);
+  assert.ok((await share(page, "--running")) > 0.005);
+  const keyboard = await focus(page);
+  for (const key of ["ArrowDown", "ArrowRight", "f", "d", "a", "0"]) await keyboard.press(key);
+  assert.match(await details(page), /^worker 0 +\S+ for/);
+  await page.close();
+});
+
+test("a comparison shows both reports and what changed", async () => {
+  const page = await open(browser, comparison("convoy", "web"));
+  assert.deepEqual(page.problems, []);
+  assert.equal(await page.locator("canvas.rows").count(), 2);
+  const change = page.locator("table.compare").first().locator("tr", { hasText: "wait p99" });
+  assert.match(await change.innerText(), /99\.0 ms\s+19\.9 ms\s+× 0\.201 better/);
+  await page.close();
+});
