@@ -1,0 +1,173 @@
+//! The `offlock` command as a library, so that the gem's and the wheel's entry points can start it.
+
+mod files;
+mod progress;
+mod show;
+mod trace;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use offlock_core::trace::Format;
+
+/// See the interpreter lock of Ruby and Python programs, and get off it.
+#[derive(Parser)]
+#[command(name = "offlock", version, about, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Trace(Trace),
+    Summary(Summary),
+    Report(Report),
+    Compare(Compare),
+    Export(Export),
+}
+
+/// Run a Ruby or Python program and record who holds the lock and who waits for it
+///
+/// The program is not changed; its exit status, signals, input and output stay its own. Children
+/// that are Ruby or Python programs too are recorded into files of their own, named with their
+/// process id.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock trace -- ruby app.rb
+  offlock trace -o web.offlock --report -- bundle exec puma
+  offlock trace -o run.pftrace -- python -m app")]
+struct Trace {
+    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well
+    #[arg(short, long, value_name = "FILE", default_value = "trace.offlock")]
+    output: PathBuf,
+    /// Also write the report page beside the trace
+    #[arg(long)]
+    report: bool,
+    /// Print no summary when the program has ended
+    #[arg(long, overrides_with = "summary")]
+    no_summary: bool,
+    /// Print a summary to standard error when the program has ended (the default)
+    #[arg(long, overrides_with = "no_summary")]
+    summary: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Say in numbers and plain words what a trace shows
+#[derive(Args)]
+struct Summary {
+    /// The trace
+    file: PathBuf,
+}
+
+/// Write the report page of a trace: one HTML file that needs no network
+#[derive(Args)]
+struct Report {
+    /// The trace
+    file: PathBuf,
+    /// Where to write, - for standard output; by default beside the trace
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Open the page in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+/// Compare two traces of a program, before and after a change
+#[derive(Args)]
+struct Compare {
+    /// The trace from before the change
+    before: PathBuf,
+    /// The trace from after it
+    after: PathBuf,
+    /// Also write a page with both reports, - for standard output instead of the text
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+/// Write a trace in the format of another tool
+#[derive(Args)]
+struct Export {
+    /// The trace
+    file: PathBuf,
+    /// The format; by default the one that the output's extension stands for
+    #[arg(short, long)]
+    format: Option<ExportFormat>,
+    /// Where to write, - for standard output; by default beside the trace
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ExportFormat {
+    /// For ui.perfetto.dev (.pftrace)
+    Perfetto,
+    /// The JSON of the gem gvl-tracing (.gvl.json)
+    GvlTracing,
+    /// For profiler.firefox.com (.firefox.json)
+    Firefox,
+    /// The summary as JSON, times in nanoseconds (.json)
+    Json,
+    /// The report page (.html)
+    Html,
+}
+
+impl ExportFormat {
+    fn core(self) -> Format {
+        match self {
+            Self::Perfetto => Format::Perfetto,
+            Self::GvlTracing => Format::GvlTracing,
+            Self::Firefox => Format::Firefox,
+            Self::Json => Format::Json,
+            Self::Html => Format::Html,
+        }
+    }
+}
+
+/// Runs the command with `args` (the program's name first) and returns its exit status.
+///
+/// `trace` does not return: the process ends the way the traced program did.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let command = match Cli::try_parse_from(args) {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(1);
+        }
+    };
+    let done = match command {
+        Command::Trace(arguments) => trace::run(&arguments),
+        Command::Summary(arguments) => show::summary(&arguments),
+        Command::Report(arguments) => show::report(&arguments),
+        Command::Compare(arguments) => show::compare(&arguments),
+        Command::Export(arguments) => show::export(&arguments),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(failure) => {
+            eprintln!("offlock: {}", failure.message);
+            failure.status
+        }
+    }
+}
+
+/// Why the command failed: what to say, and the exit status.
+#[derive(Debug)]
+struct Failure {
+    message: String,
+    status: u8,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 1 }
+    }
+
+    /// Something went wrong with a file.
+    fn with_file(path: &std::path::Path, problem: &dyn std::fmt::Display) -> Self {
+        Self::new(format!("{}: {problem}", path.display()))
+    }
+}

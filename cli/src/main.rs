@@ -1,0 +1,7 @@
+//! The `offlock` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(offlock_cli::run(std::env::args_os()))
+}

@@ -1,0 +1,74 @@
+//! The commands that read traces.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use offlock_core::trace::{Comparison, Format, Summary, write_comparison, write_report};
+
+use crate::{Compare, Export, Failure, Report, files};
+
+pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
+    let (recording, timeline) = files::read(&arguments.file)?;
+    let text = Summary::of(&recording, &timeline).to_text();
+    files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
+}
+
+pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
+    let output = arguments.output.clone().unwrap_or_else(|| arguments.file.with_extension("html"));
+    let (recording, timeline) = files::read(&arguments.file)?;
+    files::write(&output, |out| write_report(&recording, &timeline, out))?;
+    say_where(&output);
+    if arguments.open { open(&output) } else { Ok(()) }
+}
+
+/// Shows a page in the user's browser.
+fn open(page: &Path) -> Result<(), Failure> {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    match Command::new(opener).arg(page).stdin(Stdio::null()).stdout(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::with_file(page, &format!("{opener} could not open it ({status})"))),
+        Err(error) => Err(Failure::with_file(page, &format!("{opener} could not open it ({error})"))),
+    }
+}
+
+pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
+    let (before, before_timeline) = files::read(&arguments.before)?;
+    let (after, after_timeline) = files::read(&arguments.after)?;
+    let piped = arguments.report.as_deref() == Some(Path::new("-"));
+    if !piped {
+        let summaries = (Summary::of(&before, &before_timeline), Summary::of(&after, &after_timeline));
+        let text = Comparison::of(&summaries.0, &summaries.1).to_text();
+        files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))?;
+    }
+    let Some(page) = &arguments.report else { return Ok(()) };
+    let title = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let titles = (title(&arguments.before), title(&arguments.after));
+    files::write(page, |out| {
+        write_comparison((&titles.0, &before, &before_timeline), (&titles.1, &after, &after_timeline), out)
+    })?;
+    say_where(page);
+    Ok(())
+}
+
+pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
+    let by_name = arguments.output.as_deref().and_then(Format::of_path);
+    let Some(format) = arguments.format.map(crate::ExportFormat::core).or(by_name) else {
+        return Err(Failure {
+            message: "which format? Say --format, or name an output that tells".into(),
+            status: 2,
+        });
+    };
+    let beside = || arguments.file.with_extension(format.extension());
+    let output = arguments.output.clone().unwrap_or_else(beside);
+    let (recording, timeline) = files::read(&arguments.file)?;
+    files::write(&output, |out| format.write(&recording, &timeline, out))?;
+    say_where(&output);
+    Ok(())
+}
+
+/// Prints where something was written, unless that is standard output.
+pub(crate) fn say_where(path: &Path) {
+    if path != Path::new("-") {
+        eprintln!("offlock: wrote {}", path.display());
+    }
+}

@@ -1,0 +1,292 @@
+//! The command from the outside.
+
+#[path = "../../core/tests/simulate/mod.rs"]
+mod simulate;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use offlock_core::Task;
+use offlock_core::trace::Recording;
+use simulate::{Interpreter, Script, Step, ms, simulate};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("offlock-command-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("writable");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("ours").flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn offlock(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_offlock"));
+        command.args(arguments).current_dir(&self.0).env_remove("RUBYOPT").env_remove("PYTHONPATH");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.offlock(arguments).stdin(Stdio::null()).output().expect("started")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn traced() -> String {
+    let command = Path::new(env!("CARGO_BIN_EXE_offlock"));
+    let program = command.with_file_name("examples").join("traced");
+    program.to_str().expect("UTF-8").to_owned()
+}
+
+fn convoy(folder: &Folder) -> PathBuf {
+    let interpreter = Interpreter { time_slice: ms(100), hand_over: 20_000, origin: 7 };
+    let request = [Step::Idle(ms(1)), Step::Hold(100_000)];
+    let net = Script::new("net", request.into_iter().cycle().take(20));
+    let (recording, _) = simulate(interpreter, &[net, Script::new("counter", [Step::Hold(ms(1_500))])]);
+    let path = folder.path("convoy.offlock");
+    std::fs::write(&path, recording.to_bytes()).expect("writable");
+    path
+}
+
+fn read(path: &Path) -> Recording {
+    Recording::read(&std::fs::read(path).expect("written"), &Task::new()).expect("a trace")
+}
+
+#[test]
+fn without_arguments_it_helps() {
+    let output = Folder::new("help").run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    for command in ["trace", "summary", "report", "compare", "export"] {
+        assert!(text(&output.stderr).contains(command));
+    }
+}
+
+#[test]
+fn a_summary_is_text_on_standard_output() {
+    let folder = Folder::new("summary");
+    convoy(&folder);
+    let output = folder.run(&["summary", "convoy.offlock"]);
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert!(text(&output.stdout).contains("`counter` held the lock"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_truncated_file_is_read_as_far_as_possible_and_the_offset_named() {
+    let folder = Folder::new("cut");
+    let path = convoy(&folder);
+    let bytes = std::fs::read(&path).expect("written");
+    std::fs::write(&path, &bytes[..bytes.len() - 5]).expect("writable");
+    let output = folder.run(&["summary", "convoy.offlock"]);
+    assert!(output.status.success());
+    let frame = bytes.len() - 9 - 8;
+    let warning = text(&output.stderr);
+    assert!(
+        warning.starts_with("offlock: convoy.offlock: the file is cut off in the frame at byte"),
+        "{warning}"
+    );
+    let offset = warning.split("at byte ").nth(1).and_then(|rest| rest.split(':').next()).expect("an offset");
+    assert!(offset.parse::<usize>().expect("a number").abs_diff(frame) < 10, "{warning}");
+    assert!(text(&output.stdout).contains("Incomplete"));
+}
+
+#[test]
+fn foreign_and_missing_files_are_errors_that_name_them() {
+    let folder = Folder::new("foreign");
+    std::fs::write(folder.path("x.json"), "[]").expect("writable");
+    std::fs::write(folder.path("new.offlock"), b"offlock\x09").expect("writable");
+    std::fs::write(folder.path("empty"), b"").expect("writable");
+    for (file, message) in [
+        ("x.json", "x.json: not an offlock trace: byte 0 looks like JSON"),
+        ("new.offlock", "format version 9 (byte 7); this offlock reads version 1"),
+        ("empty", "the file is empty"),
+        ("missing", "missing: No such file"),
+    ] {
+        let output = folder.run(&["summary", file]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(message), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn exports_go_beside_the_trace_or_where_they_are_told() {
+    let folder = Folder::new("export");
+    convoy(&folder);
+    for (format, file) in [
+        ("perfetto", "convoy.pftrace"),
+        ("gvl-tracing", "convoy.gvl.json"),
+        ("firefox", "convoy.firefox.json"),
+        ("json", "convoy.json"),
+    ] {
+        let output = folder.run(&["export", "--format", format, "convoy.offlock"]);
+        assert!(output.status.success());
+        assert!(text(&output.stderr).contains(file));
+        let beside = std::fs::read(folder.path(file)).expect("written");
+        let piped = folder.run(&["export", "-f", format, "convoy.offlock", "-o", "-"]);
+        assert_eq!(piped.stdout, beside);
+        assert!(piped.stderr.is_empty());
+        let other = format!("other.{}", file.split_once('.').expect("an extension").1);
+        assert!(folder.run(&["export", "convoy.offlock", "-o", &other]).status.success());
+        assert_eq!(std::fs::read(folder.path(&other)).expect("written"), beside);
+    }
+    let output = folder.run(&["export", "convoy.offlock"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_report_is_one_page_beside_the_trace() {
+    let folder = Folder::new("report");
+    convoy(&folder);
+    let output = folder.run(&["report", "convoy.offlock"]);
+    assert!(output.status.success() && text(&output.stderr).contains("wrote convoy.html"));
+    let page = std::fs::read_to_string(folder.path("convoy.html")).expect("written");
+    assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+    assert!(page.contains("id=\"offlock-trace-0\"") && !page.contains("<!--data-->"));
+    let piped = folder.run(&["report", "convoy.offlock", "-o", "-"]);
+    assert_eq!(piped.stdout, page.as_bytes());
+}
+
+#[test]
+fn a_comparison_is_text_and_a_page_if_asked() {
+    let folder = Folder::new("compare");
+    convoy(&folder);
+    let output = folder.run(&["compare", "convoy.offlock", "convoy.offlock", "--report", "both.html"]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("useful parallelism"));
+    assert!(!text(&output.stdout).contains("better") && !text(&output.stdout).contains("worse"));
+    let page = std::fs::read_to_string(folder.path("both.html")).expect("written");
+    assert!(page.contains("id=\"offlock-trace-1\"") && page.contains("id=\"offlock-comparison\""));
+}
+
+#[test]
+fn a_traced_program_keeps_its_input_output_and_status() {
+    let folder = Folder::new("status");
+    let mut child = folder
+        .offlock(&["trace", "-o", "t.offlock", "--", &traced(), "copy"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    child.stdin.take().expect("piped").write_all(b"some\0input").expect("read");
+    let output = child.wait_with_output().expect("ended");
+    assert!(output.status.success());
+    assert_eq!(output.stdout, b"some\0input");
+    assert!(text(&output.stderr).contains("Findings") && text(&output.stderr).contains("wrote"));
+    assert_eq!(read(&folder.path("t.offlock")).events, 5);
+    for summary in ["--summary", "--no-summary"] {
+        let output = folder.run(&["trace", summary, "--", &traced(), "status", "7"]);
+        assert_eq!(output.status.code(), Some(7));
+        assert_eq!(output.stderr.is_empty(), summary == "--no-summary");
+        assert_eq!(read(&folder.path("trace.offlock")).events, 5);
+    }
+    assert_eq!(folder.run(&["trace", "--", "/no/such/program"]).status.code(), Some(127));
+}
+
+#[test]
+fn a_traced_program_dies_of_its_own_signal() {
+    let folder = Folder::new("signal");
+    let output = folder.run(&["trace", "--", &traced(), "abort"]);
+    assert_eq!(output.status.signal(), Some(6));
+    assert!(text(&output.stderr).contains("the recording was not stopped"));
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let folder = Folder::new("forward");
+    let mut command = folder.offlock(&["trace", "--", &traced(), "wait"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("read");
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(killed.expect("kill exists").success());
+    assert_eq!(child.wait().expect("ended").signal(), Some(15));
+}
+
+#[test]
+fn children_have_files_of_their_own() {
+    let folder = Folder::new("children");
+    let output = folder.run(&["trace", "--", &traced(), "child", "child", "status", "3"]);
+    assert_eq!(output.status.code(), Some(3));
+    let names = folder.names();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names[2], "trace.offlock");
+    for name in &names {
+        let recording = read(&folder.path(name));
+        assert_eq!((recording.damage, recording.events), (None, 5));
+        assert!(text(&output.stderr).contains(name.as_str()));
+        if name != "trace.offlock" {
+            assert_eq!(name, &format!("trace.{}.offlock", recording.about("pid").expect("known")));
+        }
+    }
+}
+
+#[test]
+fn a_report_of_a_traced_program_lies_beside_its_trace() {
+    let folder = Folder::new("trace-report");
+    assert!(
+        folder.run(&["trace", "--report", "--no-summary", "--", &traced(), "status", "0"]).status.success()
+    );
+    assert_eq!(folder.names(), ["trace.html", "trace.offlock"]);
+}
+
+#[test]
+fn an_output_of_another_tool_is_exported() {
+    let folder = Folder::new("pftrace");
+    assert!(folder.run(&["trace", "-o", "run.pftrace", "--", &traced(), "status", "0"]).status.success());
+    assert_eq!(folder.names(), ["run.offlock", "run.pftrace"]);
+}
+
+#[test]
+fn a_program_that_cannot_be_traced_is_run_all_the_same() {
+    let folder = Folder::new("untraced");
+    let output = folder.run(&["trace", "--", "sh", "-c", "echo out; exit 5"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(5), "out\n"));
+    assert!(text(&output.stderr).contains("no trace was written"));
+}
+
+#[test]
+fn interpreters_are_told_by_their_environment() {
+    let folder = Folder::new("environment");
+    let output = folder
+        .offlock(&[
+            "trace",
+            "--no-summary",
+            "--",
+            "sh",
+            "-c",
+            "echo $RUBYOPT; echo $RUBYLIB; echo $PYTHONPATH; echo $OFFLOCK_TRACE",
+        ])
+        .env("OFFLOCK_RUBYLIB", "/gem/lib")
+        .env("OFFLOCK_PYTHONPATH", "/wheel/autotrace")
+        .env("RUBYOPT", "-W0")
+        .env("PYTHONPATH", "/mine")
+        .output()
+        .expect("started");
+    let lines: Vec<&str> = text(&output.stdout).lines().collect();
+    assert_eq!(lines[..3], ["-rofflock/autotrace -W0", "/gem/lib", "/wheel/autotrace:/mine"]);
+    assert!(Path::new(lines[3]).is_absolute() && lines[3].ends_with("/trace.offlock"));
+    let bare = folder.run(&["trace", "--no-summary", "--", "sh", "-c", "echo \"[$RUBYOPT$RUBYLIB]\""]);
+    assert_eq!(text(&bare.stdout), "[]\n", "nothing is loaded that is not there");
+}

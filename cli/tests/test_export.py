@@ -1,0 +1,172 @@
+"""What `offlock export` writes, read the way the tools it is for read it.
+
+`OFFLOCK` and `SIMULATE` are the paths of the command and of the core's example `simulate`.
+"""
+
+import json
+import os
+import subprocess
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+STATES = {"running", "waiting", "idle", "sleep", "off-lock", "gc"}
+GVL_TRACING = {
+    "running": "running",
+    "waiting": "wants_gvl",
+    "idle": "waiting",
+    "sleep": "sleeping",
+    "off-lock": "off_lock",
+    "gc": "gc",
+}
+
+
+@pytest.fixture(scope="module", params=["convoy", "web", "hostile"])
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / f"{request.param}.offlock"
+    subprocess.run([os.environ["SIMULATE"], request.param, path], check=True)
+    return path
+
+
+def export(trace: Path, format: str) -> bytes:
+    command = [os.environ["OFFLOCK"], "export", "-f", format, trace, "-o", "-"]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def summary(trace: Path) -> Any:
+    return json.loads(export(trace, "json"))
+
+
+def state_times(summary: Any) -> list[dict[str, int]]:
+    return [
+        {name.replace("_", "-"): time for name, time in thread["times"].items() if time}
+        for thread in summary["threads"]
+    ]
+
+
+class TestPerfetto:
+    @pytest.fixture
+    def packets(self, trace: Path) -> Any:
+        return Trace.FromString(export(trace, "perfetto")).packet
+
+    def test_the_schema_knows_every_field(self, packets: Any, trace: Path) -> None:
+        again = Trace(packet=packets)
+        again.DiscardUnknownFields()
+        assert again.ByteSize() == len(export(trace, "perfetto"))
+
+    def test_every_event_has_a_known_track_and_name(self, packets: Any) -> None:
+        tracks = {p.track_descriptor.uuid for p in packets if p.HasField("track_descriptor")}
+        names = {name.iid for p in packets for name in p.interned_data.event_names}
+        assert 0 not in tracks
+        assert 0 not in names
+        for packet in packets:
+            assert packet.trusted_packet_sequence_id == 1
+            if packet.HasField("track_event"):
+                event = packet.track_event
+                assert event.track_uuid in tracks
+                assert event.type != TrackEvent.TYPE_SLICE_BEGIN or event.name_iid in names
+
+    def test_slices_nest_and_states_last_as_long_as_in_the_summary(self, packets: Any, trace: Path) -> None:
+        names = {name.iid: name.name for p in packets for name in p.interned_data.event_names}
+        open_slices = defaultdict(list)
+        times: Any = defaultdict(lambda: defaultdict(int))
+        last: dict[int, int] = defaultdict(int)
+        for packet in packets:
+            event = packet.track_event
+            assert packet.timestamp >= last[event.track_uuid] or not packet.HasField("track_event")
+            last[event.track_uuid] = packet.timestamp
+            if event.type == TrackEvent.TYPE_SLICE_BEGIN:
+                open_slices[event.track_uuid].append((names[event.name_iid], packet.timestamp))
+            elif event.type == TrackEvent.TYPE_SLICE_END:
+                name, start = open_slices[event.track_uuid].pop()
+                times[event.track_uuid][name] += packet.timestamp - start
+        assert not any(open_slices.values())
+        expected = summary(trace)
+        by_name = {p.track_descriptor.uuid: p.track_descriptor.name for p in packets}
+        threads = [
+            (by_name[uuid], dict(states)) for uuid, states in times.items() if STATES.issuperset(states)
+        ]
+        assert threads == [
+            (thread["name"], states)
+            for thread, states in zip(expected["threads"], state_times(expected), strict=True)
+        ]
+
+    def test_the_counter_integrates_to_the_time_waited(self, packets: Any, trace: Path) -> None:
+        counters = {p.track_descriptor.uuid for p in packets if p.track_descriptor.HasField("counter")}
+        events = [p for p in packets if p.track_event.track_uuid in counters]
+        assert all(p.track_event.type == TrackEvent.TYPE_COUNTER for p in events)
+        area = sum(a.track_event.counter_value * (b.timestamp - a.timestamp) for a, b in pairwise(events))
+        assert area == summary(trace)["times"]["waiting"]
+        assert events[-1].track_event.counter_value == 0
+
+    def test_flows_lead_from_a_holder_to_a_later_one(self, packets: Any) -> None:
+        begins, ends = {}, {}
+        for packet in packets:
+            for flow in packet.track_event.flow_ids:
+                assert flow not in begins
+                begins[flow] = packet
+            for flow in packet.track_event.terminating_flow_ids:
+                assert flow not in ends
+                ends[flow] = packet
+        assert begins
+        assert begins.keys() == ends.keys()
+        for flow, begin in begins.items():
+            assert begin.timestamp < ends[flow].timestamp
+            assert begin.track_event.track_uuid != ends[flow].track_event.track_uuid
+
+
+def test_gvl_tracing_is_valid_json_with_its_event_names(trace: Path) -> None:
+    events = json.loads(export(trace, "gvl-tracing"))
+    expected = summary(trace)
+    assert events[0]["name"] == "process_name"
+    named = [event for event in events if event.get("name") == "thread_name"]
+    names = {event["tid"]: event["args"]["name"] for event in named}
+    assert names == {thread["id"]: thread["name"] for thread in expected["threads"]}
+    times: Any = defaultdict(lambda: defaultdict(float))
+    begins = [event for event in events if event["ph"] == "B"]
+    ends = [event for event in events if event["ph"] == "E"]
+    for begin, end in zip(begins, ends, strict=True):
+        assert begin["tid"] == end["tid"]
+        times[begin["tid"]][begin["name"]] += end["ts"] - begin["ts"]
+    for thread, states in zip(expected["threads"], state_times(expected), strict=True):
+        ours = {GVL_TRACING[state]: pytest.approx(time / 1000, abs=1) for state, time in states.items()}
+        assert dict(times[thread["id"]]) == ours
+
+
+def test_firefox_tables_are_complete_and_their_indices_in_range(trace: Path) -> None:
+    profile = json.loads(export(trace, "firefox"))
+    meta = profile["meta"]
+    assert meta["preprocessedProfileVersion"] == 48
+    categories = len(meta["categories"])
+    schemas = {schema["name"] for schema in meta["markerSchema"]}
+    expected = summary(trace)
+    assert [thread["name"] for thread in profile["threads"]] == [t["name"] for t in expected["threads"]]
+    assert [t["isMainThread"] for t in profile["threads"]].count(True) == 1
+    for thread, states in zip(profile["threads"], state_times(expected), strict=True):
+        strings = len(thread["stringArray"])
+        sizes = {"string": strings, "category": categories}
+        for name in ("stackTable", "frameTable", "funcTable", "markers", "samples"):
+            table = thread[name]
+            sizes[name] = table["length"]
+            for column in table.values():
+                assert not isinstance(column, list) or len(column) == table["length"]
+        for table, column, target in (
+            ("samples", "stack", "stackTable"),
+            ("stackTable", "frame", "frameTable"),
+            ("stackTable", "category", "category"),
+            ("frameTable", "func", "funcTable"),
+            ("frameTable", "category", "category"),
+            ("funcTable", "name", "string"),
+            ("markers", "name", "string"),
+            ("markers", "category", "category"),
+        ):
+            assert all(0 <= index < sizes[target] for index in thread[table][column])
+        assert isinstance(thread["pid"], str)
+        markers = thread["markers"]
+        assert {data["type"] for data in markers["data"]} <= schemas
+        assert all(a <= b for a, b in zip(markers["startTime"], markers["endTime"], strict=True))
+        assert sum(thread["samples"]["weight"]) == pytest.approx(sum(states.values()) / 1e6)

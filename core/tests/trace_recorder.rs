@@ -1,0 +1,337 @@
+//! The recorder from the outside: what feeds put in comes out of the file.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use offlock_core::Task;
+use offlock_core::trace::{
+    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Thread, Trace, is_tracing, metrics,
+    now, now_holding, unpack_release, unpack_size,
+};
+
+/// One process-wide recorder, so one test at a time.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn read(bytes: &[u8]) -> Recording {
+    Recording::read(bytes, &Task::new()).expect("a trace")
+}
+
+#[test]
+fn what_happens_to_a_thread_is_in_the_file() {
+    let _alone = alone();
+    let options = Options { about: vec![("language".into(), "test".into())], limit: None };
+    let (trace, memory) = Trace::to_memory(&options).expect("memory takes everything");
+    let (thread, lock) = (Thread::start(now(), "worker \"1\"\n"), Lock::new("GIL"));
+    thread.wants(now(), lock);
+    thread.acquired(now_holding(), lock);
+    thread.region_begin(now(), Name::of("deflate"));
+    thread.released(now(), lock, Reason::Blocks);
+    thread.wants(now(), lock);
+    thread.acquired(now_holding(), lock);
+    thread.region_end(now(), 1 << 20);
+    thread.mark_begin(now(), Name::of("checkout"));
+    thread.gc_enter(now());
+    thread.gc_exit(now());
+    thread.mark_end(now());
+    thread.released(now(), lock, Reason::Sleeps);
+    thread.end(now());
+    let stats = trace.stop().expect("memory takes everything");
+
+    let recording = read(&memory.take());
+    assert_eq!(recording.damage, None);
+    assert_eq!((stats.events, stats.lost), (14, 0));
+    assert_eq!(recording.about("language"), Some("test"));
+    assert_eq!(recording.about("pid"), Some(std::process::id().to_string().as_str()));
+    let (_, recorded) = recording.threads.iter().find(|(_, t)| t.name == "worker \"1\"\n").expect("named");
+    let kinds: Vec<Kind> = recorded.moments.iter().map(|moment| moment.kind).collect();
+    use Kind::*;
+    assert_eq!(
+        kinds,
+        [
+            ThreadStart,
+            Wants,
+            Acquired,
+            RegionBegin,
+            Released,
+            Wants,
+            Acquired,
+            RegionEnd,
+            MarkBegin,
+            GcEnter,
+            GcExit,
+            MarkEnd,
+            Released,
+            ThreadEnd
+        ]
+    );
+    let moments = &recorded.moments;
+    assert!(moments.iter().all(|moment| (recording.start..=recording.end).contains(&moment.time)));
+    assert!(moments.iter().all(|moment| moment.native == moments[0].native && moment.native != 0));
+    assert_eq!(recording.names[&moments[3].argument], "deflate");
+    assert_eq!(recording.names[&moments[8].argument], "checkout");
+    assert_eq!(unpack_size(moments[7].argument), 1 << 20);
+    assert_eq!(recording.locks[&lock.id()], "GIL");
+    assert_eq!(unpack_release(moments[12].argument), (lock.id(), Reason::Sleeps));
+    lock.remove();
+}
+
+#[test]
+fn nothing_is_recorded_unless_asked() {
+    let _alone = alone();
+    assert!(!is_tracing());
+    let (thread, lock) = (Thread::present("idle"), Lock::new("L"));
+    thread.wants(now(), lock);
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    assert!(is_tracing());
+    assert_eq!(trace.stop().expect("memory").events, 0);
+    assert!(!is_tracing());
+    let recording = read(&memory.take());
+    assert!(
+        recording.threads.values().any(|thread| thread.name == "idle"),
+        "threads without events are listed"
+    );
+    thread.end(now());
+}
+
+#[test]
+fn traces_may_overlap() {
+    let _alone = alone();
+    let (thread, lock) = (Thread::present("t"), Lock::new("L"));
+    let (outer, outer_memory) = Trace::to_memory(&Options::default()).expect("memory");
+    thread.wants(now(), lock);
+    let (inner, inner_memory) = Trace::to_memory(&Options::default()).expect("memory");
+    thread.acquired(now_holding(), lock);
+    assert_eq!(outer.stop().expect("memory").events, 2);
+    assert!(is_tracing());
+    thread.released(now(), lock, Reason::Blocks);
+    assert_eq!(inner.stop().expect("memory").events, 2);
+    assert!(!is_tracing());
+    for memory in [outer_memory, inner_memory] {
+        let recording = read(&memory.take());
+        assert_eq!(recording.damage, None);
+        assert_eq!(recording.threads[&thread.id()].moments.len(), 2);
+    }
+    thread.end(now());
+}
+
+#[test]
+fn a_busy_trace_loses_nothing_and_is_small() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    let lock = Lock::new("L");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                let thread = Thread::start(now(), "busy");
+                for _ in 0..30_000 {
+                    thread.wants(now(), lock);
+                    thread.acquired(now_holding(), lock);
+                    thread.released(now(), lock, Reason::Blocks);
+                    (0..100).for_each(|i| _ = std::hint::black_box(i));
+                }
+                thread.end(now());
+            });
+        }
+    });
+    let stats = trace.stop().expect("memory");
+    assert_eq!((stats.events, stats.lost), (4 * 90_002, 0));
+    assert!(stats.bytes < 4 * stats.events, "{} bytes", stats.bytes);
+    let recording = read(&memory.take());
+    assert_eq!(recording.events, stats.events);
+    assert!(recording.threads.values().all(|t| t.moments.is_sorted_by_key(|m| m.time)));
+}
+
+#[test]
+fn ten_thousand_threads_come_and_go() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    let lock = Lock::new("L");
+    for _ in 0..100 {
+        std::thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    let thread = Thread::start(now(), "brief");
+                    thread.wants(now(), lock);
+                    thread.end(now());
+                });
+            }
+        });
+    }
+    let stats = trace.stop().expect("memory");
+    assert_eq!((stats.events, stats.lost), (30_000, 0));
+    let recording = read(&memory.take());
+    assert_eq!(recording.threads.values().filter(|t| t.moments.len() == 3).count(), 10_000);
+}
+
+#[test]
+fn start_and_stop_may_be_called_by_anyone_at_any_time() {
+    let _alone = alone();
+    let done = AtomicBool::new(false);
+    let barrier = Barrier::new(5);
+    std::thread::scope(|scope| {
+        let feeder = scope.spawn(|| {
+            let (thread, lock) = (Thread::start(now(), "feeder"), Lock::new("L"));
+            barrier.wait();
+            while !done.load(Ordering::Relaxed) {
+                thread.acquired(now_holding(), lock);
+                thread.released(now(), lock, Reason::Blocks);
+            }
+            thread.end(now());
+        });
+        let tracers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..50 {
+                        let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+                        let stats = trace.stop().expect("memory");
+                        let recording = read(&memory.take());
+                        assert_eq!((recording.damage, recording.events), (None, stats.events));
+                    }
+                })
+            })
+            .collect();
+        tracers.into_iter().for_each(|tracer| tracer.join().expect("no panic"));
+        done.store(true, Ordering::Relaxed);
+        feeder.join().expect("no panic");
+    });
+    assert!(!is_tracing());
+}
+
+#[test]
+fn a_dropped_trace_is_stopped() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    drop(trace);
+    assert!(!is_tracing());
+    assert_eq!(read(&memory.take()).damage, None);
+}
+
+#[test]
+fn what_exceeds_the_limit_is_counted_as_lost() {
+    let _alone = alone();
+    let options = Options { limit: Some(5_000), ..Options::default() };
+    let (trace, memory) = Trace::to_memory(&options).expect("memory");
+    let (thread, lock) = (Thread::start(now(), "t"), Lock::new("L"));
+    let mut recorded = 1;
+    while recorded < 10_000 {
+        (0..200).for_each(|_| thread.wants(now(), lock));
+        recorded += 200;
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let stats = trace.stop().expect("memory");
+    assert_eq!(stats.events + stats.lost, recorded);
+    assert!(stats.lost > 0 && stats.bytes < 5_100, "{stats:?}");
+    let recording = read(&memory.take());
+    assert_eq!((recording.damage, recording.lost), (None, stats.lost));
+    thread.end(now());
+}
+
+#[test]
+fn a_file_is_readable_up_to_any_byte() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    let (thread, lock) = (Thread::start(now(), "t"), Lock::new("L"));
+    for _ in 0..5 {
+        (0..10).for_each(|_| thread.wants(now(), lock));
+        let before = memory.len();
+        while memory.len() == before {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    trace.stop().expect("memory");
+    thread.end(now());
+    let bytes = memory.take();
+    let mut seen = 0;
+    for cut in 8..bytes.len() {
+        let recording = read(&bytes[..cut]);
+        let Damage { offset, flaw } = recording.damage.expect("the end is missing");
+        assert!(matches!(flaw, Flaw::Cut | Flaw::NoEnd));
+        assert_eq!(flaw == Flaw::NoEnd, offset == cut as u64);
+        assert!(recording.events >= seen, "never less than from a shorter piece");
+        seen = recording.events;
+    }
+    assert_eq!(seen, 51, "all of them before the end frame");
+    for wrong in 0..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[wrong] ^= 0x55;
+        match Recording::read(&bytes, &Task::new()) {
+            Ok(recording) => assert!(recording.damage.is_some(), "byte {wrong}"),
+            Err(_) => assert!(wrong < 8),
+        }
+    }
+}
+
+#[test]
+fn errors_of_the_output_are_reported() {
+    let _alone = alone();
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let at_once = Trace::start(Box::new(Full(3)), &Options::default());
+    assert_eq!(at_once.err().map(|e| e.kind()), Some(std::io::ErrorKind::StorageFull));
+    assert!(!is_tracing());
+    let trace = Trace::start(Box::new(Full(20_000)), &Options::default()).expect("room for the beginning");
+    let (thread, lock) = (Thread::start(now(), "t"), Lock::new("L"));
+    (0..20_000).for_each(|_| thread.wants(now(), lock));
+    assert_eq!(trace.stop().err().map(|e| e.kind()), Some(std::io::ErrorKind::StorageFull));
+    assert!(!is_tracing());
+    thread.end(now());
+}
+
+#[test]
+fn metrics_count_what_they_should() {
+    let _alone = alone();
+    let lock = Lock::new("L");
+    let (a, b) = (Thread::present("a"), Thread::present("b"));
+    b.wants(now(), lock);
+    for metric in [Metric::Global, Metric::Local, Metric::Waiting] {
+        metric.enable();
+        assert!(metric.is_enabled());
+    }
+    metrics::reset();
+    let began = now();
+    a.wants(now(), lock);
+    assert_eq!(metrics::waiting(), 1, "b's wish came before counting began");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    a.acquired(now_holding(), lock);
+    b.acquired(now_holding(), lock);
+    assert_eq!(metrics::waiting(), 0);
+    let most = offlock_core::trace::nanoseconds(now() - began);
+    let waited = metrics::waited();
+    assert!((5_000_000..=most).contains(&waited), "{waited} of {most}");
+    assert_eq!(a.metrics().waited / 1_000, waited / 1_000);
+    assert_eq!((a.metrics().acquisitions, b.metrics().acquisitions, metrics::acquisitions()), (1, 1, 2));
+    assert_eq!(b.metrics().waited, 0);
+    assert_eq!((a.waits().count(), b.waits().count(), metrics::waits().count()), (1, 0, 1));
+    assert!(metrics::waits().quantile(0.5).abs_diff(waited) < waited / 16);
+
+    a.released(now(), lock, Reason::Yields);
+    assert_eq!((metrics::waiting(), a.metrics().releases), (1, 1), "who yields waits");
+    Metric::Waiting.disable();
+    assert_eq!(metrics::waiting(), 0);
+    Metric::Waiting.enable();
+    b.wants(now(), lock);
+    a.acquired(now_holding(), lock);
+    assert_eq!(metrics::waiting(), 1, "a was counted before, and is not subtracted now");
+    b.end(now());
+    assert_eq!(metrics::waiting(), 0, "who ends waits no more");
+    a.reset_metrics();
+    assert_eq!(a.metrics(), Default::default());
+    a.end(now());
+    for metric in [Metric::Global, Metric::Local, Metric::Waiting] {
+        metric.disable();
+        assert!(!metric.is_enabled());
+    }
+}
