@@ -1,0 +1,432 @@
+"""gzip files, off the interpreter lock: everything that the standard library's `gzip` has, and more.
+
+    import offlock.gzip as gzip
+
+Beyond the original: `threads=` compresses on several threads (0: one per core) and decompresses the
+members of a file at once, `max_output=` bounds what a reader may make.
+"""
+
+import builtins
+import errno
+import io
+import os
+import struct
+import time
+import warnings
+import weakref
+from gzip import BadGzipFile
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+
+from . import zlib
+from ._offlock import zlib as _native
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+__all__ = ["BadGzipFile", "GzipFile", "compress", "decompress", "open"]
+
+READ = "rb"
+WRITE = "wb"
+
+READ_BUFFER_SIZE = 128 * 1024
+_WRITE_BUFFER_SIZE = 4 * io.DEFAULT_BUFFER_SIZE
+_BEST = 9
+
+
+def open(
+    filename: "StrOrBytesPath | IO[bytes]",
+    mode: str = "rb",
+    compresslevel: int = _BEST,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    *,
+    threads: int = 1,
+    max_output: int | None = None,
+) -> "GzipFile | io.TextIOWrapper":
+    """Open a gzip file in binary or (with "t" in `mode`) text mode.
+
+    `filename` is a path, or a file object to read from or write to. `threads` and `max_output` are as
+    in `GzipFile`.
+    """
+    if "t" in mode:
+        if "b" in mode:
+            raise ValueError(f"Invalid mode: {mode!r}")
+    else:
+        for name, value in [("encoding", encoding), ("errors", errors), ("newline", newline)]:
+            if value is not None:
+                raise ValueError(f"Argument {name!r} not supported in binary mode")
+    path: StrOrBytesPath | None = None
+    fileobj: IO[bytes] | None = None
+    if isinstance(filename, (str, bytes, os.PathLike)):
+        path = filename
+    elif hasattr(filename, "read") or hasattr(filename, "write"):
+        fileobj = filename
+    else:
+        raise TypeError("filename must be a str or bytes object, or a file")
+    binary = GzipFile(
+        path, mode.replace("t", ""), compresslevel, fileobj, threads=threads, max_output=max_output
+    )
+    if "t" in mode:
+        return io.TextIOWrapper(cast(IO[bytes], binary), io.text_encoding(encoding), errors, newline)
+    return binary
+
+
+def compress(
+    data: "Buffer", compresslevel: int = _BEST, *, mtime: float | None = None, threads: int = 1
+) -> bytes:
+    """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core)."""
+    header = _native.gzip_header(_seconds(mtime), compresslevel, None)
+    if threads == 1:
+        return header + memoryview(zlib.compress(data, compresslevel, 31))[len(header) :]
+    stream = _native.BlockCompress(compresslevel, threads)
+    view = memoryview(data).cast("B")
+    return b"".join([header, stream.compress(view), stream.flush(), _trailer(zlib.crc32(view), len(view))])
+
+
+def decompress(data: "Buffer", *, threads: int = 1, max_output: int | None = None) -> bytes:
+    """Decompress a gzip file of any number of members, `threads` of them at once (0: one per core)."""
+    return _native.gunzip(data, threads=threads, max_output=max_output)
+
+
+def _seconds(mtime: float | None) -> int:
+    return int(time.time() if mtime is None else mtime)
+
+
+def _trailer(crc: int, size: int) -> bytes:
+    return struct.pack("<LL", crc, size & 0xFFFFFFFF)
+
+
+class _Reader(io.RawIOBase):
+    """The plain content of a gzip file, for a `BufferedReader` to read."""
+
+    def __init__(self, fp: IO[bytes], threads: int, max_output: int | None) -> None:
+        self._fp = fp
+        self._threads = threads
+        self._max_output = max_output
+        self._last_mtime: int | None = None
+        self._size = -1
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decoder = _native.GzipDecompress(max_output=self._max_output)
+        self._pos = 0
+        self._fresh = True
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True  # forwards, whatever the file can do
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0:
+            return self.readall()
+        if not size or self._pos == self._size:
+            return b""
+        self._fresh = False
+        plain = b""
+        while not plain:
+            needed = self._decoder.needs_input
+            packed = self._fp.read(READ_BUFFER_SIZE) if needed else b""
+            plain = self._decoder.decompress(packed, size)
+            if not plain and needed and not packed:
+                self._finish()
+                return b""
+        self._last_mtime = self._decoder.mtime
+        self._pos += len(plain)
+        return plain
+
+    def _finish(self) -> None:
+        if not self._decoder.may_end:
+            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+        self._size = self._pos
+
+    def readinto(self, buffer: "Buffer") -> int:
+        with memoryview(buffer) as view, view.cast("B") as octets:
+            plain = self.read(len(octets))
+            octets[: len(plain)] = plain
+        return len(plain)
+
+    def readall(self) -> bytes:
+        if self._fresh and self._threads != 1:
+            return self._read_at_once()
+        chunks = []
+        # sys.maxsize would make a first buffer of that size in some readers; the decoder grows its own.
+        while chunk := self.read(1 << 30):
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def _read_at_once(self) -> bytes:
+        """The whole file in memory, so that its members can be worked on together."""
+        plain = decompress(self._fp.read(), threads=self._threads, max_output=self._max_output)
+        self._fresh = False
+        self._pos = self._size = len(plain)
+        return plain
+
+    def tell(self) -> int:
+        return self._pos
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_CUR:
+            offset += self._pos
+        elif whence == io.SEEK_END:
+            if self._size < 0:
+                while self.read(io.DEFAULT_BUFFER_SIZE):
+                    pass
+            offset += self._size
+        elif whence != io.SEEK_SET:
+            raise ValueError(f"Invalid value for whence: {whence}")
+        if offset < self._pos:
+            self._fp.seek(0)
+            self._begin()
+        while self._pos < offset and self.read(min(io.DEFAULT_BUFFER_SIZE, offset - self._pos)):
+            pass
+        return self._pos
+
+
+class _Writer(io.RawIOBase):
+    """What a `BufferedWriter` writes to: hands on to a `GzipFile`, with no cycle that keeps it open."""
+
+    def __init__(self, gzip_file: "GzipFile") -> None:
+        self._gzip_file = weakref.ref(gzip_file)
+
+    def write(self, data: "Buffer") -> int:
+        gzip_file = self._gzip_file()
+        if gzip_file is None:
+            raise ValueError("write() on a GzipFile that is gone")
+        return gzip_file._write_raw(data)
+
+    def writable(self) -> bool:
+        return True
+
+
+class GzipFile(io.BufferedIOBase):
+    """A gzip file as a file object in binary mode.
+
+    `fileobj` is the file with the packed data; without it, `filename` is opened. `compresslevel` is 0 to
+    9. `mtime` is the time in the header, by default the current one.
+
+    `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
+    reads as one stream, and lets `read()` of the whole file work on its members at once. Reading raises
+    `zlib.OutputLimitError` after `max_output` bytes.
+    """
+
+    myfileobj: IO[bytes] | None = None
+
+    def __init__(
+        self,
+        filename: "StrOrBytesPath | None" = None,
+        mode: str | None = None,
+        compresslevel: int = _BEST,
+        fileobj: IO[bytes] | None = None,
+        mtime: float | None = None,
+        *,
+        threads: int = 1,
+        max_output: int | None = None,
+    ) -> None:
+        if mode and ("t" in mode or "U" in mode):
+            raise ValueError(f"Invalid mode: {mode!r}")
+        if mode and "b" not in mode:
+            mode += "b"
+        if fileobj is None:
+            if filename is None:
+                raise TypeError("filename or fileobj must be given")
+            opened = builtins.open(filename, mode or "rb")  # noqa: SIM115 (closed by `close`)
+            fileobj = self.myfileobj = cast(IO[bytes], opened)
+        self.fileobj: IO[bytes] | None = None
+        try:
+            self._open(filename, mode, compresslevel, fileobj, mtime, threads, max_output)
+        except BaseException:
+            self._close_mine()
+            raise
+
+    def _open(
+        self,
+        filename: "StrOrBytesPath | None",
+        mode: str | None,
+        compresslevel: int,
+        fileobj: IO[bytes],
+        mtime: float | None,
+        threads: int,
+        max_output: int | None,
+    ) -> None:
+        self.name: str | bytes = _name(filename, fileobj)
+        actual = getattr(fileobj, "mode", "rb") if mode is None else mode
+        self._buffer: io.BufferedReader | io.BufferedWriter
+        if actual.startswith("r"):
+            self.mode: Any = READ
+            self._buffer = io.BufferedReader(_Reader(fileobj, threads, max_output))
+        elif actual.startswith(("w", "a", "x")):
+            if mode is None:
+                text = "GzipFile was opened for writing, because its file object is; say so with mode="
+                warnings.warn(text, FutureWarning, 3)
+            self.mode = WRITE
+            self.crc = zlib.crc32(b"")
+            self.size = 0
+            self.offset = 0
+            self.compress = _compressor(compresslevel, threads)
+            self._buffer = io.BufferedWriter(_Writer(self), _WRITE_BUFFER_SIZE)
+            fileobj.write(_native.gzip_header(_seconds(mtime), compresslevel, _header_name(self.name)))
+        else:
+            raise ValueError(f"Invalid mode: {actual!r}")
+        self.fileobj = fileobj
+
+    @property
+    def mtime(self) -> int | None:
+        """The time in the header of the member read last, once something was read."""
+        return cast(_Reader, self._buffer.raw)._last_mtime
+
+    def __repr__(self) -> str:
+        return f"<gzip {repr(self.fileobj)[1:-1]} {id(self):#x}>"
+
+    def _check_not_closed(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+    def _check(self, mode: str, method: str) -> None:
+        self._check_not_closed()
+        if self.mode != mode:
+            kind = "read" if mode == WRITE else "write"
+            raise OSError(errno.EBADF, f"{method}() on {kind}-only GzipFile object")
+
+    def write(self, data: "Buffer") -> int:
+        self._check(WRITE, "write")
+        return cast(io.BufferedWriter, self._buffer).write(data)
+
+    def _write_raw(self, data: "Buffer") -> int:
+        with memoryview(data) as view:
+            length = view.nbytes
+            if length:
+                self._fp.write(self.compress.compress(data))
+                self.crc = zlib.crc32(data, self.crc)
+                self.size += length
+                self.offset += length
+        return length
+
+    @property
+    def _fp(self) -> IO[bytes]:
+        # The original's AttributeError, when the file was closed.
+        return cast(IO[bytes], self.fileobj)
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._check(READ, "read")
+        return self._buffer.read(size)
+
+    def read1(self, size: int = -1) -> bytes:
+        """Up to `size` bytes (a buffer full if negative), with as few reads of the file as possible."""
+        self._check(READ, "read1")
+        return self._buffer.read1(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
+
+    def readinto(self, buffer: "Buffer") -> int:
+        self._check(READ, "readinto")
+        return self._buffer.readinto(buffer)
+
+    def readinto1(self, buffer: "Buffer") -> int:
+        self._check(READ, "readinto1")
+        return self._buffer.readinto1(buffer)
+
+    def peek(self, n: int) -> bytes:
+        self._check(READ, "peek")
+        return cast(io.BufferedReader, self._buffer).peek(n)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        self._check_not_closed()
+        return self._buffer.readline(size)
+
+    @property
+    def closed(self) -> bool:
+        return self.fileobj is None
+
+    def close(self) -> None:
+        fileobj = self.fileobj
+        if fileobj is None or self._buffer.closed:
+            return
+        try:
+            if self.mode == WRITE:
+                self._buffer.flush()
+                fileobj.write(self.compress.flush())
+                fileobj.write(_trailer(self.crc, self.size))
+            else:
+                self._buffer.close()
+        finally:
+            self.fileobj = None
+            self._close_mine()
+
+    def _close_mine(self) -> None:
+        mine, self.myfileobj = self.myfileobj, None
+        if mine is not None:
+            mine.close()
+
+    def flush(self, zlib_mode: int = zlib.Z_SYNC_FLUSH) -> None:
+        self._check_not_closed()
+        if self.mode == WRITE:
+            self._buffer.flush()
+            self._fp.write(self.compress.flush(zlib_mode))
+            self._fp.flush()
+
+    def fileno(self) -> int:
+        """The file descriptor of the file with the packed data."""
+        return self._fp.fileno()
+
+    def rewind(self) -> None:
+        """Go back to the beginning of the plain content."""
+        if self.mode != READ:
+            raise OSError("Can't rewind in write mode")
+        self._buffer.seek(0)
+
+    def readable(self) -> bool:
+        return bool(self.mode == READ)
+
+    def writable(self) -> bool:
+        return bool(self.mode == WRITE)
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        self._check_not_closed()
+        self._buffer.flush()
+        return self.offset if self.mode == WRITE else self._buffer.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check_not_closed()
+        if self.mode == READ:
+            return self._buffer.seek(offset, whence)
+        self._buffer.flush()
+        if whence == io.SEEK_CUR:
+            offset += self.offset
+        elif whence != io.SEEK_SET:
+            raise ValueError("Seek from end not supported")
+        if offset < self.offset:
+            raise OSError("Negative seek in write mode")
+        zeros = bytes(_WRITE_BUFFER_SIZE)
+        for _ in range((offset - self.offset) // len(zeros)):
+            self._write_raw(zeros)
+        self._write_raw(bytes(offset - self.offset))
+        return self.offset
+
+
+def _name(filename: "StrOrBytesPath | None", fileobj: IO[bytes]) -> str | bytes:
+    if filename is not None:
+        return os.fspath(filename)
+    name = getattr(fileobj, "name", "")
+    return name if isinstance(name, (str, bytes)) else ""
+
+
+def _header_name(name: str | bytes) -> bytes | None:
+    """The file's name without directory and ".gz", if Latin-1, which the format demands, can say it."""
+    base = os.path.basename(name)
+    try:
+        octets = base if isinstance(base, bytes) else base.encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+    return octets.removesuffix(b".gz") or None
+
+
+def _compressor(level: int, threads: int) -> "_native.Compress | _native.BlockCompress":
+    if threads == 1:
+        return zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, 0)
+    return _native.BlockCompress(level, threads)

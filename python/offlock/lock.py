@@ -1,0 +1,407 @@
+"""See CPython's lock: who holds it, who waits for it, for how long and behind whom.
+
+Record a file for ``offlock summary`` and ``offlock report``::
+
+    with offlock.lock.trace("app.trace"):
+        serve()
+
+Or keep live numbers in production::
+
+    offlock.lock.GlobalTimer.enable()
+    ...
+    statsd.gauge("lock.waited_ns", offlock.lock.GlobalTimer.monotonic_time())
+
+Recording is exact: every time a thread asks for, gets or gives up the lock, from an ordinary extension
+module. It needs CPython 3.11 to 3.14 with a GIL on Linux; elsewhere `obstacle` says what is missing, and
+starting raises `RuntimeError` with the same sentence.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import html
+import json
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, cast
+
+from ._offlock import lock as _native
+
+__all__ = [
+    "GlobalTimer",
+    "LocalTimer",
+    "Stats",
+    "Summary",
+    "Trace",
+    "WaitingThreads",
+    "mark",
+    "measure",
+    "obstacle",
+    "start",
+    "stop",
+    "trace",
+]
+
+
+def obstacle() -> str | None:
+    """Why the lock cannot be watched in this process, as a sentence; None when it can."""
+    return _native.obstacle()
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How a trace went.
+
+    Attributes:
+        events: the number of events recorded.
+        lost: the number of events missing, because threads were faster than the writer for longer than
+            the buffers last, or because the trace reached its limit.
+        bytes: the size of the trace.
+    """
+
+    events: int
+    lost: int
+    bytes: int
+
+
+class Summary:
+    """What a trace amounts to: times per thread, who kept whom waiting, findings."""
+
+    def __init__(self, text: str, json_text: str) -> None:
+        self._text = text
+        self._json = json_text
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers, times in nanoseconds; the keys are those of ``offlock export --format json``."""
+        return cast(dict[str, Any], json.loads(self._json))
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return self._json
+
+    def __str__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"
+
+
+class Trace:
+    """A recording of what all threads do with the lock.
+
+    Several may run at the same time. A trace that runs when the program ends is stopped and complete; after
+    a kill the file can be read up to the last flush, some milliseconds before. A forked child writes
+    nothing to its parent's trace.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, limit: int | None = None) -> None:
+        """Start recording into the file at `path`, or into memory without one.
+
+        Args:
+            path: is overwritten. A name that stands for another tool's format (``app.pftrace``, for Perfetto,
+                ``app.gvl.json``, ``app.firefox.json``, ``app.json`` for the summary) gets that at the end,
+                from a trace beside it (``app.offlock``).
+            limit: the most bytes to write; what comes after is counted in `Stats.lost`.
+
+        Raises:
+            RuntimeError: the lock cannot be watched here; the message says why.
+            OSError: the file cannot be written.
+        """
+        self._record(lambda: _native.Recorder(path, _about(), _thread_names(), limit))
+
+    @classmethod
+    def from_environment(cls) -> Trace | None:
+        """Start the trace that ``offlock trace`` asked for; None when the program was started otherwise."""
+        if "OFFLOCK_TRACE" not in os.environ:
+            return None
+        running = cls.__new__(cls)
+        running._record(lambda: _native.Recorder.from_environment(_about(), _thread_names()))
+        return running
+
+    def _record(self, start: Callable[[], _native.Recorder | None]) -> None:
+        _threads.enter()
+        try:
+            recorder = start()
+            if recorder is None:
+                raise RuntimeError("OFFLOCK_TRACE names no trace")
+        except BaseException:
+            _threads.leave()
+            raise
+        self._recorder = recorder
+        self._stats: Stats | None = None
+        self._summary: Summary | None = None
+        atexit.register(self.stop)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether this process is recording it."""
+        return self._recorder.is_running
+
+    def stop(self) -> Stats | None:
+        """Stop recording and complete the file. A second call changes nothing.
+
+        Returns:
+            How the trace went; None in a process that was forked from the one that records.
+
+        Raises:
+            OSError: the end of the file could not be written.
+        """
+        if self._recorder.is_running:
+            try:
+                numbers = self._recorder.stop(_thread_names())
+            finally:
+                _threads.leave()
+                atexit.unregister(self.stop)
+            self._stats = Stats(*numbers) if numbers else None
+        return self._stats
+
+    @property
+    def summary(self) -> Summary | None:
+        """What a stopped trace into memory amounts to; None for one into a file."""
+        if self._summary is None and not self.is_running and (texts := self._recorder.summary()):
+            self._summary = Summary(*texts)
+        return self._summary
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+@contextmanager
+def trace(path: str | os.PathLike[str], *, limit: int | None = None) -> Iterator[Trace]:
+    """Record what happens in the block into the file at `path`. See `Trace`."""
+    with Trace(path, limit=limit) as running:
+        yield running
+
+
+def measure() -> Trace:
+    """Record a block to look at its summary::
+
+        with offlock.lock.measure() as measured:
+            work()
+        print(measured.summary)
+
+    Raises:
+        RuntimeError: the lock cannot be watched here; the message says why.
+    """
+    return Trace()
+
+
+_started: Trace | None = None
+_starting = threading.Lock()
+
+
+def start(path: str | os.PathLike[str], *, limit: int | None = None) -> bool:
+    """Start the process's own trace, from any thread, until `stop`.
+
+    Returns:
+        False, and nothing changes, when it is running already.
+    """
+    global _started
+    with _starting:
+        if _started is not None and _started.is_running:
+            return False
+        _started = Trace(path, limit=limit)
+        return True
+
+
+def stop() -> Stats | None:
+    """Stop what `start` started, from any thread.
+
+    Returns:
+        How the trace went; None when nothing was running.
+    """
+    global _started
+    with _starting:
+        running, _started = _started, None
+    return running.stop() if running else None
+
+
+class mark(ContextDecorator):
+    """Name what the calling thread does in a block, or in each call of a decorated function, for the report.
+
+    Costs next to nothing while no trace is running.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> mark:
+        _native.mark_begin(self.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _native.mark_end()
+
+
+class _Metric:
+    """What the three kinds of live numbers have in common."""
+
+    _name: ClassVar[str]
+
+    @classmethod
+    def enable(cls) -> None:
+        """Start measuring. Raises RuntimeError where the lock cannot be watched; see `obstacle`."""
+        if not _native.is_enabled(cls._name):
+            _native.enable(cls._name)
+
+    @classmethod
+    def disable(cls) -> None:
+        """Stop measuring; the numbers stay."""
+        _native.disable(cls._name)
+
+    @classmethod
+    def enabled(cls) -> bool:
+        """Whether it is being measured."""
+        return _native.is_enabled(cls._name)
+
+
+class GlobalTimer(_Metric):
+    """How long all threads together have waited for the lock. Reading never blocks."""
+
+    _name = "global"
+
+    @staticmethod
+    def monotonic_time() -> int:
+        """Nanoseconds waited since the last `reset`, in waits that are over."""
+        return _native.global_numbers()[0]
+
+    @staticmethod
+    def acquisitions() -> int:
+        """How often a thread got the lock since the last `reset`."""
+        return _native.global_numbers()[1]
+
+    @staticmethod
+    def histogram() -> list[tuple[int, int]]:
+        """Pairs of a duration in ns (at most 1/32 off) and how many waits took that long, shortest first."""
+        return _native.waits()
+
+    @staticmethod
+    def reset() -> None:
+        """Set the numbers back to zero."""
+        _native.reset_global()
+
+
+class LocalTimer(_Metric):
+    """How long one thread has waited for the lock: the calling one or the given one. Reading never blocks."""
+
+    _name = "local"
+
+    def __init__(self, thread: threading.Thread | None = None) -> None:
+        """Look at `thread`, which has started; at the calling one when None."""
+        self._native_id = (thread or threading.current_thread()).native_id or 0
+
+    def monotonic_time(self) -> int:
+        """Nanoseconds the thread has waited since the last `reset`, in waits that are over."""
+        return _native.local_numbers(self._native_id)[0]
+
+    def acquisitions(self) -> int:
+        """How often the thread got the lock since the last `reset`."""
+        return _native.local_numbers(self._native_id)[1]
+
+    def releases(self) -> int:
+        """How often the thread gave up the lock since the last `reset`."""
+        return _native.local_numbers(self._native_id)[2]
+
+    def histogram(self) -> list[tuple[int, int]]:
+        """Pairs of a duration in ns (at most 1/32 off) and how many waits took that long, shortest first."""
+        return _native.waits(self._native_id)
+
+    def reset(self) -> None:
+        """Set the thread's numbers back to zero."""
+        _native.reset_local(self._native_id)
+
+
+class WaitingThreads(_Metric):
+    """How many threads wait for the lock at this moment. Reading never blocks."""
+
+    _name = "waiting"
+
+    @staticmethod
+    def count() -> int:
+        """The number of threads that wait."""
+        return _native.waiting()
+
+
+def _about() -> list[tuple[str, str]]:
+    command = " ".join(sys.orig_argv)
+    return [
+        ("language", "python"),
+        ("runtime", f"{platform.python_implementation()} {platform.python_version()}"),
+        ("command", command),
+        ("switch_interval_ns", str(round(sys.getswitchinterval() * 1e9))),
+    ]
+
+
+def _thread_names() -> list[tuple[int, str]]:
+    """Native ids and names; a forked child's main thread may still bear its parent's id."""
+    own = threading.current_thread()
+    others = [thread for thread in threading.enumerate() if thread.native_id and thread is not own]
+    return [(threading.get_native_id(), own.name), *((other.native_id or 0, other.name) for other in others)]
+
+
+class _Threads:
+    """While a trace runs: tells the recorder the names of threads that come and go, and of collections."""
+
+    def __init__(self) -> None:
+        self._traces = 0
+        self._changing = threading.Lock()
+        self._bootstrap: Callable[[threading.Thread], Any] | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def enter(self) -> None:
+        with self._changing:
+            self._traces += 1
+            if self._traces == 1:
+                gc.callbacks.append(_native.on_gc)
+                self._wrap_bootstrap()
+
+    def leave(self) -> None:
+        with self._changing:
+            self._traces -= 1
+            if self._traces == 0:
+                self._end()
+
+    def _end(self) -> None:
+        if _native.on_gc in gc.callbacks:
+            gc.callbacks.remove(_native.on_gc)
+        if self._bootstrap is not None:
+            threading.Thread._bootstrap_inner = self._bootstrap  # type: ignore[attr-defined]
+            self._bootstrap = None
+
+    def _forget(self) -> None:
+        """In a forked child no trace runs."""
+        self._changing = threading.Lock()
+        self._traces = 0
+        self._end()
+
+    def _wrap_bootstrap(self) -> None:
+        """A thread's name is known to the recorder from before its first line, and as it was at its end."""
+        self._bootstrap = bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+        def named(thread: threading.Thread) -> None:
+            native_id = threading.get_native_id()
+            _native.name_thread(native_id, thread.name)
+            try:
+                bootstrap(thread)
+            finally:
+                _native.name_thread(native_id, thread.name)
+
+        threading.Thread._bootstrap_inner = named  # type: ignore[attr-defined]
+
+
+_threads = _Threads()

@@ -1,0 +1,17 @@
+"""tiktoken's API, with the work done off the interpreter lock.
+
+``import offlock.tiktoken as tiktoken`` keeps a program that uses tiktoken working: the same names, arguments,
+defaults, token ids and exception classes. The vocabularies are part of the package; nothing is downloaded.
+
+Beyond tiktoken, an :class:`Encoding` counts and truncates without making lists, has awaitable forms for
+asyncio, and takes ``release=`` where it may leave the lock.
+"""
+
+from .core import Encoding as Encoding
+from .model import encoding_for_model as encoding_for_model
+from .model import encoding_name_for_model as encoding_name_for_model
+from .registry import get_encoding as get_encoding
+from .registry import list_encoding_names as list_encoding_names
+
+__version__ = "0.14.0"
+"""The version of tiktoken whose API and models this module has."""

@@ -1,0 +1,242 @@
+"""The class :class:`Encoding`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Sequence, Set
+from typing import TYPE_CHECKING, Literal
+
+from offlock import _aio
+from offlock._offlock import Tokenizer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from offlock._offlock import Release
+
+
+class Encoding(Tokenizer):
+    """A way to turn text into tokens and back.
+
+    It has a vocabulary, a pattern that cuts text into pieces, and special tokens.
+
+    The public ones come from :func:`offlock.tiktoken.get_encoding`. Immutable; to be shared between threads.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pat_str: str,
+        mergeable_ranks: dict[bytes, int],
+        special_tokens: dict[str, int],
+        explicit_n_vocab: int | None = None,
+    ) -> None:
+        """A custom encoding.
+
+        ``pat_str`` is the regular expression of a piece of text, ``mergeable_ranks`` maps tokens' bytes to
+        their ids (which are also the order of merges), ``special_tokens`` maps their texts to their ids.
+        ``explicit_n_vocab``, if given, is the expected number of tokens: ``AssertionError`` when it is not.
+        Raises ``ValueError`` for a bad pattern or vocabulary.
+        """
+        self.name = name
+        self._pat_str = pat_str
+        self._mergeable_ranks = mergeable_ranks
+        self._special_tokens = special_tokens
+        self.max_token_value = max(max(mergeable_ranks.values()), max(special_tokens.values(), default=0))
+        if explicit_n_vocab:
+            self._check_n_vocab(explicit_n_vocab)
+        self._build(name, pat_str, mergeable_ranks, special_tokens)
+
+    @classmethod
+    def _open(cls, name: str) -> Self:
+        """The public encoding ``name``."""
+        encoding = cls.__new__(cls)
+        encoding._load(name)
+        encoding.name = name
+        encoding._pat_str = encoding._pattern()
+        encoding._special_tokens = encoding._specials()
+        encoding.max_token_value = encoding._max_token()
+        return encoding
+
+    @functools.cached_property
+    def _mergeable_ranks(self) -> dict[bytes, int]:
+        return self._ranks()
+
+    def _check_n_vocab(self, expected: int) -> None:
+        count = len(self._mergeable_ranks) + len(self._special_tokens)
+        if count != expected:
+            raise AssertionError(f"explicit_n_vocab is {expected}, but there are {count} tokens")
+        if self.max_token_value != expected - 1:
+            raise AssertionError(
+                f"explicit_n_vocab is {expected}, but the greatest token is {self.max_token_value}"
+            )
+
+    def __repr__(self) -> str:
+        return f"<Encoding {self.name!r}>"
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+        release: Release = "auto",
+    ) -> npt.NDArray[np.uint32]:
+        """Like ``encode``, as a read-only numpy array over the memory where the ids were put: no copy."""
+        import numpy as np
+
+        packed = self.encode_packed(
+            text, allowed_special=allowed_special, disallowed_special=disallowed_special, release=release
+        )
+        return np.frombuffer(packed, dtype=np.uint32)
+
+    async def aencode(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[int]:
+        """``encode`` for asyncio: the event loop goes on meanwhile, cancelling the await ends the work."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.encode(
+                text, allowed_special=allowed_special, disallowed_special=disallowed_special, cancel=cancel
+            ),
+        )
+
+    async def aencode_batch(
+        self,
+        text: Sequence[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[list[int]]:
+        """``encode_batch`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            sum(map(len, text)),
+            lambda cancel: self.encode_batch(
+                text,
+                num_threads=num_threads,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                cancel=cancel,
+            ),
+        )
+
+    async def acount(
+        self,
+        text: str,
+        *,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> int:
+        """``count`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.count(
+                text, allowed_special=allowed_special, disallowed_special=disallowed_special, cancel=cancel
+            ),
+        )
+
+    async def acount_batch(
+        self,
+        text: Sequence[str],
+        *,
+        num_threads: int = 8,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> list[int]:
+        """``count_batch`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            sum(map(len, text)),
+            lambda cancel: self.count_batch(
+                text,
+                num_threads=num_threads,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                cancel=cancel,
+            ),
+        )
+
+    async def atruncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        allowed_special: Literal["all"] | Set[str] = frozenset(),
+        disallowed_special: Literal["all"] | Collection[str] = "all",
+    ) -> str:
+        """``truncate`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.truncate(
+                text,
+                max_tokens,
+                allowed_special=allowed_special,
+                disallowed_special=disallowed_special,
+                cancel=cancel,
+            ),
+        )
+
+    async def adecode(self, tokens: Sequence[int], errors: str = "replace") -> str:
+        """``decode`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(len(tokens), lambda cancel: self.decode(tokens, errors, cancel=cancel))
+
+    @property
+    def eot_token(self) -> int:
+        """The id of ``<|endoftext|>``. Raises ``KeyError`` when the encoding has none."""
+        return self._special_tokens["<|endoftext|>"]
+
+    @functools.cached_property
+    def special_tokens_set(self) -> set[str]:
+        """The texts of the special tokens."""
+        return set(self._special_tokens)
+
+    @functools.cached_property
+    def _special_token_values(self) -> set[int]:
+        return set(self._special_tokens.values())
+
+    def is_special_token(self, token: int) -> bool:
+        """Whether ``token`` is the id of a special token. Raises ``AssertionError`` when it is no integer."""
+        if not isinstance(token, int):
+            raise AssertionError(f"token must be an int, not {token!r}")
+        return token in self._special_token_values
+
+    @property
+    def n_vocab(self) -> int:
+        """One more than the greatest id."""
+        return self.max_token_value + 1
+
+    def _encode_only_native_bpe(self, text: str) -> list[int]:
+        """What ``encode_ordinary`` returns: here, both take the same way."""
+        return self.encode_ordinary(text)
+
+    def __getstate__(self) -> object:
+        """The name of an encoding that the registry has, else all that ``__init__`` takes."""
+        from .registry import ENCODINGS
+
+        if self is ENCODINGS.get(self.name):
+            return self.name
+        return {
+            "name": self.name,
+            "pat_str": self._pat_str,
+            "mergeable_ranks": self._mergeable_ranks,
+            "special_tokens": self._special_tokens,
+        }
+
+    def __setstate__(self, state: object) -> None:
+        from .registry import get_encoding
+
+        if isinstance(state, dict):
+            Encoding.__init__(self, **state)
+            return
+        assert isinstance(state, str)
+        original = get_encoding(state)
+        self._adopt(original)
+        self.__dict__ = original.__dict__

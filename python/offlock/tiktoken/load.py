@@ -1,0 +1,165 @@
+"""Reading and writing vocabulary files, for encodings of one's own.
+
+The public encodings need none of this: they are part of the package.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import tempfile
+import urllib.request
+from pathlib import Path
+from types import ModuleType
+
+
+def read_file(blobpath: str) -> bytes:
+    """The contents of a local file, an http(s) address, or any other address that ``blobfile`` can read."""
+    if "://" not in blobpath:
+        return Path(blobpath).read_bytes()
+    if blobpath.startswith(("http://", "https://")):
+        with urllib.request.urlopen(blobpath) as response:
+            return bytes(response.read())
+    return bytes(_blobfile().read_bytes(blobpath))
+
+
+def check_hash(data: bytes, expected_hash: str) -> bool:
+    """Whether the SHA-256 of ``data`` is ``expected_hash`` (in hexadecimal)."""
+    return hashlib.sha256(data).hexdigest() == expected_hash
+
+
+def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
+    """Like :func:`read_file`, through a folder of earlier downloads.
+
+    The folder is ``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR`` or one for temporary files; an empty
+    variable switches it off. Raises ``ValueError`` when what was read does not have ``expected_hash``.
+    """
+    folder, chosen = _cache_folder()
+    if folder == "":
+        return read_file(blobpath)
+    cached = Path(folder, hashlib.sha1(blobpath.encode()).hexdigest())
+    contents = _from_cache(cached, expected_hash)
+    if contents is not None:
+        return contents
+    contents = read_file(blobpath)
+    if expected_hash and not check_hash(contents, expected_hash):
+        raise ValueError(
+            f"Hash mismatch for data downloaded from {blobpath} (expected {expected_hash}). "
+            "This may indicate a corrupted download. Please try again."
+        )
+    with contextlib.nullcontext() if chosen else contextlib.suppress(OSError):
+        _keep(cached, contents)
+    return contents
+
+
+def _cache_folder() -> tuple[str, bool]:
+    """The folder, and whether the user chose it."""
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if variable in os.environ:
+            return os.environ[variable], True
+    return os.path.join(tempfile.gettempdir(), "data-gym-cache"), False
+
+
+def _from_cache(cached: Path, expected_hash: str | None) -> bytes | None:
+    """What the cache has; a damaged file is removed."""
+    if not cached.exists():
+        return None
+    contents = cached.read_bytes()
+    if expected_hash is None or check_hash(contents, expected_hash):
+        return contents
+    with contextlib.suppress(OSError):
+        cached.unlink()
+    return None
+
+
+def _keep(cached: Path, contents: bytes) -> None:
+    """Writes a cache file in one step, so that no other process sees half of it."""
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=cached.parent, prefix=cached.name, delete=False) as file:
+        file.write(contents)
+    os.replace(file.name, cached)
+
+
+def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
+    """Token bytes and their ranks from a ``.tiktoken`` file.
+
+    A line has the bytes in base64, a space and the rank. Raises ``ValueError`` naming a line that
+    is not like that.
+    """
+    ranks = {}
+    for line in read_file_cached(tiktoken_bpe_file, expected_hash).splitlines():
+        if not line:
+            continue
+        try:
+            token, rank = line.split()
+            ranks[base64.b64decode(token)] = int(rank)
+        except ValueError as error:
+            raise ValueError(f"Error parsing line {line!r} in {tiktoken_bpe_file}") from error
+    return ranks
+
+
+def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
+    """Writes what :func:`load_tiktoken_bpe` reads, to a local file or where ``blobfile`` can write."""
+    by_rank = sorted(bpe_ranks.items(), key=lambda item: item[1])
+    contents = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in by_rank)
+    if "://" not in tiktoken_bpe_file:
+        Path(tiktoken_bpe_file).write_bytes(contents)
+        return
+    with _blobfile().BlobFile(tiktoken_bpe_file, "wb") as file:
+        file.write(contents)
+
+
+def data_gym_to_mergeable_bpe_ranks(
+    vocab_bpe_file: str,
+    encoder_json_file: str,
+    vocab_bpe_hash: str | None = None,
+    encoder_json_hash: str | None = None,
+    clobber_one_byte_tokens: bool = False,
+) -> dict[bytes, int]:
+    """Token bytes and their ranks from GPT-2's two files: the merges in order, and the encoder as a check.
+
+    ``clobber_one_byte_tokens`` takes the ranks of single bytes from the encoder. Raises ``AssertionError``
+    when the files do not fit together.
+    """
+    alphabet = _data_gym_alphabet()
+
+    def to_bytes(value: str) -> bytes:
+        return bytes(alphabet[character] for character in value)
+
+    merges = read_file_cached(vocab_bpe_file, vocab_bpe_hash).decode().split("\n")[1:-1]
+    tokens = [bytes([byte]) for byte in alphabet.values()]
+    tokens += [b"".join(to_bytes(half) for half in merge.split()) for merge in merges]
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    encoder = json.loads(read_file_cached(encoder_json_file, encoder_json_hash))
+    expected = {to_bytes(key): rank for key, rank in encoder.items() if key not in _DATA_GYM_SPECIALS}
+    if clobber_one_byte_tokens:
+        ranks |= {token: rank for token, rank in expected.items() if len(token) == 1}
+    if ranks != expected:
+        raise AssertionError(f"the merges of {vocab_bpe_file} do not make the encoder of {encoder_json_file}")
+    return ranks
+
+
+_DATA_GYM_SPECIALS = ("<|endoftext|>", "<|startoftext|>")
+
+
+def _data_gym_alphabet() -> dict[str, int]:
+    """GPT-2's characters for bytes, in the order of their ranks.
+
+    A visible byte has its own character; the others have those from U+0100 on.
+    """
+    visible = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    alphabet = {chr(byte): byte for byte in visible}
+    return alphabet | {chr(256 + place): byte for place, byte in enumerate(hidden)}
+
+
+def _blobfile() -> ModuleType:
+    try:
+        return importlib.import_module("blobfile")
+    except ImportError as error:
+        message = "blobfile is not installed. Please install it by running `pip install blobfile`."
+        raise ImportError(message) from error

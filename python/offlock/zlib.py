@@ -1,0 +1,57 @@
+"""zlib, off the interpreter lock: everything that the standard library's `zlib` has, and more.
+
+    import offlock.zlib as zlib
+
+Beyond the original: `deflate_all` and `inflate_all` work on many buffers at once, on all cores;
+`max_output` bounds what a decoder may make; `progress` is called with bytes done and bytes in all;
+`release` overrules when the lock is given up; `cancel` ends a call from another thread.
+"""
+
+from zlib import error as error
+
+from ._offlock import zlib as _native
+
+compress = _native.compress
+decompress = _native.decompress
+compressobj = _native.compressobj
+decompressobj = _native.decompressobj
+adler32 = _native.adler32
+crc32 = _native.crc32
+adler32_combine = _native.adler32_combine
+crc32_combine = _native.crc32_combine
+deflate_all = _native.deflate_all
+inflate_all = _native.inflate_all
+_ZlibDecompressor = _native._ZlibDecompressor
+
+
+class OutputLimitError(error):
+    """The output would be larger than `max_output`."""
+
+
+# The interface is that of zlib 1.3.1, whichever engine does the work.
+ZLIB_VERSION = "1.3.1"
+ZLIB_RUNTIME_VERSION = "1.3.1"
+
+DEFLATED = 8
+DEF_BUF_SIZE = 16384
+DEF_MEM_LEVEL = 8
+MAX_WBITS = 15
+
+Z_NO_COMPRESSION = 0
+Z_BEST_SPEED = 1
+Z_BEST_COMPRESSION = 9
+Z_DEFAULT_COMPRESSION = -1
+
+Z_DEFAULT_STRATEGY = 0
+Z_FILTERED = 1
+Z_HUFFMAN_ONLY = 2
+Z_RLE = 3
+Z_FIXED = 4
+
+Z_NO_FLUSH = 0
+Z_PARTIAL_FLUSH = 1
+Z_SYNC_FLUSH = 2
+Z_FULL_FLUSH = 3
+Z_FINISH = 4
+Z_BLOCK = 5
+Z_TREES = 6

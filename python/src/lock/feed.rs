@@ -1,0 +1,244 @@
+//! From the hooks to the recorder: which thread it is, which lock, and what happened to them.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
+
+use offlock_core::trace::{self, Lock, Reason, Stand, Thread, Ticks};
+
+/// The locks that can be told apart at the same time.
+pub(super) const MAX_LOCKS: usize = 64;
+
+/// One of the locks the hooks have found, below [`MAX_LOCKS`].
+pub(super) type LockIndex = usize;
+
+/// The main interpreter's lock.
+pub(super) const MAIN_LOCK: LockIndex = 0;
+
+/// Ids of the recorder's locks.
+static LOCKS: [AtomicU32; MAX_LOCKS] = [const { AtomicU32::new(0) }; MAX_LOCKS];
+
+/// Whether a thread that waits has asked the holder to give the lock up.
+static REQUESTED: [AtomicBool; MAX_LOCKS] = [const { AtomicBool::new(false) }; MAX_LOCKS];
+
+/// A thread that gives the lock up on request asks for it again at once: it goes on wanting it, however long the
+/// system lets it wait for a processor in between. Whoever has blocked, or worked for longer than this (in ns), did something
+/// else.
+const AT_ONCE: i64 = 20_000;
+
+thread_local! {
+    /// When this thread last asked for a lock; 0 once that is recorded.
+    static ASKED: Cell<Ticks> = const { Cell::new(0) };
+    /// When this thread gave a lock up on request, and what it had done by then.
+    static GIVEN_UP: Cell<Option<(Ticks, Effort)>> = const { Cell::new(None) };
+    /// The recorder's thread, told when the native thread ends.
+    static OWN: Own = const { Own(Cell::new(None)) };
+}
+
+/// The recorder's thread of a native thread.
+struct Own(Cell<Option<&'static Thread>>);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            known().remove(&native_id());
+            Thread::set_current(None);
+            thread.end(trace::now());
+        }
+    }
+}
+
+/// The recorder's threads by the native id that Python shows too (`threading.Thread.native_id`).
+type Known = HashMap<u32, &'static Thread>;
+
+fn known() -> MutexGuard<'static, Known> {
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// Keeps the table whole over a fork: no other thread is in it at that moment.
+    static FORKING: Cell<Option<MutexGuard<'static, Known>>> = const { Cell::new(None) };
+}
+
+extern "C" fn before_fork() {
+    FORKING.set(Some(known()));
+}
+
+extern "C" fn after_fork_in_parent() {
+    FORKING.set(None);
+}
+
+/// The child has one thread, and the recorder there knows neither it nor the locks yet.
+extern "C" fn after_fork_in_child() {
+    if let Some(mut known) = FORKING.take() {
+        let id = native_id();
+        known.clear();
+        known.extend(Thread::current().map(|thread| (id, thread)));
+    }
+}
+
+/// Prepares for forks; once is enough.
+pub(super) fn watch_forks() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handlers are functions of this module, which is never unloaded.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
+    });
+}
+
+/// The id that `threading.get_native_id` gives; nobody asks where there are no hooks.
+fn native_id() -> u32 {
+    #[cfg(target_os = "linux")]
+    // SAFETY: gettid has no preconditions and cannot fail.
+    return unsafe { libc::gettid() as u32 };
+    #[cfg(not(target_os = "linux"))]
+    return 0;
+}
+
+fn lock(index: LockIndex) -> Lock {
+    Lock::from_id(LOCKS[index].load(Ordering::Relaxed))
+}
+
+/// The recorder's thread for the calling one.
+#[inline]
+pub(super) fn current() -> &'static Thread {
+    Thread::current().unwrap_or_else(adopt)
+}
+
+#[cold]
+fn adopt() -> &'static Thread {
+    let id = native_id();
+    let thread = *known().entry(id).or_insert_with(|| Thread::start(trace::now(), &format!("thread {id}")));
+    Thread::set_current(Some(thread));
+    // Fails only while the native thread is being torn down; its end is then not recorded.
+    let _ = OWN.try_with(|own| own.0.set(Some(thread)));
+    thread
+}
+
+/// Names the thread with a native id, one that has not been seen yet included.
+pub(super) fn name_thread(native_id: u32, name: &str) {
+    let mut known = known();
+    match known.get(&native_id) {
+        Some(thread) => thread.rename(name),
+        None => drop(known.insert(native_id, Thread::present(name))),
+    }
+}
+
+/// Tells a new trace what is known of the threads: the calling one has the lock, the others do not.
+pub(super) fn announce(names: &[(u32, String)]) {
+    let own = current();
+    for (native_id, name) in names {
+        name_thread(*native_id, name);
+    }
+    for (index, lock) in LOCKS.iter().enumerate().filter(|(_, id)| id.load(Ordering::Relaxed) != 0) {
+        Lock::from_id(lock.load(Ordering::Relaxed)).rename(&lock_name(index));
+    }
+    for thread in known().values() {
+        thread.assume(if thread.id() == own.id() { Stand::Holds } else { Stand::Off });
+    }
+}
+
+/// The hooks have found a lock, or met another one where a known one was.
+pub(super) fn found_lock(index: LockIndex) {
+    LOCKS[index].store(Lock::new(&lock_name(index)).id(), Ordering::Relaxed);
+}
+
+fn lock_name(index: LockIndex) -> String {
+    if index == MAIN_LOCK { "GIL".to_owned() } else { format!("GIL {}", index + 1) }
+}
+
+/// What the system counts of a thread's doings.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// How often it has blocked.
+    blocked: i64,
+    /// Nanoseconds on a processor.
+    worked: i64,
+}
+
+impl Effort {
+    fn so_far() -> Self {
+        // SAFETY: all-zero bytes are a valid rusage, and a valid place to write one to.
+        let usage = unsafe {
+            let mut usage = std::mem::zeroed::<libc::rusage>();
+            #[cfg(target_os = "linux")]
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        #[allow(clippy::useless_conversion, reason = "microseconds have 32 bits on macOS")]
+        let nanoseconds = |time: libc::timeval| time.tv_sec * 1_000_000_000 + i64::from(time.tv_usec) * 1_000;
+        let worked = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
+        Self { blocked: usage.ru_nvcsw, worked }
+    }
+
+    fn is_nothing_since(self, before: Self) -> bool {
+        self.blocked == before.blocked && self.worked - before.worked < AT_ONCE
+    }
+}
+
+/// The thread asks for a lock.
+#[inline]
+pub(super) fn asks() {
+    if trace::is_active() {
+        ASKED.set(given_up_just_now().unwrap_or_else(trace::now));
+    }
+}
+
+/// When the thread gave the lock up, if that was on request and it has done nothing since.
+#[inline]
+fn given_up_just_now() -> Option<Ticks> {
+    let (at, before) = GIVEN_UP.take()?;
+    Effort::so_far().is_nothing_since(before).then_some(at)
+}
+
+/// The thread has to wait for the lock it asked for. Called again after each time slice.
+#[inline]
+pub(super) fn waits(index: LockIndex) {
+    let asked = ASKED.take();
+    if asked != 0 {
+        current().wants(asked, lock(index));
+    }
+}
+
+/// The thread has waited for a whole time slice and asks the holder to give the lock up.
+#[inline]
+pub(super) fn requests(index: LockIndex) {
+    REQUESTED[index].store(true, Ordering::Relaxed);
+}
+
+/// The thread has the lock.
+#[inline]
+pub(super) fn acquired(index: LockIndex) {
+    REQUESTED[index].store(false, Ordering::Relaxed);
+    if trace::is_active() {
+        waits(index);
+        current().acquired(trace::now_holding(), lock(index));
+    }
+}
+
+/// The thread gives the lock up.
+#[inline]
+pub(super) fn released(index: LockIndex) {
+    ASKED.set(0);
+    if trace::is_active() {
+        let now = trace::now();
+        current().released(now, lock(index), Reason::Blocks);
+        if REQUESTED[index].load(Ordering::Relaxed) {
+            GIVEN_UP.set(Some((now, Effort::so_far())));
+        }
+    }
+}
+
+/// The thread has waited for another to take the lock that it gave up, which is no doing of its own.
+pub(super) fn handed_over() {
+    if let Some((at, _)) = GIVEN_UP.get() {
+        GIVEN_UP.set(Some((at, Effort::so_far())));
+    }
+}
+
+/// The thread with a native id, if it has been seen.
+pub(super) fn find(native_id: u32) -> Option<&'static Thread> {
+    known().get(&native_id).copied()
+}

@@ -1,0 +1,344 @@
+//! CPython's lock, seen from the calls that the interpreter itself makes.
+//!
+//! CPython has no hook for its lock, but up to 3.14 it builds it from a pthread mutex and a condition, and from a second pair
+//! that makes a forced switch a real one (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
+//!
+//! ```text
+//! take_gil:  lock(mutex)  timedwait(cond, mutex)*  lock(switch_mutex) signal(switch_cond) unlock(switch_mutex)
+//!            unlock(mutex)
+//! drop_gil:  lock(mutex)  signal(cond)  unlock(mutex)    and, when others have asked for the lock,
+//!            lock(switch_mutex)  wait(switch_cond, switch_mutex)?  unlock(switch_mutex)
+//! ```
+//!
+//! [`install`] redirects the interpreter's own imports of these functions to the ones below. Which mutex is the lock's is
+//! not looked up in any structure: one release and acquisition of our own, watched, gives the addresses, and
+//! every sequence but the known one refuses the installation. Afterwards the calls are told apart by address alone:
+//! `signal(cond)` is a release, `signal(switch_cond)` an acquisition. Both happen while `mutex` is held, so their
+//! timestamps are in the order in which the lock changed hands.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use libc::{pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use pyo3::ffi;
+
+use super::feed::{self, LockIndex};
+use super::imports::{self, Slot};
+
+type Lock = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
+type Init = unsafe extern "C" fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int;
+type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
+type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
+type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
+
+/// The imports that are redirected, each with the function that takes its place.
+fn redirections() -> [(&'static CStr, usize); 5] {
+    [
+        (c"pthread_mutex_lock", mutex_lock as Lock as usize),
+        (c"pthread_mutex_init", mutex_init as Init as usize),
+        (c"pthread_cond_signal", cond_signal as Signal as usize),
+        (c"pthread_cond_timedwait", cond_timedwait as TimedWait as usize),
+        (c"pthread_cond_wait", cond_wait as Wait as usize),
+    ]
+}
+
+/// Where the parts of a lock lie, relative to its mutex; the same for every lock of an interpreter's build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    cond: usize,
+    switch_mutex: usize,
+    switch_cond: usize,
+}
+
+/// The layout once it is known. Distances wrap, so that address = mutex.wrapping_add(distance).
+static COND: AtomicUsize = AtomicUsize::new(0);
+static SWITCH_MUTEX: AtomicUsize = AtomicUsize::new(0);
+static SWITCH_COND: AtomicUsize = AtomicUsize::new(0);
+
+/// Addresses of the known locks' mutexes: the main interpreter's first, then those of interpreters with a lock
+/// of their own (3.12+, `Py_NewInterpreterFromConfig`). 0 is a free entry.
+static MUTEXES: [AtomicUsize; feed::MAX_LOCKS] = [const { AtomicUsize::new(0) }; feed::MAX_LOCKS];
+/// Entries of `MUTEXES` that may be in use.
+static MUTEX_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Serialises changes of `MUTEXES`.
+static REGISTRATION: Mutex<()> = Mutex::new(());
+
+thread_local! {
+    /// The last unknown mutex this thread locked, and how many calls of an acquisition have followed.
+    static SUSPECT: Cell<(usize, u8)> = const { Cell::new((0, 0)) };
+}
+
+/// The thread (`pthread_self`) whose calls are being noted; 0 when there is none.
+static CALIBRATOR: AtomicUsize = AtomicUsize::new(0);
+/// What it called.
+static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
+
+/// A call seen during calibration, with the address it was made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Lock(usize),
+    Signal(usize),
+    Wait,
+}
+
+/// Which lock's mutex lies at `address`.
+#[inline]
+fn lock_at(address: usize) -> Option<LockIndex> {
+    let count = MUTEX_COUNT.load(Ordering::Acquire);
+    MUTEXES[..count].iter().position(|mutex| mutex.load(Ordering::Relaxed) == address)
+}
+
+/// Which lock has its part at `address`, when that part lies `distance` from its mutex.
+#[inline]
+fn lock_with(distance: &AtomicUsize, address: usize) -> Option<LockIndex> {
+    lock_at(address.wrapping_sub(distance.load(Ordering::Relaxed)))
+}
+
+unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    if lock_at(mutex as usize).is_some() {
+        feed::asks();
+    } else {
+        on_unknown_lock(mutex as usize);
+    }
+    // SAFETY: the interpreter's own call, passed on.
+    unsafe { libc::pthread_mutex_lock(mutex) }
+}
+
+unsafe extern "C" fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
+    let address = cond as usize;
+    if let Some(lock) = lock_with(&COND, address) {
+        feed::released(lock);
+    } else if let Some(lock) = lock_with(&SWITCH_COND, address) {
+        feed::acquired(lock);
+    } else {
+        on_unknown_signal(address);
+    }
+    // SAFETY: the interpreter's own call, passed on.
+    unsafe { libc::pthread_cond_signal(cond) }
+}
+
+unsafe extern "C" fn cond_timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    let lock = lock_at(mutex as usize);
+    if let Some(lock) = lock {
+        feed::waits(lock);
+    }
+    // SAFETY: the interpreter's own call, passed on.
+    let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, until) };
+    if let Some(lock) = lock
+        && result == libc::ETIMEDOUT
+    {
+        feed::requests(lock);
+    }
+    result
+}
+
+/// A thread that gave the lock up on request waits here until another has taken it.
+unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+    note(Call::Wait);
+    // SAFETY: the interpreter's own call, passed on.
+    let result = unsafe { libc::pthread_cond_wait(cond, mutex) };
+    if lock_with(&SWITCH_MUTEX, mutex as usize).is_some() {
+        feed::handed_over();
+    }
+    result
+}
+
+/// An interpreter's lock is never destroyed, so its memory may come back as something else.
+unsafe extern "C" fn mutex_init(
+    mutex: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    if let Some(lock) = lock_at(mutex as usize)
+        && lock != feed::MAIN_LOCK
+    {
+        MUTEXES[lock].store(0, Ordering::Release);
+    }
+    // SAFETY: the interpreter's own call, passed on.
+    unsafe { libc::pthread_mutex_init(mutex, attributes) }
+}
+
+fn on_unknown_lock(address: usize) {
+    note(Call::Lock(address));
+    let (mutex, _) = SUSPECT.get();
+    let follows = mutex != 0 && address == mutex.wrapping_add(SWITCH_MUTEX.load(Ordering::Relaxed));
+    SUSPECT.set(if follows { (mutex, 1) } else { (address, 0) });
+}
+
+/// lock(x), lock(x + SWITCH_MUTEX), signal(x + SWITCH_COND) by one thread is the acquisition of a lock not met before.
+fn on_unknown_signal(address: usize) {
+    note(Call::Signal(address));
+    let (mutex, calls) = SUSPECT.get();
+    if calls == 1
+        && address == mutex.wrapping_add(SWITCH_COND.load(Ordering::Relaxed))
+        && MUTEX_COUNT.load(Ordering::Relaxed) > 0
+        && let Some(lock) = register(mutex)
+    {
+        SUSPECT.set((0, 0));
+        feed::acquired(lock);
+    }
+}
+
+fn note(call: Call) {
+    let calibrator = CALIBRATOR.load(Ordering::Relaxed);
+    if calibrator != 0 && calibrator == this_thread() {
+        guard(&CALLS).push(call);
+    }
+}
+
+fn this_thread() -> usize {
+    // SAFETY: pthread_self has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// A guarded value; a panic elsewhere leaves none of these half changed.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a lock; `None` when as many as can be told apart are there already.
+fn register(mutex: usize) -> Option<LockIndex> {
+    let _guard = guard(&REGISTRATION);
+    let count = MUTEX_COUNT.load(Ordering::Relaxed);
+    let free = MUTEXES[..count].iter().position(|known| known.load(Ordering::Relaxed) == 0).unwrap_or(count);
+    MUTEXES.get(free)?.store(mutex, Ordering::Relaxed);
+    MUTEX_COUNT.store(count.max(free + 1), Ordering::Release);
+    feed::found_lock(free);
+    Some(free)
+}
+
+/// The redirected imports, while they are.
+static INSTALLED: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
+
+/// Redirects the interpreter's calls. The caller holds the lock; a second call changes nothing.
+///
+/// # Errors
+/// A sentence that says what is not as it has to be; nothing stays redirected then.
+pub(super) fn install() -> Result<(), String> {
+    let mut installed = guard(&INSTALLED);
+    if !installed.is_empty() {
+        return Ok(());
+    }
+    *installed = redirect()?;
+    if MUTEX_COUNT.load(Ordering::Relaxed) == 0
+        && let Err(reason) = calibrate()
+    {
+        restore(&mut installed);
+        return Err(reason);
+    }
+    Ok(())
+}
+
+/// Lets the interpreter call the C library directly again. Threads inside a hook finish there: the code stays loaded.
+pub(super) fn uninstall() {
+    restore(&mut guard(&INSTALLED));
+}
+
+fn restore(slots: &mut Vec<Slot>) {
+    // A slot that could not be restored still calls a working hook, so there is nothing to report.
+    slots.drain(..).for_each(|slot| drop(slot.restore()));
+}
+
+fn redirect() -> Result<Vec<Slot>, String> {
+    let redirections = redirections();
+    let interpreter = ffi::PyEval_SaveThread as unsafe extern "C" fn() -> *mut ffi::PyThreadState as usize;
+    let found = imports::find(interpreter, &redirections.map(|(name, _)| name));
+    let mut redirected = Vec::new();
+    for ((name, function), slots) in redirections.into_iter().zip(found) {
+        if slots.is_empty() {
+            restore(&mut redirected);
+            return Err(format!("the interpreter does not import {}", name.to_string_lossy()));
+        }
+        for slot in slots {
+            let outcome = slot.redirect(function);
+            redirected.push(slot);
+            if let Err(error) = outcome {
+                restore(&mut redirected);
+                return Err(format!("the import of {} is protected: {error}", name.to_string_lossy()));
+            }
+        }
+    }
+    Ok(redirected)
+}
+
+/// How often to calibrate again when other threads asked for the lock in between.
+const ATTEMPTS: usize = 100;
+
+/// Finds the main interpreter's lock by releasing and taking it once.
+fn calibrate() -> Result<(), String> {
+    let mut calls = Vec::new();
+    for _ in 0..ATTEMPTS {
+        calls = calls_of_one_round();
+        if let Some((mutex, layout)) = recognise(&calls) {
+            COND.store(layout.cond, Ordering::Relaxed);
+            SWITCH_MUTEX.store(layout.switch_mutex, Ordering::Relaxed);
+            SWITCH_COND.store(layout.switch_cond, Ordering::Relaxed);
+            register(mutex);
+            return Ok(());
+        }
+    }
+    if calls.is_empty() {
+        return Err("this interpreter runs without a lock (a free-threaded build), or does not take it by \
+                    pthread_mutex_lock"
+            .into());
+    }
+    Err(format!("a release and an acquisition of the lock made {} unfamiliar calls: {calls:x?}", calls.len()))
+}
+
+fn calls_of_one_round() -> Vec<Call> {
+    CALIBRATOR.store(this_thread(), Ordering::Relaxed);
+    // SAFETY: the caller of `install` holds the lock and no borrowed reference that another thread could end.
+    unsafe { ffi::PyEval_RestoreThread(ffi::PyEval_SaveThread()) };
+    CALIBRATOR.store(0, Ordering::Relaxed);
+    std::mem::take(&mut guard(&CALLS))
+}
+
+/// The mutex and the layout, if the calls are those of a release and an acquisition nobody came between.
+fn recognise(calls: &[Call]) -> Option<(usize, Layout)> {
+    use Call::{Lock, Signal};
+    match *calls {
+        [Lock(mutex), Signal(cond), Lock(again), Lock(switch_mutex), Signal(switch_cond)]
+            if mutex == again && switch_mutex != mutex && switch_cond != cond =>
+        {
+            let distance = |part: usize| part.wrapping_sub(mutex);
+            let layout = Layout {
+                cond: distance(cond),
+                switch_mutex: distance(switch_mutex),
+                switch_cond: distance(switch_cond),
+            };
+            Some((mutex, layout))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Call::{Lock, Signal, Wait};
+    use super::*;
+
+    #[test]
+    fn an_undisturbed_round_gives_the_layout() {
+        let calls = [Lock(100), Signal(60), Lock(100), Lock(190), Signal(150)];
+        let layout = Layout { cond: 40usize.wrapping_neg(), switch_mutex: 90, switch_cond: 50 };
+        assert_eq!(recognise(&calls), Some((100, layout)));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for calls in [
+            &[][..],
+            &[Lock(100), Signal(60), Lock(190), Wait, Lock(100), Lock(190), Signal(150)],
+            &[Lock(100), Signal(60), Lock(101), Lock(190), Signal(150)],
+            &[Lock(100), Signal(60), Lock(100), Lock(100), Signal(150)],
+            &[Lock(100), Signal(60), Lock(100), Lock(190), Signal(60)],
+        ] {
+            assert_eq!(recognise(calls), None, "{calls:?}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Seeing CPython's lock: traces, live numbers and marks. The Python half is `offlock/lock.py`.
+
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
+
+mod feed;
+#[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
+mod imports;
+
+/// What stands in for the hooks where they are not to be had.
+#[cfg(not(target_os = "linux"))]
+mod hooks {
+    pub(super) fn install() -> Result<(), String> {
+        Err("watching the lock needs Linux".into())
+    }
+
+    pub(super) fn uninstall() {}
+}
+
+use std::path::PathBuf;
+
+use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
+pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
+    if !trace::is_tracing() {
+        return work();
+    }
+    let thread = feed::current();
+    thread.region_begin(trace::now(), Name::of(operation));
+    let result = work();
+    thread.region_end(trace::now(), bytes as u64);
+    result
+}
+
+/// Redirects the interpreter's calls if need be; the calling thread has the lock.
+fn watch() -> PyResult<()> {
+    hooks::install().map_err(PyRuntimeError::new_err)?;
+    feed::watch_forks();
+    Ok(())
+}
+
+/// Lets go of the interpreter's calls when nobody wants to know any more.
+fn unwatch() {
+    if !trace::is_active() {
+        hooks::uninstall();
+    }
+}
+
+/// A thread's native id and name, as `threading` knows them.
+type ThreadName = (u32, String);
+
+/// A trace that is being recorded.
+#[pyclass(module = "offlock._offlock.lock")]
+struct Recorder(Capture);
+
+#[pymethods]
+impl Recorder {
+    /// Starts a trace into a file, or into memory when there is no path.
+    ///
+    /// `about`: what the file says about the program, in order. `threads`: the threads that exist. `limit`: the most
+    /// bytes to write. Raises RuntimeError, with the reason, where the lock cannot be watched, and OSError when the file
+    /// cannot be written.
+    #[new]
+    #[pyo3(signature = (path, about, threads, limit=None))]
+    fn start(
+        path: Option<PathBuf>,
+        about: Vec<(String, String)>,
+        threads: Vec<ThreadName>,
+        limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let options = Options { about, limit };
+        begin(&threads, || match path {
+            Some(path) => Capture::to_file(path, None, &options),
+            None => Capture::to_memory(&options),
+        })
+    }
+
+    /// Starts the trace that `offlock trace` asked for in the environment; None when it did not.
+    #[staticmethod]
+    fn from_environment(about: Vec<(String, String)>, threads: Vec<ThreadName>) -> PyResult<Option<Self>> {
+        if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
+            return Ok(None);
+        }
+        let options = Options { about, limit: None };
+        let nothing = || Err(std::io::Error::other("the environment names no trace"));
+        begin(&threads, || Capture::from_environment(&options).unwrap_or_else(nothing)).map(Some)
+    }
+
+    /// Stops the trace; a second call changes nothing.
+    ///
+    /// Returns the numbers of events, of lost events and of bytes, or None when it was stopped before or belongs to the
+    /// process that this one was forked from.
+    fn stop(&mut self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<(u64, u64, u64)>> {
+        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        let stopped = py.detach(|| self.0.stop());
+        unwatch();
+        Ok(stopped?.map(|stats| (stats.events, stats.lost, stats.bytes)))
+    }
+
+    /// The summary of a stopped trace into memory, as text and as JSON.
+    fn summary(&self) -> PyResult<Option<(String, String)>> {
+        let Some(summary) = self.0.summary() else { return Ok(None) };
+        let summary = summary.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(Some((summary.to_text(), summary.to_json())))
+    }
+
+    /// Whether the trace is being recorded by this process.
+    #[getter]
+    fn is_running(&self) -> bool {
+        self.0.is_running()
+    }
+}
+
+fn begin(threads: &[ThreadName], start: impl FnOnce() -> std::io::Result<Capture>) -> PyResult<Recorder> {
+    watch()?;
+    feed::announce(threads);
+    Ok(Recorder(start().inspect_err(|_| unwatch())?))
+}
+
+/// Why the lock cannot be watched in this process; None when it can.
+#[pyfunction]
+fn obstacle() -> Option<String> {
+    let found = hooks::install().err();
+    unwatch();
+    found
+}
+
+/// Tells the recorder the name of a thread.
+#[pyfunction]
+fn name_thread(native_id: u32, name: &str) {
+    if trace::is_active() {
+        feed::name_thread(native_id, name);
+    }
+}
+
+/// For `gc.callbacks`: the calling thread begins or ends a collection.
+#[pyfunction]
+fn on_gc(phase: &str, _info: &Bound<'_, PyAny>) {
+    if !trace::is_tracing() {
+        return;
+    }
+    let thread = feed::current();
+    match phase {
+        "start" => thread.gc_enter(trace::now()),
+        _ => thread.gc_exit(trace::now()),
+    }
+}
+
+/// The calling thread begins what the program calls `name`.
+#[pyfunction]
+fn mark_begin(name: &str) {
+    if trace::is_tracing() {
+        feed::current().mark_begin(trace::now(), Name::of(name));
+    }
+}
+
+/// The calling thread ends what it began last.
+#[pyfunction]
+fn mark_end() {
+    if trace::is_tracing() {
+        feed::current().mark_end(trace::now());
+    }
+}
+
+fn metric(name: &str) -> PyResult<Metric> {
+    match name {
+        "global" => Ok(Metric::Global),
+        "local" => Ok(Metric::Local),
+        "waiting" => Ok(Metric::Waiting),
+        _ => Err(PyValueError::new_err(format!("no metric is called {name:?}"))),
+    }
+}
+
+/// Starts one of the metrics "global", "local" and "waiting".
+#[pyfunction]
+fn enable(name: &str) -> PyResult<()> {
+    let metric = metric(name)?;
+    watch()?;
+    metric.enable();
+    Ok(())
+}
+
+/// Stops a metric; the numbers stay.
+#[pyfunction]
+fn disable(name: &str) -> PyResult<()> {
+    metric(name)?.disable();
+    unwatch();
+    Ok(())
+}
+
+/// Whether a metric is being measured.
+#[pyfunction]
+fn is_enabled(name: &str) -> PyResult<bool> {
+    Ok(metric(name)?.is_enabled())
+}
+
+/// Nanoseconds that all threads together have waited, and the number of acquisitions.
+#[pyfunction]
+fn global_numbers() -> (u64, u64) {
+    (metrics::waited(), metrics::acquisitions())
+}
+
+/// Sets the numbers of all threads together back to zero.
+#[pyfunction]
+fn reset_global() {
+    metrics::reset();
+}
+
+/// The number of threads that wait for the lock at this moment.
+#[pyfunction]
+fn waiting() -> u32 {
+    metrics::waiting()
+}
+
+/// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
+#[pyfunction]
+fn local_numbers(native_id: u32) -> (u64, u64, u64) {
+    let numbers = feed::find(native_id).map(|thread| thread.metrics()).unwrap_or_default();
+    (numbers.waited, numbers.acquisitions, numbers.releases)
+}
+
+/// Sets a thread's numbers back to zero.
+#[pyfunction]
+fn reset_local(native_id: u32) {
+    if let Some(thread) = feed::find(native_id) {
+        thread.reset_metrics();
+    }
+}
+
+/// The waits of all threads, or of the one with a native id: pairs of an upper bound in ns and a count.
+#[pyfunction]
+#[pyo3(signature = (native_id=None))]
+fn waits(native_id: Option<u32>) -> Vec<(u64, u64)> {
+    let Waits(buckets) = match native_id {
+        None => metrics::waits(),
+        Some(id) => feed::find(id).map_or(Waits(Vec::new()), |thread| thread.waits()),
+    };
+    buckets
+}
+
+/// `offlock._offlock.lock`
+#[pymodule(gil_used = false)]
+pub(crate) mod lock {
+    #[pymodule_export]
+    use super::{
+        Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
+        name_thread, obstacle, on_gc, reset_global, reset_local, waiting, waits,
+    };
+}

@@ -1,0 +1,43 @@
+//! The core's errors as the exceptions that msgpack raises.
+
+use offlock_core::msgpack::{Error, ErrorKind};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::classes;
+use crate::region::Failure;
+
+/// An exception for one message that is there as a whole.
+pub(super) struct Whole(pub(super) Error);
+
+impl Failure for Whole {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        exception(py, self.0)
+    }
+}
+
+impl From<Error> for Whole {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+/// The exception for `error`.
+#[cold]
+pub(super) fn exception(py: Python<'_>, error: Error) -> PyErr {
+    match error.kind {
+        ErrorKind::Reserved(_) => of_class(classes::format_error(py), error),
+        ErrorKind::TooDeep(_) => of_class(classes::stack_error(py), error),
+        ErrorKind::Truncated => PyValueError::new_err(format!("Unpack failed: {error}")),
+        ErrorKind::Unexpected { .. } => PyTypeError::new_err(error.to_string()),
+        ErrorKind::Stopped => offlock_core::Stopped.into_exception(py),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn of_class(class: PyResult<&Bound<'_, pyo3::types::PyType>>, error: Error) -> PyErr {
+    match class {
+        Ok(class) => PyErr::from_type(class.clone(), error.to_string()),
+        Err(error) => error,
+    }
+}

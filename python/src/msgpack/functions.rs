@@ -1,0 +1,190 @@
+//! `packb` and `unpackb` as CPython calls them, without the cost of a generic wrapper: for a short message it
+//! would be a good part of the whole.
+
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::key_cache::KeyCache;
+use super::{packer, unpack};
+use crate::region::InternalError;
+
+/// What the functions are bound to: the keys that `unpackb` has met, at most 512 short ones.
+///
+/// It belongs to the module object that the functions are looked up in. A thread that finds it in use does without.
+#[pyclass(frozen, module = "offlock._offlock.msgpack")]
+#[derive(Default)]
+pub(super) struct Keys(Mutex<KeyCache>);
+
+type Fastcall = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    ffi::Py_ssize_t,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// Adds the functions to the module.
+pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let keys = Bound::new(module.py(), Keys::default())?;
+    add(module, &keys, c"packb", PACKB_DOC, packb)?;
+    add(module, &keys, c"unpackb", UNPACKB_DOC, unpackb)
+}
+
+const PACKB_DOC: &CStr =
+    c"packb(o, /, *, default=None, use_single_float=False, autoreset=True, use_bin_type=True, \
+strict_types=False, datetime=False, unicode_errors=None, buf_size=262144, dataclasses=False, numpy=False, \
+uuid=False, enum=False)
+--
+
+Packs an object, and returns the message. For the options see the class Packer.";
+
+const UNPACKB_DOC: &CStr = c"unpackb(packed, /, *, object_hook=None, list_hook=None, use_list=True, raw=False, \
+timestamp=0, strict_map_key=True, unicode_errors=None, object_pairs_hook=None, ext_hook=None, max_str_len=-1, \
+max_bin_len=-1, max_array_len=-1, max_map_len=-1, max_ext_len=-1, release='auto')
+--
+
+Unpacks the one message that makes up the whole of `packed`. For the options see the class Unpacker.
+
+Raises ExtraData when bytes follow, ValueError when the message is incomplete, FormatError when it is not
+MessagePack, StackError when it is nested more than 1024 levels deep.";
+
+fn add(
+    module: &Bound<'_, PyModule>,
+    keys: &Bound<'_, Keys>,
+    name: &'static CStr,
+    doc: &'static CStr,
+    function: Fastcall,
+) -> PyResult<()> {
+    // Leaked on purpose: CPython keeps the pointer for as long as the function lives, and there are two.
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: doc.as_ptr(),
+    }));
+    let module_name = module.name()?;
+    // SAFETY: the definition lives for ever and its flags fit the function; the function takes references of its own to
+    // the two objects. Returns a new reference, or null with an exception set.
+    let object = unsafe {
+        let function = ffi::PyCFunction_NewEx(definition, keys.as_ptr(), module_name.as_ptr());
+        super::ffi::owned(module.py(), function)?
+    };
+    module.add(name.to_str().unwrap_or_default(), object)
+}
+
+unsafe extern "C" fn packb(
+    _keys: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: CPython calls this with the lock held, `count` positional arguments and the values of `names` behind
+    // them, all of them alive during the call.
+    unsafe { call(arguments, count, names, |_, object, keywords| packer::packb(object, keywords)) }
+}
+
+unsafe extern "C" fn unpackb(
+    keys: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: as in `packb`; and the function is bound to a `Keys`, see `add`.
+    unsafe {
+        call(arguments, count, names, |py, packed, keywords| {
+            let keys = Borrowed::from_ptr(py, keys).cast_unchecked::<Keys>();
+            let mut cache = keys.get().0.try_lock().ok();
+            unpack::unpackb(packed, keywords, cache.as_deref_mut())
+        })
+    }
+}
+
+/// Calls `body` with the one positional argument and the keywords, and hands its result to CPython.
+///
+/// # Safety
+/// The lock is held; `count` arguments and the values of the tuple `names`, unless that is null, are at
+/// `arguments`, alive during the call.
+#[inline(always)]
+unsafe fn call(
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+    body: impl for<'py> Fn(
+        Python<'py>,
+        &Bound<'py, PyAny>,
+        Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>>,
+) -> *mut ffi::PyObject {
+    let guarded = AssertUnwindSafe(|| {
+        if count == 1 && names.is_null() {
+            // SAFETY: the contract of this function: the lock is held, and there is one argument, alive.
+            return unsafe {
+                let py = Python::assume_attached();
+                let argument = Borrowed::from_ptr(py, *arguments);
+                body(py, &argument, None).map(Bound::into_ptr)
+            };
+        }
+        Python::attach(|py| {
+            // SAFETY: the contract of this function.
+            let (argument, keywords) = unsafe { collect(py, arguments, count, names)? };
+            body(py, &argument, keywords.as_ref()).map(Bound::into_ptr)
+        })
+    });
+    let result = catch_unwind(guarded)
+        .unwrap_or_else(|_| Err(InternalError::new_err("the native code of msgpack panicked")));
+    result.unwrap_or_else(|error| {
+        Python::attach(|py| error.restore(py));
+        std::ptr::null_mut()
+    })
+}
+
+type Arguments<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyDict>>);
+
+/// The arguments as objects. The positional one may also be given by the name that the originals have for it.
+///
+/// # Safety
+/// As for `call`.
+#[cold]
+unsafe fn collect<'py>(
+    py: Python<'py>,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> PyResult<Arguments<'py>> {
+    let count = count.cast_unsigned();
+    if count > 1 {
+        return Err(PyTypeError::new_err(format!("takes 1 positional argument but {count} were given")));
+    }
+    let keywords = PyDict::new(py);
+    if !names.is_null() {
+        // SAFETY: the contract of this function: a tuple of names, and as many values behind the positional arguments.
+        unsafe {
+            let names = Borrowed::from_ptr(py, names).cast_unchecked::<PyTuple>().to_owned();
+            for (place, name) in names.iter().enumerate() {
+                keywords.set_item(name, Bound::from_borrowed_ptr(py, *arguments.add(count + place)))?;
+            }
+        }
+    }
+    // SAFETY: the contract of this function: the argument is there.
+    let first = (count == 1).then(|| unsafe { Bound::from_borrowed_ptr(py, *arguments) });
+    let first = match first {
+        Some(first) => first,
+        None => named(&keywords)?,
+    };
+    Ok((first, Some(keywords)))
+}
+
+fn named<'py>(keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    for name in ["o", "packed"] {
+        if let Some(value) = keywords.get_item(name)? {
+            keywords.del_item(name)?;
+            return Ok(value);
+        }
+    }
+    Err(PyTypeError::new_err("missing 1 required positional argument"))
+}

@@ -1,0 +1,57 @@
+//! The bytes of a message, from whatever object holds them.
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::borrow::Bytes;
+
+/// Bytes that nobody can change while they are read.
+pub(super) enum Input<'py> {
+    /// A bytes is borrowed as it is.
+    Bytes(Bound<'py, PyBytes>),
+    Other(Bytes),
+}
+
+impl<'py> Input<'py> {
+    /// The bytes of `object`. `TypeError` when it is not bytes-like, `BufferError` when its items are not bytes.
+    #[inline]
+    pub(super) fn borrow(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Self::Bytes(bytes.clone())),
+            Err(_) => Self::borrow_other(object),
+        }
+    }
+
+    #[cold]
+    fn borrow_other(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if buffer.item_size() != 1 {
+            return Err(PyBufferError::new_err("cannot unpack from multi-byte object"));
+        }
+        if buffer.is_c_contiguous() {
+            return Bytes::borrow(object).map(Self::Other);
+        }
+        drop(buffer);
+        let copy = PyMemoryView::from(object)?.call_method0("tobytes")?;
+        Ok(Self::Bytes(copy.cast_into()?))
+    }
+
+    /// The bytes.
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes.as_bytes(),
+            Self::Other(bytes) => bytes.as_slice(),
+        }
+    }
+
+    /// The bytes as an object that can be kept.
+    pub(super) fn into_bytes(self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Other(bytes) => PyBytes::new(py, bytes.as_slice()),
+        }
+    }
+}

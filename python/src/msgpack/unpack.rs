@@ -1,0 +1,117 @@
+//! `unpackb`, `unpack_all`: whole messages.
+
+use offlock_core::Task;
+use offlock_core::msgpack::{Indexed, Tape};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use super::build::{self, Builder};
+use super::classes;
+use super::errors::Whole;
+use super::input::Input;
+use super::key_cache::KeyCache;
+use super::options::UnpackOptions;
+use crate::region::{Operation, Region, Release};
+
+/// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
+/// about a tenth of the time, and built in bursts between which other threads can have the lock.
+pub(super) static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
+
+/// Decodes `packed`, with or without keywords.
+pub(super) fn unpackb<'py>(
+    packed: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+    cache: Option<&mut KeyCache>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = options_from(options)?;
+    let input = Input::borrow(packed)?;
+    decode(packed.py(), input.as_slice(), &options, cache)
+}
+
+/// Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.
+#[pyfunction]
+#[pyo3(signature = (packed, **options))]
+pub(super) fn unpack_all<'py>(
+    py: Python<'py>,
+    packed: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let options = options_from(options)?;
+    let inputs = packed.try_iter()?.map(|item| Input::borrow(&item?)).collect::<PyResult<Vec<_>>>()?;
+    let messages: Vec<&[u8]> = inputs.iter().map(Input::as_slice).collect();
+    let size = messages.iter().map(|message| message.len()).sum();
+    if !leaves(options.release, size) {
+        let mut cache = KeyCache::default();
+        let objects = messages.iter().map(|message| decode_directly(py, message, &options, Some(&mut cache)));
+        return PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?);
+    }
+    let tapes = Region::new(&DECODE, size).release(options.release).run(py, |task| {
+        messages.iter().map(|message| index(message, &options, task)).collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut builder = Builder::new(py, &options, None).giving_way();
+    let objects = messages.iter().zip(tapes).map(|(message, (tape, end))| {
+        let object = builder.build(&mut Indexed::at(&tape, message, 0))?;
+        whole(object, message, end)
+    });
+    PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The options in the keywords, if there are any.
+pub(super) fn options_from(options: Option<&Bound<'_, PyDict>>) -> PyResult<UnpackOptions> {
+    match options {
+        None => Ok(UnpackOptions::default()),
+        Some(options) => UnpackOptions::from_keywords(options, |_, _| Ok(false)),
+    }
+}
+
+fn leaves(release: Release, size: usize) -> bool {
+    match release {
+        Release::Auto => size >= DECODE.break_even,
+        Release::Always => true,
+        Release::Never => false,
+    }
+}
+
+fn decode<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    options: &UnpackOptions,
+    cache: Option<&mut KeyCache>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
+        return decode_directly(py, bytes, options, cache);
+    }
+    let (tape, end) = Region::new(&DECODE, bytes.len())
+        .release(options.release)
+        .run(py, |task| index(bytes, options, task))?;
+    let object = Builder::new(py, options, None).giving_way().build(&mut Indexed::at(&tape, bytes, 0))?;
+    whole(object, bytes, end)
+}
+
+/// Indexes a message; also returns where it ends.
+pub(super) fn index(bytes: &[u8], options: &UnpackOptions, task: &Task<'_>) -> Result<(Tape, usize), Whole> {
+    Ok(Tape::index(bytes, &options.limits(bytes.len()), task)?)
+}
+
+/// Short messages take this way alone.
+#[inline]
+fn decode_directly<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    options: &UnpackOptions,
+    cache: Option<&mut KeyCache>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (object, end) = build::direct(py, bytes, options, cache)?;
+    whole(object, bytes, end)
+}
+
+/// The object, unless bytes follow the message.
+#[inline]
+pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
+    if end == bytes.len() {
+        return Ok(object);
+    }
+    let py = object.py();
+    let extra = PyBytes::new(py, &bytes[end..]);
+    Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
+}

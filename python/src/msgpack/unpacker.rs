@@ -1,0 +1,342 @@
+//! The class `Unpacker`: messages from a stream.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use offlock_core::Task;
+use offlock_core::msgpack::{Direct, Error, ErrorKind, Limits, Reader, Scanner, Source as _, Token};
+use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use super::build::{Builder, Work};
+use super::classes;
+use super::errors::exception;
+use super::input::Input;
+use super::key_cache::KeyCache;
+use super::options::{MAX_DEPTH, UnpackOptions};
+
+const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
+const DEFAULT_READ: usize = 1024 * 1024;
+
+/// A streaming unpacker.
+#[pyclass(frozen, subclass, module = "offlock.msgpack")]
+pub(super) struct Unpacker {
+    state: Mutex<State>,
+    /// The bytes unpacked so far. Beside the state, so that a hook can ask for it.
+    offset: AtomicU64,
+}
+
+struct State {
+    options: UnpackOptions,
+    source: Option<Source>,
+    max_buffer: usize,
+    /// What has arrived; everything before `head` is unpacked.
+    buffer: Vec<u8>,
+    head: usize,
+    /// The object begun, whose rest has not arrived.
+    work: Work,
+    cache: KeyCache,
+}
+
+struct Source {
+    file: Py<PyAny>,
+    read: Py<PyAny>,
+    read_size: usize,
+    ended: bool,
+}
+
+#[pymethods]
+impl Unpacker {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
+        Self { state: Mutex::new(State::default()), offset: AtomicU64::new(0) }
+    }
+
+    #[pyo3(signature = (file_like = None, **options))]
+    fn __init__(
+        &self,
+        file_like: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let state = State::from_arguments(file_like, options)?;
+        *self.state()? = state;
+        self.offset.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Appends bytes to what is to be unpacked.
+    fn feed(&self, next_bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut state = self.state()?;
+        if state.source.is_some() {
+            return Err(PyAssertionError::new_err("unpacker.feed() is not be able to use with `file_like`."));
+        }
+        let input = Input::borrow(next_bytes)?;
+        state.append(next_bytes.py(), input.as_slice())
+    }
+
+    /// Unpacks the next object. `OutOfData` when it is not complete yet.
+    fn unpack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.next_object(py)?.ok_or_else(|| out_of_data(py))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.next_object(py)
+    }
+
+    /// Passes over the next object. `OutOfData` when it is not complete yet.
+    fn skip(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let begun = std::mem::take(&mut state.work);
+        let mut scanner = Scanner::inside(begun.missing());
+        let length = self.arrived(py, &mut state, &mut scanner)?.ok_or_else(|| out_of_data(py))?;
+        self.consume(&mut state, length);
+        Ok(())
+    }
+
+    /// The number of items of the array that comes next; its items are to be unpacked one by one.
+    fn read_array_header(&self, py: Python<'_>) -> PyResult<u32> {
+        self.header(py, |token| if let Token::Array(items) = token { Some(items) } else { None })
+    }
+
+    /// The number of entries of the map that comes next; its keys and values are to be unpacked one by one.
+    fn read_map_header(&self, py: Python<'_>) -> PyResult<u32> {
+        self.header(py, |token| if let Token::Map(entries) = token { Some(entries) } else { None })
+    }
+
+    /// Takes that many bytes off the stream as they are.
+    fn read_bytes<'py>(&self, py: Python<'py>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.state()?;
+        let there = nbytes.min(state.pending());
+        let bytes = PyBytes::new(py, &state.buffer[state.head..state.head + there]).into_any();
+        self.consume(&mut state, there);
+        let Some(source) = state.source.as_ref().filter(|_| there < nbytes) else { return Ok(bytes) };
+        let more = source.file.bind(py).call_method1("read", (nbytes - there,))?;
+        self.offset.fetch_add(more.len()? as u64, Ordering::Relaxed);
+        bytes.add(more)
+    }
+
+    /// The number of bytes unpacked so far: where the next object begins.
+    fn tell(&self) -> u64 {
+        self.offset.load(Ordering::Relaxed)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A state in use is held by a running method as well.
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        if let Some(source) = &state.source {
+            visit.call(&source.file)?;
+            visit.call(&source.read)?;
+        }
+        state.work.traverse(&visit)?;
+        state.options.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            *state = State::default();
+        }
+    }
+}
+
+impl Unpacker {
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(PyRuntimeError::new_err("the Unpacker cannot be used while unpacking is in progress"))
+            }
+        }
+    }
+
+    fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut state = self.state()?;
+        loop {
+            if let Some(object) = self.resume(py, &mut state)? {
+                return Ok(Some(object));
+            }
+            if !state.read(py)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Goes on building with what has arrived.
+    fn resume<'py>(&self, py: Python<'py>, state: &mut State) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let State { options, buffer, head, cache, work, max_buffer, .. } = state;
+        let mut source = Direct::<true>::at(&buffer[*head..], 0, options.limits(*max_buffer));
+        let result = Builder::new(py, options, Some(cache)).resume(&mut source, work);
+        let mut taken = source.pos();
+        if result.is_err() {
+            *work = Work::default();
+            // Like msgpack, which goes on with the last byte of the value that caused the error.
+            taken = taken.saturating_sub(1).max(source.offset());
+        }
+        self.consume(state, taken);
+        result
+    }
+
+    /// The length of the next value, once all of it is there; `None` when the stream ends before.
+    fn arrived(&self, py: Python<'_>, state: &mut State, scanner: &mut Scanner) -> PyResult<Option<usize>> {
+        let limits = Limits::depth(MAX_DEPTH);
+        loop {
+            match scanner.advance(&state.buffer[state.head..], &limits, &Task::new()) {
+                Ok(Some(length)) => return Ok(Some(length)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.consume(state, error.offset);
+                    return Err(exception(py, error));
+                }
+            }
+            if !state.read(py)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn header(&self, py: Python<'_>, wanted: impl Fn(Token<'_>) -> Option<u32>) -> PyResult<u32> {
+        let mut state = self.state()?;
+        loop {
+            let mut reader = Reader::at(&state.buffer, state.head);
+            match reader.token() {
+                Ok(token) => {
+                    let Some(length) = wanted(token) else { return Err(unexpected_header(reader.peek())) };
+                    let taken = reader.pos() - state.head;
+                    self.consume(&mut state, taken);
+                    return Ok(length);
+                }
+                // A string or an extension that is not there as a whole yet is no header either.
+                Err(Error { kind: ErrorKind::Truncated, .. }) if may_be_header(reader.peek()) => {}
+                Err(_) => return Err(unexpected_header(reader.peek())),
+            }
+            if !state.read(py)? {
+                return Err(out_of_data(py));
+            }
+        }
+    }
+
+    fn consume(&self, state: &mut State, bytes: usize) {
+        state.head += bytes;
+        self.offset.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            options: UnpackOptions::default(),
+            source: None,
+            max_buffer: DEFAULT_BUFFER,
+            buffer: Vec::new(),
+            head: 0,
+            work: Work::default(),
+            cache: KeyCache::default(),
+        }
+    }
+}
+
+impl State {
+    fn from_arguments(
+        file_like: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (mut read_size, mut max_buffer) = (0, DEFAULT_BUFFER);
+        let mut state = Self::default();
+        if let Some(options) = options {
+            state.options = UnpackOptions::from_keywords(options, |name, value| {
+                match name {
+                    "read_size" => read_size = value.extract()?,
+                    "max_buffer_size" => max_buffer = value.extract()?,
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+        }
+        if max_buffer == 0 {
+            max_buffer = i32::MAX as usize;
+        }
+        if read_size > max_buffer {
+            return Err(PyValueError::new_err("read_size should be less or equal to max_buffer_size"));
+        }
+        if read_size == 0 {
+            read_size = max_buffer.min(DEFAULT_READ);
+        }
+        state.max_buffer = max_buffer;
+        state.source = file_like.map(|file| Source::new(file, read_size)).transpose()?;
+        Ok(state)
+    }
+
+    fn pending(&self) -> usize {
+        self.buffer.len() - self.head
+    }
+
+    fn append(&mut self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+        if self.pending() + bytes.len() > self.max_buffer {
+            return Err(buffer_full(py));
+        }
+        if self.head > 0 && self.buffer.len() + bytes.len() > self.buffer.capacity() {
+            self.buffer.drain(..self.head);
+            self.head = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Reads more from the file; whether there was more.
+    fn read(&mut self, py: Python<'_>) -> PyResult<bool> {
+        let room = self.max_buffer - self.pending();
+        let Some(source) = self.source.as_mut().filter(|source| !source.ended) else { return Ok(false) };
+        if room == 0 {
+            return Err(buffer_full(py));
+        }
+        let bytes = source.read.bind(py).call1((source.read_size.min(room),))?;
+        if !bytes.is_truthy()? {
+            source.ended = true;
+            return Ok(false);
+        }
+        let input = Input::borrow(&bytes)?;
+        self.append(py, input.as_slice())?;
+        Ok(true)
+    }
+}
+
+impl Source {
+    fn new(file: &Bound<'_, PyAny>, read_size: usize) -> PyResult<Self> {
+        let read = file.getattr("read")?;
+        if !read.is_callable() {
+            return Err(PyTypeError::new_err("`file_like.read` must be a callable."));
+        }
+        Ok(Self { file: file.clone().unbind(), read: read.unbind(), read_size, ended: false })
+    }
+}
+
+fn may_be_header(head: Option<u8>) -> bool {
+    matches!(head, None | Some(0x80..=0x9f | 0xdc..=0xdf))
+}
+
+fn unexpected_header(head: Option<u8>) -> PyErr {
+    let head = head.map_or_else(String::new, |head| format!(": 0x{head:02x}"));
+    PyValueError::new_err(format!("Unexpected type header on stream{head}"))
+}
+
+fn out_of_data(py: Python<'_>) -> PyErr {
+    raised(classes::out_of_data(py), "No more data to unpack.")
+}
+
+fn buffer_full(py: Python<'_>) -> PyErr {
+    raised(classes::buffer_full(py), "max_buffer_size is reached")
+}
+
+fn raised(class: PyResult<&Bound<'_, pyo3::types::PyType>>, message: &'static str) -> PyErr {
+    match class {
+        Ok(class) => PyErr::from_type(class.clone(), message),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,400 @@
+//! The region: the one file of the Python front end that releases the interpreter lock.
+//!
+//! An operation has three beats. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on
+//! plain Rust values inside [`Region::run`], and *builds* its Python result when the lock is held again:
+//!
+//! ```ignore
+//! fn encode<'py>(py: Python<'py>, text: &Bound<'py, PyString>, release: Release) -> PyResult<Bound<'py, PyList>> {
+//!     let borrowed = text.to_str()?;                                    // borrow
+//!     let ids = Region::new(&TOKENS_ENCODE, borrowed.len())
+//!         .release(release)
+//!         .run(py, |task| encoding.encode(borrowed, task))?;            // work
+//!     PyList::new(py, ids)                                              // build
+//! }
+//! ```
+//!
+//! The closure is `Send`, so the compiler refuses one that captures a `Python` token or a `Bound` object. It
+//! gets a [`Task`] and hands it to the core, whose operations check it every fraction of a millisecond:
+//!
+//! - On the main thread, where CPython runs signal handlers, a check looks for signals every [`LOOK_EVERY`]
+//!   of work. What a handler raises (`KeyboardInterrupt`) stops the run, and is raised after everything
+//!   that the work had made is dropped. This holds whether the lock was released or not.
+//! - A [`Cancel`] stops the run from any other thread.
+//!
+//! A panic becomes an [`InternalError`]. A daemon thread that comes back while the interpreter shuts down
+//! never gets the lock again: PyO3 parks it there for ever on every version of CPython.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use offlock_core::{Stopped, Task};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::lock;
+
+pyo3::create_exception!(
+    offlock,
+    InternalError,
+    PyRuntimeError,
+    "A bug in offlock: its native code panicked. The call had no effect."
+);
+
+/// How much work the main thread does between two looks for signals.
+///
+/// A look needs the lock, for which a thread that computes can make it wait 5 ms: rarely enough to cost
+/// little, often enough that Ctrl-C is answered within 50 ms.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What kind of work a region does: its name in traces, and when it is worth leaving the lock.
+pub(crate) struct Operation {
+    /// The name, as in `tokens.encode`.
+    pub(crate) name: &'static str,
+    /// Inputs of fewer bytes stay under the lock, unless the caller says otherwise.
+    pub(crate) break_even: usize,
+}
+
+/// The caller's say in whether the lock is released: `release="auto" | "always" | "never"` in Python.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// When the input is large enough to pay for it.
+    #[default]
+    Auto,
+    /// Whatever the size.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Release {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match value.extract::<&str>() {
+            Ok("auto") => Ok(Self::Auto),
+            Ok("always") => Ok(Self::Always),
+            Ok("never") => Ok(Self::Never),
+            _ => Err(PyValueError::new_err(format!(
+                "release must be 'auto', 'always' or 'never', not {}",
+                value.repr()?
+            ))),
+        }
+    }
+}
+
+/// What ended a run without a result, as the interpreter has to see it.
+pub(crate) trait Failure: Send {
+    /// The exception, when the run was not interrupted or cancelled.
+    fn into_exception(self, py: Python<'_>) -> PyErr;
+}
+
+impl Failure for Stopped {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        cancelled(py)
+    }
+}
+
+/// Stops a run from another thread.
+#[pyclass(frozen, module = "offlock._offlock")]
+#[derive(Default)]
+pub(crate) struct Cancel(AtomicBool);
+
+#[pymethods]
+impl Cancel {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the runs that were given this object within about a millisecond, and those that start later at
+    /// once: they raise `concurrent.futures.CancelledError`.
+    fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `cancel` was called.
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One run of an [`Operation`], described before it starts.
+pub(crate) struct Region<'a> {
+    operation: &'static Operation,
+    bytes: usize,
+    release: Release,
+    cancel: Option<&'a Cancel>,
+}
+
+impl<'a> Region<'a> {
+    /// A run of `operation` over an input of `bytes` bytes.
+    pub(crate) const fn new(operation: &'static Operation, bytes: usize) -> Self {
+        Self { operation, bytes, release: Release::Auto, cancel: None }
+    }
+
+    /// Lets the caller decide whether the lock is released.
+    pub(crate) const fn release(self, release: Release) -> Self {
+        Self { release, ..self }
+    }
+
+    /// Lets `cancel` end the run from another thread.
+    pub(crate) const fn cancel(self, cancel: Option<&'a Cancel>) -> Self {
+        Self { cancel, ..self }
+    }
+
+    /// Runs `work`, off the lock when that pays, and delivers its result or the exception that ended it.
+    pub(crate) fn run<T, E>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Task<'_>) -> Result<T, E> + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+        E: Failure,
+    {
+        let watch = Watch::new(self.cancel);
+        let poll = || watch.poll();
+        let guarded = || {
+            catch_unwind(AssertUnwindSafe(|| {
+                let task = Task::with_poll(&poll);
+                work(&task)
+            }))
+        };
+        let outcome = if self.leaves() { self.off_the_lock(py, guarded) } else { guarded() };
+        self.deliver(py, outcome, &watch)
+    }
+
+    fn leaves(&self) -> bool {
+        match self.release {
+            Release::Auto => self.bytes >= self.operation.break_even,
+            Release::Always => true,
+            Release::Never => false,
+        }
+    }
+
+    /// The only place where the lock is given up and taken back: what has to be known about time spent
+    /// off the lock (which operation, how many bytes, from when to when) is known here.
+    fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+        lock::off_the_lock(self.operation.name, self.bytes, || py.detach(work))
+    }
+
+    fn deliver<T, E: Failure>(
+        &self,
+        py: Python<'_>,
+        outcome: thread::Result<Result<T, E>>,
+        watch: &Watch<'_>,
+    ) -> PyResult<T> {
+        if let Some(interrupt) = watch.take_interrupt() {
+            drop(outcome);
+            return Err(interrupt);
+        }
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) if self.cancel.is_some_and(Cancel::cancelled) => Err(cancelled(py)),
+            Ok(Err(failure)) => Err(failure.into_exception(py)),
+            Err(panic) => Err(self.internal_error(panic.as_ref())),
+        }
+    }
+
+    fn internal_error(&self, panic: &(dyn Any + Send)) -> PyErr {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        InternalError::new_err(format!("{} over {} bytes panicked: {text}", self.operation.name, self.bytes))
+    }
+}
+
+/// Lets other threads have the lock for a moment in the middle of a long build; then looks for signals.
+///
+/// Whoever waits is woken when the lock is free, but it takes it some microseconds to arrive: hence the pause.
+pub(crate) fn give_way(py: Python<'_>) -> PyResult<()> {
+    py.detach(thread::yield_now);
+    py.check_signals()
+}
+
+/// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
+pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    match CLASS.import(py, "concurrent.futures", "CancelledError") {
+        Ok(class) => match class.call0() {
+            Ok(exception) => PyErr::from_value(exception),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    }
+}
+
+/// What the checks of one run look at: whether it was cancelled, and, on the main thread, signals.
+struct Watch<'a> {
+    /// The thread that started the run; checks in threads that help with the work look for nothing but `cancel`.
+    owner: ThreadId,
+    cancel: Option<&'a Cancel>,
+    signals: Mutex<Signals>,
+}
+
+#[derive(Default)]
+struct Signals {
+    next_look: Option<Instant>,
+    interrupt: Option<PyErr>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(cancel: Option<&'a Cancel>) -> Self {
+        Self { owner: thread::current().id(), cancel, signals: Mutex::default() }
+    }
+
+    /// True when the run has to stop.
+    fn poll(&self) -> bool {
+        self.cancel.is_some_and(Cancel::cancelled) || self.interrupted()
+    }
+
+    fn interrupted(&self) -> bool {
+        if thread::current().id() != self.owner || !self.look_is_due() || !runs_signal_handlers() {
+            return false;
+        }
+        let raised = Python::attach(|py| py.check_signals()).err();
+        let stop = raised.is_some();
+        let mut signals = self.signals();
+        signals.interrupt = raised;
+        signals.next_look = Some(Instant::now() + LOOK_EVERY);
+        stop
+    }
+
+    /// Counts from the first check on, and from the end of the last look: time spent waiting for the lock
+    /// is not work.
+    fn look_is_due(&self) -> bool {
+        let now = Instant::now();
+        let next = *self.signals().next_look.get_or_insert(now + LOOK_EVERY);
+        now >= next
+    }
+
+    fn take_interrupt(&self) -> Option<PyErr> {
+        self.signals().interrupt.take()
+    }
+
+    /// Never contended: only the owner's checks get here.
+    fn signals(&self) -> MutexGuard<'_, Signals> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether CPython may run signal handlers on this thread: only the main one does.
+///
+/// Asked of the system, because Python's own answer needs the lock and can be patched by event loops. Where the
+/// system has none, every thread looks; CPython does nothing then on others than the main one.
+fn runs_signal_handlers() -> bool {
+    // SAFETY: both only read an identifier of the calling process and thread; they cannot fail.
+    #[cfg(target_os = "linux")]
+    return unsafe { libc::getpid() == libc::gettid() };
+    // SAFETY: asks about the calling thread alone; it cannot fail.
+    #[cfg(target_os = "macos")]
+    return unsafe { libc::pthread_main_np() == 1 };
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    return true;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static WORK: Operation = Operation { name: "test.work", break_even: 100 };
+
+    fn attached<T>(body: impl FnOnce(Python<'_>) -> T) -> T {
+        Python::initialize();
+        Python::attach(body)
+    }
+
+    /// True when the calling thread holds the lock.
+    fn held() -> bool {
+        // SAFETY: may be called from any thread once the interpreter is initialized.
+        unsafe { pyo3::ffi::PyGILState_Check() == 1 }
+    }
+
+    fn leaves(bytes: usize, release: Release) -> bool {
+        attached(|py| {
+            Region::new(&WORK, bytes).release(release).run(py, |_| Ok::<_, Stopped>(!held())).unwrap()
+        })
+    }
+
+    #[test]
+    fn small_inputs_stay_unless_the_caller_says_otherwise() {
+        assert!(!leaves(99, Release::Auto));
+        assert!(leaves(100, Release::Auto));
+        assert!(leaves(0, Release::Always));
+        assert!(!leaves(1 << 30, Release::Never));
+    }
+
+    #[test]
+    fn a_panic_becomes_an_exception_on_either_side_of_the_lock() {
+        for release in [Release::Always, Release::Never] {
+            attached(|py| {
+                let error = Region::new(&WORK, 7)
+                    .release(release)
+                    .run(py, |_| -> Result<(), Stopped> { panic!("odd {}", 1) })
+                    .unwrap_err();
+                assert!(error.is_instance_of::<InternalError>(py));
+                assert_eq!(error.value(py).to_string(), "test.work over 7 bytes panicked: odd 1");
+                assert!(held());
+            });
+        }
+    }
+
+    #[test]
+    fn a_cancelled_run_stops_and_says_so() {
+        attached(|py| {
+            let cancel = Cancel::default();
+            let canceller = &cancel;
+            let error = Region::new(&WORK, 1 << 20)
+                .cancel(Some(&cancel))
+                .run(py, |task| -> Result<(), Stopped> {
+                    thread::scope(|scope| {
+                        scope.spawn(|| canceller.cancel());
+                    });
+                    loop {
+                        task.check()?;
+                    }
+                })
+                .unwrap_err();
+            assert_eq!(error.get_type(py).name().unwrap(), "CancelledError");
+        });
+    }
+
+    #[test]
+    fn what_the_work_made_is_dropped_when_it_is_cancelled() {
+        struct Guard<'a>(&'a AtomicBool);
+        impl Drop for Guard<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let dropped = AtomicBool::new(false);
+        let cancel = Cancel::default();
+        cancel.cancel();
+        attached(|py| {
+            let outcome = Region::new(&WORK, 1 << 20).cancel(Some(&cancel)).run(py, |task| {
+                let guard = Guard(&dropped);
+                task.check().map(|()| guard)
+            });
+            assert!(outcome.is_err());
+        });
+        assert!(dropped.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn an_unknown_release_is_named() {
+        attached(|py| {
+            for (value, shown) in [("'sometimes'", "'sometimes'"), ("3", "3"), ("None", "None")] {
+                let value = py.eval(&std::ffi::CString::new(value).unwrap(), None, None).unwrap();
+                let error = value.extract::<Release>().unwrap_err();
+                assert!(error.is_instance_of::<PyValueError>(py));
+                let message = format!("release must be 'auto', 'always' or 'never', not {shown}");
+                assert_eq!(error.value(py).to_string(), message);
+            }
+        });
+    }
+}

@@ -1,0 +1,458 @@
+//! Arrow arrays of strings, through the Arrow PyCapsule interface.
+//!
+//! The structs are those of the Arrow C data and stream interfaces. What an exporter promises is believed: that buffers
+//! are as long as the offsets in them say, and that nobody changes them. What it may get wrong in
+//! ordinary life is checked: types, the order of offsets, indices, UTF-8.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+use offlock_core::Task;
+use offlock_core::text::{self, Pieces, Span};
+use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
+
+use super::batch::{NONE, Places};
+use super::failed::Failed;
+use super::ops::Batch;
+
+/// `struct ArrowSchema`
+#[repr(C)]
+struct Schema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut Schema,
+    dictionary: *mut Schema,
+    release: Option<unsafe extern "C" fn(*mut Schema)>,
+    private_data: *mut c_void,
+}
+
+/// `struct ArrowArray`
+#[repr(C)]
+struct Array {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *const *const c_void,
+    children: *mut *mut Array,
+    dictionary: *mut Array,
+    release: Option<unsafe extern "C" fn(*mut Array)>,
+    private_data: *mut c_void,
+}
+
+/// `struct ArrowArrayStream`
+#[repr(C)]
+struct Stream {
+    get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut Schema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut Stream, *mut Array) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut Stream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut Stream)>,
+    private_data: *mut c_void,
+}
+
+/// A struct of the interface that was moved to us, and that we have to release.
+struct Owned<T: Interface>(T);
+
+/// What the three structs have in common.
+///
+/// # Safety
+///
+/// All zeros is a valid value, and means that it was released.
+unsafe trait Interface: Sized {
+    const CAPSULE: &CStr;
+    fn release(&mut self);
+}
+
+macro_rules! interface {
+    ($($name:ident in $capsule:literal),*) => {$(
+        // SAFETY: pointers, numbers and optional functions; no function means released.
+        unsafe impl Interface for $name {
+            const CAPSULE: &CStr = $capsule;
+
+            fn release(&mut self) {
+                if let Some(release) = self.release {
+                    // SAFETY: the struct is ours, and was not released yet; the callback marks it so.
+                    unsafe { release(self) }
+                }
+            }
+        }
+    )*};
+}
+
+interface!(Schema in c"arrow_schema", Array in c"arrow_array", Stream in c"arrow_array_stream");
+
+impl<T: Interface> Owned<T> {
+    fn empty() -> Self {
+        // SAFETY: a valid value, see `Interface`.
+        Self(unsafe { std::mem::zeroed() })
+    }
+
+    /// Moves the struct out of its capsule.
+    fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let source = capsule.cast::<PyCapsule>()?.pointer_checked(Some(T::CAPSULE))?.cast::<T>();
+        // SAFETY: a capsule of this name points to such a struct; leaving zeros there is how one takes it.
+        Ok(unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) })
+    }
+
+    fn into_inner(self) -> T {
+        // SAFETY: read once, as the original is forgotten.
+        unsafe { ptr::read(&raw const std::mem::ManuallyDrop::new(self).0) }
+    }
+}
+
+impl<T: Interface> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// How the strings of an array are stored.
+#[derive(Debug, Clone, Copy)]
+enum Layout {
+    /// `string`
+    Offsets32,
+    /// `large_string`
+    Offsets64,
+    /// `string_view`
+    Views,
+    /// `null`: there are none.
+    Nulls,
+}
+
+/// The type of an array's elements.
+#[derive(Debug, Clone, Copy)]
+struct Type {
+    layout: Layout,
+    /// For a dictionary: the format of its indices.
+    index: Option<u8>,
+}
+
+impl Type {
+    fn of(schema: &Schema) -> PyResult<Self> {
+        // SAFETY: the dictionary of a schema is null or a schema.
+        let (values, index) = match unsafe { schema.dictionary.as_ref() } {
+            Some(values) => (values, Some(format(schema))),
+            None => (schema, None),
+        };
+        let layout = match format(values) {
+            b"u" => Layout::Offsets32,
+            b"U" => Layout::Offsets64,
+            b"vu" => Layout::Views,
+            b"n" => Layout::Nulls,
+            other => {
+                let other = String::from_utf8_lossy(other);
+                return Err(PyTypeError::new_err(format!(
+                    "an Arrow array of strings is needed, not of format '{other}'"
+                )));
+            }
+        };
+        match index {
+            None => Ok(Self { layout, index: None }),
+            Some(&[index @ (b'c' | b'C' | b's' | b'S' | b'i' | b'I' | b'l' | b'L')]) => {
+                Ok(Self { layout, index: Some(index) })
+            }
+            Some(_) => Err(PyTypeError::new_err("the indices of an Arrow dictionary must be integers")),
+        }
+    }
+}
+
+fn format(schema: &Schema) -> &[u8] {
+    // SAFETY: the format of a schema that was not released is a string.
+    unsafe { CStr::from_ptr(schema.format) }.to_bytes()
+}
+
+/// Arrays of strings, one behind the other.
+pub(super) struct Chunks {
+    kind: Type,
+    arrays: Vec<Owned<Array>>,
+}
+
+// SAFETY: the buffers are only read, and the structs are released with the lock held again.
+unsafe impl Sync for Chunks {}
+
+impl Chunks {
+    /// Takes over what `object` exports: an array, or a stream of them.
+    pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if object.hasattr("__arrow_c_array__")? {
+            let capsules = object.call_method0("__arrow_c_array__")?.cast_into::<PyTuple>()?;
+            let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+            let kind = Type::of(&Owned::<Schema>::take(&schema)?.0)?;
+            return Ok(Self { kind, arrays: vec![Owned::take(&array)?] });
+        }
+        if object.hasattr("__arrow_c_stream__")? {
+            return Self::read(Owned::take(&object.call_method0("__arrow_c_stream__")?)?);
+        }
+        let class = object.get_type();
+        Err(PyTypeError::new_err(format!(
+            "{} has neither __arrow_c_array__ nor __arrow_c_stream__",
+            class.name()?
+        )))
+    }
+
+    fn read(mut stream: Owned<Stream>) -> PyResult<Self> {
+        let mut schema = Owned::<Schema>::empty();
+        let (get_schema, get_next) = (stream.0.get_schema, stream.0.get_next);
+        // SAFETY: the callback fills the struct or fails.
+        check(&mut stream.0, |stream| get_schema.map(|get| unsafe { get(stream, &raw mut schema.0) }))?;
+        let kind = Type::of(&schema.0)?;
+        let mut arrays = Vec::new();
+        loop {
+            let mut array = Owned::<Array>::empty();
+            // SAFETY: the callback fills the struct, leaves it released at the end, or fails.
+            check(&mut stream.0, |stream| get_next.map(|get| unsafe { get(stream, &raw mut array.0) }))?;
+            if array.0.release.is_none() {
+                return Ok(Self { kind, arrays });
+            }
+            arrays.push(array);
+        }
+    }
+
+    /// About how much work it is.
+    pub(super) fn bytes(&self) -> usize {
+        self.arrays.iter().map(|array| 16 * usize::try_from(array.0.length).unwrap_or(0)).sum()
+    }
+
+    /// The strings of all arrays.
+    pub(super) fn batches(&self, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'_>>>, Failed> {
+        self.arrays.iter().map(|array| Elements::of(&array.0)?.batch(self.kind, task)).collect()
+    }
+}
+
+/// Calls a stream's function; `OSError` with the stream's own message when it fails.
+fn check(stream: &mut Stream, call: impl FnOnce(*mut Stream) -> Option<c_int>) -> PyResult<()> {
+    match call(stream) {
+        Some(0) => Ok(()),
+        None => Err(PyValueError::new_err("the Arrow stream was released")),
+        Some(code) => {
+            // SAFETY: the callback returns null or a string that is valid until the stream's next call.
+            let message =
+                stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
+            // SAFETY: as above.
+            let message = message.map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+            Err(PyOSError::new_err((code, message.unwrap_or_default())))
+        }
+    }
+}
+
+/// The elements of one array.
+#[derive(Clone, Copy)]
+struct Elements<'a> {
+    array: &'a Array,
+    offset: usize,
+    length: usize,
+}
+
+impl<'a> Elements<'a> {
+    fn of(array: &'a Array) -> Result<Self, Failed> {
+        let number = |value: i64| usize::try_from(value).map_err(|_| wrong("a negative length"));
+        Ok(Self { array, offset: number(array.offset)?, length: number(array.length)? })
+    }
+
+    /// The strings of the array and their places in it.
+    fn batch(self, kind: Type, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+        match kind.index {
+            None => self.strings(kind.layout, task),
+            Some(index) => self.through_dictionary(kind.layout, index, task),
+        }
+    }
+
+    fn strings(self, layout: Layout, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+        match layout {
+            Layout::Offsets32 => self.between_offsets::<i32>(task),
+            Layout::Offsets64 => self.between_offsets::<i64>(task),
+            Layout::Views => self.viewed(task),
+            Layout::Nulls => {
+                let source = Pieces::new(Vec::new(), Vec::new(), task)?;
+                Ok(Batch { source, places: Places::Present(vec![false; self.length].into()) })
+            }
+        }
+    }
+
+    fn between_offsets<O: Copy + Into<i64>>(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+        let offsets = self.values_and::<O>(1, 1)?;
+        let end = offsets.last().map_or(0, |&end| end.into());
+        let end = usize::try_from(end).map_err(|_| wrong("a negative offset"))?;
+        // SAFETY: the exporter says that there are as many bytes as the last offset.
+        let text = unsafe { self.memory::<u8>(2, 0, end) }?;
+        let spans = text::offsets(text, offsets.iter().map(|&offset| offset.into()), task)?;
+        self.placed(text, spans, task)
+    }
+
+    /// Views lead to several buffers, so that their strings are copied to one.
+    fn viewed(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+        let views = self.values_and::<[u32; 4]>(1, 0)?;
+        let buffers = self.variadic()?;
+        let present = self.present()?;
+        let (mut text, mut spans) = (Vec::new(), Vec::with_capacity(views.len()));
+        for (index, view) in views.iter().enumerate() {
+            if index % (1 << 14) == 0 {
+                task.check()?;
+            }
+            let start = text.len();
+            if present.as_ref().is_none_or(|present| present[index]) {
+                text.extend_from_slice(
+                    viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?,
+                );
+            }
+            spans.push(Span { start, end: text.len() });
+        }
+        self.placed(text, spans, task)
+    }
+
+    /// The data buffers of an array of views: all but the first two, and the last, which has their lengths.
+    fn variadic(self) -> Result<Vec<&'a [u8]>, Failed> {
+        let count = usize::try_from(self.array.n_buffers - 3).map_err(|_| wrong("too few buffers"))?;
+        // SAFETY: the exporter says that the last buffer has one length for each.
+        let lengths = unsafe { self.memory::<i64>(count + 2, 0, count) }?;
+        let length = |&length| usize::try_from(length).map_err(|_| wrong("a negative length"));
+        // SAFETY: the exporter says that the buffer is that long.
+        lengths.iter().zip(2..).map(|(len, number)| unsafe { self.memory(number, 0, length(len)?) }).collect()
+    }
+
+    /// The pieces of all strings that are not null.
+    fn placed(
+        self,
+        text: impl Into<Cow<'a, [u8]>>,
+        mut spans: Vec<Span>,
+        task: &Task<'_>,
+    ) -> Result<Batch<Pieces<'a>>, Failed> {
+        let Some(present) = self.present()? else {
+            let pieces = Pieces::new(text, spans, task);
+            return Ok(Batch::all(
+                pieces.map_err(|error| Failed::piece(error, |piece, _| in_element(piece)))?,
+            ));
+        };
+        let mut each = present.iter();
+        spans.retain(|_| each.next() == Some(&true));
+        let element = |piece| (0..present.len()).filter(|&index| present[index]).nth(piece).unwrap_or(piece);
+        let source = Pieces::new(text, spans, task)
+            .map_err(|error| Failed::piece(error, |piece, _| in_element(element(piece))))?;
+        Ok(Batch { source, places: Places::Present(present.into()) })
+    }
+
+    /// The strings of the dictionary, once each, and which of them are the elements.
+    fn through_dictionary(
+        self,
+        layout: Layout,
+        index: u8,
+        task: &Task<'_>,
+    ) -> Result<Batch<Pieces<'a>>, Failed> {
+        // SAFETY: the dictionary of an array is null or an array that lives as long.
+        let dictionary = unsafe { self.array.dictionary.as_ref() }.ok_or_else(|| wrong("no dictionary"))?;
+        let values = Self::of(dictionary)?.strings(layout, task)?;
+        let numbers = numbers(&values)?;
+        let present = self.present()?;
+        let lookup = |(index, value): (usize, i64)| match &present {
+            Some(present) if !present[index] => Ok(NONE),
+            _ => usize::try_from(value).ok().and_then(|value| numbers.get(value).copied()).ok_or_else(|| {
+                let known = numbers.len();
+                Failed::Value(format!(
+                    "index {index} is {value}, but the Arrow dictionary has {known} values"
+                ))
+            }),
+        };
+        task.check()?;
+        let places: Vec<u32> =
+            self.indices(index)?.into_iter().enumerate().map(lookup).collect::<Result<_, _>>()?;
+        Ok(Batch { source: values.source, places: Places::Numbered(places.into()) })
+    }
+
+    /// Indices of any integer type.
+    fn indices(self, format: u8) -> Result<Vec<i64>, Failed> {
+        match format {
+            b'c' => self.widened::<i8>(),
+            b'C' => self.widened::<u8>(),
+            b's' => self.widened::<i16>(),
+            b'S' => self.widened::<u16>(),
+            b'i' => self.widened::<i32>(),
+            b'I' => self.widened::<u32>(),
+            _ => self.widened::<i64>(), // an unsigned one that is negative now is too large in any case
+        }
+    }
+
+    fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, Failed> {
+        Ok(self.values_and::<I>(1, 0)?.iter().map(|&index| index.into()).collect())
+    }
+
+    /// Whether each element is there; `None` when all are.
+    fn present(self) -> Result<Option<Vec<bool>>, Failed> {
+        if self.array.null_count == 0 || self.buffer(0).is_null() {
+            return Ok(None);
+        }
+        let end = self.offset + self.length;
+        // SAFETY: the exporter says that there is a bit for each element.
+        let bits = unsafe { self.memory::<u8>(0, 0, end.div_ceil(8)) }?;
+        Ok(Some((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1).collect()))
+    }
+
+    /// One value for each element, and `more`.
+    fn values_and<T>(self, number: usize, more: usize) -> Result<&'a [T], Failed> {
+        if self.length == 0 {
+            return Ok(&[]); // even the buffer may be missing
+        }
+        // SAFETY: the exporter says that there are that many.
+        unsafe { self.memory(number, self.offset, self.length + more) }
+    }
+
+    /// # Safety
+    ///
+    /// The buffer holds at least `skip + length` values of this type.
+    unsafe fn memory<T>(self, number: usize, skip: usize, length: usize) -> Result<&'a [T], Failed> {
+        if length == 0 {
+            return Ok(&[]);
+        }
+        let start = self.buffer(number).cast::<T>();
+        if start.is_null() || !start.is_aligned() {
+            return Err(wrong("a buffer that is missing or not aligned"));
+        }
+        // SAFETY: as the caller says; the memory lives as long as the array.
+        Ok(unsafe { std::slice::from_raw_parts(start.add(skip), length) })
+    }
+
+    /// The address of a buffer; null when the array has none of this number.
+    fn buffer(self, number: usize) -> *const c_void {
+        if usize::try_from(self.array.n_buffers).is_ok_and(|count| number < count) {
+            // SAFETY: the array has this many addresses of buffers.
+            unsafe { self.array.buffers.add(number).read() }
+        } else {
+            ptr::null()
+        }
+    }
+}
+
+/// The string behind a view: in the view itself up to 12 bytes, in a buffer otherwise.
+fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let [length, _, buffer, offset] = view.map(|word| word as usize);
+    if length <= 12 {
+        return bytemuck::cast_slice(view).get(4..4 + length);
+    }
+    buffers.get(buffer)?.get(offset..)?.get(..length)
+}
+
+/// The number of the string that each value of a dictionary is.
+fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, Failed> {
+    let mut next =
+        0..u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
+    Ok(match &values.places {
+        Places::All => next.collect(),
+        Places::Present(present) => {
+            present.iter().map(|&present| if present { next.next().unwrap_or(NONE) } else { NONE }).collect()
+        }
+        Places::Numbered(numbers) => numbers.to_vec(),
+    })
+}
+
+fn wrong(what: &str) -> Failed {
+    Failed::Value(format!("the Arrow array has {what}"))
+}
+
+fn in_element(index: usize) -> String {
+    format!("in element {index} of the Arrow array")
+}

@@ -1,0 +1,79 @@
+//! Kind "str": exact `str` objects, one at a time, by CPython's public functions.
+
+use offlock_core::text::{Form, Piece};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::layout::{Compact, Unknown};
+
+/// The layout of exact `str` objects, observed once.
+pub(super) fn layout(py: Python<'_>) -> Result<&'static Compact, &'static Unknown> {
+    static LAYOUT: PyOnceLock<Result<Compact, Unknown>> = PyOnceLock::new();
+    LAYOUT.get_or_init(py, || Compact::observe(py)).as_ref()
+}
+
+/// Makes exact `str` objects, with the lock held.
+pub(super) struct Maker<'py> {
+    py: Python<'py>,
+    headers: Option<[usize; 4]>,
+    /// Room for a piece, aligned for every form.
+    scratch: Vec<u32>,
+}
+
+impl<'py> Maker<'py> {
+    pub(super) fn new(py: Python<'py>) -> Self {
+        Self { py, headers: layout(py).ok().map(|layout| layout.headers), scratch: Vec::new() }
+    }
+
+    /// A new reference.
+    #[inline]
+    pub(super) fn make(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
+        match self.headers {
+            Some(headers) if !is_shared(piece) => self.written_in_place(piece, headers[piece.form as usize]),
+            _ => self.copied(piece),
+        }
+    }
+
+    fn written_in_place(&self, piece: &Piece<'_>, header: usize) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the lock is held. A new object has room for its characters behind its header, which CPython has
+        // aligned for them, and nobody else refers to it.
+        unsafe {
+            let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.form));
+            let object = Bound::from_owned_ptr_or_err(self.py, object)?;
+            let data = object.as_ptr().cast::<u8>().add(header);
+            piece.write(std::slice::from_raw_parts_mut(data, piece.bytes()));
+            Ok(object)
+        }
+    }
+
+    /// For strings of which CPython keeps one, and for interpreters whose layout is not known.
+    fn copied(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.scratch.resize(piece.chars, 0);
+        let memory = &mut bytemuck::cast_slice_mut::<u32, u8>(&mut self.scratch)[..piece.bytes()];
+        piece.write(memory);
+        // SAFETY: the lock is held; the memory holds this many characters of this width.
+        unsafe {
+            let kind = i32::try_from(piece.form.width()).expect("at most four");
+            let object =
+                ffi::PyUnicode_FromKindAndData(kind, memory.as_ptr().cast(), piece.chars.cast_signed());
+            Bound::from_owned_ptr_or_err(self.py, object)
+        }
+    }
+}
+
+/// Whether CPython keeps one object of this text for all.
+#[inline]
+pub(super) fn is_shared(piece: &Piece<'_>) -> bool {
+    piece.chars == 0 || piece.chars == 1 && piece.form <= Form::Latin1
+}
+
+/// Any character of this form makes `PyUnicode_New` choose it.
+const fn largest_character(form: Form) -> ffi::Py_UCS4 {
+    match form {
+        Form::Ascii => 0x7F,
+        Form::Latin1 => 0xFF,
+        Form::Ucs2 => 0xFFFF,
+        Form::Ucs4 => 0x10_FFFF,
+    }
+}

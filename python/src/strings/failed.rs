@@ -1,0 +1,92 @@
+//! Why no strings were made, and which exception that becomes.
+
+use std::ptr;
+
+use offlock_core::Stopped;
+use offlock_core::text;
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::region::{Failure, cancelled};
+
+/// Why no strings were made.
+pub(crate) enum Failed {
+    Stopped,
+    /// The system has no memory, or no addresses, for another block.
+    NoMemory,
+    /// These bytes are not UTF-8.
+    NotUtf8 {
+        bytes: Box<[u8]>,
+        /// Which of many strings they are.
+        note: Option<String>,
+    },
+    /// Something else is wrong with the input.
+    Value(String),
+    /// A piece is longer than kind "view" can have.
+    TooLong(String),
+}
+
+impl Failed {
+    /// Of a text that could as well have been decoded first and cut then.
+    pub(super) fn whole(text: &[u8], error: text::Error) -> Self {
+        match error {
+            text::Error::NotUtf8 { .. } => Self::NotUtf8 { bytes: text.into(), note: None },
+            error => error.into(),
+        }
+    }
+
+    /// Of pieces that had to be decoded one by one; `note` says which one it is, by its number and start.
+    pub(super) fn piece(error: text::Error, note: impl FnOnce(usize, usize) -> String) -> Self {
+        match error {
+            text::Error::NotUtf8 { piece, start, bytes, .. } => {
+                Self::NotUtf8 { bytes, note: Some(note(piece, start)) }
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl From<Stopped> for Failed {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<text::Error> for Failed {
+    fn from(error: text::Error) -> Self {
+        match error {
+            text::Error::Stopped => Self::Stopped,
+            text::Error::TooLong { .. } => Self::TooLong(error.to_string()),
+            error => Self::Value(error.to_string()),
+        }
+    }
+}
+
+impl Failure for Failed {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Stopped => cancelled(py),
+            Self::NoMemory => PyMemoryError::new_err("no memory for another block of strings"),
+            Self::NotUtf8 { bytes, note } => decode_error(py, &bytes, note),
+            Self::Value(message) => PyValueError::new_err(message),
+            Self::TooLong(message) => PyOverflowError::new_err(message),
+        }
+    }
+}
+
+/// What `bytes.decode` raises, in CPython's own words.
+fn decode_error(py: Python<'_>, bytes: &[u8], note: Option<String>) -> PyErr {
+    // SAFETY: the pointer and the length are those of a slice; no error handler means "strict".
+    let decoded = unsafe {
+        let decoded =
+            ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), bytes.len().cast_signed(), ptr::null());
+        Bound::from_owned_ptr_or_err(py, decoded)
+    };
+    let Err(error) = decoded else { return PyValueError::new_err("the text is not UTF-8") };
+    if let Some(note) = note {
+        // The note is a courtesy; the error matters more than a failure to add it.
+        let _ = error.add_note(py, note);
+    }
+    error
+}

@@ -1,0 +1,374 @@
+//! How this interpreter lays out its `str` objects, found by looking at some that it has built.
+//!
+//! Nothing is taken from the headers of a CPython version. Objects of known contents are built with the public
+//! API, and each word of their fixed part has to be explained: the same in two objects of one form, the number of
+//! characters, or the address of the characters. That becomes the template from which objects are made. One word
+//! that cannot be explained, and none are made.
+
+use std::fmt;
+use std::mem::offset_of;
+
+use offlock_core::text::Form;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyString, PyTuple, PyType};
+
+/// The unit of observation: a field is one word, or a part of one.
+pub(super) type Word = usize;
+const WORD: usize = size_of::<Word>();
+
+/// The fixed part of a `str` object has this many words at most.
+pub(super) const MOST_WORDS: usize = 12;
+
+/// How many pairs of objects are looked at where memory may hold anything.
+const SAMPLES: usize = 16;
+
+/// Where an object holds its type.
+const TYPE_AT: usize = offset_of!(ffi::PyObject, ob_type) / WORD;
+
+/// The words of a new object of each form; those that depend on its contents are zero.
+pub(super) type Templates = [[Word; MOST_WORDS]; 4];
+
+/// The layout of instances of a subclass, whose characters are elsewhere.
+#[derive(Debug)]
+pub(super) struct Apart {
+    /// How many words an object has.
+    pub(super) words: usize,
+    pub(super) templates: Templates,
+    /// Where the number of characters is.
+    pub(super) chars: usize,
+    /// Where the address of the characters is.
+    pub(super) data: usize,
+    /// Where the length of the UTF-8 is.
+    pub(super) utf8_len: usize,
+    /// Where the address of the UTF-8 is.
+    pub(super) utf8: usize,
+    /// What else depends on the contents, in UCS-4 objects only.
+    pub(super) more: Vec<(usize, Role)>,
+}
+
+/// The layout of exact `str` objects, whose characters follow the fixed part.
+#[derive(Debug)]
+pub(super) struct Compact {
+    /// The bytes before the characters, for each form.
+    pub(super) headers: [usize; 4],
+    pub(super) templates: Templates,
+    /// Where the number of characters is.
+    pub(super) chars: usize,
+    /// What else depends on the contents, in UCS-4 objects only.
+    pub(super) more: Vec<(usize, Role)>,
+}
+
+/// What a word of an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The same in all new objects of its form.
+    Constant(Word),
+    /// The number of characters.
+    Chars,
+    /// The address of the characters.
+    Data,
+}
+
+/// Why a layout is not understood.
+#[derive(Debug, Clone)]
+pub(super) struct Unknown(String);
+
+impl Unknown {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the layout of str is not understood: {}", self.0)
+    }
+}
+
+impl From<PyErr> for Unknown {
+    fn from(error: PyErr) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn unknown<T>(what: impl Into<String>) -> Result<T, Unknown> {
+    Err(Unknown::new(what))
+}
+
+impl Apart {
+    /// The layout of instances of `class`, a subclass of `str` without attributes of its own.
+    pub(super) fn observe(class: &Bound<'_, PyType>) -> Result<Self, Unknown> {
+        let sample = sample_class(class.py())?;
+        let size = basic_size(class)?;
+        if size != basic_size(&sample)? {
+            return unknown("subclasses differ in size");
+        }
+        let observer = Observer { class: &sample, state: state_place(class.py())?, size: &|_, _| Ok(size) };
+        let (data, utf8) = observer.addresses()?;
+        let (chars, utf8_len) = observer.lengths(data, utf8)?;
+        let words = size / WORD;
+        let mut layout =
+            Self { words, templates: [[0; MOST_WORDS]; 4], chars, data, utf8_len, utf8, more: vec![] };
+        for form in Form::ALL {
+            let roles = observer.roles(form, |sample| sample.words[data])?;
+            let known: &[usize] =
+                if form == Form::Ascii { &[chars, data, utf8_len, utf8] } else { &[chars, data] };
+            layout.more = others(form, &roles, known)?;
+            layout.templates[form as usize] = template(&roles, &sample, class)?;
+        }
+        Ok(layout)
+    }
+}
+
+impl Compact {
+    /// The layout of exact `str` objects.
+    pub(super) fn observe(py: Python<'_>) -> Result<Self, Unknown> {
+        let class = py.get_type::<PyString>();
+        let observer = Observer { class: &class, state: state_place(py)?, size: &header };
+        let mut layout = Self { headers: [0; 4], templates: [[0; MOST_WORDS]; 4], chars: 0, more: vec![] };
+        for form in Form::ALL {
+            let roles = observer.roles(form, |sample| sample.address() + sample.words.len() * WORD)?;
+            layout.chars = first(&roles, Role::Chars)?;
+            layout.more = others(form, &roles, &[layout.chars])?;
+            layout.headers[form as usize] = roles.len() * WORD;
+            layout.templates[form as usize] = template(&roles, &class, &class)?;
+        }
+        Ok(layout)
+    }
+}
+
+/// A plain subclass of `str`.
+fn sample_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    let bases = PyTuple::new(py, [py.get_type::<PyString>()])?;
+    let no_attributes = [("__slots__", PyTuple::empty(py))].into_py_dict(py)?;
+    Ok(py.get_type::<PyType>().call1(("Sample", bases, no_attributes))?.cast_into::<PyType>()?)
+}
+
+fn basic_size(class: &Bound<'_, PyType>) -> PyResult<usize> {
+    class.getattr("__basicsize__")?.extract()
+}
+
+/// The size of the fixed part of an exact `str`, by what it says about its own size.
+fn header(object: &Bound<'_, PyAny>, form: Form) -> PyResult<usize> {
+    let size: usize = object.call_method0("__sizeof__")?.extract()?;
+    Ok(size.saturating_sub((object.len()? + 1) * form.width()))
+}
+
+/// Where the word with the bit fields is, which may end with bytes that are never set: right after the hash.
+fn state_place(py: Python<'_>) -> Result<usize, Unknown> {
+    let object = PyString::new(py, "a sample with a hash").into_any();
+    // SAFETY: no `str` is shorter than its reference count, type, length and hash.
+    let read = || unsafe { read_words(object.as_ptr(), TYPE_AT + 3) };
+    let before = read();
+    let hash = object.hash()?.cast_unsigned();
+    let after = read();
+    match (0..before.len()).find(|&at| (before[at], after[at]) == (Word::MAX, hash)) {
+        Some(at) => Ok(at + 1),
+        None => unknown("the hash is not found"),
+    }
+}
+
+/// # Safety
+///
+/// `object` has this many words.
+unsafe fn read_words(object: *mut ffi::PyObject, words: usize) -> Vec<Word> {
+    // SAFETY: objects are aligned to words, and any bits are a word.
+    (0..words).map(|at| unsafe { object.cast::<Word>().add(at).read_volatile() }).collect()
+}
+
+/// An object that CPython has built.
+struct Sample<'py> {
+    object: Bound<'py, PyAny>,
+    text: String,
+    form: Form,
+    words: Vec<Word>,
+}
+
+impl Sample<'_> {
+    fn address(&self) -> usize {
+        self.object.as_ptr().addr()
+    }
+
+    fn chars(&self) -> usize {
+        self.text.chars().count()
+    }
+
+    /// Whether the characters at `data` are the right ones, with a zero behind them.
+    fn has_characters_at(&self, data: *const u8) -> bool {
+        let unit = |c: char| u32::from(c).to_ne_bytes();
+        let width = self.form.width();
+        let little = if cfg!(target_endian = "little") { 0..width } else { 4 - width..4 };
+        let expected: Vec<u8> =
+            self.text.chars().chain(['\0']).flat_map(|c| unit(c)[little.clone()].to_vec()).collect();
+        // SAFETY: the caller found this address where CPython keeps that of the characters.
+        let found = unsafe { std::slice::from_raw_parts(data, expected.len()) };
+        found == expected
+    }
+}
+
+/// Makes samples and explains their words.
+struct Observer<'a, 'py> {
+    class: &'a Bound<'py, PyType>,
+    state: usize,
+    /// The size of the fixed part.
+    size: &'a dyn Fn(&Bound<'py, PyAny>, Form) -> PyResult<usize>,
+}
+
+impl<'py> Observer<'_, 'py> {
+    /// Two samples that differ in everything that depends on the contents.
+    fn pair(&self, form: Form, number: usize) -> Result<[Sample<'py>; 2], Unknown> {
+        let text = |start| format!("{start}{}{}", "x".repeat(number), ['x', 'é', '—', '𐩡'][form as usize]);
+        Ok([self.sample(form, text("one"))?, self.sample(form, text("another"))?])
+    }
+
+    fn sample(&self, form: Form, text: String) -> Result<Sample<'py>, Unknown> {
+        let object = self.class.call1((PyString::new(self.class.py(), &text),))?;
+        let size = (self.size)(&object, form)?;
+        if size % WORD != 0 || size > MOST_WORDS * WORD || size < (self.state + 1) * WORD {
+            return unknown(format!("the fixed part has {size} bytes"));
+        }
+        let words = self.words(&object, size / WORD);
+        Ok(Sample { object, text, form, words })
+    }
+
+    fn words(&self, object: &Bound<'py, PyAny>, words: usize) -> Vec<Word> {
+        // SAFETY: the caller was told the size by CPython itself.
+        unsafe { read_words(object.as_ptr(), words) }
+    }
+
+    /// The bits that CPython sets in the word with the bit fields. It leaves the others as it finds them in
+    /// memory, so that they differ from sample to sample.
+    fn set_bits(&self, form: Form) -> Result<Word, Unknown> {
+        let mut bits = Word::MAX;
+        let mut samples = Vec::new();
+        for number in 0..SAMPLES {
+            let [a, b] = self.pair(form, number)?;
+            bits &= a.words[self.state] & b.words[self.state];
+            samples.push([a, b]); // kept, so that the next ones are elsewhere in memory
+        }
+        Ok(bit_fields(bits))
+    }
+
+    fn roles(&self, form: Form, data: impl Fn(&Sample<'_>) -> Word) -> Result<Vec<Role>, Unknown> {
+        let [a, b] = self.pair(form, 0)?;
+        let state = self.set_bits(form)?;
+        let explain = |at: usize| match (a.words[at], b.words[at]) {
+            _ if at == self.state => Ok(Role::Constant(state)),
+            (x, y) if x == y => Ok(Role::Constant(x)),
+            (x, y) if (x, y) == (a.chars(), b.chars()) => Ok(Role::Chars),
+            (x, y) if (x, y) == (data(&a), data(&b)) => Ok(Role::Data),
+            (x, y) => unknown(format!("word {at} is {x:#x} or {y:#x}")),
+        };
+        let roles = (0..a.words.len()).map(explain).collect::<Result<_, _>>()?;
+        if [&a, &b]
+            .iter()
+            .all(|sample| sample.has_characters_at(std::ptr::with_exposed_provenance(data(sample))))
+        {
+            Ok(roles)
+        } else {
+            unknown("the characters are not where they should be")
+        }
+    }
+
+    /// Where an object has the address of its characters, and that of its UTF-8. In ASCII they are the same; in
+    /// other forms there is no UTF-8 until someone asks for it.
+    fn addresses(&self) -> Result<(usize, usize), Unknown> {
+        let ascii = self.roles(Form::Ascii, |sample| utf8(sample).map_or(0, |(address, _)| address))?;
+        let [wide, _] = self.pair(Form::Latin1, 0)?;
+        match *places(&ascii, Role::Data) {
+            [a, b] if wide.words[a] == 0 && wide.words[b] != 0 => Ok((b, a)),
+            [a, b] if wide.words[a] != 0 && wide.words[b] == 0 => Ok((a, b)),
+            _ => unknown("the address of the UTF-8 is not found"),
+        }
+    }
+
+    /// Where an object has the number of its characters, and the length of its UTF-8.
+    fn lengths(&self, data: usize, utf8_at: usize) -> Result<(usize, usize), Unknown> {
+        let chars = first(&self.roles(Form::Latin1, |sample| sample.words[data])?, Role::Chars)?;
+        let [wide, _] = self.pair(Form::Latin1, 0)?;
+        let (address, length) = utf8(&wide)?;
+        let now = self.words(&wide.object, wide.words.len());
+        let changed: Vec<usize> = (0..now.len()).filter(|&at| now[at] != wide.words[at]).collect();
+        match changed.iter().copied().find(|&at| at != utf8_at) {
+            Some(at) if changed.len() == 2 && now[at] == length && now[utf8_at] == address => Ok((chars, at)),
+            _ => unknown("the length of the UTF-8 is not found"),
+        }
+    }
+}
+
+/// The address and the length of the UTF-8 that CPython keeps for an object.
+fn utf8(sample: &Sample<'_>) -> PyResult<(usize, usize)> {
+    let text = sample.object.cast::<PyString>()?.to_str()?;
+    Ok((text.as_ptr().addr(), text.len()))
+}
+
+/// The part of a word that its bit fields take: four bytes.
+fn bit_fields(word: Word) -> Word {
+    let mut bytes = word.to_ne_bytes();
+    bytes[4..].fill(0);
+    Word::from_ne_bytes(bytes)
+}
+
+fn places(roles: &[Role], role: Role) -> Vec<usize> {
+    (0..roles.len()).filter(|&at| roles[at] == role).collect()
+}
+
+fn first(roles: &[Role], role: Role) -> Result<usize, Unknown> {
+    places(roles, role).first().copied().ok_or_else(|| Unknown(format!("no word is {role:?}")))
+}
+
+/// What depends on the contents besides what is `known` to; only UCS-4 objects may have such words.
+fn others(form: Form, roles: &[Role], known: &[usize]) -> Result<Vec<(usize, Role)>, Unknown> {
+    let constant = |at: usize| matches!(roles[at], Role::Constant(_));
+    if known.iter().any(|&at| constant(at)) {
+        return unknown(format!("a word of {form:?} does not depend on the contents"));
+    }
+    let others: Vec<_> = (0..roles.len())
+        .filter(|at| !constant(*at) && !known.contains(at))
+        .map(|at| (at, roles[at]))
+        .collect();
+    if others.is_empty() || form == Form::Ucs4 {
+        Ok(others)
+    } else {
+        unknown(format!("{form:?} has more words that depend on the contents"))
+    }
+}
+
+/// The words of a new object of `class`, as CPython made one of `sample`.
+fn template(
+    roles: &[Role],
+    sample: &Bound<'_, PyType>,
+    class: &Bound<'_, PyType>,
+) -> Result<[Word; MOST_WORDS], Unknown> {
+    if roles[TYPE_AT] != Role::Constant(sample.as_ptr().addr()) {
+        return unknown("the type is not found");
+    }
+    let mut words = [0; MOST_WORDS];
+    for (word, role) in words.iter_mut().zip(roles) {
+        if let Role::Constant(value) = role {
+            *word = *value;
+        }
+    }
+    words[TYPE_AT] = class.as_ptr().expose_provenance();
+    Ok(words)
+}
+
+/// The templates for objects that the calling thread makes.
+#[cfg(not(Py_GIL_DISABLED))]
+pub(super) fn owned(_: Python<'_>, templates: &Templates) -> Templates {
+    *templates
+}
+
+/// The templates for objects that the calling thread makes: without the GIL an object knows its thread.
+#[cfg(Py_GIL_DISABLED)]
+pub(super) fn owned(py: Python<'_>, templates: &Templates) -> Templates {
+    const THREAD_AT: usize = offset_of!(ffi::PyObject, ob_tid) / WORD;
+    let fresh = pyo3::types::PyList::empty(py);
+    // SAFETY: a new object, whose thread is the one that made it; it does not change while we hold a reference.
+    let thread = unsafe { (*fresh.as_ptr()).ob_tid };
+    templates.map(|mut words| {
+        words[THREAD_AT] = thread;
+        words
+    })
+}

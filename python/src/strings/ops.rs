@@ -1,0 +1,393 @@
+//! The operations: each cuts a text in its way, and makes strings of the pieces.
+
+use offlock_core::Task;
+use offlock_core::text::{self, Arena, LineEnds, Pieces, Span};
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use super::arrow;
+use super::batch::{Kind, Made, Maker, Places, Source};
+use super::collect::{Container, Filling};
+use super::failed::Failed;
+use crate::borrow::Bytes;
+use crate::region::{Cancel, Operation, Region, Release};
+
+/// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
+const BREAK_EVEN: usize = 16 << 10;
+
+static LINES: Operation = Operation { name: "strings.lines", break_even: BREAK_EVEN };
+static SPLIT: Operation = Operation { name: "strings.split", break_even: BREAK_EVEN };
+static COLUMNS: Operation = Operation { name: "strings.columns", break_even: BREAK_EVEN };
+static FROM_OFFSETS: Operation = Operation { name: "strings.from_offsets", break_even: BREAK_EVEN };
+static FROM_ARROW: Operation = Operation { name: "strings.from_arrow", break_even: BREAK_EVEN };
+static DECODE_MANY: Operation = Operation { name: "strings.decode_many", break_even: BREAK_EVEN };
+static BUILD: Operation = Operation { name: "strings.build", break_even: BREAK_EVEN };
+
+/// Strings of one source, and where they go.
+pub(super) struct Batch<S> {
+    pub(super) source: S,
+    pub(super) places: Places,
+}
+
+impl<S> Batch<S> {
+    pub(super) fn all(source: S) -> Self {
+        Self { source, places: Places::All }
+    }
+}
+
+/// What the strings are put into: `into=tuple`, `into=list` or `into=Arena`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Into {
+    Container(Container),
+    Arena,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Into {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if value.is(value.py().get_type::<PyArena>()) {
+            return Ok(Self::Arena);
+        }
+        match value.extract() {
+            Ok(container) => Ok(Self::Container(container)),
+            Err(_) => {
+                Err(PyTypeError::new_err(format!("into must be tuple, list or Arena, not {}", value.repr()?)))
+            }
+        }
+    }
+}
+
+/// The keywords that all operations have.
+pub(super) struct Options(Kind, Into, Release, Option<Py<Cancel>>);
+
+impl<'py> FromPyObject<'_, 'py> for Options {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let options = value.cast::<PyTuple>()?;
+        Ok(Self(
+            options.get_item(0)?.extract()?,
+            options.get_item(1)?.extract()?,
+            options.get_item(2)?.extract()?,
+            options.get_item(3)?.extract()?,
+        ))
+    }
+}
+
+/// One call of an operation.
+struct Run<'a, 'py> {
+    py: Python<'py>,
+    options: &'a Options,
+    region: Region<'a>,
+}
+
+impl<'a, 'py> Run<'a, 'py> {
+    fn new(py: Python<'py>, operation: &'static Operation, bytes: usize, options: &'a Options) -> Self {
+        let Options(_, _, release, cancel) = options;
+        let region = Region::new(operation, bytes).release(*release).cancel(cancel.as_ref().map(Py::get));
+        Self { py, options, region }
+    }
+
+    /// One tuple, list or arena of everything that `cut` returns.
+    fn join<S: Source + Send>(
+        &self,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.options.1 {
+            Into::Arena => PyArena(self.store(cut)?).into_object(self.py),
+            Into::Container(container) => joined(self.py, container, self.make(cut)?),
+        }
+    }
+
+    /// A tuple of tuples, lists or arenas: one for each batch that `cut` returns.
+    fn each<S: Source + Send>(
+        &self,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let all: Vec<_> = match self.options.1 {
+            Into::Arena => {
+                let stored = self.store(cut)?.into_iter();
+                stored.map(|batch| PyArena(vec![batch]).into_object(py)).collect::<PyResult<_>>()?
+            }
+            Into::Container(container) => {
+                let made = self.make(cut)?.into_iter();
+                made.map(|(made, _)| made.collect(py, container)).collect::<PyResult<_>>()?
+            }
+        };
+        Ok(PyTuple::new(py, all)?.into_any())
+    }
+
+    fn make<S: Source + Send>(
+        &self,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+    ) -> PyResult<Vec<(Made<S>, Places)>> {
+        let maker = Maker::new(self.py, self.options.0)?;
+        self.region.run(self.py, |task| -> Result<_, Failed> {
+            let make = |batch: Batch<S>| Ok((maker.make(batch.source, task)?, batch.places));
+            cut(task)?.into_iter().map(make).collect()
+        })
+    }
+
+    fn store<S: Source + Send>(
+        &self,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+    ) -> PyResult<Vec<Stored>> {
+        self.region.run(self.py, |task| -> Result<_, Failed> {
+            let store = |batch: Batch<S>| Ok((batch.source.stored(task)?.into_owned(), batch.places));
+            cut(task)?.into_iter().map(store).collect()
+        })
+    }
+}
+
+fn joined<'py, S: Source>(
+    py: Python<'py>,
+    container: Container,
+    all: Vec<(Made<S>, Places)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let len = all.iter().map(|(made, places)| places.count(made.len())).sum();
+    let mut filling = Filling::new(py, container, len)?;
+    for (made, places) in all {
+        made.fill(py, &mut filling, &places)?;
+    }
+    Ok(filling.finish())
+}
+
+/// `newline=None | "\n"`
+pub(super) struct Newline(LineEnds);
+
+impl<'py> FromPyObject<'_, 'py> for Newline {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if value.is_none() {
+            return Ok(Self(LineEnds::Any));
+        }
+        match value.extract::<&str>() {
+            Ok("\n") => Ok(Self(LineEnds::Newline)),
+            _ => Err(PyValueError::new_err(format!("newline must be None or '\\n', not {}", value.repr()?))),
+        }
+    }
+}
+
+/// A `str`, or bytes.
+pub(super) struct Separator(Vec<u8>);
+
+impl<'py> FromPyObject<'_, 'py> for Separator {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let bytes = match value.cast::<PyString>() {
+            Ok(text) => text.to_str()?.as_bytes().to_vec(),
+            Err(_) => Bytes::borrow(&value)?.as_slice().to_vec(),
+        };
+        if bytes.is_empty() {
+            return Err(PyValueError::new_err("empty separator"));
+        }
+        std::str::from_utf8(&bytes).map_err(|_| PyValueError::new_err("separator is not UTF-8"))?;
+        Ok(Self(bytes))
+    }
+}
+
+#[pyfunction]
+pub(super) fn lines<'py>(
+    py: Python<'py>,
+    buffer: &Bound<'py, PyAny>,
+    newline: Newline,
+    keepends: bool,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = Bytes::borrow(buffer)?;
+    let text = bytes.as_slice();
+    Run::new(py, &LINES, text.len(), &options)
+        .join(|task| whole(text, text::lines(text, newline.0, keepends, task)?, task))
+}
+
+#[pyfunction]
+pub(super) fn split<'py>(
+    py: Python<'py>,
+    buffer: &Bound<'py, PyAny>,
+    separator: Separator,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = Bytes::borrow(buffer)?;
+    let text = bytes.as_slice();
+    Run::new(py, &SPLIT, text.len(), &options)
+        .join(|task| whole(text, text::split(text, &separator.0, task)?, task))
+}
+
+/// The pieces of a text that could as well be decoded before it is cut.
+fn whole<'a>(text: &'a [u8], spans: Vec<Span>, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'a>>>, Failed> {
+    let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::whole(text, error))?;
+    Ok(vec![Batch::all(pieces)])
+}
+
+#[pyfunction]
+pub(super) fn columns<'py>(
+    py: Python<'py>,
+    buffer: &Bound<'py, PyAny>,
+    separator: Separator,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let [separator] = *separator.0 else {
+        return Err(PyValueError::new_err("the separator of columns must be one ASCII character"));
+    };
+    let bytes = Bytes::borrow(buffer)?;
+    let text = bytes.as_slice();
+    Run::new(py, &COLUMNS, text.len(), &options).each(|task| {
+        let columns = text::columns(text, separator, task)?;
+        let columns = Pieces::interleaved(text, columns, task).map_err(|error| Failed::whole(text, error))?;
+        Ok(columns.into_iter().map(Batch::all).collect())
+    })
+}
+
+#[pyfunction]
+pub(super) fn from_offsets<'py>(
+    py: Python<'py>,
+    buffer: &Bound<'py, PyAny>,
+    offsets: &Bound<'py, PyAny>,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let offsets = read_offsets(offsets)?;
+    let bytes = Bytes::borrow(buffer)?;
+    let text = bytes.as_slice();
+    Run::new(py, &FROM_OFFSETS, text.len(), &options).join(|task| {
+        let spans = text::offsets(text, offsets, task)?;
+        Ok(vec![Batch::all(Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?)])
+    })
+}
+
+/// Offsets in a buffer of integers, such as a numpy array, or in a sequence.
+fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let buffer = read_buffer::<i64>(offsets)
+        .or_else(|| read_buffer::<i32>(offsets))
+        .or_else(|| read_buffer::<u32>(offsets))
+        .or_else(|| read_buffer::<u64>(offsets));
+    buffer.unwrap_or_else(|| offsets.extract())
+}
+
+/// `None` when `offsets` is not a buffer of these integers.
+fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<PyResult<Vec<i64>>> {
+    let buffer = PyBuffer::<T>::get(offsets).ok().filter(|buffer| buffer.dimensions() == 1)?;
+    let values = buffer.to_vec(offsets.py());
+    // What does not fit is larger than any text.
+    Some(values.map(|values| values.into_iter().map(|value| value.try_into().unwrap_or(i64::MAX)).collect()))
+}
+
+fn in_string(number: usize, start: usize) -> String {
+    format!("in string {number}, which begins at offset {start}")
+}
+
+#[pyfunction]
+pub(super) fn decode_many<'py>(
+    py: Python<'py>,
+    items: &Bound<'py, PyAny>,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    // A tuple of our own: others may change a list meanwhile.
+    let items = py.get_type::<PyTuple>().call1((items,))?.cast_into::<PyTuple>()?;
+    let others: Vec<_> = items.as_slice().iter().map(borrow_unless_bytes).collect::<PyResult<_>>()?;
+    let texts: Vec<_> = items.as_slice().iter().zip(&others).map(contents).collect::<PyResult<_>>()?;
+    let bytes = texts.iter().map(|text| text.len()).sum();
+    Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
+        task.check()?;
+        let pieces = Pieces::new(texts.concat(), adjacent(&texts), task);
+        Ok(vec![Batch::all(
+            pieces.map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?,
+        )])
+    })
+}
+
+/// `bytes` need no export, which is what takes the time when there are many.
+fn borrow_unless_bytes(item: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    if item.is_exact_instance_of::<PyBytes>() { Ok(None) } else { Bytes::borrow(item).map(Some) }
+}
+
+fn contents<'a>((item, borrowed): (&'a Bound<'_, PyAny>, &'a Option<Bytes>)) -> PyResult<&'a [u8]> {
+    match borrowed {
+        Some(bytes) => Ok(bytes.as_slice()),
+        None => Ok(item.cast::<PyBytes>()?.as_bytes()),
+    }
+}
+
+/// Spans of texts that are put one behind the other.
+fn adjacent(texts: &[&[u8]]) -> Vec<Span> {
+    let mut end = 0;
+    let span = |text: &&[u8]| {
+        let start = end;
+        end += text.len();
+        Span { start, end }
+    };
+    texts.iter().map(span).collect()
+}
+
+#[pyfunction]
+pub(super) fn from_arrow<'py>(
+    py: Python<'py>,
+    array: &Bound<'py, PyAny>,
+    options: Options,
+) -> PyResult<Bound<'py, PyAny>> {
+    let chunks = arrow::Chunks::import(array)?;
+    Run::new(py, &FROM_ARROW, chunks.bytes(), &options).join(|task| chunks.batches(task))
+}
+
+/// The strings of an arena, and where they go.
+type Stored = (Vec<Arena>, Places);
+
+/// Strings that are found, checked and stored, but not made yet.
+#[pyclass(frozen, module = "offlock.strings", name = "Arena")]
+pub(super) struct PyArena(Vec<Stored>);
+
+#[pymethods]
+impl PyArena {
+    fn __len__(&self) -> usize {
+        self.batches().iter().map(|batch| batch.places.count(batch.source.count())).sum()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.iter().flat_map(|(arenas, _)| arenas).map(Arena::bytes).sum()
+    }
+
+    #[pyo3(signature = (kind=Kind::View, *, release=Release::Auto, cancel=None))]
+    fn tuple<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Kind,
+        release: Release,
+        cancel: Option<Py<Cancel>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.build(py, Options(kind, Into::Container(Container::Tuple), release, cancel))
+    }
+
+    #[pyo3(signature = (kind=Kind::View, *, release=Release::Auto, cancel=None))]
+    fn list<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Kind,
+        release: Release,
+        cancel: Option<Py<Cancel>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.build(py, Options(kind, Into::Container(Container::List), release, cancel))
+    }
+}
+
+impl PyArena {
+    fn into_object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        Ok(Bound::new(py, self)?.into_any())
+    }
+
+    fn batches(&self) -> Vec<Batch<&[Arena]>> {
+        self.0
+            .iter()
+            .map(|(arenas, places)| Batch { source: arenas.as_slice(), places: places.clone() })
+            .collect()
+    }
+
+    fn build<'py>(&self, py: Python<'py>, options: Options) -> PyResult<Bound<'py, PyAny>> {
+        Run::new(py, &BUILD, self.nbytes(), &options).join(|_| Ok(self.batches()))
+    }
+}

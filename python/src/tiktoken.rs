@@ -1,0 +1,612 @@
+//! The native half of `offlock.tiktoken.Encoding`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use offlock_core::Stopped;
+use offlock_core::tokens::{self, Encoding, TokenId};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::ids::{self, IntTable};
+use crate::packed::PackedTokens;
+use crate::region::{Cancel, Operation, Region, Release};
+use crate::specials::Policy;
+
+/// Sizes are bytes of text, numbers of tokens when decoding. They are estimates (tens of microseconds of work), not yet
+/// set from a run of `bench/region/break_even.py` on a quiet machine.
+static ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4096 };
+static ENCODE_BATCH: Operation = Operation { name: "tokens.encode_batch", break_even: 4096 };
+static COUNT: Operation = Operation { name: "tokens.count", break_even: 4096 };
+static COUNT_BATCH: Operation = Operation { name: "tokens.count_batch", break_even: 4096 };
+static TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4096 };
+static DECODE: Operation = Operation { name: "tokens.decode", break_even: 64 << 10 };
+static LOAD: Operation = Operation { name: "tokens.load", break_even: 0 };
+
+/// Turns text into tokens and back. Filled once, by the `Encoding` that inherits from it; immutable from then on.
+#[pyclass(frozen, subclass, module = "offlock._offlock")]
+#[derive(Default)]
+pub(crate) struct Tokenizer(OnceLock<Arc<Loaded>>);
+
+struct Loaded {
+    source: Source,
+    ints: IntTable,
+}
+
+enum Source {
+    Builtin(&'static Encoding),
+    Custom(Box<Encoding>),
+}
+
+impl Source {
+    fn encoding(&self) -> &Encoding {
+        match self {
+            Self::Builtin(encoding) => encoding,
+            Self::Custom(encoding) => encoding,
+        }
+    }
+}
+
+impl Loaded {
+    fn new(source: Source) -> Self {
+        let ints = IntTable::new(source.encoding().max_token_value());
+        Self { source, ints }
+    }
+}
+
+#[pymethods]
+impl Tokenizer {
+    /// Takes whatever the `__init__` of a subclass takes; one of `_load`, `_build` and `_adopt` fills the object.
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+        Self::default()
+    }
+
+    /// Becomes the public encoding `name`. Raises `ValueError` when there is none of that name.
+    fn _load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let found = Region::new(&LOAD, 0).run(py, |_| Ok::<_, Stopped>(tokens::get(name)))?;
+        let encoding = found.ok_or_else(|| PyValueError::new_err(format!("Unknown encoding {name}.")))?;
+        self.fill(Arc::new(Loaded::new(Source::Builtin(encoding))))
+    }
+
+    /// Becomes a custom encoding. Raises `ValueError` for a bad pattern or vocabulary.
+    fn _build(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        pat_str: &str,
+        mergeable_ranks: HashMap<Vec<u8>, TokenId>,
+        special_tokens: HashMap<String, TokenId>,
+    ) -> PyResult<()> {
+        let encoding = Region::new(&LOAD, pat_str.len())
+            .run(py, |_| Encoding::new(name, pat_str, mergeable_ranks, special_tokens))?;
+        self.fill(Arc::new(Loaded::new(Source::Custom(Box::new(encoding)))))
+    }
+
+    /// Becomes what `other` is.
+    fn _adopt(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.fill(other.get().loaded()?.clone())
+    }
+
+    /// The pattern that cuts text into pieces.
+    fn _pattern(&self) -> PyResult<&str> {
+        Ok(self.encoding()?.pattern())
+    }
+
+    /// The bytes of the ordinary tokens, and their ids.
+    fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let ranks = PyDict::new(py);
+        for (bytes, id) in self.encoding()?.ranks() {
+            ranks.set_item(PyBytes::new(py, bytes), id)?;
+        }
+        Ok(ranks)
+    }
+
+    /// The texts of the special tokens, and their ids.
+    fn _specials(&self) -> PyResult<HashMap<&str, TokenId>> {
+        Ok(self.encoding()?.specials().collect())
+    }
+
+    /// The greatest id.
+    fn _max_token(&self) -> PyResult<TokenId> {
+        Ok(self.encoding()?.max_token_value())
+    }
+
+    /// Encodes text into token ids; special tokens' text is treated as any other.
+    ///
+    /// The same as `encode(text, disallowed_special=())`. Lone surrogates count as U+FFFD.
+    #[pyo3(
+        signature = (text, *, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, release='auto', cancel=None)"
+    )]
+    fn encode_ordinary<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.ids(text, &Policy::ORDINARY, release, cancel)?;
+        self.loaded()?.ints.list(text.py(), &ids)
+    }
+
+    /// Encodes text into token ids.
+    ///
+    /// `allowed_special` is a set of special tokens that become one id each where they occur, or `"all"`. The text may
+    /// not contain those of `disallowed_special` (a collection of strings; `"all"` means all that are not allowed): that
+    /// raises `ValueError`. Special tokens that are in neither are ordinary text. Lone surrogates count as U+FFFD.
+    ///
+    /// `release` says whether the interpreter lock is released: `"auto"` (when the text is large enough to pay for it),
+    /// `"always"` or `"never"`. `cancel`, an `offlock.Cancel`, ends the call from another thread.
+    #[pyo3(
+        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn encode<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        let ids = self.ids(text, &policy, release, cancel)?;
+        self.loaded()?.ints.list(text.py(), &ids)
+    }
+
+    /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
+    #[pyo3(
+        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn encode_packed<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<PackedTokens> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        self.ids(text, &policy, release, cancel).map(PackedTokens)
+    }
+
+    /// The number of token ids that `encode` would return, without making them.
+    #[pyo3(
+        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn count<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<usize> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        let (encoding, utf8) = (self.encoding()?, utf8(text)?);
+        Region::new(&COUNT, utf8.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(text.py(), |task| {
+                policy.apply(encoding, &utf8, |allowed| encoding.count(&utf8, allowed, task))
+            })
+    }
+
+    /// The longest beginning of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
+    #[pyo3(
+        signature = (text, max_tokens, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, max_tokens, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn truncate<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: isize,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let max = usize::try_from(max_tokens).map_err(|_| {
+            PyValueError::new_err(format!("max_tokens must not be negative, it is {max_tokens}"))
+        })?;
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        let (encoding, utf8) = (self.encoding()?, utf8(text)?);
+        let kept = Region::new(&TRUNCATE, utf8.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(text.py(), |task| {
+                policy.apply(encoding, &utf8, |allowed| encoding.truncate(&utf8, max, allowed, task))
+            })?;
+        Ok(PyString::new(text.py(), &utf8[..kept.bytes]))
+    }
+
+    /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).
+    ///
+    /// A list with what `encode` returns for each text. The interpreter lock is released once for all of them.
+    #[pyo3(
+        signature = (text, *, num_threads = 8, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn encode_batch<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        num_threads: isize,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        self.lists(text, &policy, num_threads, release, cancel)
+    }
+
+    /// Encodes many texts like `encode_batch`, with special tokens' text treated as any other.
+    #[pyo3(
+        signature = (text, *, num_threads = 8, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, num_threads=8, release='auto', cancel=None)"
+    )]
+    fn encode_ordinary_batch<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        num_threads: isize,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        self.lists(text, &Policy::ORDINARY, num_threads, release, cancel)
+    }
+
+    /// A list with what `count` returns for each text, computed like `encode_batch`.
+    #[pyo3(
+        signature = (text, *, num_threads = 8, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn count_batch<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        num_threads: isize,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Vec<usize>> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads)?);
+        batch.region(&COUNT_BATCH, release, cancel).run(text.py(), |task| {
+            let texts = batch.texts();
+            policy.apply_all(encoding, &texts, |allowed| {
+                encoding.count_batch(&texts, allowed, batch.threads, task)
+            })
+        })
+    }
+
+    /// Encodes text that may go on: the ids that are settled, and all ways in which the rest may be encoded once more text
+    /// follows. The arguments are those of `encode`.
+    #[pyo3(
+        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
+    )]
+    fn encode_with_unstable<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        allowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Option<&Bound<'py, PyAny>>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        let policy = Policy::new(allowed_special, disallowed_special)?;
+        let (encoding, utf8) = (self.encoding()?, utf8(text)?);
+        let (settled, ways) = Region::new(&ENCODE, utf8.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(text.py(), |task| {
+                policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
+            })?;
+        let ints = &self.loaded()?.ints;
+        Ok((ints.list(text.py(), &settled)?, ints.lists(text.py(), &ways)?))
+    }
+
+    /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
+    fn encode_single_token(&self, text_or_bytes: &Bound<'_, PyAny>) -> PyResult<TokenId> {
+        let bytes = one_piece(text_or_bytes)?;
+        let id = self.encoding()?.encode_single_token(&bytes);
+        id.ok_or_else(|| PyKeyError::new_err(PyBytes::new(text_or_bytes.py(), &bytes).unbind()))
+    }
+
+    /// The ids of text taken as one piece, without cutting it by the pattern first.
+    fn _encode_single_piece<'py>(&self, text_or_bytes: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let (encoding, bytes) = (self.encoding()?, one_piece(text_or_bytes)?);
+        let ids = Region::new(&ENCODE, bytes.len())
+            .run(text_or_bytes.py(), |task| encoding.encode_single_piece(&bytes, task))?;
+        self.loaded()?.ints.list(text_or_bytes.py(), &ids)
+    }
+
+    /// The ids of bytes that need not be valid UTF-8.
+    fn _encode_bytes<'py>(&self, text: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
+        let (encoding, bytes) = (self.encoding()?, text.as_bytes());
+        let ids =
+            Region::new(&ENCODE, bytes.len()).run(text.py(), |task| encoding.encode_bytes(bytes, task))?;
+        self.loaded()?.ints.list(text.py(), &ids)
+    }
+
+    /// The bytes that `tokens`, a sequence or an array of ids, stand for. Raises `KeyError` for an unknown id.
+    #[pyo3(
+        signature = (tokens, *, release = Release::Auto, cancel = None),
+        text_signature = "($self, tokens, *, release='auto', cancel=None)"
+    )]
+    fn decode_bytes<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(tokens.py(), &self.bytes(tokens, release, cancel)?))
+    }
+
+    /// The text that `tokens` stand for. Raises `KeyError` for an unknown id.
+    ///
+    /// Tokens can end in the middle of a character: `errors` says what becomes of bytes that are no UTF-8, as in `bytes.decode`.
+    #[pyo3(
+        signature = (tokens, errors = "replace", *, release = Release::Auto, cancel = None),
+        text_signature = "($self, tokens, errors='replace', *, release='auto', cancel=None)"
+    )]
+    fn decode<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+        errors: &str,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyString>> {
+        to_str(tokens.py(), &self.bytes(tokens, release, cancel)?, errors)
+    }
+
+    /// The text that `tokens` stand for, and for each token the index of the first character that has bytes of it.
+    ///
+    /// Raises `KeyError` for an unknown id and `UnicodeDecodeError` when the tokens do not make valid UTF-8.
+    fn decode_with_offsets<'py>(
+        &self,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyString>, Vec<usize>)> {
+        let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
+        let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(tokens.py(), |task| {
+            let bytes = encoding.decode_bytes(&ids, task)?;
+            Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids)))
+        })?;
+        Ok((to_str(tokens.py(), &bytes, "strict")?, offsets))
+    }
+
+    /// The texts of many sequences of ids; one release of the lock for all.
+    #[pyo3(
+        signature = (batch, *, errors = "replace", num_threads = 8, release = Release::Auto, cancel = None),
+        text_signature = "($self, batch, *, errors='replace', num_threads=8, release='auto', cancel=None)"
+    )]
+    fn decode_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        errors: &str,
+        num_threads: isize,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let all = self.bytes_of_all(batch, num_threads, release, cancel)?;
+        let texts: Vec<_> =
+            all.iter().map(|bytes| to_str(batch.py(), bytes, errors)).collect::<PyResult<_>>()?;
+        PyList::new(batch.py(), texts)
+    }
+
+    /// The bytes of many sequences of ids; one release of the lock for all.
+    #[pyo3(
+        signature = (batch, *, num_threads = 8, release = Release::Auto, cancel = None),
+        text_signature = "($self, batch, *, num_threads=8, release='auto', cancel=None)"
+    )]
+    fn decode_bytes_batch<'py>(
+        &self,
+        batch: &Bound<'py, PyAny>,
+        num_threads: isize,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let all = self.bytes_of_all(batch, num_threads, release, cancel)?;
+        PyList::new(batch.py(), all.iter().map(|bytes| PyBytes::new(batch.py(), bytes)))
+    }
+
+    /// The bytes of one token, ordinary or special. Raises `KeyError` for an unknown id.
+    fn decode_single_token_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        token: TokenId,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.encoding()?.decode_single_token_bytes(token);
+        bytes.map(|bytes| PyBytes::new(py, bytes)).ok_or_else(|| PyKeyError::new_err(token.to_string()))
+    }
+
+    /// The bytes of each token, in a list. Raises `KeyError` for an unknown id.
+    fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = tokens.py();
+        let bytes = |id| self.decode_single_token_bytes(py, id);
+        let all: Vec<_> = ids::read(tokens)?.into_iter().map(bytes).collect::<PyResult<_>>()?;
+        PyList::new(py, all)
+    }
+
+    /// The bytes of all ordinary tokens, sorted.
+    fn token_byte_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.encoding()?.token_byte_values().into_iter().map(|bytes| PyBytes::new(py, bytes)))
+    }
+}
+
+impl Tokenizer {
+    fn fill(&self, loaded: Arc<Loaded>) -> PyResult<()> {
+        self.0.set(loaded).map_err(|_| PyRuntimeError::new_err("this Encoding is initialized already"))
+    }
+
+    fn loaded(&self) -> PyResult<&Arc<Loaded>> {
+        self.0.get().ok_or_else(|| PyRuntimeError::new_err("this Encoding's __init__ was not called"))
+    }
+
+    fn encoding(&self) -> PyResult<&Encoding> {
+        Ok(self.loaded()?.source.encoding())
+    }
+
+    fn ids(
+        &self,
+        text: &Bound<'_, PyString>,
+        policy: &Policy,
+        release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Vec<TokenId>> {
+        let (encoding, utf8) = (self.encoding()?, utf8(text)?);
+        Region::new(&ENCODE, utf8.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(text.py(), |task| {
+                policy.apply(encoding, &utf8, |allowed| encoding.encode(&utf8, allowed, task))
+            })
+    }
+
+    fn lists<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        policy: &Policy,
+        num_threads: isize,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads)?);
+        let all = batch.region(&ENCODE_BATCH, release, cancel).run(text.py(), |task| {
+            let texts = batch.texts();
+            policy.apply_all(encoding, &texts, |allowed| {
+                encoding.encode_batch(&texts, allowed, batch.threads, task)
+            })
+        })?;
+        self.loaded()?.ints.lists(text.py(), &all)
+    }
+
+    fn bytes(
+        &self,
+        tokens: &Bound<'_, PyAny>,
+        release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Vec<u8>> {
+        let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
+        Region::new(&DECODE, ids.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
+    }
+
+    /// Decoding copies a few bytes a token: more threads would only wait for memory.
+    fn bytes_of_all(
+        &self,
+        batch: &Bound<'_, PyAny>,
+        num_threads: isize,
+        release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Vec<Vec<u8>>> {
+        threads(num_threads, 0)?;
+        let encoding = self.encoding()?;
+        let all: Vec<_> = batch.try_iter()?.map(|tokens| ids::read(&tokens?)).collect::<PyResult<_>>()?;
+        Region::new(&DECODE, all.iter().map(Vec::len).sum())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(batch.py(), |task| {
+                all.iter().map(|ids| encoding.decode_bytes(ids, task)).collect::<Result<_, _>>()
+            })
+    }
+}
+
+/// The texts of a batch call, borrowed.
+struct Batch {
+    texts: Vec<PyBackedStr>,
+    bytes: usize,
+    threads: usize,
+}
+
+impl Batch {
+    fn new(texts: &Bound<'_, PyAny>, num_threads: isize) -> PyResult<Self> {
+        let text = |(index, text): (usize, PyResult<Bound<'_, PyAny>>)| batch_text(index, &text?);
+        let texts: Vec<_> = texts.try_iter()?.enumerate().map(text).collect::<PyResult<_>>()?;
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        Ok(Self { texts, bytes, threads: threads(num_threads, bytes)? })
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.texts.iter().map(PyBackedStr::as_str).collect()
+    }
+
+    fn region<'a>(
+        &self,
+        operation: &'static Operation,
+        release: Release,
+        cancel: Option<&'a Bound<'_, Cancel>>,
+    ) -> Region<'a> {
+        Region::new(operation, self.bytes).release(release).cancel(cancel.map(Bound::get))
+    }
+}
+
+fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
+    let text = text.cast::<PyString>().map_err(|_| {
+        PyTypeError::new_err(format!("text {index} of the batch must be str, not {}", text.get_type()))
+    })?;
+    utf8(text)
+}
+
+/// How many threads `bytes` bytes of text are worth: starting one costs as much as encoding some kilobytes.
+fn threads(wanted: isize, bytes: usize) -> PyResult<usize> {
+    const BYTES_PER_THREAD: usize = 32 << 10;
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let wanted = usize::try_from(wanted).ok().filter(|&wanted| wanted > 0);
+    let wanted = wanted.ok_or_else(|| PyValueError::new_err("num_threads must be greater than 0"))?;
+    let processors = *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+    Ok(wanted.min(processors).min(1 + bytes / BYTES_PER_THREAD))
+}
+
+/// The UTF-8 of a `str`. What has none (lone surrogates) is repaired as tiktoken does: pairs of surrogates become the
+/// character they mean, others U+FFFD.
+fn utf8(text: &Bound<'_, PyString>) -> PyResult<PyBackedStr> {
+    match PyBackedStr::try_from(text.clone()) {
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
+            let pairs = text.call_method1("encode", ("utf-16", "surrogatepass"))?;
+            pairs.call_method1("decode", ("utf-16", "replace"))?.extract()
+        }
+        borrowed => borrowed,
+    }
+}
+
+/// The bytes of an argument that may be `str` or `bytes`.
+fn one_piece(text_or_bytes: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+    match text_or_bytes.cast::<PyString>() {
+        Ok(text) => Ok(PyBytes::new(text.py(), text.to_str()?.as_bytes()).into()),
+        Err(_) => Ok(text_or_bytes.extract()?),
+    }
+}
+
+/// As `bytes.decode("utf-8", errors)`.
+fn to_str<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text)),
+        Err(_) => Ok(PyBytes::new(py, bytes).call_method1("decode", ("utf-8", errors))?.cast_into()?),
+    }
+}
+
+/// For each token the index of the character in which it starts.
+fn offsets(encoding: &Encoding, ids: &[TokenId]) -> Vec<usize> {
+    let mut characters = 0_usize;
+    let offset = |&id: &TokenId| {
+        let bytes = encoding.decode_single_token_bytes(id).unwrap_or_default();
+        let inside = bytes.first().is_some_and(|&byte| is_continuation(byte));
+        let offset = characters.saturating_sub(usize::from(inside));
+        characters += bytes.iter().filter(|&&byte| !is_continuation(byte)).count();
+        offset
+    };
+    ids.iter().map(offset).collect()
+}
+
+/// Whether a byte continues a UTF-8 character.
+const fn is_continuation(byte: u8) -> bool {
+    matches!(byte, 0x80..0xC0)
+}

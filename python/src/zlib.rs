@@ -1,0 +1,35 @@
+//! Python's modules `zlib` and `gzip`, off the lock.
+
+mod failure;
+mod fed;
+mod gzip;
+mod lend;
+mod one_shot;
+mod streams;
+mod turns;
+
+use pyo3::prelude::*;
+
+use crate::region::Operation;
+
+/// Compressing works through about 50 bytes in a microsecond.
+pub(crate) static DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 4 << 10 };
+/// Decompressing works through about 300 bytes of input in a microsecond.
+pub(crate) static INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 8 << 10 };
+/// Checksums work through several thousand bytes in a microsecond.
+pub(crate) static CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 256 << 10 };
+
+/// What `offlock.zlib` and `offlock.gzip` are made of.
+#[pymodule(submodule)]
+pub(crate) mod zlib {
+    #[pymodule_export]
+    use super::fed::ZlibDecompressor;
+    #[pymodule_export]
+    use super::gzip::{BlockCompress, GzipDecompress, gunzip, gzip_header};
+    #[pymodule_export]
+    use super::one_shot::{
+        adler32, adler32_combine, compress, crc32, crc32_combine, decompress, deflate_all, inflate_all,
+    };
+    #[pymodule_export]
+    use super::streams::{Compress, Decompress, compressobj, decompressobj};
+}

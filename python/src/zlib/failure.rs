@@ -1,0 +1,86 @@
+//! Which exception each failure becomes.
+
+use offlock_core::deflate::{Error, ErrorKind};
+use pyo3::exceptions::{PyEOFError, PyMemoryError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::region::{Failure, cancelled};
+
+/// A failure in zlib's own words: `Error -3 while decompressing data: invalid block type`.
+pub(super) struct Failed {
+    doing: &'static str,
+    error: Error,
+}
+
+impl Failed {
+    /// For `map_err`: a failure while `doing` something.
+    pub(super) fn while_(doing: &'static str) -> impl Fn(Error) -> Self + Copy {
+        move |error| Self { doing, error }
+    }
+
+    fn text(&self) -> String {
+        let Error { kind, offset, .. } = self.error;
+        let words = match kind {
+            _ if !self.error.detail.is_empty() => self.error.message(),
+            ErrorKind::Buf => "incomplete or truncated stream",
+            ErrorKind::Stream => "inconsistent stream state",
+            ErrorKind::Data => "invalid input data",
+            ErrorKind::NeedDict => "a preset dictionary is needed",
+            _ => self.error.message(),
+        };
+        format!("Error {} {}: {words} (at byte {offset} of the input)", kind.code(), self.doing)
+    }
+}
+
+impl Failure for Failed {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self.error.kind {
+            ErrorKind::Stopped => cancelled(py),
+            ErrorKind::Mem => PyMemoryError::new_err("Out of memory while (de)compressing data"),
+            ErrorKind::Limit => raise(limit_class(py), self.error.to_string()),
+            _ => raise(error_class(py), self.text()),
+        }
+    }
+}
+
+/// A failure in the words of the module `gzip`.
+pub(super) struct BadGzip(pub(super) Error);
+
+impl Failure for BadGzip {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        let Self(error) = self;
+        let offset = error.offset;
+        let bad = |text: String| raise(bad_gzip_class(py), format!("{text} (at byte {offset} of the input)"));
+        match error.kind {
+            ErrorKind::NotGzip => bad("Not a gzipped file".into()),
+            ErrorKind::GzipMethod => bad("Unknown compression method".into()),
+            ErrorKind::GzipCrc | ErrorKind::GzipLength => bad(error.detail),
+            ErrorKind::GzipFooter | ErrorKind::Buf => {
+                PyEOFError::new_err("Compressed file ended before the end-of-stream marker was reached")
+            }
+            _ => Failed { doing: "while decompressing data", error }.into_exception(py),
+        }
+    }
+}
+
+fn raise(class: PyResult<&Bound<'_, PyType>>, text: String) -> PyErr {
+    class.map_or_else(|error| error, |class| PyErr::from_type(class.clone(), text))
+}
+
+/// `zlib.error` itself, so that what catches it for the original catches ours.
+pub(super) fn error_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "zlib", "error")
+}
+
+fn bad_gzip_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "gzip", "BadGzipFile")
+}
+
+fn limit_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "offlock.zlib", "OutputLimitError")
+}

@@ -1,0 +1,175 @@
+//! Decoders that keep the input that they did not come to.
+
+use std::borrow::Cow;
+
+use offlock_core::Task;
+use offlock_core::deflate::{Error, ErrorKind, GzipDecoder, Inflater, Output, Status};
+use pyo3::exceptions::PyEOFError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::INFLATE;
+use super::failure::Failed;
+use super::turns::Turns;
+use crate::borrow::Bytes;
+use crate::region::{Failure, Region};
+
+/// What can be fed.
+pub(super) trait Decode: Send {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error>;
+    fn read_so_far(&self) -> u64;
+}
+
+impl Decode for GzipDecoder {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        self.run(input, out, task)
+    }
+
+    fn read_so_far(&self) -> u64 {
+        self.total_in()
+    }
+}
+
+/// A decoder, its input that was not read yet, and what an interrupted call had made.
+pub(super) struct Fed<D> {
+    pub(super) stream: D,
+    input: Vec<u8>,
+    /// Where in `input` the unread bytes begin.
+    at: usize,
+    output: Vec<u8>,
+    made: usize,
+    max_output: usize,
+}
+
+impl<D: Decode> Fed<D> {
+    pub(super) fn new(stream: D, max_output: Option<usize>) -> Self {
+        let max_output = max_output.unwrap_or(usize::MAX);
+        Self { stream, input: Vec::new(), at: 0, output: Vec::new(), made: 0, max_output }
+    }
+
+    /// The input that was not read.
+    pub(super) fn left(&self) -> &[u8] {
+        &self.input[self.at..]
+    }
+
+    /// Decodes what is left, then `data`, to at most `most` bytes.
+    pub(super) fn run<'py, F: Failure>(
+        &mut self,
+        py: Python<'py>,
+        data: &[u8],
+        most: usize,
+        failed: impl Fn(Error) -> F + Send + Sync,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let earlier = std::mem::take(&mut self.input);
+        let input = match &earlier[std::mem::take(&mut self.at)..] {
+            [] => Cow::Borrowed(data),
+            left if data.is_empty() => Cow::Borrowed(left),
+            left => Cow::Owned([left, data].concat()),
+        };
+        let mut rest = &*input;
+        // One byte more than allowed tells that there is more.
+        let allowed = (self.max_output - self.made).saturating_add(1);
+        let mut out = Output::new().limited(most.min(allowed));
+        out.push(&std::mem::take(&mut self.output));
+        let mut stopped = false;
+        let result = Region::new(&INFLATE, input.len()).run(py, |task| {
+            let status = self.stream.decode(&mut rest, &mut out, task);
+            stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
+            status.map_err(&failed)
+        });
+        let unread = rest.len();
+        if data.is_empty() {
+            self.at = earlier.len() - unread;
+            self.input = earlier;
+        } else {
+            self.input = rest.to_vec();
+        }
+        if stopped {
+            self.output = out.into_bytes().into_vec();
+            return result.map(|_| PyBytes::new(py, b""));
+        }
+        if out.len() > self.max_output - self.made {
+            return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
+        }
+        result?;
+        self.made += out.len();
+        Ok(PyBytes::new(py, &out.into_bytes()))
+    }
+}
+
+/// A decompressor, and its preset dictionary.
+struct Inflating {
+    stream: Inflater,
+    zdict: Option<Vec<u8>>,
+}
+
+impl Decode for Inflating {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        match (self.stream.run(input, out, task)?, &self.zdict) {
+            (Status::NeedDict, Some(zdict)) => {
+                self.stream.set_dictionary(zdict)?;
+                self.stream.run(input, out, task)
+            }
+            (Status::NeedDict, None) => Err(Error::new(ErrorKind::NeedDict, self.stream.total_in())),
+            (status, _) => Ok(status),
+        }
+    }
+
+    fn read_so_far(&self) -> u64 {
+        self.stream.total_in()
+    }
+}
+
+/// The decompressor that the original's `gzip` is made of: it keeps its input, and ends for good.
+#[pyclass(frozen, module = "offlock.zlib", name = "_ZlibDecompressor")]
+pub(super) struct ZlibDecompressor(Turns<Fed<Inflating>>);
+
+#[pymethods]
+impl ZlibDecompressor {
+    #[new]
+    #[pyo3(signature = (wbits=15, zdict=None))]
+    fn new(py: Python<'_>, wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let zdict = zdict.map(|zdict| PyResult::Ok(Bytes::borrow(zdict)?.as_slice().to_vec())).transpose()?;
+        let failed = Failed::while_("while creating a decompressor");
+        let stream = Inflater::new(wbits).map_err(|error| failed(error).into_exception(py))?;
+        Ok(Self(Turns::new(Fed::new(Inflating { stream, zdict }, None))))
+    }
+
+    /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes (any number if
+    /// it is negative).
+    #[pyo3(signature = (data, max_length=-1))]
+    fn decompress<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        max_length: isize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let data = Bytes::borrow(data)?;
+        let mut fed = self.0.take(py)?;
+        if fed.stream.stream.ended() {
+            return Err(PyEOFError::new_err("End of stream already reached"));
+        }
+        let most = usize::try_from(max_length).unwrap_or(usize::MAX);
+        fed.run(py, data.as_slice(), most, Failed::while_("while decompressing data"))
+    }
+
+    /// Whether the end of the stream was reached.
+    #[getter]
+    fn eof(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.0.take(py)?.stream.stream.ended())
+    }
+
+    /// What followed the end of the stream.
+    #[getter]
+    fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let fed = self.0.take(py)?;
+        Ok(PyBytes::new(py, if fed.stream.stream.ended() { fed.left() } else { b"" }))
+    }
+
+    /// Whether only more input gives more output.
+    #[getter]
+    fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
+        let fed = self.0.take(py)?;
+        Ok(!fed.stream.stream.ended() && fed.left().is_empty())
+    }
+}

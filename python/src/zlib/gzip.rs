@@ -1,0 +1,161 @@
+//! What `offlock.gzip` is made of.
+
+use std::borrow::Cow;
+
+use offlock_core::deflate::{self, BlockDeflater, Flush, GzipDecoder, Header, Members, OS_UNIX, Output};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::failure::{BadGzip, Failed};
+use super::fed::Fed;
+use super::turns::Turns;
+use super::{DEFLATE, INFLATE};
+use crate::borrow::Bytes;
+use crate::region::{Cancel, Failure, Region, Release};
+
+/// Decompresses a gzip file of one or more members.
+#[pyfunction]
+#[pyo3(signature = (data, /, *, threads=1, max_output=None, release=Release::Auto, cancel=None))]
+pub(super) fn gunzip<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    threads: usize,
+    max_output: Option<usize>,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let data = Bytes::borrow(data)?;
+    let data = data.as_slice();
+    let limit = max_output.unwrap_or(usize::MAX);
+    let plain = Region::new(&INFLATE, data.len()).release(release).cancel(cancel).run(py, |task| {
+        let mut out = Output::new().limited(limit);
+        deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip)?;
+        Ok::<_, BadGzip>(out.into_bytes())
+    })?;
+    Ok(PyBytes::new(py, &plain))
+}
+
+/// The header of a gzip member.
+#[pyfunction]
+#[pyo3(signature = (mtime, level, name, /))]
+pub(super) fn gzip_header<'py>(
+    py: Python<'py>,
+    mtime: u32,
+    level: i32,
+    name: Option<&[u8]>,
+) -> Bound<'py, PyBytes> {
+    let extra_flags = match level {
+        9 => 2,
+        1 => 4,
+        _ => 0,
+    };
+    let header = Header { mtime, extra_flags, os: 255, name: name.map(<[u8]>::to_vec), ..Header::default() };
+    debug_assert_ne!(header.os, OS_UNIX);
+    PyBytes::new(py, &header.to_bytes())
+}
+
+/// Reads a gzip file of one or more members piece by piece.
+#[pyclass(frozen, module = "offlock.gzip")]
+pub(super) struct GzipDecompress(Turns<Fed<GzipDecoder>>);
+
+#[pymethods]
+impl GzipDecompress {
+    #[new]
+    #[pyo3(signature = (*, max_output=None))]
+    fn new(py: Python<'_>, max_output: Option<usize>) -> PyResult<Self> {
+        let decoder = GzipDecoder::new(Members::All).map_err(|error| BadGzip(error).into_exception(py))?;
+        Ok(Self(Turns::new(Fed::new(decoder, max_output))))
+    }
+
+    /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes.
+    #[pyo3(signature = (data, max_length, /))]
+    fn decompress<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        max_length: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let data = Bytes::borrow(data)?;
+        self.0.take(py)?.run(py, data.as_slice(), max_length, BadGzip)
+    }
+
+    /// Whether all input was read, so that only more of it gives more output.
+    #[getter]
+    fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.0.take(py)?.left().is_empty())
+    }
+
+    /// Whether a file may end here.
+    #[getter]
+    fn may_end(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.0.take(py)?.stream.may_end())
+    }
+
+    /// The time in the header of the member read last.
+    #[getter]
+    fn mtime(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        Ok(self.0.take(py)?.stream.header().map(|header| header.mtime))
+    }
+}
+
+/// Makes one raw deflate stream on several threads.
+#[pyclass(frozen, module = "offlock.gzip")]
+pub(super) struct BlockCompress(Turns<Blocks>);
+
+struct Blocks {
+    stream: BlockDeflater,
+    /// What an interrupted call left.
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Blocks {
+    fn run<'py>(&mut self, py: Python<'py>, data: &[u8], flush: Flush) -> PyResult<Bound<'py, PyBytes>> {
+        let earlier = std::mem::take(&mut self.input);
+        let data =
+            if earlier.is_empty() { Cow::Borrowed(data) } else { Cow::Owned([&earlier, data].concat()) };
+        let mut rest = &*data;
+        let mut out = Output::new();
+        out.push(&std::mem::take(&mut self.output));
+        // The threads are worth leaving the lock for, whatever the size of the last piece.
+        let region = Region::new(&DEFLATE, data.len()).release(Release::Always);
+        let result = region.run(py, |task| {
+            self.stream
+                .run(&mut rest, &mut out, flush, task)
+                .map_err(Failed::while_("while compressing data"))
+        });
+        if let Err(error) = result {
+            self.input = rest.to_vec();
+            self.output = out.into_bytes().into_vec();
+            return Err(error);
+        }
+        Ok(PyBytes::new(py, &out.into_bytes()))
+    }
+}
+
+#[pymethods]
+impl BlockCompress {
+    #[new]
+    #[pyo3(signature = (level, threads, /))]
+    fn new(level: i32, threads: usize) -> PyResult<Self> {
+        let stream = BlockDeflater::new(level, 0, threads)
+            .map_err(|_| PyValueError::new_err(format!("Invalid compression level {level}")))?;
+        Ok(Self(Turns::new(Blocks { stream, input: Vec::new(), output: Vec::new() })))
+    }
+
+    /// Takes `data` and returns what can be given out so far.
+    #[pyo3(signature = (data, /))]
+    fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        let data = Bytes::borrow(data)?;
+        self.0.take(py)?.run(py, data.as_slice(), Flush::None)
+    }
+
+    /// Returns what is left to give out; by default that ends the stream.
+    #[pyo3(signature = (mode=4, /))]
+    fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
+        let flush =
+            Flush::of(mode).ok_or_else(|| PyValueError::new_err(format!("Invalid flush mode {mode}")))?;
+        self.0.take(py)?.run(py, &[], flush)
+    }
+}

@@ -1,0 +1,249 @@
+//! One call from plain to compressed data or back, and checksums.
+
+use offlock_core::deflate::{self, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use super::failure::Failed;
+use super::lend::Lent;
+use super::{CHECKSUM, DEFLATE, INFLATE};
+use crate::borrow::Bytes;
+use crate::region::{Cancel, Region, Release};
+
+/// Bytes of input between two calls of a progress callback.
+const REPORT_EVERY: usize = 1 << 20;
+
+/// Compresses `data` to a `bytes`.
+#[pyfunction]
+#[pyo3(signature = (data, /, level=-1, wbits=15, *, progress=None, release=Release::Auto, cancel=None))]
+pub(super) fn compress<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    level: i32,
+    wbits: i32,
+    progress: Option<&Bound<'py, PyAny>>,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let data = Bytes::borrow(data)?;
+    let data = data.as_slice();
+    let failed = Failed::while_("while compressing data");
+    let bad_level = |mut error: Error| {
+        if error.kind == ErrorKind::Stream {
+            error.detail = "Bad compression level".into();
+        }
+        failed(error)
+    };
+    let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
+    let Some(progress) = progress else {
+        let packed = region(data.len()).run(py, |task| {
+            let mut out = Output::new();
+            deflate::compress(data, level, wbits, &mut out, task).map_err(bad_level)?;
+            Ok::<_, Failed>(out.into_bytes())
+        })?;
+        return Ok(PyBytes::new(py, &packed));
+    };
+    let config = Config { level, wbits, ..Config::default() };
+    let mut stream = Deflater::new(config).map_err(|error| into_exception(py, bad_level(error)))?;
+    let mut out = Output::new();
+    for (mut piece, done) in pieces(data) {
+        let flush = if done == data.len() { Flush::Finish } else { Flush::None };
+        region(piece.len()).run(py, |task| stream.run(&mut piece, &mut out, flush, task).map_err(failed))?;
+        progress.call1((done, data.len()))?;
+    }
+    Ok(PyBytes::new(py, &out.into_bytes()))
+}
+
+/// Decompresses the stream at the beginning of `data` to a `bytes`.
+#[pyfunction]
+#[pyo3(signature = (
+    data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release=Release::Auto, cancel=None
+))]
+#[allow(clippy::too_many_arguments, reason = "the original's parameters and ours")]
+pub(super) fn decompress<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    wbits: i32,
+    bufsize: isize,
+    max_output: Option<usize>,
+    progress: Option<&Bound<'py, PyAny>>,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    if bufsize < 0 {
+        return Err(PyValueError::new_err(format!("bufsize must be non-negative, not {bufsize}")));
+    }
+    let data = Bytes::borrow(data)?;
+    let data = data.as_slice();
+    let limit = max_output.unwrap_or(usize::MAX);
+    let region = |len| Region::new(&INFLATE, len).release(release).cancel(cancel);
+    if let Some(progress) = progress {
+        return decompress_reporting(py, data, wbits, limit, progress, region);
+    }
+    let work = |out: &mut Output<'_>, task: &offlock_core::Task<'_>| {
+        deflate::decompress(data, wbits, out, task).map_err(Failed::while_("while decompressing data"))
+    };
+    if let Some(mut lent) = lend(py, data, wbits, limit) {
+        let mut out = Output::lent(lent.memory()).limited(limit);
+        region(data.len()).run(py, |task| work(&mut out, task))?;
+        let (used, rest) = out.finish();
+        return lent.finish(used, &rest);
+    }
+    let plain = region(data.len()).run(py, |task| {
+        let mut out = Output::new().limited(limit);
+        work(&mut out, task)?;
+        Ok::<_, Failed>(out.into_bytes())
+    })?;
+    Ok(PyBytes::new(py, &plain))
+}
+
+/// A `bytes` of about the size that `data` gets, where that saves a copy.
+fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<Lent<'py>> {
+    if !deflate::worth_lending(data.len()) {
+        return None;
+    }
+    // Without so much memory in one piece, the result grows by itself.
+    Lent::new(py, deflate::expected_size(data, wbits).min(limit)).ok()
+}
+
+fn decompress_reporting<'py, 'a>(
+    py: Python<'py>,
+    data: &[u8],
+    wbits: i32,
+    limit: usize,
+    progress: &Bound<'py, PyAny>,
+    region: impl Fn(usize) -> Region<'a>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let failed = Failed::while_("while decompressing data");
+    let mut stream = Inflater::new(wbits).map_err(|error| into_exception(py, failed(error)))?;
+    let mut out = Output::new().limited(limit);
+    for (mut piece, done) in pieces(data) {
+        let last = done == data.len();
+        region(piece.len()).run(py, |task| {
+            deflate::continue_to(&mut stream, &mut piece, last, &mut out, task).map_err(failed)
+        })?;
+        progress.call1((done - piece.len(), data.len()))?;
+        if stream.ended() {
+            break;
+        }
+    }
+    Ok(PyBytes::new(py, &out.into_bytes()))
+}
+
+/// `data` in pieces, each with the number of bytes up to its end; one empty piece when there are no bytes.
+fn pieces(data: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
+    let count = data.len().div_ceil(REPORT_EVERY).max(1);
+    (0..count).map(move |index| {
+        let end = data.len().min((index + 1) * REPORT_EVERY);
+        (&data[index * REPORT_EVERY..end], end)
+    })
+}
+
+fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
+    crate::region::Failure::into_exception(failed, py)
+}
+
+/// Compresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
+#[pyfunction]
+#[pyo3(signature = (data, /, level=-1, wbits=15, *, threads=0, release=Release::Auto, cancel=None))]
+pub(super) fn deflate_all<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    level: i32,
+    wbits: i32,
+    threads: usize,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyList>> {
+    let data = borrow_all(data)?;
+    let data: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
+    let total = data.iter().map(|input| input.len()).sum();
+    let batch = Region::new(&DEFLATE, total).release(release).cancel(cancel).run(py, |task| {
+        deflate::deflate_all(&data, level, wbits, threads, task).map_err(indexed("while compressing data"))
+    })?;
+    PyList::new(py, batch.iter().map(|packed| PyBytes::new(py, packed)))
+}
+
+/// Decompresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
+#[pyfunction]
+#[pyo3(signature = (data, /, wbits=15, *, max_output=None, threads=0, release=Release::Auto, cancel=None))]
+pub(super) fn inflate_all<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    wbits: i32,
+    max_output: Option<usize>,
+    threads: usize,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyList>> {
+    let data = borrow_all(data)?;
+    let data: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
+    let total = data.iter().map(|input| input.len()).sum();
+    let batch = Region::new(&INFLATE, total).release(release).cancel(cancel).run(py, |task| {
+        deflate::inflate_all(&data, wbits, max_output, threads, task)
+            .map_err(indexed("while decompressing data"))
+    })?;
+    PyList::new(py, batch.iter().map(|plain| PyBytes::new(py, plain)))
+}
+
+fn borrow_all(data: &Bound<'_, PyAny>) -> PyResult<Vec<Bytes>> {
+    data.try_iter()?.map(|item| Bytes::borrow(&item?)).collect()
+}
+
+/// A failure that says which of many inputs it is about.
+fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> Failed {
+    move |(index, mut error)| {
+        error.detail = format!("input {index}: {}", error.message());
+        Failed::while_(doing)(error)
+    }
+}
+
+/// CRC-32 of `data`, continued from `value`.
+#[pyfunction]
+#[pyo3(signature = (data, value=Checksum(0), /))]
+pub(super) fn crc32(py: Python<'_>, data: &Bound<'_, PyAny>, value: Checksum) -> PyResult<u32> {
+    let data = Bytes::borrow(data)?;
+    let data = data.as_slice();
+    Region::new(&CHECKSUM, data.len()).run(py, |task| deflate::crc32(value.0, data, task))
+}
+
+/// Adler-32 of `data`, continued from `value`.
+#[pyfunction]
+#[pyo3(signature = (data, value=Checksum(1), /))]
+pub(super) fn adler32(py: Python<'_>, data: &Bound<'_, PyAny>, value: Checksum) -> PyResult<u32> {
+    let data = Bytes::borrow(data)?;
+    let data = data.as_slice();
+    Region::new(&CHECKSUM, data.len()).run(py, |task| deflate::adler32(value.0, data, task))
+}
+
+/// CRC-32 of two pieces from the checksums of both and the length of the second.
+#[pyfunction]
+#[pyo3(signature = (crc1, crc2, len2, /))]
+pub(super) fn crc32_combine(crc1: Checksum, crc2: Checksum, len2: u64) -> u32 {
+    deflate::crc32_combine(crc1.0, crc2.0, len2)
+}
+
+/// Adler-32 of two pieces from the checksums of both and the length of the second.
+#[pyfunction]
+#[pyo3(signature = (adler1, adler2, len2, /))]
+pub(super) fn adler32_combine(adler1: Checksum, adler2: Checksum, len2: u64) -> u32 {
+    deflate::adler32_combine(adler1.0, adler2.0, len2)
+}
+
+/// An int of any size and sign, of which the lowest 32 bits count.
+pub(super) struct Checksum(u32);
+
+impl<'py> FromPyObject<'_, 'py> for Checksum {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(value) = value.extract::<u32>() {
+            return Ok(Self(value));
+        }
+        let index = value.call_method0("__index__").map_err(|_| {
+            pyo3::exceptions::PyTypeError::new_err(format!("value must be an int, not {}", value.get_type()))
+        })?;
+        Ok(Self(index.bitand(u32::MAX)?.extract()?))
+    }
+}

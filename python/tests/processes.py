@@ -1,0 +1,51 @@
+"""Programs that have to run in a process of their own: interrupted, forked, or left with threads running."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+PRELUDE = """
+import os, signal, sys, threading, time
+import offlock.tiktoken
+enc = offlock.tiktoken.get_encoding("cl100k_base")
+text = "The quick brown fox jumps over the lazy dog, 12345 times.\\n" * 1_700_000  # 100 MB
+
+def rss():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def say(*words):
+    print(*words, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def started(program: str, *flags: str, prelude: str = PRELUDE) -> Iterator[subprocess.Popen[str]]:
+    """`program` after `prelude`, running, with pipes for what it prints; ended with the block."""
+    command = [sys.executable, *flags, "-c", prelude + textwrap.dedent(program)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, preexec_fn=_default_interrupts
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def run(program: str, *flags: str, prelude: str = PRELUDE) -> str:
+    """What `program` prints. It has to end well and write nothing to stderr."""
+    with started(program, *flags, prelude=prelude) as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, ""), (process.returncode, out, err)
+    return out
+
+
+def _default_interrupts() -> None:
+    """Python raises KeyboardInterrupt only where SIGINT was not ignored when it started."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

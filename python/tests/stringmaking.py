@@ -1,0 +1,45 @@
+"""What the tests of offlock.strings share: every way to get strings, and texts that have everything in them."""
+
+from __future__ import annotations
+
+import contextlib
+
+from hypothesis import strategies as st
+
+from offlock import strings
+
+# Where blocks cannot be had (without a GIL), the tests of them run on what is left.
+with contextlib.suppress(RuntimeError):
+    strings.enable_blocks()
+
+KINDS: list[strings.Kind] = [kind for kind, found in strings.capabilities().items() if found.available]
+
+WIDTHS = [
+    "plain ASCII",
+    "Latin-1: naïve café",
+    "UCS-2: día—noche, жизнь",
+    "UCS-4: a 𐩡 letter",
+    "",
+    "x",
+    "é",
+    "ж",
+    "𐩡",
+]
+"""Texts of every width that CPython stores, and the shortest ones."""
+
+LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+
+_LOOKALIKES = ["\x0e", "\x1b", "\x1f", "\x84", "\x86", "\xa8", "\xa9", "\u2027", "\u202a", "\u0085\u2028"]
+
+texts = st.lists(st.sampled_from(LINE_ENDS + _LOOKALIKES + WIDTHS) | st.text(max_size=80), max_size=30).map(
+    "".join
+)
+"""Texts with many line ends, and with characters that share bytes with them."""
+
+
+def view(text: str) -> str:
+    """The same text as a view."""
+    encoded = text.encode()
+    [made] = strings.from_offsets(encoded, [0, len(encoded)], kind="view")
+    assert type(made) is strings.View
+    return made

@@ -1,0 +1,110 @@
+"""offlock.gzip against the standard library's gzip, and what it has beyond."""
+
+import gzip as theirs
+import io
+import random
+from pathlib import Path
+
+import pytest
+
+from offlock import gzip as ours
+from offlock import zlib
+
+TEXT = " ".join(dir(theirs) + dir(io)).encode()
+PLAIN = b"\n".join(random.Random(0).choices(TEXT.split(), k=300_000))
+
+
+@pytest.mark.parametrize("threads", [1, 0, 3])
+def test_each_reads_the_other(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "a.gz"
+    for plain in [b"", b"x", PLAIN]:
+        with ours.open(path, "wb", threads=threads) as file:
+            assert isinstance(file, ours.GzipFile)
+            for start in range(0, len(plain), 77_777):
+                file.write(plain[start : start + 77_777])
+        with theirs.open(path) as file:
+            assert file.read() == plain
+        with theirs.open(path, "wb") as file:
+            file.write(plain)
+        with ours.open(path, threads=threads) as file:
+            assert file.read() == plain
+        assert theirs.decompress(ours.compress(plain, threads=threads)) == plain
+        assert ours.decompress(theirs.compress(plain), threads=threads) == plain
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_members_in_one_file(threads: int) -> None:
+    parts = [PLAIN[:400_000], b"", PLAIN[400_000:]]
+    packed = b"".join(theirs.compress(part) + bytes(n) for n, part in enumerate(parts))
+    assert ours.decompress(packed, threads=threads) == PLAIN
+    with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
+        assert file.read() == PLAIN
+    with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
+        assert b"".join(file) == PLAIN
+
+
+def test_threads_cost_little_size() -> None:
+    assert len(ours.compress(PLAIN, 6, threads=2)) < len(theirs.compress(PLAIN, 6)) * 1.02
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_flush_gives_out_everything(threads: int) -> None:
+    buffer = io.BytesIO()
+    with ours.GzipFile(fileobj=buffer, mode="wb", threads=threads) as file:
+        file.write(b"early")
+        file.flush()
+        unpacker = zlib.decompressobj(31)
+        assert unpacker.decompress(buffer.getvalue()) == b"early"
+        file.write(b" and late")
+    assert theirs.decompress(buffer.getvalue()) == b"early and late"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_output_is_limited(threads: int) -> None:
+    bomb = theirs.compress(bytes(5_000_000))
+    with pytest.raises(zlib.OutputLimitError):
+        ours.decompress(bomb, threads=threads, max_output=4_999_999)
+    assert len(ours.decompress(bomb, threads=threads, max_output=5_000_000)) == 5_000_000
+    with (
+        ours.GzipFile(fileobj=io.BytesIO(bomb), threads=threads, max_output=1000) as file,
+        pytest.raises(zlib.OutputLimitError),
+    ):
+        file.read()
+
+
+def test_a_whole_read_needs_no_more_memory_than_asked() -> None:
+    bomb = io.BytesIO(theirs.compress(bytes(50_000_000)))
+    with ours.GzipFile(fileobj=bomb) as file:
+        assert file.read(10) == bytes(10)
+        assert file._buffer.raw.tell() <= 2 * io.DEFAULT_BUFFER_SIZE
+
+
+def test_damage_is_the_same_class_of_error() -> None:
+    packed = theirs.compress(TEXT)
+    rng = random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(packed)
+        damaged[rng.choice([*range(4), *range(10, len(packed))])] ^= 1 << rng.randrange(8)
+        cut = bytes(damaged[: rng.choice([len(damaged), rng.randrange(1, len(damaged))])])
+        try:
+            expected: object = theirs.decompress(cut)
+        except (OSError, EOFError, zlib.error) as error:
+            expected = type(error)
+        try:
+            found: object = ours.decompress(cut)
+        except (OSError, EOFError, zlib.error) as error:
+            found = type(error)
+        assert found == expected, cut.hex()
+
+
+def test_text_mode_and_seeking(tmp_path: Path) -> None:
+    path = tmp_path / "t.gz"
+    with ours.open(path, "wt", encoding="utf-8") as file:
+        file.write("größe\n" * 1000)  # type: ignore[arg-type]
+    with ours.open(path, "rt", encoding="utf-8") as file:
+        assert list(file) == ["größe\n"] * 1000
+    with ours.open(path) as file:
+        file.seek(4000)
+        rest = file.read()
+        file.seek(4000)
+        assert file.read() == rest == ("größe\n" * 1000).encode()[4000:]

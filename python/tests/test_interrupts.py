@@ -1,0 +1,196 @@
+"""A call that is interrupted or cancelled ends promptly, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+from processes import run, started
+
+import offlock
+from offlock import _offlock, tiktoken
+
+TEXT = "The quick brown fox jumps over the lazy dog, 12345 times.\n" * 100_000
+
+INTERRUPTED = """
+for _ in range(5):
+    say("ready")
+    try:
+        {call}
+        say("not interrupted")
+    except KeyboardInterrupt:
+        say(time.monotonic())
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "enc.encode_ordinary(text)",
+        "enc.encode_ordinary(text, release='never')",
+        "enc.count(text)",
+        "enc.encode_batch([text, text], num_threads=2)",
+        "enc.encode_batch([text[:100]] + [text] * 2, num_threads=2)",
+    ],
+)
+def test_ctrl_c_ends_a_long_call_within_50_ms(call: str) -> None:
+    delays = []
+    with started(INTERRUPTED.format(call=call)) as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.1)
+            sent = time.monotonic()
+            os.kill(process.pid, signal.SIGINT)
+            delays.append(float(process.stdout.readline()) - sent)
+        assert process.wait(timeout=60) == 0
+    # The machine may be busy with other things: it is the quickest answer that shows what the call does.
+    assert min(delays) < 0.05, delays
+
+
+def test_what_a_signal_handler_raises_is_what_the_call_raises() -> None:
+    out = run(
+        """
+        class Alarm(Exception): pass
+        def raise_alarm(*_): raise Alarm("now")
+        signal.signal(signal.SIGALRM, raise_alarm)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            enc.encode_ordinary(text)
+        except Alarm as alarm:
+            say(repr(alarm))
+        """
+    )
+    assert out == "Alarm('now')\n"
+
+
+def test_a_handler_that_raises_nothing_lets_the_call_finish() -> None:
+    out = run(
+        """
+        calls = []
+        part = text[:20_000_000]
+        expected = enc.count(part)
+        signal.signal(signal.SIGALRM, lambda *_: calls.append(enc.count("one two three")))
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        count = enc.count(part)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        say(count == expected, set(calls))
+        """
+    )
+    assert out == "True {3}\n"
+
+
+def test_other_threads_are_not_interrupted() -> None:
+    program = """
+        part = text[:5_000_000]
+        expected = enc.count(part)
+        counts = []
+        def work():
+            counts.append(enc.count(part))
+        try:
+            threading.Thread(target=work).start()
+            say("ready")
+            while True:
+                time.sleep(0.001)
+        except KeyboardInterrupt:
+            say("interrupted", counts)
+        while not counts:
+            time.sleep(0.001)
+        say(counts == [expected])
+    """
+    with started(program) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stdout.read() == "interrupted []\nTrue\n"
+        assert process.wait(timeout=60) == 0
+
+
+def test_interrupted_calls_leave_no_memory_behind() -> None:
+    out = run(
+        """
+        class Alarm(Exception): pass
+        def raise_alarm(*_): raise Alarm
+        signal.signal(signal.SIGALRM, raise_alarm)
+        def interrupted():
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            try:
+                enc.encode_ordinary(text)
+                say("not interrupted")
+            except Alarm:
+                pass
+        for _ in range(30):
+            interrupted()
+        before = rss()
+        for _ in range(300):
+            interrupted()
+        say(rss() - before)
+        """
+    )
+    # One call's ids take tens of kilobytes by the time it is interrupted: 300 of them would be megabytes.
+    assert int(out) < 2 << 20
+
+
+def test_cancelled_calls_leave_no_memory_behind() -> None:
+    out = run(
+        """
+        import concurrent.futures
+        part = text[:1_000_000]
+        def cancelled():
+            cancel = offlock.Cancel()
+            timer = threading.Timer(0.001, cancel.cancel)
+            timer.start()
+            try:
+                while True:
+                    enc.encode_ordinary(part, cancel=cancel)
+            except concurrent.futures.CancelledError:
+                pass
+            timer.join()
+        for _ in range(100):
+            cancelled()
+        before = rss()
+        for _ in range(1_000):
+            cancelled()
+        say(rss() - before)
+        """
+    )
+    assert int(out) < 4 << 20
+
+
+def repeat_for_ever(call: Callable[..., object], *args: object, **named: object) -> NoReturn:
+    while True:
+        call(*args, **named)
+
+
+def test_cancel_ends_a_call_from_another_thread() -> None:
+    from concurrent.futures import CancelledError
+
+    enc = tiktoken.get_encoding("cl100k_base")
+    for call in (enc.encode, enc.encode_ordinary, enc.count, enc.encode_packed):
+        cancel = offlock.Cancel()
+        assert not cancel.cancelled
+        timer = threading.Timer(0.01, cancel.cancel)
+        timer.start()
+        with pytest.raises(CancelledError):
+            repeat_for_ever(call, TEXT, cancel=cancel)
+        timer.join()
+        assert cancel.cancelled
+        with pytest.raises(CancelledError):
+            call("a" * 100, cancel=cancel)
+
+
+@pytest.mark.parametrize("wrong", ["sometimes", "", None, 1])
+def test_release_is_checked(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=f"must be 'auto', 'always' or 'never', not {wrong!r}"):
+        tiktoken.get_encoding("cl100k_base").encode("hello world", release=wrong)
+
+
+def test_the_classes_are_where_they_say() -> None:
+    assert offlock.InternalError.__module__ == "offlock"
+    assert issubclass(offlock.InternalError, RuntimeError)
+    assert offlock.Cancel is _offlock.Cancel

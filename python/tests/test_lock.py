@@ -1,0 +1,303 @@
+"""Traces of scenarios whose shape is known, and what traces must survive."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offlock import lock, tiktoken
+
+pytestmark = pytest.mark.skipif(lock.obstacle() is not None, reason=f"{lock.obstacle()}")
+
+MS = 1_000_000
+
+
+def compute(seconds: float) -> None:
+    """Hold the lock as far as others let one, for so much time on a processor."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def sleep_holding(seconds: float) -> None:
+    """Sleep with the lock held, as a careless extension does."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
+def run_threads(**bodies: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=body, name=name) for name, body in bodies.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def measured(scenario: Callable[[], object]) -> dict[str, Any]:
+    """The summary of a scenario, checked for what is true of every trace."""
+    with lock.measure() as trace:
+        scenario()
+    assert trace.summary is not None
+    summary = trace.summary.to_dict()
+    assert summary["violations"] == 0
+    assert summary["lost"] == 0
+    assert summary["damage"] is None
+    for thread in summary["threads"]:
+        assert sum(thread["times"].values()) == thread["lifetime"], thread["name"]
+    for held in summary["locks"]:
+        assert held["held"] <= summary["length"]
+    return summary
+
+
+def thread_named(summary: dict[str, Any], name: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [thread for thread in summary["threads"] if thread["name"] == name]
+    assert len(found) == 1, name
+    return found[0]
+
+
+def test_two_computing_threads_share_the_lock_and_blame_each_other() -> None:
+    summary = measured(lambda: run_threads(a=lambda: compute(0.15), b=lambda: compute(0.15)))
+    a, b = thread_named(summary, "a"), thread_named(summary, "b")
+    for thread in (a, b):
+        assert thread["times"]["running"] >= 140 * MS
+        assert thread["times"]["waiting"] >= 50 * MS
+    (gil,) = summary["locks"]
+    names = [thread["name"] for thread in summary["threads"]]
+    rows = {names[row["thread"]]: row for row in gil["blame"]}
+    for waiter, holder in (("a", "b"), ("b", "a")):
+        by = {names[index]: waited for index, waited in rows[waiter]["by"]}
+        assert by[holder] >= 0.8 * rows[waiter]["waited"]
+
+
+def test_a_sleeping_thread_is_idle() -> None:
+    summary = measured(lambda: run_threads(sleeper=lambda: time.sleep(0.1)))
+    assert thread_named(summary, "sleeper")["times"]["idle"] >= 95 * MS
+
+
+def test_a_thread_that_sleeps_with_the_lock_keeps_others_waiting() -> None:
+    held = threading.Event()
+
+    def hold() -> None:
+        held.set()
+        sleep_holding(0.1)
+
+    def wait() -> None:
+        held.wait()
+
+    summary = measured(lambda: run_threads(holder=hold, waiter=wait))
+    assert thread_named(summary, "holder")["longest_hold"] >= 95 * MS
+    assert summary["waits"]["max"] >= 80 * MS
+    assert any("holder" in finding["text"] for finding in summary["findings"])
+
+
+def test_an_operation_off_the_lock_is_shown_with_its_name_and_bytes() -> None:
+    encoding = tiktoken.get_encoding("cl100k_base")
+    text = "some words and 1234 " * 50_000
+    summary = measured(lambda: encoding.encode_ordinary(text))
+    (operation,) = summary["operations"]
+    assert operation["name"].startswith("tokens.")
+    assert operation["bytes"] == len(text)
+    assert operation["times"]["off_lock"] > 0
+
+
+def test_marks_and_collections_are_shown() -> None:
+    @lock.mark("decorated")
+    def decorated() -> None:
+        compute(0.01)
+
+    def scenario() -> None:
+        with lock.mark("checkout <script>"):
+            gc.collect()
+        decorated()
+
+    summary = measured(scenario)
+    assert {mark["name"] for mark in summary["marks"]} == {"checkout <script>", "decorated"}
+    assert summary["times"]["gc"] > 0
+
+
+def test_threads_come_and_go() -> None:
+    def scenario() -> None:
+        for _ in range(500):
+            run_threads(short=lambda: None)
+
+    summary = measured(scenario)
+    assert sum(thread["name"] == "short" for thread in summary["threads"]) == 500
+
+
+def test_traces_may_overlap_and_start_and_stop_concurrently(tmp_path: Path) -> None:
+    def one(number: int) -> lock.Stats | None:
+        with lock.trace(tmp_path / f"{number}.offlock") as trace:
+            compute(0.005)
+        return trace.stop()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(64)))
+    assert threading.Thread._bootstrap_inner.__qualname__ == "Thread._bootstrap_inner"  # type: ignore[attr-defined]
+    assert not [callback for callback in gc.callbacks if "on_gc" in repr(callback)]
+
+
+def test_the_process_has_one_trace_of_its_own(tmp_path: Path) -> None:
+    assert lock.start(tmp_path / "a.offlock")
+    assert not lock.start(tmp_path / "b.offlock")
+    assert lock.stop()
+    assert lock.stop() is None
+    assert not (tmp_path / "b.offlock").exists()
+
+
+def test_a_name_that_stands_for_a_format_gets_that_format(tmp_path: Path) -> None:
+    with lock.trace(tmp_path / "a.pftrace"):
+        compute(0.01)
+    assert (tmp_path / "a.pftrace").stat().st_size > 0
+    assert (tmp_path / "a.offlock").read_bytes().startswith(b"offlock")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        lock.Trace(tmp_path / "missing" / "a.offlock")
+
+
+def test_live_numbers() -> None:
+    timers: list[lock.LocalTimer] = []
+
+    def body() -> None:
+        timers.append(lock.LocalTimer())
+        compute(0.1)
+        time.sleep(0.2)
+
+    for metric in (lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads):
+        assert not metric.enabled()
+        metric.enable()
+        metric.enable()
+        assert metric.enabled()
+    try:
+        lock.GlobalTimer.reset()
+        threads = [threading.Thread(target=body) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while len(timers) < 3 or any(timer.acquisitions() < 4 for timer in timers):
+            time.sleep(0.005)
+            most = max(most, lock.WaitingThreads.count())
+        assert 1 <= most <= 3
+        assert all(timer.monotonic_time() > 10 * MS for timer in timers)
+        assert all(sum(count for _, count in timer.histogram()) >= 1 for timer in timers)
+        assert lock.GlobalTimer.monotonic_time() >= sum(timer.monotonic_time() for timer in timers)
+        assert lock.GlobalTimer.acquisitions() >= sum(timer.acquisitions() for timer in timers)
+        for thread in threads:
+            thread.join()
+    finally:
+        for metric in (lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads):
+            metric.disable()
+    assert lock.WaitingThreads.count() == 0
+
+
+def run(program: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *flags, "-c", textwrap.dedent(program)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment}
+    )
+
+
+def summary_of(path: Path) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "offlock", "summary", str(path)], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_a_forked_child_leaves_the_parents_trace_alone_and_makes_its_own(tmp_path: Path) -> None:
+    outcome = run(f"""
+        import os, threading, time
+        from offlock import lock
+        threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
+        with lock.trace("{tmp_path}/parent.offlock") as trace:
+            if os.fork() == 0:
+                assert not trace.is_running and trace.stop() is None
+                with lock.trace("{tmp_path}/child.offlock"):
+                    sum(range(10**6))
+                os._exit(0)
+            assert os.wait()[1] == 0
+        assert trace.stop().events > 0
+    """)
+    assert outcome.returncode == 0, outcome.stderr
+    for name in ("parent", "child"):
+        assert "exact" in summary_of(tmp_path / f"{name}.offlock")
+
+
+def test_a_trace_is_complete_when_the_program_ends_without_stopping_it(tmp_path: Path) -> None:
+    outcome = run(f"""
+        from offlock import lock
+        lock.start("{tmp_path}/a.offlock")
+        sum(range(10**6))
+    """)
+    assert outcome.returncode == 0, outcome.stderr
+    assert "not stopped" not in summary_of(tmp_path / "a.offlock")
+
+
+def test_after_a_kill_the_file_is_readable_up_to_the_last_flush(tmp_path: Path) -> None:
+    outcome = run(f"""
+        import os, signal, time
+        from offlock import lock
+        lock.start("{tmp_path}/a.offlock")
+        for _ in range(100):
+            time.sleep(0.001)
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    assert outcome.returncode == -signal.SIGKILL
+    assert "not stopped" in summary_of(tmp_path / "a.offlock")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters have a lock of their own from 3.12 on")
+def test_an_interpreter_with_a_lock_of_its_own_is_told_apart(tmp_path: Path) -> None:
+    module = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    made = "create('isolated')" if sys.version_info >= (3, 13) else "create(isolated=True)"
+    outcome = run(f"""
+        import threading
+        import {module} as interpreters
+        from offlock import lock
+        program = "import time\\nfor _ in range(50): time.sleep(0.001)"
+        with lock.trace("{tmp_path}/a.json"):
+            other = interpreters.{made}
+            thread = threading.Thread(target=interpreters.run_string, args=(other, program), name="guest")
+            thread.start(); thread.join()
+            interpreters.destroy(other)
+    """)
+    assert outcome.returncode == 0, outcome.stderr
+    text = (tmp_path / "a.json").read_text()
+    assert '"violations": 0' in text
+    assert '"GIL 2"' in text
+
+
+def test_the_command_traces_an_unchanged_program_and_its_children(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        textwrap.dedent("""
+        import subprocess, sys
+        print(input())
+        subprocess.run([sys.executable, "-c", "print('child')"], check=True)
+        sys.exit(7)
+    """)
+    )
+    command = [sys.executable, "-m", "offlock", "trace", "-o", str(tmp_path / "app.offlock"), "--"]
+    outcome = subprocess.run(
+        [*command, sys.executable, str(tmp_path / "app.py")],
+        input="hello\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert outcome.returncode == 7, outcome.stderr
+    assert outcome.stdout == "hello\nchild\n"
+    assert "MainThread" in outcome.stderr
+    assert len(list(tmp_path.glob("app*.offlock"))) == 2

@@ -1,0 +1,391 @@
+"""MessagePack: what goes in comes out, and nothing that comes in does harm."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import gc
+import io
+import json
+import struct
+import sys
+import threading
+import uuid
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from offlock import msgpack
+
+VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "msgpack"
+RELEASES = ["always", "never"]
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (VECTORS / name).read_text().splitlines()]
+
+
+class Pairs:
+    def __init__(self, pairs: list[tuple[Any, Any]]) -> None:
+        self.pairs = pairs
+
+
+class Ext:
+    def __init__(self, kind: int, payload: bytes) -> None:
+        self.kind = kind
+        self.payload = payload
+
+
+def tagged(value: Any) -> Any:
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return {"int": str(value)}
+        case float():
+            return {"float": "nan" if value != value else struct.pack(">d", value).hex()}
+        case str():
+            raw = value.encode("utf-8", "surrogateescape")
+            is_text = raw.decode("utf-8", "replace") == value
+            return {"str": value} if is_text else {"raw": raw.hex()}
+        case bytes():
+            return {"bin": value.hex()}
+        case list():
+            return {"array": [tagged(item) for item in value]}
+        case Pairs():
+            return {"map": [[tagged(key), tagged(item)] for key, item in value.pairs]}
+        case msgpack.Timestamp():
+            return {"timestamp": [value.seconds, value.nanoseconds]}
+        case Ext():
+            return {"ext": [value.kind, value.payload.hex()]}
+    raise TypeError(type(value))
+
+
+def untagged(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, value),) = value.items()
+    match kind:
+        case "int":
+            return int(value)
+        case "float":
+            return struct.unpack(">d", bytes.fromhex(value))[0]
+        case "str":
+            return value
+        case "bin":
+            return bytes.fromhex(value)
+        case "array":
+            return [untagged(item) for item in value]
+        case "map":
+            return {untagged(key): untagged(item) for key, item in value}
+        case "timestamp":
+            return msgpack.Timestamp(*value)
+        case "ext":
+            return msgpack.ExtType(value[0], bytes.fromhex(value[1]))
+    raise ValueError(kind)
+
+
+OPTIONS: dict[str, Any] = {
+    "strict_map_key": False,
+    "object_pairs_hook": Pairs,
+    "ext_hook": Ext,
+    "unicode_errors": "surrogateescape",
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_values(release: Any) -> None:
+    for case in cases("values.jsonl"):
+        assert (
+            tagged(msgpack.unpackb(bytes.fromhex(case["bytes"]), release=release, **OPTIONS)) == case["value"]
+        )
+
+
+def test_values_in_pieces() -> None:
+    for case in cases("values.jsonl"):
+        unpacker = msgpack.Unpacker(**OPTIONS)
+        message = bytes.fromhex(case["bytes"])
+        for byte in message[:-1]:
+            unpacker.feed(bytes([byte]))
+            with pytest.raises(msgpack.OutOfData):
+                unpacker.unpack()
+        unpacker.feed(message[-1:])
+        assert tagged(unpacker.unpack()) == case["value"]
+        assert unpacker.tell() == len(message)
+
+
+def test_packing() -> None:
+    for case in cases("values.jsonl"):
+        if case["packs"]:
+            assert msgpack.packb(untagged(case["value"])).hex() == case["bytes"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_broken_messages(release: Any) -> None:
+    classes = {
+        "truncated": ValueError,
+        "reserved": msgpack.FormatError,
+        "extra": msgpack.ExtraData,
+        "deep": msgpack.StackError,
+    }
+    for case in cases("broken.jsonl"):
+        with pytest.raises(classes[case["error"]]):
+            msgpack.unpackb(bytes.fromhex(case["bytes"]), release=release, strict_map_key=False)
+
+
+def test_errors_name_the_value_and_its_place() -> None:
+    with pytest.raises(ValueError, match="offset 1"):
+        msgpack.unpackb(b"\x92\xa3a")
+    with pytest.raises(msgpack.FormatError, match="0xc1 at offset 2"):
+        msgpack.unpackb(b"\x92\x01\xc1")
+    with pytest.raises(ValueError, match=r"3 exceeds max_str_len\(2\) at offset 1"):
+        msgpack.unpackb(b"\x91\xa3abc", max_str_len=2)
+    with pytest.raises(ValueError, match="int is not allowed for map key when strict_map_key=True: 5"):
+        msgpack.unpackb(b"\x81\x05\x06")
+    with pytest.raises(TypeError, match="can not serialize 'object' object"):
+        msgpack.packb(object())
+
+
+def test_a_declared_length_allocates_nothing() -> None:
+    import tracemalloc
+
+    unpacker = msgpack.Unpacker(max_array_len=2**32, max_map_len=2**32)
+    tracemalloc.start()
+    for head in (b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff"):
+        with pytest.raises(ValueError, match="incomplete"):
+            msgpack.unpackb(head, max_array_len=2**32, max_map_len=2**32)
+        unpacker.feed(head)
+        with pytest.raises(msgpack.OutOfData):
+            unpacker.unpack()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_depth_has_msgpacks_limit_both_ways() -> None:
+    nested: Any = None
+    for _ in range(1024):
+        nested = [nested]
+    assert msgpack.unpackb(msgpack.packb(nested)) is not None
+    with pytest.raises(ValueError, match="recursion limit exceeded"):
+        msgpack.packb([[nested]])
+    with pytest.raises(msgpack.StackError, match="1024 levels"):
+        msgpack.unpackb(b"\x91" * 1025 + b"\xc0")
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="recursion limit exceeded"):
+        msgpack.packb(loop)
+
+
+def test_objects_that_change_while_they_are_packed() -> None:
+    class Odd: ...
+
+    items: list[Any] = [Odd(), 1, 2]
+    with pytest.raises(RuntimeError, match="list changed size"):
+        msgpack.packb(items, default=lambda _: items.pop() and None)
+    entries: dict[Any, Any] = {"a": Odd(), "b": 1, "c": 2}
+    with pytest.raises(RuntimeError, match="dict changed size"):
+        msgpack.packb(entries, default=lambda _: entries.pop("c") and None)
+    entries = {(): Odd(), "b": 1}
+    with pytest.raises(RuntimeError, match="dict changed size"):
+        msgpack.packb(entries, default=lambda _: entries.clear())
+
+
+def test_exceptions_in_callbacks_leave_everything_usable() -> None:
+    def fail(*_: object) -> Any:
+        raise LookupError
+
+    packer = msgpack.Packer(default=fail, autoreset=False)
+    with pytest.raises(LookupError):
+        packer.pack([1, object()])
+    packer.pack(1)
+    assert packer.bytes() == b"\x01"
+    unpacker = msgpack.Unpacker(ext_hook=fail, list_hook=fail, object_hook=fail)
+    for message in (b"\x92\x01\xd4\x05a", b"\x91\x01", b"\x81\xa1a\x01"):
+        unpacker.feed(message)
+        with pytest.raises(LookupError):
+            unpacker.unpack()
+        list(unpacker.read_bytes(100))
+        unpacker.feed(b"\x07")
+        assert unpacker.unpack() == 7
+
+
+def test_callbacks_that_use_the_same_object() -> None:
+    packer = msgpack.Packer(default=lambda _: packer.pack(1))
+    with pytest.raises(RuntimeError, match="in progress"):
+        packer.pack(object())
+    assert packer.pack(2) == b"\x02"
+    unpacker = msgpack.Unpacker(ext_hook=lambda *_: (unpacker.tell(), unpacker.feed(b"\x01")))  # type: ignore[func-returns-value]
+    unpacker.feed(b"\xd4\x05a")
+    with pytest.raises(RuntimeError, match="in progress"):
+        unpacker.unpack()
+    assert msgpack.unpackb(b"\xd4\x05\x07", ext_hook=lambda _, data: msgpack.unpackb(data)) == 7
+
+
+def test_hooks_see_each_object_once_however_it_arrives() -> None:
+    seen = []
+    unpacker = msgpack.Unpacker(ext_hook=lambda kind, data: seen.append(data) or data)  # type: ignore[func-returns-value]
+    for byte in msgpack.packb([msgpack.ExtType(1, b"a"), msgpack.ExtType(1, b"b")]):
+        unpacker.feed(bytes([byte]))
+        list(unpacker)
+    assert seen == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("size", [0, 10, 5000, 200_000])
+def test_nothing_leaks(size: int) -> None:
+    class Marker: ...
+
+    refs = []
+
+    def hook(code: int, data: bytes) -> Marker:
+        marker = Marker()
+        refs.append(weakref.ref(marker))
+        return marker
+
+    bad = b"\x92" + msgpack.packb("x" * size) + b"\xc1"
+    for release in RELEASES:
+        with pytest.raises(msgpack.FormatError):
+            msgpack.unpackb(b"\x92\xd4\x01a" + bad, ext_hook=hook, release=release)  # type: ignore[arg-type]
+    unpacker = msgpack.Unpacker(ext_hook=hook)
+    unpacker.feed(b"\x92\xd4\x01a")
+    with pytest.raises(msgpack.OutOfData):
+        unpacker.unpack()
+    del unpacker
+    gc.collect()
+    assert refs
+    assert all(ref() is None for ref in refs)
+
+
+def test_references_are_balanced() -> None:
+    value = {"key-of-its-own": [1.5, "text-of-its-own", b"bytes", None, True, -(2**40)]}
+    keys = list(value)
+
+    def cycle() -> None:
+        message = msgpack.packb(value)
+        for release in RELEASES:
+            msgpack.unpackb(message, release=release)  # type: ignore[arg-type]
+            msgpack.view(message, release=release)["key-of-its-own"].build()
+
+    cycle()
+    before = [sys.getrefcount(thing) for thing in (keys[0], None, value)]
+    for _ in range(100):
+        cycle()
+    after = [sys.getrefcount(thing) for thing in (keys[0], None, value)]
+    assert all(abs(now - then) < 50 for then, now in zip(before, after, strict=True))
+
+
+def test_file_likes() -> None:
+    message = b"".join(msgpack.packb({"n": n, "text": "x" * n}) for n in range(50))
+    for read_size in (1, 7, 1000):
+        unpacked = list(msgpack.Unpacker(io.BytesIO(message), read_size=read_size))
+        assert [entry["n"] for entry in unpacked] == list(range(50))
+    with pytest.raises(msgpack.BufferFull):
+        msgpack.Unpacker(max_buffer_size=3).feed(b"\x00" * 4)
+    stream = io.BytesIO()
+    msgpack.pack([1], stream)
+    stream.seek(0)
+    assert msgpack.unpack(stream) == [1]
+
+
+def test_extra_types() -> None:
+    class Color(enum.Enum):
+        RED = "red"
+
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        y: float
+
+    assert msgpack.unpackb(msgpack.packb([Point(1, 2.5)], dataclasses=True)) == [{"x": 1, "y": 2.5}]
+    assert msgpack.unpackb(msgpack.packb(Color.RED, enum=True)) == "red"
+    name = uuid.UUID(int=5)
+    assert msgpack.unpackb(msgpack.packb(name, uuid=True)) == str(name)
+    moment = datetime.datetime(2026, 11, 21, 7, tzinfo=datetime.UTC)
+    assert msgpack.unpackb(msgpack.packb(moment, datetime=True), timestamp=3) == moment
+    assert msgpack.unpackb(msgpack.packb([moment, moment.date()], datetime="iso")) == [
+        "2026-11-21T07:00:00+00:00",
+        "2026-11-21",
+    ]
+    for thing in (Point(1, 2), Color.RED, name, moment):
+        with pytest.raises(TypeError):
+            msgpack.packb(thing)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(-5, 5, dtype=kind).reshape(2, 5) if kind[0] != "u" else np.arange(10, dtype=kind)
+        for kind in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float64")
+    ]
+    + [
+        np.array([True, False]),
+        np.zeros((2, 0)),
+        np.arange(12).reshape(3, 4).T,
+        np.float64(1.5),
+        np.array(3),
+    ],
+    ids=repr,
+)
+def test_numpy(array: Any) -> None:
+    assert msgpack.unpackb(msgpack.packb(array, numpy=True)) == array.tolist()
+
+
+def test_views() -> None:
+    value = [{"id": n, "name": f"é{n}", "tags": ["a", {"deep": n}], 5: None} for n in range(50)]
+    for release in RELEASES:
+        view = msgpack.view(msgpack.packb(value), strict_map_key=False, release=release)
+        assert len(view) == 50
+        assert view[3]["name"] == "é3"
+        assert view[-1]["tags"][1]["deep"] == 49
+        assert list(view[0]) == ["id", "name", "tags", 5]
+        assert "id" in view[0]
+        assert "none" not in view[0]
+        assert view[0][5] is None
+        assert view[0].get("none", 7) == 7
+        assert [entry.build() for entry in view] == value
+        assert view.build() == value
+        with pytest.raises(IndexError, match="50"):
+            view[50]
+        with pytest.raises(KeyError):
+            view[0]["none"]
+    assert msgpack.view(b"\x07") == 7
+    with pytest.raises(msgpack.ExtraData):
+        msgpack.view(b"\x90\x01")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_extract(release: Any) -> None:
+    records = [{"text": f"é{n}" if n % 2 else "a" * n, "user": {"name": "n"}, "n": n} for n in range(100)]
+    message = msgpack.packb([*records, {}, {"text": None}])
+    assert msgpack.extract(message, "text", release=release) == [r["text"] for r in records] + [None, None]
+    assert msgpack.extract(message, "user", "name", release=release) == ["n"] * 100 + [None, None]
+    with pytest.raises(TypeError, match=r"expected a string at offset \d+, found int"):
+        msgpack.extract(message, "n", release=release)
+    with pytest.raises(ValueError, match="incomplete"):
+        msgpack.extract(message[:-1], "text", release=release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_unpack_all(release: Any) -> None:
+    values = [[n, "x" * n, {"k": n}] for n in range(100)]
+    assert msgpack.unpack_all([msgpack.packb(value) for value in values], release=release) == values
+    with pytest.raises(ValueError, match="incomplete"):
+        msgpack.unpack_all([b"\x01", b"\x91"], release=release)
+
+
+def test_threads_share_packers_and_large_messages() -> None:
+    value = [{"id": n, "name": "x" * (n % 50)} for n in range(20_000)]
+    message = msgpack.packb(value)
+    outcomes: list[bool] = []
+    threads = [
+        threading.Thread(target=lambda: outcomes.append(msgpack.unpackb(message) == value)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [True] * 4

@@ -1,0 +1,108 @@
+"""Strings from Arrow arrays, compared with what pyarrow makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stringmaking import KINDS, WIDTHS
+
+from offlock import strings
+
+pa = pytest.importorskip("pyarrow", reason="compares with pyarrow")
+
+pytestmark = pytest.mark.parametrize("kind", KINDS)
+
+values = st.lists(st.none() | st.text(max_size=30) | st.sampled_from(WIDTHS), max_size=40)
+types = st.sampled_from([pa.string(), pa.large_string(), pa.string_view()])
+
+
+@given(values=values, type_=types, start=st.integers(0, 5))
+def test_arrays(kind: Any, values: list[str | None], type_: Any, start: int) -> None:
+    array = pa.array(values, type_)
+    assert strings.from_arrow(array, kind=kind) == values
+    assert strings.from_arrow(array[start:], kind=kind) == values[start:]
+    assert strings.from_arrow(array[start:-1], kind=kind, into=tuple) == tuple(values[start:-1])
+
+
+@given(
+    values=values,
+    index=st.sampled_from([pa.int8(), pa.uint8(), pa.int16(), pa.uint32(), pa.int64(), pa.uint64()]),
+    start=st.integers(0, 5),
+)
+def test_dictionaries(kind: Any, values: list[str | None], index: Any, start: int) -> None:
+    found = pa.array(values, pa.string()).dictionary_encode()
+    array = pa.DictionaryArray.from_arrays(found.indices.cast(index), found.dictionary)
+    assert strings.from_arrow(array[start:], kind=kind) == values[start:]
+
+
+def test_elements_of_a_dictionary_share_their_string(kind: Any) -> None:
+    made = strings.from_arrow(pa.array(["one", "two", "one"]).dictionary_encode(), kind=kind)
+    assert made[0] is made[2]
+
+
+def test_a_dictionary_may_have_nulls_in_both_places(kind: Any) -> None:
+    array = pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1, 0]), pa.array(["été", None, "b"]))
+    assert strings.from_arrow(array, kind=kind) == array.to_pylist() == ["b", "été", None, None, "été"]
+
+
+@given(chunks=st.lists(values, max_size=5), type_=types)
+def test_chunks(kind: Any, chunks: list[list[str | None]], type_: Any) -> None:
+    array = pa.chunked_array(chunks, type_)
+    assert strings.from_arrow(array, kind=kind) == array.to_pylist()
+
+
+@given(values=values)
+def test_arenas_keep_the_nulls(kind: Any, values: list[str | None]) -> None:
+    for array in (
+        pa.array(values, pa.string()),
+        pa.chunked_array([values, values], pa.string()),
+        pa.array(values, pa.string()).dictionary_encode(),
+    ):
+        arena = strings.from_arrow(array, into=strings.Arena)
+        assert len(arena) == len(array)
+        assert arena.list(kind) == array.to_pylist()
+
+
+def test_nulls_only(kind: Any) -> None:
+    assert strings.from_arrow(pa.nulls(3), kind=kind) == [None] * 3
+    assert strings.from_arrow(pa.array([None, None], pa.string()), kind=kind) == [None] * 2
+    assert strings.from_arrow(pa.array([], pa.string()), kind=kind) == []
+
+
+def test_what_lies_behind_a_null_does_not_matter(kind: Any) -> None:
+    data = pa.py_buffer(b"ab\xff\xffcd")
+    offsets = pa.py_buffer(memoryview(pa.array([0, 2, 4, 6], pa.int32()).buffers()[1])[:16])
+    array = pa.StringArray.from_buffers(3, offsets, data, pa.py_buffer(b"\x05"))
+    assert strings.from_arrow(array, kind=kind) == ["ab", None, "cd"]
+
+
+def test_what_is_not_utf8_is_named(kind: Any) -> None:
+    array = pa.array([b"good", None, b"b\xffd"]).view(pa.string())
+    with pytest.raises(UnicodeDecodeError, match="byte 0xff in position 1") as error:
+        strings.from_arrow(array, kind=kind)
+    assert error.value.__notes__ == ["in element 2 of the Arrow array"]
+
+
+def test_an_index_outside_of_the_dictionary_is_named(kind: Any) -> None:
+    for index in (2, -1):
+        array = pa.DictionaryArray.from_arrays(pa.array([0, index]), pa.array(["a", "b"]), safe=False)
+        with pytest.raises(ValueError, match=f"index 1 is {index}, but the Arrow dictionary has 2 values"):
+            strings.from_arrow(array, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1, 2], "list has neither __arrow_c_array__ nor __arrow_c_stream__"),
+        (pa.array([1, 2]), "an Arrow array of strings is needed, not of format 'l'"),
+        (pa.array([b"x"]), "an Arrow array of strings is needed, not of format 'z'"),
+        (pa.table({"a": ["x"]}), "an Arrow array of strings is needed, not of format '\\+s'"),
+        (pa.array([1, 2]).dictionary_encode(), "an Arrow array of strings is needed, not of format 'l'"),
+    ],
+)
+def test_other_types_are_refused(kind: Any, value: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        strings.from_arrow(value, kind=kind)

@@ -1,0 +1,199 @@
+"""Kind "block": strings that CPython takes for its own, and when they are refused."""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import run
+from stringmaking import WIDTHS
+
+from offlock import strings
+
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+PRELUDE = """
+import gc, sys, tracemalloc
+from offlock import strings
+def lines(count=20_000):
+    return strings.lines(b"a line of text\\n" * count, kind="block")
+"""
+ALLOCATORS = """
+import ctypes
+
+class Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
+
+api = ctypes.pythonapi
+for function in (api.PyMem_GetAllocator, api.PyMem_SetAllocator):
+    function.argtypes, function.restype = [ctypes.c_int, ctypes.POINTER(Allocator)], None
+
+def allocator():
+    found = Allocator()
+    api.PyMem_GetAllocator(2, found)
+    return found
+"""
+with_gil = pytest.mark.skipif(not HAS_GIL, reason="there are no blocks without a GIL")
+
+
+def test_blocks_are_there_where_they_can_be() -> None:
+    found = strings.capabilities()
+    assert found["str"] == strings.Capability(True, "")
+    assert found["view"] == strings.Capability(True, "")
+    assert found["block"].available == HAS_GIL
+
+
+@pytest.mark.skipif(HAS_GIL, reason="about builds without a GIL")
+def test_without_a_gil_blocks_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="strings cannot be built in blocks: without a GIL, a thread may"):
+        strings.enable_blocks()
+
+
+@with_gil
+def test_blocks_have_to_be_enabled() -> None:
+    run(
+        """
+        reason = "call offlock.strings.enable_blocks() first"
+        assert strings.capabilities()["block"] == (False, reason)
+        try:
+            lines()
+        except RuntimeError as error:
+            assert str(error) == f"strings cannot be built in blocks: {reason}"
+        else:
+            raise AssertionError
+        strings.enable_blocks()
+        strings.enable_blocks()
+        assert strings.capabilities()["block"] == (True, "")
+        assert len(lines()) == 20_000
+        """,
+        prelude=PRELUDE,
+    )
+
+
+@with_gil
+def test_blocks_are_refused_while_tracemalloc_traces() -> None:
+    run(
+        """
+        tracemalloc.start()
+        try:
+            strings.enable_blocks()
+        except RuntimeError as error:
+            assert "tracemalloc is tracing; enable blocks before it starts" in str(error)
+        else:
+            raise AssertionError
+        assert "tracemalloc" in strings.capabilities()["block"].reason
+        tracemalloc.stop()
+        strings.enable_blocks()
+        assert len(lines()) == 20_000
+        """,
+        prelude=PRELUDE,
+    )
+
+
+@with_gil
+def test_tracemalloc_may_start_and_stop_later() -> None:
+    run(
+        """
+        strings.enable_blocks()
+        before = lines()
+        tracemalloc.start()
+        during = lines()
+        kept = [line + "!" for line in before]
+        del before[::2]
+        tracemalloc.take_snapshot()
+        tracemalloc.stop()
+        after = lines()
+        del before, during, after
+        gc.collect()
+        tracemalloc.start()
+        del kept
+        assert len(lines()) == 20_000
+        """,
+        prelude=PRELUDE,
+    )
+
+
+@with_gil
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="writes machine code")
+def test_another_tool_that_has_wrapped_the_allocator_is_noticed() -> None:
+    run(
+        """
+        import mmap, struct
+        original = allocator()
+        wrapped = Allocator.from_buffer_copy(original)
+        code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        code.write(b"\\x49\\xbb" + struct.pack("<Q", original.free) + b"\\x41\\xff\\xe3")  # jump there
+        wrapped.free = ctypes.addressof(ctypes.c_char.from_buffer(code))
+        api.PyMem_SetAllocator(2, wrapped)
+        try:
+            strings.enable_blocks()
+        except RuntimeError as error:
+            assert "another tool has wrapped the object allocator" in str(error)
+        else:
+            raise AssertionError
+        api.PyMem_SetAllocator(2, original)
+        strings.enable_blocks()
+        assert len(lines()) == 20_000
+        """,
+        prelude=PRELUDE + ALLOCATORS,
+    )
+
+
+@with_gil
+def test_a_tool_that_puts_the_old_allocator_back_is_noticed() -> None:
+    run(
+        """
+        original = allocator()
+        strings.enable_blocks()
+        made = lines()
+        hooked = allocator()
+        assert hooked.free != original.free
+        api.PyMem_SetAllocator(2, original)
+        try:
+            lines()
+        except RuntimeError as error:
+            assert "the hook is gone" in str(error)
+        else:
+            raise AssertionError
+        api.PyMem_SetAllocator(2, hooked)
+        assert lines() == made
+        """,
+        prelude=PRELUDE + ALLOCATORS,
+    )
+
+
+@with_gil
+@given(text=st.sampled_from(WIDTHS) | st.text(min_size=2, max_size=300), more=st.text(max_size=300))
+def test_strings_in_blocks_grow_and_shrink(text: str, more: str) -> None:
+    """Where CPython finds that nobody else has the string, it reallocates it."""
+    encoded = text.encode()
+    [made] = strings.from_offsets(encoded, [0, len(encoded)], kind="block")
+    assert type(made) is str
+    made += more
+    made += "—"
+    assert made == text + more + "—"
+    assert hash(made) == hash(text + more + "—")
+
+
+@with_gil
+def test_strings_in_blocks_are_interned_and_marshalled() -> None:
+    run(
+        """
+        import marshal
+        strings.enable_blocks()
+        words = [f"word_{number}" for number in range(1000)]
+        made = strings.lines("\\n".join(words).encode(), kind="block")
+        assert marshal.loads(marshal.dumps(made)) == words
+        interned = [sys.intern(word) for word in made]
+        assert all(a is sys.intern(b) for a, b in zip(interned, words))
+        class Holder: pass
+        for word in made:
+            setattr(Holder, word, 1)
+        del made, interned
+        gc.collect()
+        assert Holder.word_7 == 1
+        """,
+        prelude=PRELUDE,
+    )
