@@ -1,0 +1,29 @@
+//! The native half of the Ruby gem `offlock`.
+
+#![allow(missing_docs, reason = "the one public item is the function that `magnus::init` makes for Ruby")]
+
+use magnus::{Error, Ruby};
+
+mod borrow;
+mod command;
+mod lock;
+mod msgpack;
+mod operations;
+mod region;
+mod tiktoken;
+mod zlib;
+
+/// Called by Ruby when it loads the extension.
+#[magnus::init]
+fn init(ruby: &Ruby) -> Result<(), Error> {
+    // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
+    // state outside of objects.
+    unsafe { rb_sys::rb_ext_ractor_safe(true) };
+    let offlock = ruby.define_module("Offlock")?;
+    command::define(offlock)?;
+    lock::define(ruby, offlock)?;
+    region::define(ruby, offlock)?;
+    msgpack::define()?;
+    tiktoken::define(ruby, offlock)?;
+    zlib::define(ruby, offlock)
+}

@@ -1,0 +1,34 @@
+//! MessagePack: `Offlock::MessagePack`.
+//!
+//! There is no state outside of objects: a packer, an unpacker and a factory each hold their own, and
+//! `MessagePack.pack` and `MessagePack.unpack` work on the stack. So all of it can be used from every Ractor.
+
+use magnus::Error;
+
+mod buffer;
+mod factory;
+mod functions;
+mod globals;
+mod index;
+mod maker;
+mod packer;
+mod rb;
+mod registry;
+mod sink;
+mod unpacker;
+mod writer;
+
+/// Defines `Offlock::MessagePack`; the rest of it is in `offlock/message_pack.rb`.
+pub(crate) fn define() -> Result<(), Error> {
+    registry::mark_main_ractor();
+    magnus::rb_sys::protect(|| {
+        buffer::define();
+        factory::define();
+        packer::define();
+        unpacker::define();
+        functions::define();
+        index::define();
+        rb::NIL
+    })
+    .and_then(|_| index::define_functions())
+}

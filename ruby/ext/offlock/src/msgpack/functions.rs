@@ -1,0 +1,104 @@
+//! `MessagePack.pack`, `MessagePack.unpack`: whole messages.
+
+use std::ffi::c_int;
+
+use offlock_core::msgpack::Direct;
+use rb_sys::*;
+
+use super::factory::{ask_default, default_registry};
+use super::globals::globals;
+use super::index::{is_large, unpack_large};
+use super::maker::{LIMITS, Maker, Options};
+use super::packer::{self, full_pack, with_writer};
+use super::rb::{self, NIL};
+use super::registry::Registry;
+use super::sink::StringSink;
+use super::unpacker::{self, CACHE_FROM, FEW_KEYS, check_extra, options_from};
+use super::writer::Writer;
+
+/// `pack(object, io = nil, options = nil)`
+unsafe extern "C" fn pack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
+    rb::method(|| {
+        // SAFETY: what Ruby passed.
+        let arguments = unsafe { rb::arguments(count, first) };
+        rb::check_count(arguments.len(), 1, 3);
+        let object = arguments[0];
+        if arguments.len() == 1
+            && !ask_default(|registry| registry.symbols)
+            && let Some(message) = pack_alone(object)
+        {
+            return message;
+        }
+        let (io, options) = super::buffer::io_and_options(&arguments[1..]);
+        let packer = packer::make(io, options, default_registry());
+        with_writer(packer, |writer| {
+            writer.value(object);
+        });
+        full_pack(packer)
+    })
+}
+
+/// Packs what needs no packer; `None` for other objects.
+fn pack_alone(object: VALUE) -> Option<VALUE> {
+    StringSink::collect(|sink| {
+        // SAFETY: the sink lives as long as the writer.
+        unsafe { Writer::alone(sink) }.value(object)
+    })
+}
+
+/// `unpack(source, options = nil)`
+unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
+    rb::method(|| {
+        // SAFETY: what Ruby passed.
+        let arguments = unsafe { rb::arguments(count, first) };
+        rb::check_count(arguments.len(), 1, 2);
+        let (source, options) = (arguments[0], arguments.get(1).copied().unwrap_or(NIL));
+        let is_string = rb::is(source, ruby_value_type::RUBY_T_STRING);
+        if is_string && is_large(source, options) {
+            return unpack_large(source, options);
+        }
+        let plain = ask_default(|registry| registry.unpackers.is_empty());
+        if is_string && plain {
+            return unpack_alone(source, options_from(options));
+        }
+        let io = if is_string { NIL } else { source };
+        let unpacker = unpacker::make(io, options, default_registry());
+        if is_string {
+            unpacker::feed(unpacker, source);
+        }
+        unpacker::full_unpack(unpacker)
+    })
+}
+
+/// Unpacks a String without an unpacker. No Ruby code runs meanwhile, so that nobody changes the String.
+fn unpack_alone(source: VALUE, options: Options) -> VALUE {
+    // SAFETY: a String on the stack of the caller.
+    let bytes = unsafe { rb::bytes(source) };
+    let mut keys = [NIL; FEW_KEYS];
+    let cache = if bytes.len() >= CACHE_FROM || options.key_cache { &mut keys[..] } else { &mut [] };
+    let registry = &raw const EMPTY;
+    // SAFETY: the registry lives for ever, the cache is on the stack, and the String is not changed meanwhile.
+    let mut maker = unsafe { Maker::alone(Direct::<false>::at(bytes, 0, LIMITS), options, registry, cache) };
+    let object = maker.value(0);
+    check_extra(bytes.len() - maker.source.pos());
+    std::hint::black_box(source);
+    object
+}
+
+/// No types at all.
+static EMPTY: Registry = Registry {
+    packers: Vec::new(),
+    unpackers: Vec::new(),
+    symbols: false,
+    big_integers: false,
+    symbol_type: None,
+};
+
+/// Defines the functions.
+pub(super) fn define() {
+    let module = globals().module;
+    rb::define_function(module, c"pack", pack as _, -1);
+    rb::define_function(module, c"dump", pack as _, -1);
+    rb::define_function(module, c"unpack", unpack as _, -1);
+    rb::define_function(module, c"load", unpack as _, -1);
+}

@@ -1,0 +1,471 @@
+//! Makes Ruby objects from a message, or from its tape.
+//!
+//! Containers nest at most 128 levels deep, as in msgpack, so this may recurse: what is being made is then on the
+//! machine stack, where the garbage collector finds it.
+
+use std::ffi::c_long;
+use std::sync::Arc;
+
+use offlock_core::msgpack::{Direct, Error, ErrorKind, Indexed, Item, Limits, Source, Token};
+use rb_sys::*;
+
+use super::globals::globals;
+use super::rb::{self, NIL};
+use super::registry::{Callable, Registry, UnpackEntry};
+use super::unpacker::Unpacker;
+
+/// The depth of nesting that msgpack allows.
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// The limits of a message: those of the format, apart from the depth.
+pub(super) const LIMITS: Limits = Limits::depth(MAX_DEPTH);
+
+/// How objects are made.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Options {
+    pub(super) symbolize_keys: bool,
+    pub(super) freeze: bool,
+    pub(super) allow_unknown_ext: bool,
+    pub(super) key_cache: bool,
+}
+
+/// Makes objects from `source`.
+pub(super) struct Maker<'a, S> {
+    pub(super) source: S,
+    options: Options,
+    registry: *const Registry,
+    /// The unpacker that the message is in, or null.
+    unpacker: *mut Unpacker,
+    /// Keys that were made already, one in each place; or empty.
+    cache: &'a mut [VALUE],
+    /// The keys of the tape, by number: an Array, or nil.
+    keys: VALUE,
+    /// With a tape, the containers to make until Ruby may switch threads and handle interrupts.
+    until_pause: u32,
+}
+
+/// How many containers are made in one go.
+const PAUSE_EVERY: u32 = 1024;
+
+/// What a source does before Ruby code runs that might use the same unpacker, and after it.
+pub(super) trait Shared<'a>: Source<'a> {
+    /// Whether other threads may run in the middle.
+    const PAUSES: bool;
+    /// Leaves the position in the unpacker.
+    ///
+    /// # Safety
+    /// `unpacker` is what a live object holds.
+    unsafe fn leave(&self, unpacker: *mut Unpacker);
+    /// Goes on where the unpacker now is.
+    ///
+    /// # Safety
+    /// As for `leave`.
+    unsafe fn come_back(&mut self, unpacker: *mut Unpacker);
+}
+
+impl<'a> Shared<'a> for Direct<'a, false> {
+    const PAUSES: bool = false;
+
+    unsafe fn leave(&self, unpacker: *mut Unpacker) {
+        // SAFETY: the contract of this method.
+        unsafe { (*unpacker).bytes.take_to(self.pos()) }
+    }
+
+    unsafe fn come_back(&mut self, unpacker: *mut Unpacker) {
+        // SAFETY: the contract of this method. The bytes belong to the unpacker, which the caller keeps alive; when
+        // they are changed, which only Ruby code does, this is called again.
+        unsafe {
+            let bytes = (*unpacker).bytes.all();
+            let bytes = std::slice::from_raw_parts(bytes.as_ptr(), bytes.len());
+            *self = Direct::at(bytes, (*unpacker).bytes.head(), LIMITS);
+        }
+    }
+}
+
+impl<'a> Shared<'a> for Indexed<'a> {
+    const PAUSES: bool = true;
+
+    unsafe fn leave(&self, _unpacker: *mut Unpacker) {}
+    unsafe fn come_back(&mut self, _unpacker: *mut Unpacker) {}
+}
+
+impl<'a, 's, S: Shared<'s>> Maker<'a, S> {
+    /// A maker for a message that is in no unpacker.
+    ///
+    /// # Safety
+    /// `registry` lives as long as the maker. `cache` and the bytes of the source are where the garbage collector finds
+    /// what they are made of, and nobody changes them.
+    pub(super) unsafe fn alone(
+        source: S,
+        options: Options,
+        registry: *const Registry,
+        cache: &'a mut [VALUE],
+    ) -> Self {
+        Self {
+            source,
+            options,
+            registry,
+            unpacker: std::ptr::null_mut(),
+            cache,
+            keys: NIL,
+            until_pause: PAUSE_EVERY,
+        }
+    }
+
+    /// A maker for the next message in an unpacker.
+    ///
+    /// # Safety
+    /// As for `alone`; `unpacker` is what a live object holds.
+    pub(super) unsafe fn of(source: S, unpacker: *mut Unpacker, cache: &'a mut [VALUE]) -> Self {
+        // SAFETY: the contract of this function.
+        let (options, registry) = unsafe { ((*unpacker).options, Arc::as_ptr(&(*unpacker).registry)) };
+        Self { source, options, registry, unpacker, cache, keys: NIL, until_pause: PAUSE_EVERY }
+    }
+
+    /// Makes the next object. `depth` is the number of containers around it.
+    #[inline]
+    pub(super) fn value(&mut self, depth: usize) -> VALUE {
+        let item = match self.source.next() {
+            Ok(item) => item,
+            Err(error) => self.fail(error),
+        };
+        match item {
+            Item::Token(token) => self.token(token, depth),
+            Item::Text(bytes, _) => self.string(bytes),
+            Item::Key(number) => self.numbered_key(number),
+        }
+    }
+
+    #[inline]
+    fn token(&mut self, token: Token<'_>, depth: usize) -> VALUE {
+        match token {
+            Token::Nil => NIL,
+            Token::Bool(true) => rb::TRUE,
+            Token::Bool(false) => rb::FALSE,
+            Token::Int(value) => rb::int(value),
+            // SAFETY: makes an Integer of any value.
+            Token::UInt(value) => unsafe { rb_ull2inum(value) },
+            // SAFETY: makes a Float of any value.
+            Token::F32(value) => unsafe { rb_float_new(value.into()) },
+            // SAFETY: makes a Float of any value.
+            Token::F64(value) => unsafe { rb_float_new(value) },
+            Token::Str(bytes) => self.string(bytes),
+            Token::Bin(bytes) => self.binary(bytes),
+            Token::Ext(kind, payload) => self.extension(kind, payload, depth),
+            Token::Array(length) => self.array(length as usize, depth),
+            Token::Map(length) => self.hash(length as usize, depth),
+        }
+    }
+
+    #[inline]
+    fn string(&mut self, bytes: &[u8]) -> VALUE {
+        if self.options.freeze {
+            return interned(bytes);
+        }
+        // SAFETY: copies `len` bytes from the pointer.
+        unsafe { rb_utf8_str_new(bytes.as_ptr().cast(), bytes.len() as c_long) }
+    }
+
+    fn binary(&mut self, bytes: &[u8]) -> VALUE {
+        self.frozen(rb::binary(bytes))
+    }
+
+    /// The object, frozen if the options say so.
+    #[inline]
+    fn frozen(&self, object: VALUE) -> VALUE {
+        if self.options.freeze {
+            // SAFETY: a live object.
+            unsafe { rb_obj_freeze(object) };
+        }
+        object
+    }
+
+    fn array(&mut self, length: usize, depth: usize) -> VALUE {
+        self.check_container(length as u64, depth);
+        // SAFETY: the length is that of what is there.
+        let array = unsafe { rb_ary_new_capa(length.min(self.source.room()) as c_long) };
+        let mut chunk = [NIL; CHUNK];
+        let mut left = length;
+        while left > 0 {
+            let items = left.min(CHUNK);
+            for place in &mut chunk[..items] {
+                *place = self.value(depth + 1);
+            }
+            // SAFETY: an Array, and as many live objects as said.
+            unsafe { rb_ary_cat(array, chunk.as_ptr(), items as c_long) };
+            left -= items;
+        }
+        self.frozen(array)
+    }
+
+    fn hash(&mut self, length: usize, depth: usize) -> VALUE {
+        self.check_container(length as u64 * 2, depth);
+        // SAFETY: the length is that of what is there.
+        let hash = unsafe { rb_hash_new_capa(length.min(self.source.room()) as c_long) };
+        for _ in 0..length {
+            let key = self.key(depth + 1);
+            let value = self.value(depth + 1);
+            // SAFETY: a Hash and two live objects.
+            unsafe { rb_hash_aset(hash, key, value) };
+        }
+        self.frozen(hash)
+    }
+
+    #[inline]
+    fn check_container(&mut self, values: u64, depth: usize) {
+        if S::PAUSES {
+            self.pause();
+        }
+        if values > self.source.room() as u64 {
+            self.fail(Error { kind: ErrorKind::Truncated, offset: self.source.offset() });
+        }
+        if values > 0 && depth >= MAX_DEPTH {
+            self.fail(Error { kind: ErrorKind::TooDeep(MAX_DEPTH), offset: self.source.offset() });
+        }
+    }
+
+    /// Lets Ruby switch threads and handle interrupts now and then.
+    #[inline]
+    fn pause(&mut self) {
+        self.until_pause -= 1;
+        if self.until_pause == 0 {
+            self.until_pause = PAUSE_EVERY;
+            // SAFETY: may raise, and may run other threads: the tape and the bytes belong to an object and never change.
+            unsafe { rb_thread_check_ints() };
+        }
+    }
+
+    /// Makes a key of a Hash.
+    #[inline]
+    fn key(&mut self, depth: usize) -> VALUE {
+        match self.source.next() {
+            Ok(Item::Token(Token::Str(bytes)) | Item::Text(bytes, _)) => self.string_key(bytes),
+            Ok(Item::Key(number)) => self.numbered_key(number),
+            Ok(Item::Token(token)) => {
+                let key = self.token(token, depth);
+                self.symbolized(key)
+            }
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// The key, as a Symbol if it is a String and the options say so.
+    fn symbolized(&self, key: VALUE) -> VALUE {
+        if self.options.symbolize_keys && rb::is(key, ruby_value_type::RUBY_T_STRING) {
+            // SAFETY: a String.
+            return unsafe { rb_str_intern(key) };
+        }
+        key
+    }
+
+    #[inline]
+    fn string_key(&mut self, bytes: &[u8]) -> VALUE {
+        if self.cache.is_empty() || bytes.len() > LONGEST_CACHED {
+            return self.make_key(bytes);
+        }
+        let place = place_of(bytes) & (self.cache.len() - 1);
+        let known = self.cache[place];
+        // SAFETY: the cache holds nil, or frozen Strings or Symbols, kept alive by it.
+        if known != NIL && unsafe { text_of(known) } == bytes {
+            return known;
+        }
+        let key = self.make_key(bytes);
+        self.cache[place] = key;
+        key
+    }
+
+    #[inline]
+    fn make_key(&self, bytes: &[u8]) -> VALUE {
+        if self.options.symbolize_keys { symbol(bytes) } else { interned(bytes) }
+    }
+
+    fn numbered_key(&mut self, number: u32) -> VALUE {
+        let place = c_long::from(number);
+        // SAFETY: an Array that is on this stack.
+        unsafe {
+            if self.keys == NIL {
+                self.keys = rb_ary_new();
+            }
+            let known = rb_ary_entry(self.keys, place);
+            if known != NIL {
+                return known;
+            }
+            let key = self.make_key(self.source.key(number));
+            rb_ary_store(self.keys, place, key);
+            key
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn extension(&mut self, kind: i8, payload: &[u8], depth: usize) -> VALUE {
+        // SAFETY: lives as long as the maker.
+        let registry = unsafe { &*self.registry };
+        if registry.symbol_type == Some(kind) {
+            return symbol(payload);
+        }
+        match registry.unpacker(kind) {
+            Some(&UnpackEntry { unpacker: Some(callable), recursive: true, .. })
+                if !self.unpacker.is_null() =>
+            {
+                self.recursive(callable, payload.len(), depth)
+            }
+            Some(&UnpackEntry { unpacker: Some(callable), .. }) => {
+                let object = self.call(callable, rb::binary(payload));
+                self.frozen(object)
+            }
+            _ if self.options.allow_unknown_ext => {
+                let object = extension_value(kind, rb::binary(payload));
+                self.frozen(object)
+            }
+            _ => {
+                let offset = self.source.offset();
+                rb::raise(
+                    globals().unknown_ext,
+                    format_args!("unexpected extension type {kind} at offset {offset}"),
+                )
+            }
+        }
+    }
+
+    /// Calls what unpacks an extension, which may use the same unpacker.
+    fn call(&mut self, callable: Callable, payload: VALUE) -> VALUE {
+        if self.unpacker.is_null() {
+            return callable.call(payload, None);
+        }
+        // SAFETY: what a live object holds.
+        unsafe {
+            (*self.unpacker).bytes.readers += 1;
+            self.source.leave(self.unpacker);
+            let depth = (*self.unpacker).depth;
+            let object = call_from(self.unpacker, depth, callable, payload);
+            self.source.come_back(self.unpacker);
+            object
+        }
+    }
+
+    /// Lets the code of a recursive extension read its payload from the unpacker.
+    fn recursive(&mut self, callable: Callable, length: usize, depth: usize) -> VALUE {
+        if depth >= MAX_DEPTH {
+            self.fail(Error { kind: ErrorKind::TooDeep(MAX_DEPTH), offset: self.source.offset() });
+        }
+        // SAFETY: what a live object holds. The payload was just read, so it ends where the source is.
+        unsafe {
+            (*self.unpacker).bytes.readers += 1;
+            self.source.leave(self.unpacker);
+            (*self.unpacker).bytes.rewind(length);
+            let object = call_from(self.unpacker, depth + 1, callable, (*self.unpacker).object);
+            self.source.come_back(self.unpacker);
+            self.frozen(object)
+        }
+    }
+
+    /// Raises the exception for an error in the message.
+    #[cold]
+    #[inline(never)]
+    fn fail(&self, error: Error) -> ! {
+        if !self.unpacker.is_null() && error.kind != ErrorKind::Truncated {
+            // SAFETY: what a live object holds.
+            unsafe { (*self.unpacker).bytes.take_to(error.offset) };
+        }
+        raise(error)
+    }
+}
+
+/// Calls what unpacks an extension, for which one more reader of the unpacker was counted; also when it raises, the
+/// unpacker is then as before.
+///
+/// # Safety
+/// `unpacker` is what a live object holds.
+unsafe fn call_from(unpacker: *mut Unpacker, depth: usize, callable: Callable, subject: VALUE) -> VALUE {
+    unsafe extern "C" fn call(arguments: VALUE) -> VALUE {
+        // SAFETY: the address that is passed below.
+        let &(callable, subject) = unsafe { &*(arguments as *const (Callable, VALUE)) };
+        callable.call(subject, None)
+    }
+    let arguments = (callable, subject);
+    let mut state = 0;
+    // SAFETY: the contract of this function; the arguments outlive the call, and nothing here needs dropping.
+    unsafe {
+        let depth_before = std::mem::replace(&mut (*unpacker).depth, depth);
+        let object = rb_protect(Some(call), (&raw const arguments) as VALUE, &raw mut state);
+        (*unpacker).depth = depth_before;
+        (*unpacker).bytes.readers -= 1;
+        if state != 0 {
+            rb_jump_tag(state);
+        }
+        object
+    }
+}
+
+const CHUNK: usize = 16;
+const LONGEST_CACHED: usize = 64;
+
+/// Raises the exception for an error in a message.
+#[cold]
+pub(super) fn raise(error: Error) -> ! {
+    let names = globals();
+    let class = match error.kind {
+        // SAFETY: reads a class that lives for ever.
+        ErrorKind::Truncated => unsafe { rb_eEOFError },
+        ErrorKind::TooDeep(_) => names.too_deep,
+        ErrorKind::Unexpected { .. } => names.unexpected_type,
+        _ => names.malformed,
+    };
+    match error.kind {
+        ErrorKind::Truncated => rb::raise(class, format_args!("end of buffer reached: {error}")),
+        ErrorKind::TooDeep(_) => rb::raise(class, format_args!("stack level too deep: {error}")),
+        _ => rb::raise(class, format_args!("{error}")),
+    }
+}
+
+/// The one frozen String of these characters.
+#[inline]
+fn interned(bytes: &[u8]) -> VALUE {
+    // SAFETY: copies `len` bytes from the pointer.
+    unsafe { rb_enc_interned_str(bytes.as_ptr().cast(), bytes.len() as c_long, globals().utf8) }
+}
+
+/// The Symbol of these characters; binary when they are not valid UTF-8.
+fn symbol(bytes: &[u8]) -> VALUE {
+    let length = bytes.len() as c_long;
+    // SAFETY: copies `len` bytes from the pointer.
+    unsafe {
+        if std::str::from_utf8(bytes).is_err() {
+            return rb_str_intern(rb::binary(bytes));
+        }
+        let known = rb_check_symbol_cstr(bytes.as_ptr().cast(), length, globals().utf8);
+        if known != NIL {
+            return known;
+        }
+        rb_str_intern(rb_utf8_str_new(bytes.as_ptr().cast(), length))
+    }
+}
+
+/// The characters of a String or Symbol.
+///
+/// # Safety
+/// `text` is a Symbol, or a String that nobody changes.
+#[inline]
+unsafe fn text_of<'a>(text: VALUE) -> &'a [u8] {
+    // SAFETY: the contract of this function.
+    unsafe { rb::bytes(if RB_SYMBOL_P(text) { rb_sym2str(text) } else { text }) }
+}
+
+fn extension_value(kind: i8, payload: VALUE) -> VALUE {
+    let names = globals();
+    // SAFETY: a constant of the module.
+    let class = unsafe { rb_const_get(names.module, names.extension_value) };
+    rb::call(class, rb::id(c"new"), &[rb::int(kind.into()), payload])
+}
+
+#[inline]
+fn place_of(key: &[u8]) -> usize {
+    let (words, rest) = key.as_chunks::<8>();
+    let mut hash = key.len() as u64;
+    for word in words {
+        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+    let last = rest.iter().fold(0, |last, &byte| last << 8 | u64::from(byte));
+    ((hash ^ last).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}

@@ -1,0 +1,83 @@
+//! Where a message is written to that becomes a String: on the stack while it is short, then into a String.
+
+use std::ffi::c_long;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use offlock_core::msgpack::write::Sink;
+use rb_sys::*;
+
+use super::rb;
+
+const SHORT: usize = 512;
+
+/// A message that becomes a String. It owns nothing: should Ruby raise, the garbage collector finds the String.
+pub(super) struct StringSink {
+    /// The message so far is from `start` to `at`, and `end` is the end of the room for it.
+    start: *mut u8,
+    at: *mut u8,
+    end: *mut u8,
+    /// The String, once the message is longer than `SHORT`; then the pointers point into it.
+    string: VALUE,
+}
+
+impl StringSink {
+    /// The message that `write` writes; `None` when it says that it could not.
+    pub(super) fn collect(write: impl FnOnce(&mut Self) -> bool) -> Option<VALUE> {
+        let mut short = [MaybeUninit::<u8>::uninit(); SHORT];
+        let room = short.as_mut_ptr_range();
+        let mut sink =
+            Self { start: room.start.cast(), at: room.start.cast(), end: room.end.cast(), string: rb::NIL };
+        write(&mut sink).then(|| sink.finish())
+    }
+
+    fn length(&self) -> usize {
+        self.at.addr() - self.start.addr()
+    }
+
+    fn finish(&self) -> VALUE {
+        let length = self.length() as c_long;
+        // SAFETY: `length` bytes were written from `start` on; the String has room for them.
+        unsafe {
+            if self.string == rb::NIL {
+                return rb_str_new(self.start.cast(), length);
+            }
+            rb_str_set_len(self.string, length);
+        }
+        self.string
+    }
+
+    /// Makes room for `more` bytes, and for as much again as there is.
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let length = self.length();
+        let capacity = (length + more) * 2;
+        // SAFETY: the String has room for `capacity` bytes after this, and keeps the `length` bytes written.
+        unsafe {
+            if self.string == rb::NIL {
+                self.string = rb_str_buf_new(capacity as c_long);
+                ptr::copy_nonoverlapping(self.start, RSTRING_PTR(self.string).cast_mut().cast(), length);
+            } else {
+                rb_str_set_len(self.string, length as c_long);
+                rb_str_modify_expand(self.string, (capacity - length) as c_long);
+            }
+            self.start = RSTRING_PTR(self.string).cast_mut().cast();
+            self.at = self.start.add(length);
+            self.end = self.start.add(capacity);
+        }
+    }
+}
+
+impl Sink for StringSink {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        if self.end.addr() - self.at.addr() < bytes.len() {
+            self.grow(bytes.len());
+        }
+        // SAFETY: there is room for these bytes, as just made sure of; the source is another object's.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, bytes.len());
+            self.at = self.at.add(bytes.len());
+        }
+    }
+}

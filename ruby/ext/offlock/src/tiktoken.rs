@@ -1,0 +1,360 @@
+//! `Offlock::Tiktoken::Encoding`: the core's encodings as Ruby sees them.
+//!
+//! The methods here are private in Ruby and take everything by position; `lib/offlock/tiktoken/encoding.rb` gives them
+//! names, keywords and documentation.
+
+use std::sync::OnceLock;
+use std::thread;
+
+use magnus::rb_sys::{FromRawValue, protect};
+use magnus::value::ReprValue;
+use magnus::{
+    DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
+    TypedData, Value, function, method,
+};
+use offlock_core::Task;
+use offlock_core::tokens::{self, ErrorKind, Specials, TokenId};
+
+use crate::borrow::{self, Text, TextView, Texts, Unreadable};
+use crate::operations::{
+    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
+};
+use crate::region::{Failure, Region, Release, exception};
+
+mod ids;
+
+/// A thread that helps with a batch has to have at least this many bytes to work on.
+const BYTES_PER_THREAD: usize = 32 << 10;
+
+/// Defines the class and its native methods.
+pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
+    let tiktoken = offlock.define_module("Tiktoken")?;
+    tiktoken.define_error("UnicodeError", ruby.exception_standard_error())?;
+    let class = tiktoken.define_class("Encoding", ruby.class_object())?;
+    class.define_singleton_method("native_all", function!(Encoding::all, 0))?;
+    class.define_method("name", method!(Encoding::name, 0))?;
+    class.define_method("n_vocab", method!(Encoding::n_vocab, 0))?;
+    class.define_method("max_token_value", method!(Encoding::max_token_value, 0))?;
+    class.define_method("special_tokens", method!(Encoding::special_tokens, 0))?;
+    class.define_private_method("native_encode", method!(Encoding::encode, 4))?;
+    class.define_private_method("native_encode_batch", method!(Encoding::encode_batch, 5))?;
+    class.define_private_method("native_count", method!(Encoding::count, 3))?;
+    class.define_private_method("native_count_batch", method!(Encoding::count_batch, 4))?;
+    class.define_private_method("native_truncate", method!(Encoding::truncate, 4))?;
+    class.define_private_method("native_decode", method!(Encoding::decode, 2))?;
+    class.define_private_method("native_decode_bytes", method!(Encoding::decode_bytes, 2))?;
+    class.define_private_method("native_encode_single_token", method!(Encoding::encode_single_token, 1))?;
+    class.define_private_method("native_decode_single_token", method!(Encoding::decode_single_token, 1))?;
+    tiktoken.define_singleton_method("native_models", function!(|| pairs(tokens::models::MODELS), 0))?;
+    tiktoken.define_singleton_method("native_prefixes", function!(|| pairs(tokens::models::PREFIXES), 0))
+}
+
+fn pairs(table: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+    table.to_vec()
+}
+
+/// A public encoding. Its vocabulary is unpacked at its first use.
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Tiktoken::Encoding", free_immediately, frozen_shareable)]
+struct Encoding {
+    name: &'static str,
+    core: OnceLock<&'static tokens::Encoding>,
+}
+
+impl DataTypeFunctions for Encoding {}
+
+impl Encoding {
+    /// All public encodings, frozen.
+    fn all(ruby: &Ruby) -> RArray {
+        let encodings = tokens::names().iter().map(|&name| {
+            let encoding = ruby.obj_wrap(Self { name, core: OnceLock::new() });
+            encoding.freeze();
+            encoding
+        });
+        ruby.ary_from_iter(encodings)
+    }
+
+    fn core(&self) -> &'static tokens::Encoding {
+        match self.core.get() {
+            Some(core) => core,
+            None => self.load(),
+        }
+    }
+
+    /// Loads first and remembers then, so that nobody waits for a thread that a fork has left behind.
+    fn load(&self) -> &'static tokens::Encoding {
+        let core = tokens::get(self.name).expect("a public encoding has a public name");
+        self.core.get_or_init(|| core)
+    }
+
+    fn name(ruby: &Ruby, this: &Self) -> Symbol {
+        ruby.to_symbol(this.name)
+    }
+
+    fn n_vocab(&self) -> usize {
+        self.core().n_vocab()
+    }
+
+    fn max_token_value(&self) -> TokenId {
+        self.core().max_token_value()
+    }
+
+    fn special_tokens(ruby: &Ruby, this: &Self) -> Result<RHash, Error> {
+        let specials = ruby.hash_new();
+        for (text, token) in this.core().specials() {
+            specials.aset(text, token)?;
+        }
+        Ok(specials)
+    }
+
+    fn encode(
+        ruby: &Ruby,
+        this: &Self,
+        text: Value,
+        allowed: Value,
+        packed: bool,
+        release: Release,
+    ) -> Result<Value, Error> {
+        let core = this.core();
+        let allowed = Allowed::new(core, allowed)?;
+        let text = Text::borrow(ruby, text)?;
+        let view = text.view();
+        let ids = Region::new(&TOKENS_ENCODE, view.len()).release(release).run(ruby, |task| {
+            Ok::<_, Failed>(core.encode(view.checked(task)?, allowed.specials(), task)?)
+        })?;
+        ids::build(&ids, packed)
+    }
+
+    fn count(
+        ruby: &Ruby,
+        this: &Self,
+        text: Value,
+        allowed: Value,
+        release: Release,
+    ) -> Result<usize, Error> {
+        let core = this.core();
+        let allowed = Allowed::new(core, allowed)?;
+        let text = Text::borrow(ruby, text)?;
+        let view = text.view();
+        Region::new(&TOKENS_COUNT, view.len())
+            .release(release)
+            .run(ruby, |task| Ok::<_, Failed>(core.count(view.checked(task)?, allowed.specials(), task)?))
+    }
+
+    fn encode_batch(
+        ruby: &Ruby,
+        this: &Self,
+        texts: RArray,
+        allowed: Value,
+        threads: Option<i64>,
+        packed: bool,
+        release: Release,
+    ) -> Result<RArray, Error> {
+        let core = this.core();
+        let allowed = Allowed::new(core, allowed)?;
+        let texts = Texts::borrow(ruby, texts)?;
+        let batch = Batch::new(ruby, &texts, threads, release)?;
+        let lists = Region::new(&TOKENS_ENCODE_BATCH, batch.bytes).release(release).run(ruby, |task| {
+            let texts = borrow::all_checked(&batch.views, task)?;
+            Ok::<_, Failed>(core.encode_batch(&texts, allowed.specials(), batch.threads, task)?)
+        })?;
+        let built = ruby.ary_new_capa(lists.len());
+        for ids in lists {
+            built.push(ids::build(&ids, packed)?)?;
+        }
+        Ok(built)
+    }
+
+    fn count_batch(
+        ruby: &Ruby,
+        this: &Self,
+        texts: RArray,
+        allowed: Value,
+        threads: Option<i64>,
+        release: Release,
+    ) -> Result<RArray, Error> {
+        let core = this.core();
+        let allowed = Allowed::new(core, allowed)?;
+        let texts = Texts::borrow(ruby, texts)?;
+        let batch = Batch::new(ruby, &texts, threads, release)?;
+        let counts = Region::new(&TOKENS_COUNT_BATCH, batch.bytes).release(release).run(ruby, |task| {
+            let texts = borrow::all_checked(&batch.views, task)?;
+            Ok::<_, Failed>(core.count_batch(&texts, allowed.specials(), batch.threads, task)?)
+        })?;
+        Ok(ruby.ary_from_iter(counts))
+    }
+
+    fn truncate(
+        ruby: &Ruby,
+        this: &Self,
+        text: Value,
+        max: i64,
+        allowed: Value,
+        release: Release,
+    ) -> Result<RString, Error> {
+        let core = this.core();
+        let max = usize::try_from(max).map_err(|_| {
+            Error::new(ruby.exception_arg_error(), format!("max_tokens must not be negative, got {max}"))
+        })?;
+        let allowed = Allowed::new(core, allowed)?;
+        let text = Text::borrow(ruby, text)?;
+        let view = text.view();
+        let kept = Region::new(&TOKENS_TRUNCATE, view.len()).release(release).run(ruby, |task| {
+            let kept = core.truncate(view.checked(task)?, max, allowed.specials(), task)?;
+            Ok::<_, Failed>(kept.bytes)
+        })?;
+        text.beginning(kept)
+    }
+
+    fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<Value, Error> {
+        let bytes = this.bytes(ruby, tokens, release, borrow::check_utf8)?;
+        string(&bytes, rb_sys::rb_utf8_str_new)
+    }
+
+    fn decode_bytes(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<Value, Error> {
+        string(&this.bytes(ruby, tokens, release, |_, _| Ok(()))?, rb_sys::rb_str_new)
+    }
+
+    /// The bytes that the tokens stand for, if `check` finds nothing wrong with them.
+    fn bytes(
+        &self,
+        ruby: &Ruby,
+        tokens: Value,
+        release: Release,
+        check: impl Fn(&[u8], &Task<'_>) -> Result<(), Unreadable> + Sync,
+    ) -> Result<Vec<u8>, Error> {
+        let core = self.core();
+        let ids = ids::read(ruby, tokens)?;
+        Region::new(&TOKENS_DECODE, size_of_val(&ids[..])).release(release).run(ruby, |task| {
+            let bytes = core.decode_bytes(&ids, task)?;
+            check(&bytes, task).map_err(Failed::decoding)?;
+            Ok::<_, Failed>(bytes)
+        })
+    }
+
+    fn encode_single_token(&self, bytes: RString) -> Option<TokenId> {
+        // SAFETY: nothing is called while the view is used that could change the String.
+        self.core().encode_single_token(unsafe { bytes.as_slice() })
+    }
+
+    fn decode_single_token(&self, token: TokenId) -> Result<Option<Value>, Error> {
+        let bytes = self.core().decode_single_token_bytes(token);
+        bytes.map(|bytes| string(bytes, rb_sys::rb_str_new)).transpose()
+    }
+}
+
+/// The special tokens that the caller wants to be recognised.
+enum Allowed {
+    None,
+    All,
+    Only(Vec<&'static str>),
+}
+
+impl Allowed {
+    /// From `nil`, `:all` or an Array of Strings, of which those that are no special tokens are ignored.
+    fn new(core: &'static tokens::Encoding, allowed: Value) -> Result<Self, Error> {
+        if allowed.is_nil() {
+            return Ok(Self::None);
+        }
+        if let Some(symbol) = Symbol::from_value(allowed)
+            && symbol.name()? == "all"
+        {
+            return Ok(Self::All);
+        }
+        let texts: Vec<String> = RArray::try_convert(allowed)?.to_vec()?;
+        let known = texts.iter().filter_map(|text| core.specials().find(|(special, _)| special == text));
+        Ok(Self::Only(known.map(|(special, _)| special).collect()))
+    }
+
+    fn specials(&self) -> Specials<'_> {
+        match self {
+            Self::None => Specials::None,
+            Self::All => Specials::All,
+            Self::Only(texts) => Specials::Only(texts),
+        }
+    }
+}
+
+/// The texts of a batch, and how many threads are to work on them.
+struct Batch<'a> {
+    views: Vec<TextView<'a>>,
+    bytes: usize,
+    threads: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn new(ruby: &Ruby, texts: &'a Texts, threads: Option<i64>, release: Release) -> Result<Self, Error> {
+        let views = texts.views(ruby);
+        let bytes = views.iter().map(|view| view.len()).sum();
+        let useful = if release == Release::Never { 1 } else { 1 + bytes / BYTES_PER_THREAD };
+        let threads = match threads.map(usize::try_from) {
+            // Asking the system takes longer than a short batch.
+            None if useful == 1 => 1,
+            None => thread::available_parallelism().map_or(1, usize::from),
+            Some(Ok(threads @ 1..)) => threads,
+            Some(_) => return Err(no_threads(ruby, threads)),
+        };
+        Ok(Self { views, bytes, threads: threads.min(useful) })
+    }
+}
+
+fn no_threads(ruby: &Ruby, threads: Option<i64>) -> Error {
+    let message = format!("threads must be at least 1, got {}", threads.unwrap_or_default());
+    Error::new(ruby.exception_arg_error(), message)
+}
+
+/// What can go wrong, on either side.
+enum Failed {
+    Text(Unreadable),
+    Decoded(Unreadable),
+    Tokens(tokens::Error),
+}
+
+impl Failed {
+    fn decoding(error: Unreadable) -> Self {
+        Self::Decoded(error)
+    }
+}
+
+impl From<Unreadable> for Failed {
+    fn from(error: Unreadable) -> Self {
+        Self::Text(error)
+    }
+}
+
+impl From<tokens::Error> for Failed {
+    fn from(error: tokens::Error) -> Self {
+        Self::Tokens(error)
+    }
+}
+
+impl Failure for Failed {
+    fn into_exception(self, ruby: &Ruby) -> Error {
+        match self {
+            Self::Text(error) => error.into_exception(ruby),
+            Self::Decoded(Unreadable::Invalid { offset, byte, .. }) => {
+                unicode_error(ruby, format!("the tokens are no valid UTF-8: 0x{byte:02X} at byte {offset}"))
+            }
+            Self::Decoded(Unreadable::Stopped) => Unreadable::Stopped.into_exception(ruby),
+            Self::Tokens(error) => match error.kind {
+                ErrorKind::UnknownToken { .. } => unicode_error(ruby, error.to_string()),
+                _ => Error::new(ruby.exception_runtime_error(), error.to_string()),
+            },
+        }
+    }
+}
+
+fn unicode_error(ruby: &Ruby, message: String) -> Error {
+    exception(ruby, "Offlock::Tiktoken::UnicodeError", message)
+}
+
+/// Makes a String, in the encoding that `make` gives it.
+fn string(
+    bytes: &[u8],
+    make: unsafe extern "C" fn(*const std::ffi::c_char, std::ffi::c_long) -> rb_sys::VALUE,
+) -> Result<Value, Error> {
+    // SAFETY: the lock is held, what is raised is caught, and Ruby copies the bytes.
+    let string = protect(|| unsafe { make(bytes.as_ptr().cast(), bytes.len() as _) })?;
+    // SAFETY: Ruby just made this value.
+    Ok(unsafe { Value::from_raw(string) })
+}

@@ -1,0 +1,22 @@
+//! `Offlock::Zlib`: the core's `deflate` as Ruby sees it.
+//!
+//! The classes with the original's names are Ruby (`lib/offlock/zlib/`); what is here is private in Ruby and takes
+//! everything by position.
+
+mod batch;
+mod build;
+mod engine;
+mod failure;
+mod gzip;
+mod one_shot;
+
+use magnus::{Error, Module, RModule, Ruby};
+
+/// Defines the native methods.
+pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
+    let zlib = offlock.define_module("Zlib")?;
+    one_shot::define(ruby, zlib)?;
+    batch::define(zlib)?;
+    engine::define(ruby, zlib)?;
+    gzip::define(ruby, zlib)
+}

@@ -1,0 +1,339 @@
+//! Streams: what `ZStream`, `GzipWriter` and `GzipReader` run on.
+
+use std::sync::{Mutex, MutexGuard};
+
+use magnus::{
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, TypedData, function,
+    method,
+};
+use offlock_core::Task;
+use offlock_core::deflate::{
+    self, BlockDeflater, Config, Deflater, ErrorKind, Flush, GzipDecoder, Inflater, Members, Output, Status,
+};
+
+use super::failure::Failed;
+use crate::borrow::Bytes;
+use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::region::{Failure, Region, Release};
+
+pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    let class = zlib.define_class("Engine", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("deflate", function!(Engine::deflate, 4))?;
+    class.define_singleton_method("blocks", function!(Engine::blocks, 3))?;
+    class.define_singleton_method("inflate", function!(Engine::inflate, 1))?;
+    class.define_singleton_method("gunzip", function!(Engine::gunzip, 0))?;
+    class.define_method("run", method!(Engine::run, 4))?;
+    class.define_method("unread", method!(Engine::unread, 0))?;
+    class.define_method("status", method!(Engine::status, 0))?;
+    class.define_method("raise_failure", method!(Engine::raise_failure, 0))?;
+    class.define_method("ended?", method!(Engine::ended, 0))?;
+    class.define_method("total_in", method!(Engine::total_in, 0))?;
+    class.define_method("total_out", method!(Engine::total_out, 0))?;
+    class.define_method("adler", method!(Engine::adler, 0))?;
+    class.define_method("data_type", method!(Engine::data_type, 0))?;
+    class.define_method("reset", method!(Engine::reset, 0))?;
+    class.define_method("copy", method!(Engine::copy, 0))?;
+    class.define_method("params", method!(Engine::params, 2))?;
+    class.define_method("set_dictionary", method!(Engine::set_dictionary, 1))?;
+    class.define_method("sync", method!(Engine::sync, 1))?;
+    class.define_method("sync_point?", method!(Engine::sync_point, 0))?;
+    class.define_method("header", method!(Engine::header, 0))?;
+    class.define_method("in_trailer?", method!(Engine::in_trailer, 0))?;
+    class.define_method("crc", method!(Engine::crc, 0))?;
+    Ok(())
+}
+
+/// The kinds of stream.
+enum Codec {
+    Deflate(Deflater),
+    Blocks(BlockDeflater),
+    Inflate(Inflater),
+    Gunzip(GzipDecoder),
+}
+
+/// A stream, and what its last run left.
+struct State {
+    codec: Codec,
+    /// What an interrupted run had made: the next one gives it out first.
+    kept: Vec<u8>,
+    /// How much of its input the last run did not read.
+    unread: usize,
+    /// How the last run ended.
+    status: Status,
+    failure: Option<deflate::Error>,
+}
+
+/// A stream. Its Ruby owner lets one thread in at a time; should two get here, the second gets an error.
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Zlib::Engine", free_immediately, size)]
+struct Engine(Mutex<State>);
+
+impl DataTypeFunctions for Engine {
+    fn size(&self) -> usize {
+        // What zlib documents for a compressor with default parameters.
+        268 << 10
+    }
+}
+
+impl Engine {
+    fn new(codec: Codec) -> Self {
+        let state = State { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None };
+        Self(Mutex::new(state))
+    }
+
+    fn made(ruby: &Ruby, codec: Result<Codec, deflate::Error>) -> Result<Self, Error> {
+        codec.map(Self::new).map_err(|error| Failed(error).into_exception(ruby))
+    }
+
+    fn deflate(ruby: &Ruby, level: i32, wbits: i32, mem_level: i32, strategy: i32) -> Result<Self, Error> {
+        Self::made(ruby, Deflater::new(Config { level, wbits, mem_level, strategy }).map(Codec::Deflate))
+    }
+
+    fn blocks(ruby: &Ruby, level: i32, strategy: i32, threads: usize) -> Result<Self, Error> {
+        Self::made(ruby, BlockDeflater::new(level, strategy, threads).map(Codec::Blocks))
+    }
+
+    fn inflate(ruby: &Ruby, wbits: i32) -> Result<Self, Error> {
+        Self::made(ruby, Inflater::new(wbits).map(Codec::Inflate))
+    }
+
+    fn gunzip(ruby: &Ruby) -> Result<Self, Error> {
+        Self::made(ruby, GzipDecoder::new(Members::First).map(Codec::Gunzip))
+    }
+
+    fn state(&self, ruby: &Ruby) -> Result<MutexGuard<'_, State>, Error> {
+        self.0.try_lock().map_err(|_| {
+            let busy = ruby.class_object().const_get::<_, RModule>("Offlock");
+            let class = busy.and_then(|offlock| offlock.const_get::<_, RModule>("Zlib"));
+            let class = class.and_then(|zlib| zlib.const_get("InProgressError"));
+            let class = class.unwrap_or_else(|_| ruby.exception_thread_error());
+            Error::new(class, "zlib stream is in progress")
+        })
+    }
+
+    /// Runs over `input` and returns what comes out of it, at most `limit` bytes. What was not read, and how it ended, is to be
+    /// asked for; an interrupt raises here, and loses nothing.
+    fn run(
+        ruby: &Ruby,
+        this: &Self,
+        input: RString,
+        flush: i32,
+        limit: Option<usize>,
+        release: Release,
+    ) -> Result<RString, Error> {
+        let input = Bytes::borrow(input)?;
+        let mut rest = input.view();
+        let mut state = this.state(ruby)?;
+        let flush = Flush::of(flush)
+            .ok_or_else(|| Failed(deflate::Error::new(ErrorKind::Stream, 0)).into_exception(ruby))?;
+        let State { codec, kept, .. } = &mut *state;
+        let mut out = Output::new().limited(limit.unwrap_or(usize::MAX).max(kept.len()));
+        out.push(&std::mem::take(kept));
+        let operation = match codec {
+            Codec::Deflate(_) | Codec::Blocks(_) => &ZLIB_DEFLATE,
+            Codec::Inflate(_) | Codec::Gunzip(_) => &ZLIB_INFLATE,
+        };
+        let release = if matches!(codec, Codec::Blocks(_)) { Release::Always } else { release };
+        // Stopped and called again, the work goes on where it was.
+        let ended = Region::new(operation, rest.len()).release(release).run(ruby, |task| {
+            match codec.run(&mut rest, &mut out, flush, task) {
+                Err(error) if error.kind == ErrorKind::Stopped => Err(Failed(error)),
+                ended => Ok(ended),
+            }
+        });
+        state.unread = rest.len();
+        match ended {
+            Ok(Ok(status)) => (state.status, state.failure) = (status, None),
+            Ok(Err(error)) => state.failure = Some(error),
+            Err(interrupt) => {
+                state.kept = out.into_bytes().into_vec();
+                return Err(interrupt);
+            }
+        }
+        Ok(ruby.str_from_slice(&out.into_bytes()))
+    }
+
+    fn unread(ruby: &Ruby, this: &Self) -> Result<usize, Error> {
+        Ok(this.state(ruby)?.unread)
+    }
+
+    /// `:more`, `:full`, `:end`, `:need_dict`, or `:failed`.
+    fn status(ruby: &Ruby, this: &Self) -> Result<magnus::StaticSymbol, Error> {
+        let state = this.state(ruby)?;
+        Ok(ruby.sym_new(match (&state.failure, state.status) {
+            (Some(_), _) => "failed",
+            (None, Status::More) => "more",
+            (None, Status::Full) => "full",
+            (None, Status::End) => "end",
+            (None, Status::NeedDict) => "need_dict",
+        }))
+    }
+
+    fn raise_failure(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        let failure = this.state(ruby)?.failure.clone();
+        failure.map_or(Ok(()), |error| Err(Failed(error).into_exception(ruby)))
+    }
+
+    fn ended(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.ended(),
+            Codec::Inflate(stream) => stream.ended(),
+            Codec::Gunzip(stream) => stream.ended(),
+            Codec::Blocks(_) => false,
+        })
+    }
+
+    fn total_in(ruby: &Ruby, this: &Self) -> Result<u64, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.total_in(),
+            Codec::Inflate(stream) => stream.total_in(),
+            Codec::Gunzip(stream) => stream.total_in(),
+            Codec::Blocks(_) => 0,
+        })
+    }
+
+    fn total_out(ruby: &Ruby, this: &Self) -> Result<u64, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.total_out(),
+            Codec::Inflate(stream) => stream.total_out(),
+            Codec::Gunzip(_) | Codec::Blocks(_) => 0,
+        })
+    }
+
+    fn adler(ruby: &Ruby, this: &Self) -> Result<u32, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.adler(),
+            Codec::Inflate(stream) => stream.adler(),
+            Codec::Gunzip(_) | Codec::Blocks(_) => 0,
+        })
+    }
+
+    fn data_type(ruby: &Ruby, this: &Self) -> Result<i32, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.data_type(),
+            Codec::Inflate(stream) => stream.data_type(),
+            Codec::Gunzip(_) | Codec::Blocks(_) => 2,
+        })
+    }
+
+    fn reset(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        let mut state = this.state(ruby)?;
+        let done = match &mut state.codec {
+            Codec::Deflate(stream) => stream.reset(),
+            Codec::Inflate(stream) => stream.reset(),
+            Codec::Gunzip(stream) => GzipDecoder::new(Members::First).map(|fresh| *stream = fresh),
+            Codec::Blocks(_) => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+        };
+        state.kept.clear();
+        (state.unread, state.status, state.failure) = (0, Status::More, None);
+        done.map_err(|error| Failed(error).into_exception(ruby))
+    }
+
+    fn copy(ruby: &Ruby, this: &Self) -> Result<Self, Error> {
+        let state = this.state(ruby)?;
+        let codec = match &state.codec {
+            Codec::Deflate(stream) => stream.copy().map(Codec::Deflate),
+            Codec::Inflate(stream) => stream.copy().map(Codec::Inflate),
+            Codec::Gunzip(_) | Codec::Blocks(_) => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+        };
+        let copy = Self::made(ruby, codec)?;
+        if let Ok(mut fresh) = copy.0.lock() {
+            fresh.kept.clone_from(&state.kept);
+            (fresh.unread, fresh.status) = (state.unread, state.status);
+        }
+        Ok(copy)
+    }
+
+    fn params(ruby: &Ruby, this: &Self, level: i32, strategy: i32) -> Result<RString, Error> {
+        let mut state = this.state(ruby)?;
+        let mut out = Output::new();
+        let done = match &mut state.codec {
+            Codec::Deflate(stream) => stream.params(level, strategy, &mut out, &Task::new()),
+            _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+        };
+        done.map_err(|error| Failed(error).into_exception(ruby))?;
+        Ok(ruby.str_from_slice(&out.into_bytes()))
+    }
+
+    fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {
+        let dictionary = Bytes::borrow(dictionary)?;
+        let done = match &mut this.state(ruby)?.codec {
+            Codec::Deflate(stream) => stream.set_dictionary(dictionary.view()),
+            Codec::Inflate(stream) => stream.set_dictionary(dictionary.view()),
+            _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+        };
+        done.map_err(|error| Failed(error).into_exception(ruby))
+    }
+
+    fn sync(ruby: &Ruby, this: &Self, input: RString) -> Result<bool, Error> {
+        let input = Bytes::borrow(input)?;
+        let mut rest = input.view();
+        let mut state = this.state(ruby)?;
+        let found = match &mut state.codec {
+            Codec::Inflate(stream) => stream.sync(&mut rest),
+            _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+        };
+        state.unread = rest.len();
+        found.map_err(|error| Failed(error).into_exception(ruby))
+    }
+
+    fn sync_point(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
+        Ok(match &mut this.state(ruby)?.codec {
+            Codec::Inflate(stream) => stream.at_sync_point(),
+            _ => false,
+        })
+    }
+
+    /// `[mtime, extra_flags, os, name, comment]` of the gzip member, or nil while its header is not complete.
+    fn header(ruby: &Ruby, this: &Self) -> Result<Option<RArray>, Error> {
+        let state = this.state(ruby)?;
+        let Codec::Gunzip(stream) = &state.codec else { return Ok(None) };
+        let Some(header) = stream.header() else { return Ok(None) };
+        let text = |text: &Option<Vec<u8>>| -> Option<RString> {
+            text.as_ref().map(|text| ruby.str_from_slice(text))
+        };
+        let fields = ruby.ary_new_capa(5);
+        fields.push(header.mtime)?;
+        fields.push(header.extra_flags)?;
+        fields.push(header.os)?;
+        fields.push(text(&header.name))?;
+        fields.push(text(&header.comment))?;
+        Ok(Some(fields))
+    }
+
+    fn in_trailer(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Gunzip(stream) => stream.in_trailer(),
+            _ => false,
+        })
+    }
+
+    /// The checksum of the gzip member's content so far.
+    fn crc(ruby: &Ruby, this: &Self) -> Result<u32, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Gunzip(stream) => stream.sum().0,
+            _ => 0,
+        })
+    }
+}
+
+impl Codec {
+    fn run(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, deflate::Error> {
+        match self {
+            Self::Deflate(stream) => stream.run(input, out, flush, task),
+            Self::Inflate(stream) => stream.run(input, out, task),
+            Self::Gunzip(stream) => stream.run(input, out, task),
+            Self::Blocks(stream) => {
+                stream.run(input, out, flush, task)?;
+                Ok(if flush == Flush::Finish { Status::End } else { Status::More })
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One call from plain to compressed data or back, and checksums.
+
+use magnus::{Error, Object, RModule, RString, Ruby, function};
+use offlock_core::Task;
+use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
+
+use super::build::Lent;
+use super::failure::{BadGzip, Failed};
+use crate::borrow::Bytes;
+use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::region::{Failure, Region, Release};
+
+pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    zlib.define_singleton_method("native_deflate", function!(deflate, 4))?;
+    zlib.define_singleton_method("native_inflate", function!(inflate, 4))?;
+    zlib.define_singleton_method("native_gzip", function!(gzip, 5))?;
+    zlib.define_singleton_method("native_gunzip", function!(gunzip, 3))?;
+    zlib.define_singleton_method("native_gunzip_all", function!(gunzip_all, 4))?;
+    zlib.define_singleton_method("native_crc32", function!(crc32, 2))?;
+    zlib.define_singleton_method("native_adler32", function!(adler32, 2))?;
+    zlib.define_singleton_method("native_crc32_combine", function!(deflate::crc32_combine, 3))?;
+    zlib.define_singleton_method("native_adler32_combine", function!(deflate::adler32_combine, 3))?;
+    zlib.define_singleton_method("crc_table", function!(|| deflate::crc_table().to_vec(), 0))?;
+    Ok(())
+}
+
+fn deflate(ruby: &Ruby, data: RString, level: i32, wbits: i32, release: Release) -> Result<RString, Error> {
+    let data = Bytes::borrow(data)?;
+    let view = data.view();
+    let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
+        let mut out = Output::new();
+        deflate::compress(view, level, wbits, &mut out, task)?;
+        Ok::<_, Failed>(out.into_bytes())
+    })?;
+    Ok(ruby.str_from_slice(&packed))
+}
+
+fn inflate(
+    ruby: &Ruby,
+    data: RString,
+    wbits: i32,
+    max_output: Option<usize>,
+    release: Release,
+) -> Result<RString, Error> {
+    decode::<Failed>(ruby, data, wbits, max_output, release, |view, out, task| {
+        deflate::decompress(view, wbits, out, task).map(drop)
+    })
+}
+
+/// Runs `work` over `data` into a String of about the right size, where that saves a copy.
+fn decode<F: Failure + From<deflate::Error>>(
+    ruby: &Ruby,
+    data: RString,
+    wbits: i32,
+    max_output: Option<usize>,
+    release: Release,
+    work: impl Fn(&[u8], &mut Output<'_>, &Task<'_>) -> Result<(), deflate::Error> + Sync,
+) -> Result<RString, Error> {
+    let data = Bytes::borrow(data)?;
+    let view = data.view();
+    let limit = max_output.unwrap_or(usize::MAX);
+    let region = Region::new(&ZLIB_INFLATE, view.len()).release(release);
+    if deflate::worth_lending(view.len()) {
+        let size = deflate::expected_size(view, wbits).min(limit).max(1 << 10);
+        if let Ok(mut lent) = Lent::new(size) {
+            let memory = lent.memory();
+            // The work may run twice, the second time from the beginning.
+            let (used, rest) = region.run(ruby, |task| {
+                let mut out = Output::lent(memory).limited(limit);
+                work(view, &mut out, task)?;
+                Ok::<_, F>(out.finish())
+            })?;
+            return lent.finish(used, &rest);
+        }
+    }
+    let plain = region.run(ruby, |task| {
+        let mut out = Output::new().limited(limit);
+        work(view, &mut out, task)?;
+        Ok::<_, F>(out.into_bytes())
+    })?;
+    Ok(ruby.str_from_slice(&plain))
+}
+
+fn gzip(
+    ruby: &Ruby,
+    data: RString,
+    level: i32,
+    strategy: i32,
+    mtime: u32,
+    release: Release,
+) -> Result<RString, Error> {
+    let data = Bytes::borrow(data)?;
+    let view = data.view();
+    let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
+        let mut out = Output::new();
+        out.push(&super::gzip::header(level, mtime, None, None).to_bytes());
+        if strategy == 0 {
+            deflate::compress(view, level, -15, &mut out, task)?;
+        } else {
+            let mut stream = Deflater::new(Config { level, wbits: -15, strategy, ..Config::default() })?;
+            stream.run(&mut { view }, &mut out, Flush::Finish, task)?;
+        }
+        out.push(&deflate::crc32(0, view, task)?.to_le_bytes());
+        out.push(&(view.len() as u32).to_le_bytes());
+        Ok::<_, Failed>(out.into_bytes())
+    })?;
+    Ok(ruby.str_from_slice(&packed))
+}
+
+/// The first member, as the original does; what follows it is left alone.
+fn gunzip(ruby: &Ruby, data: RString, max_output: Option<usize>, release: Release) -> Result<RString, Error> {
+    decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
+        deflate::first_member(view, out, task).map(drop)
+    })
+}
+
+fn gunzip_all(
+    ruby: &Ruby,
+    data: RString,
+    threads: usize,
+    max_output: Option<usize>,
+    release: Release,
+) -> Result<RString, Error> {
+    decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
+        deflate::gunzip(view, threads, out, task)
+    })
+}
+
+fn crc32(ruby: &Ruby, value: u32, data: RString) -> Result<u32, Error> {
+    let data = Bytes::borrow(data)?;
+    let view = data.view();
+    Region::new(&ZLIB_CHECKSUM, view.len())
+        .run(ruby, |task| Ok::<_, Failed>(deflate::crc32(value, view, task)?))
+}
+
+fn adler32(ruby: &Ruby, value: u32, data: RString) -> Result<u32, Error> {
+    let data = Bytes::borrow(data)?;
+    let view = data.view();
+    Region::new(&ZLIB_CHECKSUM, view.len())
+        .run(ruby, |task| Ok::<_, Failed>(deflate::adler32(value, view, task)?))
+}

@@ -1,0 +1,14 @@
+# frozen_string_literal: true
+
+require_relative "offlock/version"
+require "offlock/offlock"
+require_relative "offlock/lock"
+require_relative "offlock/gvl_tools"
+require_relative "offlock/gvl_tracing"
+require_relative "offlock/message_pack"
+require_relative "offlock/tiktoken"
+require_relative "offlock/zlib"
+
+# See the interpreter lock, and get off it.
+module Offlock
+end

@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+module Offlock
+  # gvl-tracing's interface: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete however
+  # the program ends its threads; the trace it is made from stays beside it, for `offlock report`.
+  module GvlTracing
+    @running = nil
+    @changing = Mutex.new
+
+    class << self
+      # Starts to record into a file in gvl-tracing's JSON format; with a block, until it returns.
+      #
+      # @param file [String, Pathname]
+      # @param os_threads_view_enabled [Boolean] accepted; native threads are always recorded
+      # @return [String] the file, with a block
+      # @raise [ArgumentError] when it is recording already
+      # @raise [SystemCallError] the file cannot be written
+      def start(file, os_threads_view_enabled: false) # rubocop:disable Lint/UnusedMethodArgument
+        @changing.synchronize do
+          raise ArgumentError, "Already started" if @running
+
+          @file = file.to_s
+          @running = Lock::Trace.new(@file, gvl_tracing: true)
+        end
+        return unless block_given?
+
+        begin
+          yield
+        ensure
+          path = stop
+        end
+        path
+      end
+
+      # Stops recording and completes the file.
+      #
+      # @return [String] the file
+      # @raise [ArgumentError] when nothing is recording
+      def stop
+        @changing.synchronize do
+          raise ArgumentError, "Tracing is not running" unless @running
+
+          @running.stop
+          @running = nil
+          @file
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require_relative "registered_types"
+
+module Offlock
+  module MessagePack
+    # Makes packers and unpackers that know the same extension types. A frozen factory whose callables are names of
+    # methods, or shareable Procs, can be shared between Ractors.
+    class Factory
+      include RegisteredTypes
+
+      DEFAULT_OPTIONS = { packer: :to_msgpack_ext, unpacker: :from_msgpack_ext }.freeze
+      private_constant :DEFAULT_OPTIONS
+
+      # Registers an extension type, -128 to 127, for a class or module. +packer+ and +unpacker+ are callable, or names:
+      # of a method of the object, and of one of the class.
+      def register_type(type, klass, options = DEFAULT_OPTIONS)
+        raise FrozenError, "can't modify frozen MessagePack::Factory" if frozen?
+        raise TypeError, "wrong argument type #{type.class} (expected Integer)" unless type.is_a?(Integer)
+        raise ArgumentError, "expected Module/Class but found #{klass.class}." unless klass.is_a?(Module)
+
+        options ||= DEFAULT_OPTIONS.transform_values { nil }
+        if options[:oversized_integer_extension] && klass != Integer
+          raise ArgumentError, "oversized_integer_extension: true is only for Integer class"
+        end
+
+        callables = [callable(:packer, options[:packer]), callable(:unpacker, options[:unpacker])]
+        register_type_internal(type, klass, callables, options)
+      end
+
+      # The registered types, sorted by number.
+      def registered_types(selector = :both)
+        packers, unpackers = registered_types_internal
+        entries =
+          case selector
+          when :both then both_sides(packers, unpackers)
+          when :packer then packing(packers)
+          when :unpacker then unpacking(unpackers)
+          else raise ArgumentError, "invalid selector #{selector}"
+          end
+        entries.sort_by { |entry| entry[:type] }
+      end
+
+      def type_registered?(klass_or_type, selector = :both)
+        registered_in?(registered_types(selector), klass_or_type) { |klass, known| klass <= known }
+      end
+
+      def load(source, options = nil)
+        return unpacker(source, options).full_unpack unless source.is_a?(String)
+
+        unpacker = unpacker(options)
+        unpacker.feed(source)
+        unpacker.full_unpack
+      end
+      alias unpack load
+
+      def dump(object, *rest)
+        packer = packer(*rest)
+        packer.write(object)
+        packer.full_pack
+      end
+      alias pack dump
+
+      # Keeps up to +size+ packers and unpackers for reuse.
+      def pool(size = 1, **options)
+        Pool.new(frozen? ? self : dup.freeze, size, options.empty? ? nil : options)
+      end
+
+      private :register_type_internal, :registered_types_internal
+
+      private
+
+      def callable(name, value)
+        case value
+        when nil, Proc, Symbol then value
+        when String then value.to_sym
+        when Method then value.to_proc
+        else
+          unless value.respond_to?(:call)
+            raise TypeError, "expected :#{name} argument to be a callable object, got: #{value.inspect}"
+          end
+
+          value.method(:call).to_proc
+        end
+      end
+
+      def both_sides(packers, unpackers)
+        packed = packers.map do |klass, (type, packer)|
+          { type: type, class: klass, packer: packer, unpacker: unpackers.delete(type)&.at(1) }
+        end
+        packed + unpackers.map { |type, (klass, unpacker)| { type: type, class: klass, packer: nil, unpacker: unpacker } }
+      end
+
+      def packing(packers)
+        packers.filter_map { |klass, (type, packer)| { type: type, class: klass, packer: packer } if packer }
+      end
+
+      def unpacking(unpackers)
+        unpackers.filter_map { |type, (klass, unpacker)| { type: type, class: klass, unpacker: unpacker } if unpacker }
+      end
+    end
+  end
+end
+
+require_relative "pool"

@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+module Offlock
+  module MessagePack
+    # A container of a message that is built only as far as it is asked for.
+    class View
+      include Enumerable
+
+      # Of an Array or a Hash: how many items or entries it has.
+      attr_reader :size
+      alias length size
+
+      def initialize(index, place, options)
+        @index = index
+        @place = place
+        @options = options
+        @kind, @size = index.kind(place)
+      end
+
+      def array? = @kind == :array
+
+      def hash? = @kind == :map
+
+      # The item at a position, or the value under a key; +nil+ when there is none.
+      def [](key)
+        place = array? ? item(key) : entry(key)
+        place && value(place)
+      end
+
+      def fetch(key)
+        place = array? ? item(key) : entry(key)
+        return value(place) if place
+        return yield(key) if block_given?
+
+        raise array? ? IndexError.new("index #{key} outside of array of #{size}") : KeyError.new("key not found: #{key.inspect}")
+      end
+
+      def dig(key, *rest)
+        found = self[key]
+        rest.empty? || found.nil? ? found : found.dig(*rest)
+      end
+
+      def key?(key) = hash? && !entry(key).nil?
+
+      def keys
+        raise NoMethodError, "an array has no keys" unless hash?
+
+        places.each_slice(2).map { |key, _| @index.build(key, @options) }
+      end
+
+      # Yields the items, or the pairs of key and value.
+      def each
+        return to_enum { size } unless block_given?
+
+        if array?
+          places.each { |place| yield value(place) }
+        else
+          places.each_slice(2) { |key, place| yield [@index.build(key, @options), value(place)] }
+        end
+        self
+      end
+
+      # The whole object.
+      def build = @index.build(@place, @options)
+
+      def inspect = "#<#{self.class} of #{hash? ? "a Hash" : "an Array"} of #{size}>"
+
+      # The value at a place: a view if it is a container.
+      def self.at(index, place, options)
+        index.kind(place).first == :value ? index.build(place, options) : new(index, place, options)
+      end
+
+      private
+
+      def value(place) = self.class.at(@index, place, @options)
+
+      # Found once, as every item has to be passed to find the next.
+      def places = @places ||= @index.places(@place)
+
+      def item(position)
+        raise TypeError, "position must be an Integer, got #{position.inspect}" unless position.is_a?(Integer)
+
+        places[position]
+      end
+
+      def entry(key)
+        return @index.lookup(@place, key.name) if key.is_a?(Symbol) && @options&.[](:symbolize_keys)
+        return @index.lookup(@place, key) if key.is_a?(String)
+
+        places.each_slice(2).filter_map { |known, place| place if @index.build(known, @options).eql?(key) }.last
+      end
+    end
+
+    # The value of a message: a View if it is an Array or a Hash, of which nothing is built yet. The message is indexed,
+    # off the lock if it is large. +options+ are those of +unpack+.
+    def self.view(bytes, options = nil) = View.at(index(bytes, options&.[](:release) || :auto), 0, options)
+
+    # The strings under +path+ (a key, or keys of Hashes inside Hashes) in every record of a message: an Array of
+    # Hashes. +nil+ where a record has none. No record is built; a large message is searched off the lock.
+    def self.extract(bytes, *path, release: :auto) = extract_column(bytes, path.map(&:to_s), release)
+
+    # Unpacks an Array of messages, leaving the lock at most once for all of them.
+    def self.unpack_all(messages, options = nil)
+      index_all(messages, options&.[](:release) || :auto).map { |index| index.build(0, options) }
+    end
+
+    class << self
+      private :index, :index_all, :extract_column
+    end
+    private_constant :Index
+  end
+end

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require_relative "tiktoken/encoding"
+require_relative "tiktoken/models"
+
+module Offlock
+  # Text to tokens and back, as OpenAI's models see it, without the interpreter lock.
+  #
+  # Everything that the gem tiktoken_ruby offers is here under the same names, so that
+  #
+  #   Tiktoken = Offlock::Tiktoken
+  #
+  # keeps a program working. Encodings are frozen and may be used by many threads and Ractors at once.
+  #
+  # @example
+  #   encoding = Offlock::Tiktoken.encoding_for_model("gpt-4o")
+  #   encoding.encode("hello world")      #=> [24912, 2375]
+  #   encoding.count("hello world")       #=> 2
+  #   encoding.decode([24912, 2375])      #=> "hello world"
+  module Tiktoken
+    # The version of tiktoken_ruby whose interface this is.
+    VERSION = "0.0.17"
+
+    class << self
+      # @param name [Symbol, String] one of {list_encoding_names}
+      # @return [Encoding, nil] the encoding, or nil if there is none of that name
+      def get_encoding(name)
+        Encoding::ALL[name.to_sym]
+      end
+
+      # @param model_name [Symbol, String] a model's name, like "gpt-4o" or "gpt-4o-2024-08-06"
+      # @return [Encoding, nil] the encoding that the model uses, or nil if the model is not known
+      def encoding_for_model(model_name)
+        name = MODELS.fetch(model_name.to_sym) do
+          PREFIXES.each { |prefix, encoding| break encoding if model_name.start_with?(prefix) }
+        end
+        get_encoding(name) if name.is_a?(Symbol)
+      end
+
+      # @return [Array<Symbol>] the names that {get_encoding} knows
+      def list_encoding_names
+        Encoding::ALL.keys
+      end
+
+      # @return [Array<Symbol>] the names of models that {encoding_for_model} knows besides whole families of them
+      def list_model_names
+        MODELS.keys
+      end
+    end
+  end
+end

@@ -1,0 +1,141 @@
+# frozen_string_literal: true
+
+require "zlib"
+require "offlock/offlock"
+
+module Offlock
+  # zlib, off the interpreter lock: everything that Ruby's own Zlib has, and more.
+  #
+  #   Zlib = Offlock::Zlib
+  #
+  # The exceptions are the original's own, so that what rescues Zlib::Error rescues ours.
+  #
+  # Beyond the original: `deflate_all` and `inflate_all` work on many Strings at once on all cores, `max_output:` bounds what a
+  # decoder may make, `threads:` uses several cores for one gzip file, `progress:` is called with bytes done and bytes
+  # in all, `release:` (`:auto`, `:always`, `:never`) overrules when the lock is given up.
+  module Zlib
+    original = ::Zlib
+    VERSION = original::VERSION
+    # The interface is that of this version, whichever engine does the work.
+    ZLIB_VERSION = "1.3.1"
+
+    Error = original::Error
+    StreamEnd = original::StreamEnd
+    NeedDict = original::NeedDict
+    DataError = original::DataError
+    StreamError = original::StreamError
+    MemError = original::MemError
+    BufError = original::BufError
+    VersionError = original::VersionError
+    # Older versions of Ruby's own Zlib have none.
+    InProgressError = original.const_defined?(:InProgressError) ? original::InProgressError : Class.new(Error)
+    # The output would be larger than `max_output:` allows.
+    class OutputLimitError < Error; end
+
+    BINARY = 0
+    ASCII = TEXT = 1
+    UNKNOWN = 2
+
+    NO_COMPRESSION = 0
+    BEST_SPEED = 1
+    BEST_COMPRESSION = 9
+    DEFAULT_COMPRESSION = -1
+
+    DEFAULT_STRATEGY = 0
+    FILTERED = 1
+    HUFFMAN_ONLY = 2
+    RLE = 3
+    FIXED = 4
+
+    DEF_MEM_LEVEL = 8
+    MAX_MEM_LEVEL = 9
+    MAX_WBITS = 15
+
+    NO_FLUSH = 0
+    SYNC_FLUSH = 2
+    FULL_FLUSH = 3
+    FINISH = 4
+
+    original.constants.grep(/\AOS_/).each { |name| const_set(name, original.const_get(name)) }
+
+    # How much a block form yields at a time.
+    CHUNK = 16_384
+    private_constant :CHUNK
+
+    class << self
+      private :native_deflate, :native_inflate, :native_gzip, :native_gunzip, :native_gunzip_all, :native_crc32,
+              :native_adler32, :native_crc32_combine, :native_adler32_combine, :native_deflate_all,
+              :native_inflate_all, :native_header
+
+      def zlib_version = ZLIB_VERSION
+
+      def deflate(string, level = DEFAULT_COMPRESSION, progress: nil, release: :auto, &block)
+        return native_deflate(string, level || DEFAULT_COMPRESSION, MAX_WBITS, release) unless block || progress
+
+        Deflate.new(level).in_steps(string, progress, &block)
+      end
+
+      def inflate(string, max_output: nil, progress: nil, release: :auto, &block)
+        return native_inflate(string, MAX_WBITS, max_output, release) unless block || progress
+
+        Inflate.new(max_output: max_output).in_steps(string, progress, &block)
+      end
+
+      def gzip(string, level: nil, strategy: nil, release: :auto)
+        native_gzip(string, level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY, Time.now.to_i, release)
+      end
+
+      def gunzip(string, max_output: nil, release: :auto)
+        native_gunzip(string, max_output, release)
+      end
+
+      # Decompresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
+      def inflate_all(strings, wbits: MAX_WBITS, max_output: nil, threads: 0, release: :auto)
+        native_inflate_all(strings, wbits, max_output, threads, release)
+      end
+
+      # Compresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
+      def deflate_all(strings, level = DEFAULT_COMPRESSION, wbits: MAX_WBITS, threads: 0, release: :auto)
+        native_deflate_all(strings, level, wbits, threads, release)
+      end
+
+      # Decompresses all members of a gzip file, `threads` of them at once (0: one per core).
+      def gunzip_all(string, threads: 0, max_output: nil, release: :auto)
+        native_gunzip_all(string, threads, max_output, release)
+      end
+
+      def crc32(string = nil, value = 0) = checksum(:native_crc32, string, value, 0)
+      def adler32(string = nil, value = 1) = checksum(:native_adler32, string, value, 1)
+
+      def crc32_combine(first, second, length)
+        native_crc32_combine(first & 0xffffffff, second & 0xffffffff, length)
+      end
+
+      def adler32_combine(first, second, length)
+        native_adler32_combine(first & 0xffffffff, second & 0xffffffff, length)
+      end
+
+      private
+
+      # Of a String, or of everything that an IO has to read; without either, the initial value.
+      def checksum(kind, source, value, initial)
+        return initial if source.nil?
+
+        value &= 0xffffffff
+        return send(kind, value, source) unless source.respond_to?(:read) && !source.respond_to?(:to_str)
+
+        while (piece = source.read(CHUNK * 4))
+          value = send(kind, value, piece)
+        end
+        value
+      end
+    end
+  end
+end
+
+require_relative "zlib/stream"
+require_relative "zlib/deflate"
+require_relative "zlib/inflate"
+require_relative "zlib/gzip_file"
+require_relative "zlib/gzip_writer"
+require_relative "zlib/gzip_reader"

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+module Offlock
+  module Zlib
+    # A compressor.
+    class Deflate < ZStream
+      def self.deflate(string, level = DEFAULT_COMPRESSION, **options) = Zlib.deflate(string, level, **options)
+
+      def initialize(level = nil, wbits = nil, mem_level = nil, strategy = nil)
+        super()
+        start(Engine.deflate(level || DEFAULT_COMPRESSION, wbits || MAX_WBITS, mem_level || DEF_MEM_LEVEL,
+                             strategy || DEFAULT_STRATEGY))
+      end
+
+      def deflate(string, flush = NO_FLUSH, &block)
+        @turn.synchronize do
+          feed(string, flush || NO_FLUSH, &block)
+          fetch(&block)
+        end
+      end
+
+      def <<(string)
+        @turn.synchronize { feed(string, NO_FLUSH) }
+        self
+      end
+
+      def flush(flush = SYNC_FLUSH, &block)
+        flush ||= SYNC_FLUSH
+        @turn.synchronize do
+          run("", flush, &block) unless flush == NO_FLUSH
+          fetch(&block)
+        end
+      end
+
+      def params(level, strategy)
+        @turn.synchronize { append(engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
+        nil
+      end
+
+      def set_dictionary(dictionary)
+        engine.set_dictionary(dictionary)
+        dictionary
+      end
+
+      private
+
+      def step(piece, &block) = deflate(piece, &block)
+
+      def feed(string, flush, &block)
+        return run("", FINISH, &block) if string.nil?
+
+        string = text(string)
+        run(string, flush, &block) unless flush == NO_FLUSH && string.empty?
+      end
+    end
+  end
+end

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+module Offlock
+  module Zlib
+    # What GzipWriter and GzipReader have in common.
+    class GzipFile
+      Error = ::Zlib::GzipFile::Error
+      NoFooter = ::Zlib::GzipFile::NoFooter
+      CRCError = ::Zlib::GzipFile::CRCError
+      LengthError = ::Zlib::GzipFile::LengthError
+
+      # The path of a file that has one, also after it is closed.
+      module Path
+        attr_reader :path
+      end
+      private_constant :Path
+
+      class << self
+        # Opens a gzip file on `args`; with a block, passes it on and closes it afterwards.
+        def wrap(*args, **options)
+          file = new(*args, **options)
+          return file unless block_given?
+
+          begin
+            yield file
+          ensure
+            file.close unless file.closed?
+          end
+        end
+      end
+
+      attr_accessor :sync
+      attr_reader :level, :os_code
+
+      def mtime = Time.at(@mtime)
+      def orig_name = @orig_name&.dup
+      def comment = @comment&.dup
+      def to_io = io
+      def closed? = @closed
+
+      # Ends the gzip file, closes what it is in, and returns that.
+      def close
+        return if closed?
+
+        file = io
+        begin
+          finish
+        ensure
+          file.close if file.respond_to?(:close)
+        end
+        file
+      end
+
+      private
+
+      def open_on(io)
+        @io = io
+        @closed = false
+        @sync = false
+        @os_code = OS_CODE
+        return unless io.respond_to?(:path)
+
+        extend Path
+        @path = io.path
+      end
+
+      def io
+        raise GzipFile::Error, "closed gzip stream" if @closed
+
+        @io
+      end
+
+      # Encodings from the options that IO takes.
+      def take_encodings(options)
+        external, internal = options.values_at(:external_encoding, :internal_encoding)
+        external, internal = options[:encoding].split(":", 2) if options[:encoding].is_a?(String)
+        external = options[:encoding] if options[:encoding].is_a?(Encoding)
+        @external = find_encoding(external)
+        @internal = find_encoding(internal)
+        @convert = options.slice(:invalid, :undef, :replace, :fallback, :xml, :cr_newline, :crlf_newline,
+                                 :universal_newline, :newline)
+      end
+
+      def find_encoding(encoding)
+        return encoding unless encoding.is_a?(String)
+
+        encoding == "-" ? nil : Encoding.find(encoding.sub(/\Abom\|/i, ""))
+      end
+    end
+  end
+end

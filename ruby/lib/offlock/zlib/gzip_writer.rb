@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+require "stringio"
+
+module Offlock
+  module Zlib
+    # Writes a gzip file.
+    class GzipWriter < GzipFile
+      # Plain bytes that are collected before they are compressed.
+      GATHER = 1 << 14
+      private_constant :GATHER
+
+      def self.open(path, level = nil, strategy = nil, **options, &block)
+        wrap(File.open(path, "wb"), level, strategy, **options, &block)
+      end
+
+      # `threads:` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader reads as one stream.
+      def initialize(io, level = nil, strategy = nil, threads: 1, **options)
+        super()
+        level ||= DEFAULT_COMPRESSION
+        strategy ||= DEFAULT_STRATEGY
+        @engine = threads == 1 ? Engine.deflate(level, -MAX_WBITS, DEF_MEM_LEVEL, strategy) : Engine.blocks(level, strategy, threads)
+        @gather = threads == 1 ? GATHER : GATHER * 16
+        @level = level
+        @plain = String.new
+        @crc = @size = 0
+        take_encodings(options)
+        open_on(io)
+      end
+
+      def mtime=(time)
+        change_header
+        @mtime = time.is_a?(Integer) ? time : time.to_i
+      end
+
+      def mtime = Time.at(@mtime || 0)
+
+      def orig_name=(name)
+        change_header
+        @orig_name = to_header(name)
+      end
+
+      def comment=(comment)
+        change_header
+        @comment = to_header(comment)
+      end
+
+      # The checksum of what was written so far.
+      def crc
+        compress(NO_FLUSH)
+        @crc
+      end
+
+      # How many plain bytes were written so far.
+      def pos = @size + @plain.bytesize
+      alias tell pos
+
+      def write(*strings)
+        strings.sum { |string| put(string.to_s) }
+      end
+
+      def <<(object)
+        write(object)
+        self
+      end
+
+      def print(*objects)
+        objects = [$_] if objects.empty?
+        write(objects.join($,.to_s))
+        write($\) if $\
+        nil
+      end
+
+      def puts(*objects)
+        lines = StringIO.new(String.new(encoding: Encoding.default_external))
+        lines.puts(*objects)
+        write(lines.string)
+        nil
+      end
+
+      def printf(format, *arguments)
+        write(format(format, *arguments))
+        nil
+      end
+
+      def putc(object)
+        write(object.is_a?(Integer) ? (object & 0xff).chr : object.to_str[0])
+        object
+      end
+
+      def flush(flush = SYNC_FLUSH)
+        compress(flush || SYNC_FLUSH)
+        io.flush if io.respond_to?(:flush)
+        self
+      end
+
+      # Ends the gzip file, and leaves open what it is in.
+      def finish
+        compress(FINISH)
+        io.write([@crc, @size & 0xffffffff].pack("VV"))
+        @closed = true
+        @engine = nil
+        @io
+      end
+
+      private
+
+      def put(string)
+        io
+        string = string.encode(@external, **@convert) if @external && string.encoding != @external
+        bytes = string.bytesize
+        if @plain.empty? && bytes >= @gather
+          deflate(string, @sync ? SYNC_FLUSH : NO_FLUSH)
+        else
+          gather(string)
+        end
+        bytes
+      end
+
+      def gather(string)
+        @plain << (string.encoding == Encoding::BINARY || string.ascii_only? ? string : string.b)
+        compress(@sync ? SYNC_FLUSH : NO_FLUSH) if @sync || @plain.bytesize >= @gather
+      end
+
+      def compress(flush)
+        plain, @plain = @plain, String.new
+        deflate(plain, flush) unless plain.empty? && flush == NO_FLUSH
+      end
+
+      def deflate(plain, flush)
+        write_header unless @header_written
+        @crc = Zlib.crc32(plain, @crc)
+        @size += plain.bytesize
+        packed = run(plain, flush)
+        io.write(packed) unless packed.empty?
+      end
+
+      # An interrupt leaves what was not read to the next run.
+      def run(plain, flush)
+        plain = @unread << plain.b if @unread
+        @engine.run(plain, flush, nil, :auto)
+      ensure
+        unread = @engine.unread
+        @unread = unread.zero? ? nil : plain.byteslice(-unread, unread).b
+      end
+
+      def write_header
+        @header_written = true
+        @mtime ||= Time.now.to_i
+        io.write(Zlib.send(:native_header, @level, @mtime & 0xffffffff, @orig_name, @comment))
+      end
+
+      def change_header
+        io
+        raise GzipFile::Error, "header is already written" if @header_written
+      end
+
+      # Header fields end at their first NUL.
+      def to_header(string)
+        string.to_str.b[/\A[^\0]*/n]
+      end
+    end
+  end
+end

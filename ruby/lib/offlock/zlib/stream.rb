@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+module Offlock
+  module Zlib
+    # What Deflate and Inflate have in common: an engine, input that it did not read yet, output that nobody fetched yet.
+    class ZStream
+      attr_writer :avail_out
+
+      def initialize_copy(other)
+        super
+        @engine = other.engine.copy
+        @input = other.input&.dup
+        @output = other.output.dup
+        @turn = Thread::Mutex.new
+      end
+
+      def avail_in = @input ? @input.bytesize : 0
+      def avail_out = @avail_out || 0
+      def total_in = engine.total_in
+      def total_out = engine.total_out
+      def adler = engine.adler
+      def data_type = engine.data_type
+      def finished? = engine.ended?
+      def closed? = @engine.nil?
+      alias stream_end? finished?
+      alias ended? closed?
+
+      # Ends the stream and returns what is left of its output, or yields it.
+      def finish(&block)
+        @turn.synchronize do
+          run("", FINISH, &block)
+          fetch(&block)
+        end
+      end
+
+      def flush_next_in
+        rest, @input = @input, nil
+        rest || +""
+      end
+
+      def flush_next_out(&block)
+        @turn.synchronize { fetch(&block) }
+      end
+
+      def reset
+        engine.reset
+        @input = nil
+        @output = String.new
+        nil
+      end
+
+      def close
+        engine
+        @engine = @input = nil
+        nil
+      end
+      alias end close
+
+      # Works through `string` and ends the stream, telling `progress` after each megabyte how far it is.
+      def in_steps(string, progress, &block)
+        string = text(string)
+        made = block ? nil : String.new
+        take = block || ->(chunk) { made << chunk }
+        done = 0
+        while done < string.bytesize
+          piece = string.byteslice(done, STEP)
+          done += piece.bytesize
+          step(piece, &take)
+          progress&.call(done, string.bytesize)
+        end
+        finish(&take)
+        made
+      end
+
+      protected
+
+      attr_reader :input, :output
+
+      def engine
+        @engine or raise Error, "stream is not ready"
+      end
+
+      private
+
+      # Input between two calls of a `progress:` callback.
+      STEP = 1 << 20
+      private_constant :STEP
+
+      def start(engine)
+        @engine = engine
+        @input = nil
+        @output = String.new
+        @turn = Thread::Mutex.new
+      end
+
+      def text(object)
+        String.try_convert(object) or
+          raise TypeError, "no implicit conversion of #{object.nil? ? "nil" : object.class} into String"
+      end
+
+      # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.
+      def run(source, flush, &block)
+        return run_in_chunks(source, flush, &block) if block
+
+        append(once(source, flush, nil))
+        settle(flush)
+      end
+
+      def run_in_chunks(source, flush)
+        loop do
+          append(once(source, flush, CHUNK - @output.bytesize))
+          source = ""
+          break unless @output.bytesize >= CHUNK
+
+          chunk, @output = @output.byteslice(0, CHUNK), @output.byteslice(CHUNK..)
+          yield chunk
+          break unless engine.status == :full
+        end
+        settle(flush)
+      end
+
+      def once(source, flush, limit)
+        input = @input ? @input << source.b : source
+        engine.run(input, flush, limit, :auto)
+      ensure
+        keep(input)
+      end
+
+      def keep(input)
+        unread = @engine ? @engine.unread : 0
+        @input = unread.zero? || input.nil? ? nil : input.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
+      end
+
+      def append(made)
+        @output.empty? ? @output = made : @output << made
+      end
+
+      # Raises what the last run ended with, if that is an error.
+      def settle(flush)
+        case engine.status
+        when :failed then engine.raise_failure
+        when :need_dict then need_dictionary(flush)
+        when :more
+          raise BufError, "buffer error" if flush == FINISH
+        end
+      end
+
+      def need_dictionary(_flush)
+        raise NeedDict, "need dictionary"
+      end
+
+      # The output, which is kept back from a block until the stream ends: chunks are to be whole.
+      def fetch
+        return if block_given? && !finished?
+
+        made, @output = @output, String.new
+        return made unless block_given?
+
+        yield made unless made.empty?
+        nil
+      end
+    end
+  end
+end

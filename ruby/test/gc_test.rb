@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+# The garbage collector may run, and move objects, at any time.
+class GCTest < Minitest::Test
+  include Texts
+
+  def everything
+    texts = ["short", text_of(2000), "é" * 300, "latin é".encode("ISO-8859-1")]
+    tokens = o200k.encode(texts[1], release: :always)
+    [tokens, o200k.encode(texts[1], packed: true), o200k.encode_batch(texts, release: :always, threads: 2),
+     o200k.count_batch(texts), o200k.decode(tokens, release: :always), o200k.truncate(texts[1], 100, release: :always),
+     o200k.encode("a<|endoftext|>", allowed_special: ["<|endoftext|>"]), o200k.special_tokens]
+  end
+
+  def refusals
+    [-> { o200k.encode("\xFF") }, -> { o200k.decode([1 << 30]) }, -> { o200k.encode_batch(["a", 5]) }].map do |call|
+      call.call
+    rescue StandardError => e
+      e.message
+    end
+  end
+
+  def test_stress
+    expected = [everything, refusals]
+    GC.stress = true
+    outcome = [everything, refusals]
+  ensure
+    GC.stress = false
+    assert_equal expected, outcome
+  end
+
+  def test_stress_in_several_threads
+    expected = everything
+    GC.stress = true
+    outcomes = Array.new(3) { Thread.new { everything } }.map(&:value)
+  ensure
+    GC.stress = false
+    assert_equal [expected] * 3, outcomes
+  end
+
+  def test_compaction
+    skip "no compaction here" unless GC.respond_to?(:verify_compaction_references)
+    expected = everything
+    GC.verify_compaction_references(expand_heap: true, toward: :empty)
+    assert_equal expected, everything
+  end
+
+  def test_compaction_during_work
+    skip "no compaction here" unless GC.respond_to?(:compact)
+    texts = Array.new(3000) { |n| "short text #{n}" } << text_of(400_000)
+    expected = texts.map { |text| o200k.encode(text) }
+    thread = Thread.new { Array.new(5) { o200k.encode_batch(texts.map(&:dup), release: :always, threads: 2) } }
+    GC.compact while thread.alive?
+    assert_equal [expected] * 5, thread.value
+  end
+
+  def test_automatic_compaction
+    skip "no compaction here" unless GC.respond_to?(:auto_compact=)
+    expected = everything
+    GC.auto_compact = true
+    outcomes = Array.new(20) { everything.tap { GC.start } }
+  ensure
+    GC.auto_compact = false
+    assert_equal [expected], outcomes.uniq
+  end
+
+  def test_encodings_are_never_collected
+    GC.start(full_mark: true, immediate_sweep: true)
+    assert_equal [24_912], o200k.encode("hello")
+  end
+end

@@ -1,0 +1,227 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require "open3"
+require "rbconfig"
+require "tmpdir"
+
+# Traces of scenarios whose shape is known, and what traces must survive.
+class LockTest < Minitest::Test
+  include Texts
+
+  MS = 1_000_000
+
+  # Holds the lock as far as others let one, for so much time on a processor.
+  def compute(seconds)
+    finish = cpu + seconds
+    nil while cpu < finish
+  end
+
+  def cpu = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
+
+  def run_threads(**bodies)
+    bodies.map { |name, body| Thread.new { named(name, &body) } }.each(&:join)
+  end
+
+  def named(name)
+    Thread.current.name = name.to_s
+    yield
+  end
+
+  # The summary of a scenario, checked for what is true of every trace.
+  def measured(&scenario)
+    summary = Offlock::Lock.measure(&scenario).to_h
+    assert_equal 0, summary[:violations]
+    assert_equal 0, summary[:lost]
+    assert_nil summary[:damage]
+    summary[:threads].each { |thread| assert_equal thread[:lifetime], thread[:times].values.sum, thread[:name] }
+    summary
+  end
+
+  def thread_named(summary, name)
+    found = summary[:threads].select { |thread| thread[:name] == name }
+    assert_equal 1, found.size, name
+    found.first
+  end
+
+  def test_two_computing_threads_share_the_lock_and_blame_each_other
+    summary = measured { run_threads(a: -> { compute(0.3) }, b: -> { compute(0.3) }) }
+    threads = %w[a b].map { |name| thread_named(summary, name) }
+    threads.each do |thread|
+      assert_operator thread[:times][:running], :>=, 280 * MS
+      assert_operator thread[:times][:waiting], :>=, 80 * MS
+    end
+    rows = summary[:locks].first[:blame].to_h { |row| [summary[:threads][row[:thread]][:name], row] }
+    rows.slice("a", "b").each do |waiter, row|
+      by = row[:by].to_h { |index, waited| [summary[:threads][index][:name], waited] }
+      assert_operator by[waiter == "a" ? "b" : "a"], :>=, 0.8 * row[:waited]
+    end
+  end
+
+  def test_sleep_is_told_apart_from_other_idling
+    queue = Thread::Queue.new
+    summary = measured do
+      run_threads(sleeper: -> { sleep(0.1) && queue.push(1) }, kernel: -> { Kernel.sleep(0.1) }, waiter: -> { queue.pop })
+    end
+    %w[sleeper kernel].each do |name|
+      assert_operator thread_named(summary, name)[:times][:sleep], :>=, 90 * MS
+    end
+    waiter = thread_named(summary, "waiter")[:times]
+    assert_operator waiter[:idle], :>=, 80 * MS
+    assert_equal 0, waiter[:sleep]
+  end
+
+  def test_an_operation_off_the_lock_is_shown_with_its_name_and_bytes
+    text = text_of(1_000_000)
+    operation, = measured { o200k.encode(text) }[:operations]
+    assert_match(/\Atokens\./, operation[:name])
+    assert_equal text.bytesize, operation[:bytes]
+    assert_operator operation[:times][:off_lock], :>, 0
+  end
+
+  def test_marks_and_collections_are_shown
+    summary = measured { assert_equal 5, Offlock::Lock.mark("checkout <script>") { GC.start || 5 } }
+    assert_equal ["checkout <script>"], summary[:marks].map { |mark| mark[:name] }
+    assert_operator summary[:times][:gc], :>, 0
+  end
+
+  def test_each_ractor_has_a_lock_of_its_own
+    program = <<~RUBY
+      body = proc { |seconds| finish = Process.clock_gettime(1) + seconds; nil while Process.clock_gettime(1) < finish }
+      summary = Offlock::Lock.measure do
+        Warning[:experimental] = false
+        2.times.map { |i| Ractor.new(name: "worker\#{i}") do
+          finish = Process.clock_gettime(1) + 0.1; nil while Process.clock_gettime(1) < finish
+        end }.each(&:take)
+      end
+      puts summary.to_json
+    RUBY
+    output, status = run_ruby(program)
+    assert_predicate status, :success?, output
+    summary = JSON.parse(output[output.index("{")..], symbolize_names: true)
+    assert_equal 0, summary[:violations]
+    names = summary[:locks].map { |lock| lock[:name] }
+    assert_includes names, "GVL"
+    assert_equal 2, names.grep(/\AGVL of Ractor:#\d+ worker[01]\z/).size
+  end
+
+  def test_threads_come_and_go
+    summary = measured { 2_000.times { Thread.new { named("short") { nil } }.join } }
+    assert_equal 2_000, summary[:threads].count { |thread| thread[:name] == "short" }
+  end
+
+  def test_traces_may_overlap_and_start_and_stop_concurrently
+    Dir.mktmpdir do |folder|
+      stats = 32.times.map do |i|
+        Thread.new { Offlock::Lock.trace("#{folder}/#{i}.offlock") { |trace| compute(0.005) || trace }.stop }
+      end
+      assert(stats.all? { |thread| thread.value.bytes.positive? })
+    end
+  end
+
+  def test_the_process_has_one_trace_of_its_own
+    Dir.mktmpdir do |folder|
+      assert Offlock::Lock.start("#{folder}/a.offlock")
+      refute Offlock::Lock.start("#{folder}/b.offlock")
+      assert_operator Offlock::Lock.stop.events, :>=, 0
+      assert_nil Offlock::Lock.stop
+      refute_path_exists "#{folder}/b.offlock"
+    end
+  end
+
+  def test_a_file_that_cannot_be_written_is_an_errno
+    assert_raises(Errno::ENOENT) { Offlock::Lock::Trace.new("/missing/folder/a.offlock") }
+  end
+
+  def test_live_numbers
+    metrics = [Offlock::Lock::GlobalTimer, Offlock::Lock::LocalTimer, Offlock::Lock::WaitingThreads]
+    metrics.each { |metric| assert metric.enable }
+    Offlock::Lock::GlobalTimer.reset
+    threads = 3.times.map { Thread.new { compute(0.3) || sleep } }
+    timers = threads.map { |thread| Offlock::Lock::LocalTimer.for(thread) }
+    most = 0
+    deadline = clock + 30
+    until timers.all? { |timer| timer.acquisitions >= 2 }
+      assert_operator clock, :<, deadline
+      sleep 0.005
+      most = [most, Offlock::Lock::WaitingThreads.count].max
+    end
+    assert_includes 1..3, most
+    assert(timers.all? { |timer| timer.monotonic_time > 5 * MS })
+    assert_operator Offlock::Lock::GlobalTimer.monotonic_time, :>=, timers.sum(&:monotonic_time)
+    assert_operator timers.first.histogram.sum(&:last), :>=, 1
+    threads.each(&:kill).each(&:join)
+  ensure
+    metrics.each(&:disable)
+    assert(metrics.none?(&:enabled?))
+    assert_equal 0, Offlock::Lock::WaitingThreads.count
+  end
+
+  def test_the_names_of_others_keep_their_programs_working
+    assert_equal 0, Offlock::GVLTools::WaitingThreads.count
+    assert_kind_of Integer, Offlock::GVLTools::LocalTimer.monotonic_time
+    assert_kind_of Integer, Offlock::GVLTools::GlobalTimer.monotonic_time
+    Dir.mktmpdir do |folder|
+      path = Offlock::GvlTracing.start("#{folder}/a.json") { compute(0.01) }
+      assert_equal "#{folder}/a.json", path
+      assert_kind_of Array, JSON.parse(File.read(path))
+      assert_raises(ArgumentError) { Offlock::GvlTracing.stop }
+    end
+  end
+
+  def test_a_forked_child_leaves_the_parents_trace_alone_and_makes_its_own
+    Dir.mktmpdir do |folder|
+      output, status = run_ruby(<<~RUBY)
+        Offlock::Lock.trace("#{folder}/parent.offlock") do |trace|
+          Thread.new { sleep }
+          Process.wait(fork do
+            exit!(1) if trace.running? || trace.stop
+            Offlock::Lock.trace("#{folder}/child.offlock") { 1_000_000.times { nil } }
+            exit!(0)
+          end)
+          abort "the child failed" unless $?.success?
+        end
+      RUBY
+      assert_predicate status, :success?, output
+      assert_equal %w[child.offlock parent.offlock], Dir.children(folder).sort
+    end
+  end
+
+  def test_after_a_kill_the_file_is_readable_up_to_the_last_flush
+    Dir.mktmpdir do |folder|
+      _, status = run_ruby(<<~RUBY)
+        Offlock::Lock.start("#{folder}/a.offlock")
+        100.times { sleep 0.001 }
+        sleep 0.1
+        Process.kill(:KILL, Process.pid)
+      RUBY
+      assert_equal 9, status.termsig
+      output, status = command("summary", "#{folder}/a.offlock")
+      assert_predicate status, :success?, output
+      assert_includes output, "not stopped"
+    end
+  end
+
+  def test_the_command_traces_an_unchanged_program_and_its_children
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/app.rb", <<~'RUBY')
+        puts gets
+        $stdout.flush
+        system(RbConfig.ruby, "-e", "puts :child")
+        exit 7
+      RUBY
+      output, status = command("trace", "-o", "#{folder}/app.offlock", "--", RbConfig.ruby, "#{folder}/app.rb", input: "hello\n")
+      assert_equal 7, status.exitstatus, output
+      assert_match(/\Ahello\nchild\n/, output)
+      assert_includes output, "GVL: held"
+      assert_equal 2, Dir["#{folder}/app*.offlock"].size
+    end
+  end
+
+  # Runs the gem's command; returns what it prints and how it ended.
+  def command(*arguments, input: "")
+    options = $LOAD_PATH.map { |path| "-I#{path}" }
+    Open3.capture2e(RbConfig.ruby, *options, File.expand_path("../exe/offlock", __dir__), *arguments, stdin_data: input)
+  end
+end

@@ -1,0 +1,232 @@
+# frozen_string_literal: true
+
+require "stringio"
+require_relative "../test_helper"
+
+module MessagePackTests
+  # What programs do with MessagePack, and what hostile ones do.
+  class MessagePackTest < Minitest::Test
+    MessagePack = Offlock::MessagePack
+    include Texts
+
+    RECORDS = Array.new(40) do |n|
+      { "id" => n, "text" => n.odd? ? "é#{n}" : "a" * n, "user" => { "name" => "n" }, "tags" => [nil, true, 1.5, n << 40] }
+    end.freeze
+
+    # An object with an extension of its own.
+    Point = Struct.new(:x, :y) do
+      def to_msgpack_ext = [x, y].pack("l>2")
+
+      def self.from_msgpack_ext(data) = new(*data.unpack("l>2"))
+    end
+
+    def test_round_trip
+      assert_equal RECORDS, MessagePack.unpack(MessagePack.pack(RECORDS))
+      assert_equal RECORDS, MessagePack.unpack(MessagePack.pack(RECORDS), release: :always)
+      assert_equal MessagePack.pack(RECORDS), MessagePack::Packer.new.write(RECORDS).to_s
+    end
+
+    def test_options
+      message = MessagePack.pack({ "a" => ["b"] })
+      assert_equal({ a: ["b"] }, MessagePack.unpack(message, symbolize_keys: true))
+      frozen = MessagePack.unpack(message, freeze: true)
+      assert frozen.frozen? && frozen["a"].frozen? && frozen["a"][0].frozen?
+      cached = MessagePack::Unpacker.new(key_cache: true).feed(message * 2).each.to_a
+      assert_same cached[0].keys[0], cached[1].keys[0]
+    end
+
+    def test_extensions
+      factory = MessagePack::Factory.new
+      factory.register_type(5, Point)
+      assert_equal [Point.new(1, -2)], factory.load(factory.dump([Point.new(1, -2)]))
+      assert_equal Point.new(3, 4), factory.pool(2).then { |pool| pool.load(pool.dump(Point.new(3, 4))) }
+      error = assert_raises(MessagePack::UnknownExtTypeError) { MessagePack.unpack(factory.dump(Point.new(1, 2))) }
+      assert_match(/type 5 at offset 0/, error.message)
+      assert_raises(NoMethodError) { MessagePack.pack(Point.new(1, 2)) }
+    end
+
+    def test_recursive_extensions
+      factory = MessagePack::Factory.new
+      factory.register_type(5, Point, recursive: true,
+                                      packer: ->(point, packer) { packer.write(point.x).write(point.y) },
+                                      unpacker: ->(unpacker) { Point.new(unpacker.read, unpacker.read) })
+      nested = Point.new(Point.new(1, [2, Point.new("é", nil)]), { "k" => Point.new(3, 4) })
+      assert_equal [nested, 7], factory.load(factory.dump([nested, 7]))
+    end
+
+    def test_exceptions_in_callbacks_leave_everything_usable
+      factory = MessagePack::Factory.new
+      factory.register_type(5, Point, recursive: true, packer: ->(*) { raise KeyError }, unpacker: ->(*) { raise KeyError })
+      packer = factory.packer
+      assert_raises(KeyError) { packer.write([1, Point.new(1, 2)]) }
+      packer.reset
+      assert_equal "\x07".b, packer.write(7).to_s
+      unpacker = factory.unpacker
+      unpacker.feed("\x92\xd4\x05\x07\x08\x09".b)
+      assert_raises(KeyError) { unpacker.read }
+      unpacker.reset
+      assert_equal 8, unpacker.feed("\x08").read
+    end
+
+    def test_callbacks_that_use_the_same_object
+      unpacker = MessagePack::Unpacker.new
+      unpacker.register_type(5) { |data| unpacker.feed("\x01") && data }
+      unpacker.feed("\x92\xd4\x05a\x02".b)
+      assert_equal ["a", 2], unpacker.read
+      assert_equal 1, unpacker.read
+      greedy = MessagePack::Unpacker.new
+      greedy.register_type(5) { greedy.reset }
+      greedy.feed("\x92\xd4\x05a\x02".b)
+      assert_raises(EOFError) { greedy.read }
+    end
+
+    def test_objects_that_change_while_they_are_packed
+      array = [Point.new(1, 2), 3, 4]
+      packer = MessagePack::Packer.new
+      packer.register_type(5, Point) { |_| array.clear && "x" }
+      assert_equal "93d40578c0c0", packer.write(array).to_s.unpack1("H*")
+      hash = { "a" => Point.new(1, 2), "b" => 1 }
+      packer.reset
+      packer.register_type(5, Point) { |_| hash.delete("b") && "x" }
+      assert_raises(RuntimeError) { packer.write(hash) }
+    end
+
+    def test_streams
+      io = StringIO.new
+      packer = MessagePack::Packer.new(io)
+      RECORDS.each { |record| packer.write(record) }
+      packer.flush
+      io.rewind
+      assert_equal RECORDS, MessagePack::Unpacker.new(io).each.to_a
+      io.rewind
+      assert_equal RECORDS[0], MessagePack::Unpacker.new(io, io_buffer_size: 1024).read
+      assert_equal 1, MessagePack.unpack(StringIO.new("\x01"))
+      unpacker = MessagePack::Unpacker.new
+      seen = []
+      io.string.each_char { |byte| unpacker.feed_each(byte.b) { |record| seen << record } }
+      assert_equal RECORDS, seen
+    end
+
+    def test_a_declared_length_allocates_nothing
+      ["\xdd\xff\xff\xff\xff", "\xdf\xff\xff\xff\xff", "\xdd\xff\xff\xff\xff\x01"].each do |message|
+        before = GC.stat(:malloc_increase_bytes)
+        assert_raises(EOFError) { MessagePack.unpack(message.b) }
+        assert_raises(EOFError) { MessagePack::Unpacker.new.feed(message.b).read }
+        assert_operator GC.stat(:malloc_increase_bytes) - before, :<, 1_000_000
+      end
+    end
+
+    def test_depth
+      assert_raises(MessagePack::StackError) { MessagePack.unpack(("\x91" * 129) + "\xc0") }
+      refute_nil MessagePack.unpack(("\x91" * 128) + "\xc0")
+      loop_of_arrays = []
+      loop_of_arrays << loop_of_arrays
+      assert_raises(SystemStackError) { MessagePack.pack(loop_of_arrays) }
+      assert_raises(SystemStackError) { Fiber.new { MessagePack.pack(loop_of_arrays) }.resume }
+    end
+
+    def test_errors_name_the_value_and_its_place
+      assert_match(/0xc1 at offset 1/, assert_raises(MessagePack::MalformedFormatError) { MessagePack.unpack("\x91\xc1") }.message)
+      assert_match(/end of buffer reached.*offset 0/, assert_raises(EOFError) { MessagePack.unpack("\x91") }.message)
+      assert_match(/2 extra bytes/, assert_raises(MessagePack::MalformedFormatError) { MessagePack.unpack("\x01\x02\x03") }.message)
+      assert_raises(RangeError) { MessagePack.pack(1 << 64) }
+    end
+
+    def test_views
+      %i[always never].each do |release|
+        view = MessagePack.view(MessagePack.pack(RECORDS), release: release)
+        assert_equal "é3", view[3]["text"]
+        assert_equal "n", view.dig(-1, "user", "name")
+        assert_equal %w[id text user tags], view[0].keys
+        assert_nil view[0]["none"]
+        assert_nil view[99]
+        assert_raises(KeyError) { view[0].fetch("none") }
+        assert_equal RECORDS, view.build
+        assert_equal RECORDS, view.map(&:build)
+      end
+      assert_equal 7, MessagePack.view("\x07")
+    end
+
+    def test_extract
+      %i[always never].each do |release|
+        message = MessagePack.pack([*RECORDS, {}, { "text" => nil }])
+        assert_equal RECORDS.map { |record| record["text"] } + [nil, nil], MessagePack.extract(message, "text", release: release)
+        assert_equal (["n"] * 40) + [nil, nil], MessagePack.extract(message, :user, :name, release: release)
+        assert_raises(MessagePack::UnexpectedTypeError) { MessagePack.extract(message, "id", release: release) }
+        assert_raises(EOFError) { MessagePack.extract(message.chop, "text", release: release) }
+      end
+    end
+
+    def test_unpack_all
+      messages = RECORDS.map { |record| MessagePack.pack(record) }
+      assert_equal RECORDS, MessagePack.unpack_all(messages)
+      assert_equal RECORDS, MessagePack.unpack_all(messages, release: :always)
+      assert_raises(EOFError) { MessagePack.unpack_all(["\x01", "\x91"]) }
+    end
+
+    def everything
+      factory = MessagePack::Factory.new
+      factory.register_type(5, Point)
+      message = MessagePack.pack(RECORDS.first(4))
+      [MessagePack.unpack(message), MessagePack.unpack(message, release: :always), factory.load(factory.dump(Point.new(1, 2))),
+       MessagePack.view(message)[1].build, MessagePack.extract(message, "text"), MessagePack.pack("x" * 600).bytesize,
+       MessagePack::Unpacker.new(symbolize_keys: true, key_cache: true).feed(message).each.to_a]
+    end
+
+    def test_gc_stress
+      expected = everything
+      GC.stress = true
+      outcome = everything
+    ensure
+      GC.stress = false
+      assert_equal expected, outcome
+    end
+
+    def test_compaction
+      expected = everything
+      GC.auto_compact = true
+      outcomes = Array.new(20) { everything.tap { GC.compact } }
+      assert_equal [expected] * 20, outcomes
+    ensure
+      GC.auto_compact = false
+    end
+
+    def test_ractors
+      output, status = run_ruby(<<~RUBY)
+        MessagePack = Offlock::MessagePack
+        Warning[:experimental] = false
+        class Point
+          def to_msgpack_ext = "p"
+          def self.from_msgpack_ext(data) = :point
+        end
+        MessagePack::DefaultFactory.register_type(5, Point)
+        factory = MessagePack::Factory.new
+        factory.register_type(-1, Time, packer: MessagePack::Time::Packer, unpacker: MessagePack::Time::Unpacker)
+        Ractor.make_shareable(factory)
+        value = [{ "a" => [1, "b", nil, 2.5] }] * 10
+        ractors = 2.times.map do
+          Ractor.new(factory, value) do |factory, value|
+            own = MessagePack::Factory.new
+            own.register_type(7, Symbol, packer: :name, unpacker: ->(data) { data.to_sym })
+            outcomes = Array.new(300) do
+              [MessagePack.unpack(MessagePack.pack(value)) == value, factory.load(factory.dump(Time.at(7))).to_i,
+               own.load(own.dump([:x])), MessagePack.unpack(MessagePack.pack(Point.new)),
+               MessagePack.unpack(MessagePack.pack(value), release: :always) == value,
+               MessagePack::Unpacker.new.feed(MessagePack::Packer.new.write(1).to_s).read]
+            end
+            outcomes.uniq
+          end
+        end
+        p ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+        refused = Ractor.new do
+          MessagePack::DefaultFactory.register_type(6, String)
+        rescue Ractor::IsolationError => e
+          e.class
+        end
+        p refused.respond_to?(:value) ? refused.value : refused.take
+      RUBY
+      assert status.success?, output
+      assert_equal "#{[[[true, 7, [:x], :point, true, 1]]] * 2}\nRactor::IsolationError\n", output
+    end
+  end
+end

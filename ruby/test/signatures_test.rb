@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require_relative "test_helper"
+
+# The signatures in sig are true: a program that uses the whole interface runs with every call checked.
+class SignaturesTest < Minitest::Test
+  include Texts
+
+  SIGNATURES = File.expand_path("../sig", __dir__)
+  CHECKED = {
+    "RBS_TEST_TARGET" => "Offlock::*", "RBS_TEST_OPT" => "-I #{SIGNATURES}", "RBS_TEST_RAISE" => "true",
+    "RBS_TEST_LOGLEVEL" => "error"
+  }.freeze
+
+  def setup
+    require "rbs"
+  rescue LoadError
+    skip "needs the gem rbs"
+  end
+
+  def run_checked(program)
+    before = ENV.to_h
+    ENV.update(CHECKED)
+    run_ruby(program, libraries: ["rbs/test/setup", "offlock"])
+  ensure
+    ENV.replace(before)
+  end
+
+  def test_the_interface_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      tiktoken = Offlock::Tiktoken
+      tiktoken.list_encoding_names
+      tiktoken.list_model_names
+      tiktoken.get_encoding("nonesuch")
+      tiktoken.encoding_for_model("nonesuch")
+      encoding = tiktoken.encoding_for_model(:"gpt-4o")
+      tiktoken::Encoding.for_name_cached("gpt2").inspect
+      tokens = encoding.encode("a<|endoftext|>", allowed_special: ["<|endoftext|>"], release: :always)
+      packed = encoding.encode("hello", packed: true, allowed_special: :all)
+      encoding.encode_ordinary("hello", release: :never)
+      encoding.encode_ordinary("hello", packed: true)
+      encoding.encode_with_special_tokens("hello")
+      encoding.encode_with_special_tokens("hello", packed: true)
+      encoding.encode_batch(["a", "b"], threads: 2)
+      encoding.encode_batch(["a", "b"], packed: true, threads: nil, allowed_special: nil)
+      encoding.count("hello")
+      encoding.count_batch(["a", "b"], threads: 1, allowed_special: :all, release: :auto)
+      encoding.truncate("hello world", 1)
+      encoding.decode(tokens)
+      encoding.decode(packed, errors: :replace)
+      encoding.decode_bytes(tokens, release: :always)
+      encoding.encode_single_token("hello")
+      encoding.decode_single_token_bytes(1)
+      [encoding.name, encoding.n_vocab, encoding.max_token_value, encoding.eot_token, encoding.special_tokens]
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
+  def test_calls_are_really_checked
+    output, = run_checked(<<~RUBY)
+      Offlock::Tiktoken.get_encoding(:gpt2).encode("x", release: "always")
+    RUBY
+    assert_match(/RBS::Test::Tester::TypeError.*release/m, output)
+  end
+end

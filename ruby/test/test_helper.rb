@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+require "English"
+require "minitest/autorun"
+require "offlock"
+
+# What the tests of text share.
+module Texts
+  # Every kind of character, none of it special.
+  SENTENCE = "The quick brown fox's 1234 jumps\r\n\tnaïve café 日本語 नमस्ते 🦄👩‍👩‍👧 -> f(x) == 2;  "
+
+  # At least +bytes+ bytes of text.
+  def text_of(bytes)
+    SENTENCE * bytes.ceildiv(SENTENCE.bytesize)
+  end
+
+  # Too much to be encoded before a test interrupts it.
+  def endless
+    @@endless ||= text_of(100_000_000).freeze # rubocop:disable Style/ClassVars
+  end
+
+  def o200k
+    Offlock::Tiktoken.get_encoding(:o200k_base)
+  end
+
+  def clock
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  # Runs a program in another process of this Ruby; returns what it prints and how it ended.
+  def run_ruby(program, timeout: 60, libraries: ["offlock"])
+    options = $LOAD_PATH.map { |path| "-I#{path}" } + libraries.map { |library| "-r#{library}" }
+    command = [RbConfig.ruby, *options, "-e", program]
+    IO.popen(command, err: %i[child out]) do |io|
+      killer = Thread.new { sleep(timeout) && Process.kill("KILL", io.pid) }
+      output = io.read
+      killer.kill
+      io.close
+      [output, $CHILD_STATUS]
+    end
+  end
+end

@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "stringio"
+require "zlib"
+require "offlock/zlib"
+
+# Gzip files of Offlock::Zlib against those of Ruby's own Zlib.
+class GzipTest < Minitest::Test
+  Ours = Offlock::Zlib
+  Theirs = ::Zlib
+  TEXT = (File.read(__FILE__) * 300)
+
+  def write(zlib, text, **options)
+    file = StringIO.new(+"".b)
+    zlib::GzipWriter.wrap(file, **options) { |gz| text.each_char.each_slice(77_777) { |piece| gz.write(piece.join) } }
+    file.string
+  end
+
+  def test_each_reads_the_other
+    ["", "x", TEXT].each do |text|
+      [1, 0, 3].each do |threads|
+        assert_equal text, Theirs::GzipReader.new(StringIO.new(write(Ours, text, threads: threads))).read
+      end
+      assert_equal text, Ours::GzipReader.new(StringIO.new(write(Theirs, text))).read
+    end
+  end
+
+  # Calls the same methods on both readers, and compares what they return.
+  def test_readers_agree
+    text = "größe 日本\n\n\nzweite\r\nlang #{"x" * 5000}\n" * 60 + "end"
+    packed = Theirs.gzip(text)
+    random = Random.new(1)
+    200.times do
+      readers = [Ours, Theirs].map { |zlib| zlib::GzipReader.new(StringIO.new(packed), external_encoding: "UTF-8") }
+      30.times do
+        call = [[:gets], [:gets, ""], [:gets, nil, random.rand(1..9000)], [:gets, random.rand(1..50)], [:getc],
+                [:getbyte], [:read, random.rand(9000)], [:gets, "lang"], [:eof?], [:pos], [:lineno],
+                [:ungetc, "é"], [:ungetbyte, 65]].sample(random: random)
+        ours, theirs = readers.map { |reader| reader.send(*call) }
+        theirs.nil? ? assert_nil(ours, call.inspect) : assert_equal(theirs, ours, call.inspect)
+        assert_equal theirs.encoding, ours.encoding, call.inspect if theirs.is_a?(String)
+      end
+      ours, theirs = readers.map(&:read)
+      assert_equal theirs, ours
+    end
+  end
+
+  def test_all_members
+    parts = [TEXT[0, 50_000], "", TEXT[50_000..]]
+    packed = parts.map { |part| Theirs.gzip(part) }.join
+    assert_equal TEXT, Ours::GzipReader.zcat(StringIO.new(packed))
+    assert_equal TEXT.b, Ours::GzipReader.zcat(StringIO.new(packed), threads: 0).b
+    assert_equal parts.flat_map(&:lines), [].tap { |lines| Ours::GzipReader.zcat(StringIO.new(packed)) { |line| lines << line } }
+    assert_equal TEXT.b, Ours.gunzip_all(packed, threads: 2)
+    reader = Ours::GzipReader.new(StringIO.new(packed))
+    assert_equal parts[0], reader.read
+    assert_equal packed.byteslice(Theirs.gzip(parts[0]).bytesize..).byteslice(0, reader.unused.bytesize), reader.unused
+  end
+
+  def test_a_pipe_needs_no_seeking
+    reading, writing = IO.pipe(binmode: true)
+    feeder = Thread.new { writing.write(Theirs.gzip(TEXT), Theirs.gzip("more")) && writing.close }
+    assert_equal "#{TEXT}more", Ours::GzipReader.zcat(reading)
+    feeder.join
+  end
+
+  def test_headers
+    [[Ours, Theirs], [Theirs, Ours]].each do |writer, reader|
+      file = StringIO.new(+"".b)
+      gz = writer::GzipWriter.new(file, 9)
+      gz.mtime = 12_345
+      gz.orig_name = "name"
+      gz.comment = "comment"
+      gz.puts("text", %w[in lines])
+      gz.printf("%05d", 7)
+      gz.putc(65)
+      crc = gz.crc
+      gz.finish
+      gz = reader::GzipReader.new(StringIO.new(file.string))
+      assert_equal "text\nin\nlines\n00007A", gz.read
+      assert_equal [12_345, "name", "comment", 9, crc], [gz.mtime.to_i, gz.orig_name, gz.comment, gz.level, gz.crc]
+    end
+  end
+
+  def test_damage_comes_after_what_is_good
+    packed = Theirs.gzip(TEXT)
+    packed.setbyte(-6, packed.getbyte(-6) ^ 1)
+    reader = Ours::GzipReader.new(StringIO.new(packed))
+    assert_equal TEXT.b, reader.read(TEXT.bytesize)
+    assert_raises(Ours::GzipFile::CRCError) { reader.read(1) }
+    assert_raises(Ours::GzipFile::Error) { Ours::GzipReader.new(StringIO.new(packed[0, 500])).read }
+    reader = Ours::GzipReader.new(StringIO.new(packed[0..-9]))
+    assert_equal TEXT, reader.read
+    assert_raises(Ours::GzipFile::NoFooter) { reader.close }
+  end
+
+  def test_threads_cost_little_size
+    assert_operator write(Ours, TEXT, threads: 2).bytesize, :<, Theirs.gzip(TEXT).bytesize * 1.02 + 500
+  end
+end
