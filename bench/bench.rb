@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "etc"
+require "json"
+require "time"
+require "zlib"
+
+# What the Ruby benchmarks share: texts, fair timing, and results kept as data.
+module Bench
+  module_function
+
+  ROOT = File.expand_path("..", __dir__)
+
+  # Real text by kind, five megabytes each, from the folder of test data beside the checkout (or OFFLOCK_DATA).
+  def texts
+    folder = ENV.fetch("OFFLOCK_DATA") { File.join(ROOT, "../shared/data") }
+    %w[prose code multi].to_h do |kind|
+      [kind, Zlib::GzipReader.open(File.join(folder, "#{kind}.txt.gz"), &:read).force_encoding("UTF-8").scrub]
+    end
+  rescue Errno::ENOENT => e
+    abort "#{e.message}: set OFFLOCK_DATA to a folder with prose.txt.gz, code.txt.gz and multi.txt.gz"
+  end
+
+  # A text cut into documents of 1 to 20 KB, as programs meet them: each a String of its own.
+  def documents(text, seed: 42)
+    random = Random.new(seed)
+    documents = []
+    at = 0
+    while at < text.bytesize
+      document = text.byteslice(at, random.rand(1_000..20_000)).scrub("")
+      at += document.bytesize
+      at += 1 until at >= text.bytesize || text.byteslice(at, 1).getbyte(0) & 0xC0 != 0x80
+      documents << document.dup.freeze
+    end
+    documents
+  end
+
+  def clock
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  def seconds
+    start = clock
+    yield
+    clock - start
+  end
+
+  def median(values)
+    values.sort[values.size / 2]
+  end
+
+  # Runs the contestants in turn, each once a round, in another order every time; returns the times by name.
+  def alternate(contestants, rounds)
+    times = contestants.to_h { |name, _| [name, []] }
+    rounds.times do |round|
+      contestants.to_a.rotate(round).each do |name, contestant|
+        GC.start
+        times[name] << seconds { contestant.(round) }
+      end
+    end
+    times
+  end
+
+  # Writes the results to the file that `--json FILE` names, with what they were measured on.
+  def keep(results, **versions)
+    option = ARGV.index("--json") or return
+    file = ARGV.fetch(option + 1)
+    File.write(file, JSON.pretty_generate(about: about.merge(versions), results:) << "\n")
+  end
+
+  def about
+    cpu = File.exist?("/proc/cpuinfo") ? File.read("/proc/cpuinfo")[/model name\s*: (.*)/, 1] : RUBY_PLATFORM
+    { time: Time.now.utc.iso8601, ruby: RUBY_DESCRIPTION, offlock: Offlock::VERSION, cpu:, cores: Etc.nprocessors }
+  end
+end

@@ -1,0 +1,195 @@
+"""MessagePack beside msgpack, ormsgpack and msgspec: python bench/msgpack/python_bench.py [result.json]"""
+
+from __future__ import annotations
+
+import gc
+import json
+import platform
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import msgpack
+import msgspec
+import ormsgpack
+
+from offlock import msgpack as ours
+
+Call = Callable[[], Any]
+
+
+def record(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "login": f"user{number}",
+        "name": "Call me Ishmael",
+        "email": f"user{number}@example.com",
+        "active": number % 3 == 0,
+        "score": number * 1.5,
+        "tags": ["a", "bb", "ccc"],
+        "address": {"street": "1 Main St", "city": "Nantucket", "zip": "02554"},
+        "created_at": "2026-11-21T07:00:00Z",
+        "bio": "Some years ago, never mind how long precisely",
+    }
+
+
+WORDS = [
+    "some",
+    "years",
+    "ago",
+    "never",
+    "mind",
+    "how",
+    "long",
+    "precisely",
+    "having",
+    "little",
+    "or",
+    "no",
+    "money",
+    "in",
+    "my",
+    "purse",
+]
+
+VALUES: dict[str, Any] = {
+    "small map": {"id": 12345, "name": "Ishmael", "active": True, "score": 0.75},
+    "records 100 KB": [record(number) for number in range(400)],
+    "strings 5 MB": [
+        " ".join(WORDS[number % 13 : number % 13 + 1 + number % 5]) + str(number) for number in range(220_000)
+    ],
+    "records 5 MB": [record(number) for number in range(21_000)],
+}
+
+
+def contestants(value: Any) -> dict[str, dict[str, Call]]:
+    message = msgpack.packb(value)
+    assert ours.packb(value) == message == ormsgpack.packb(value) == msgspec.msgpack.encode(value)
+    assert ours.unpackb(message) == value == ours.unpackb(message, release="always")
+    return {
+        "pack": {
+            "offlock": lambda: ours.packb(value),
+            "msgpack": lambda: msgpack.packb(value),
+            "ormsgpack": lambda: ormsgpack.packb(value),
+            "msgspec": lambda: msgspec.msgpack.encode(value),
+        },
+        "unpack": {
+            "offlock": lambda: ours.unpackb(message),
+            "offlock, under the lock": lambda: ours.unpackb(message, release="never"),
+            "msgpack": lambda: msgpack.unpackb(message),
+            "ormsgpack": lambda: ormsgpack.unpackb(message),
+            "msgspec": lambda: msgspec.msgpack.decode(message),
+        },
+    }
+
+
+def measure(calls: dict[str, Call], seconds: float = 0.02, rounds: int = 15) -> dict[str, float]:
+    """Median CPU seconds of one call for each contestant, in alternation."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        for name in sorted(calls, key=lambda name: hash((name, turn))):
+            call = calls[name]
+            call()
+            count, used = 0, 0.0
+            gc.collect()
+            start = time.process_time()
+            while used < seconds:
+                for _ in range(max(1, count)):
+                    call()
+                count += max(1, count)
+                used = time.process_time() - start
+            times[name].append(used / count)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def stall(call: Call) -> float:
+    """The longest time for which a thread that wakes up every 0.2 ms was kept from running, during `call`."""
+    longest, going = 0.0, True
+
+    def beat() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while going:
+            time.sleep(0.0002)
+            now = time.perf_counter()
+            longest = max(longest, now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    time.sleep(0.01)
+    longest = 0.0
+    call()
+    found = longest
+    going = False
+    thread.join()
+    return found
+
+
+def scaling(call: Call, count: int) -> float:
+    """How much more two threads get done than one."""
+
+    def run(threads: int) -> float:
+        workers = [threading.Thread(target=lambda: [call() for _ in range(count)]) for _ in range(threads)]
+        start = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return time.perf_counter() - start
+
+    return statistics.median(2 * run(1) / run(2) for _ in range(7))
+
+
+def large(value: Any) -> dict[str, Any]:
+    message = msgpack.packb(value)
+    calls: dict[str, Call] = {
+        "offlock": lambda: ours.unpackb(message),
+        "msgpack": lambda: msgpack.unpackb(message),
+        "msgspec": lambda: msgspec.msgpack.decode(message),
+    }
+    result: dict[str, Any] = {
+        "stall_ms": {
+            name: round(statistics.median(stall(call) for _ in range(9)) * 1e3, 2)
+            for name, call in calls.items()
+        },
+        "two_threads": {name: round(scaling(call, 4), 2) for name, call in calls.items()},
+    }
+    if isinstance(value[0], dict):
+        result["two_threads_extracting"] = round(scaling(lambda: ours.extract(message, "name"), 8), 2)
+        result["extract_ms"] = round(measure({"": lambda: ours.extract(message, "name")})[""] * 1e3, 2)
+    return result
+
+
+def main() -> None:
+    rows: dict[str, Any] = {}
+    for name, value in VALUES.items():
+        for direction, calls in contestants(value).items():
+            times = measure(calls, rounds=15 if len(str(value)) < 10**6 else 7)
+            best = min(seconds for who, seconds in times.items() if not who.startswith("offlock"))
+            ratio = round(best / times["offlock"], 2)
+            rows[f"{direction} {name}"] = {"seconds": times, "ratio": ratio}
+            print(
+                f"{direction:6} {name:15} x{ratio:.2f}",
+                {who: f"{t * 1e6:.2f} us" for who, t in times.items()},
+            )
+    result = {
+        "python": sys.version,
+        "machine": platform.machine(),
+        "versions": {name: version(name) for name in ("msgpack", "ormsgpack", "msgspec")},
+        "rows": rows,
+        "large": {name: large(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")},
+    }
+    print(json.dumps(result["large"], indent=1))
+    if len(sys.argv) > 1:
+        with open(sys.argv[1], "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+# frozen_string_literal: true
+
+# MessagePack beside the gem msgpack: small messages both ways, a large one with and without threads, Ractors, memory.
+#
+#   script/ruby --yjit -I /path/to/msgpack/lib bench/msgpack/ruby_bench.rb [result.json]
+
+require "json"
+require "msgpack"
+
+OURS = Offlock::MessagePack
+THEIRS = MessagePack
+
+# An object with an extension of its own.
+class Extended
+  class << self
+    attr_accessor :library
+
+    def from_msgpack_ext(data)
+      library.unpack(data)
+      new
+    end
+  end
+
+  def to_msgpack_ext = self.class.library.pack({})
+end
+
+PLAIN = { "message" => '127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 ' \
+                       '"http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"' }.freeze
+STRUCTURED = {
+  "remote_host" => "127.0.0.1", "remote_user" => "-", "date" => "10/Oct/2000:13:55:36 -0700",
+  "request" => "GET /apache_pb.gif HTTP/1.0", "method" => "GET", "path" => "/apache_pb.gif", "protocol" => "HTTP/1.0",
+  "status" => 200, "bytes" => 2326, "referer" => "http://www.example.com/start.html",
+  "agent" => "Mozilla/4.08 [en] (Win98; I ;Nav)"
+}.freeze
+EXTENDED = { "extended" => Extended.new }.freeze
+
+def record(number)
+  { "id" => number, "login" => "user#{number}", "name" => "Call me Ishmael", "active" => (number % 3).zero?,
+    "score" => number * 1.5, "tags" => %w[a bb ccc], "address" => { "street" => "1 Main St", "city" => "Nantucket" },
+    "created_at" => "2026-11-21T07:00:00Z", "bio" => "Some years ago—never mind how long" }
+end
+
+def pack_extended(library)
+  packer = library::Packer.new
+  packer.register_type(0, Extended, :to_msgpack_ext)
+  packer.pack(EXTENDED).to_s
+end
+
+def unpack_extended(library, message)
+  unpacker = library::Unpacker.new
+  unpacker.register_type(0, Extended, :from_msgpack_ext)
+  unpacker.feed(message)
+  unpacker.read
+end
+
+RECORDS = Array.new(500) { |number| record(number) }.freeze
+
+# The contestants of each row: what one library does once.
+def rows(library)
+  Extended.library = library
+  plain, structured, extended = library.pack(PLAIN), library.pack(STRUCTURED), pack_extended(library)
+  records = library.pack(RECORDS)
+  {
+    "pack-plain" => -> { library.pack(PLAIN) }, "pack-structured" => -> { library.pack(STRUCTURED) },
+    "pack-extended" => -> { pack_extended(library) }, "unpack-plain" => -> { library.unpack(plain) },
+    "unpack-structured" => -> { library.unpack(structured) },
+    "unpack-extended" => -> { unpack_extended(library, extended) },
+    "pack-records" => -> { library.pack(RECORDS) }, "unpack-records" => -> { library.unpack(records) }
+  }
+end
+
+def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+
+def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+def median(values) = values.sort[values.size / 2]
+
+# Median CPU seconds of one run for each library, in alternation.
+def measure(contestants, count, rounds = 11)
+  times = contestants.map { [] }
+  rounds.times do
+    contestants.each_with_index do |(library, body), index|
+      Extended.library = library
+      GC.start
+      start = cpu
+      count.times { body.() }
+      times[index] << ((cpu - start) / count)
+    end
+  end
+  times.map { |values| median(values) }
+end
+
+def compare
+  ours, theirs = rows(OURS), rows(THEIRS)
+  ours.to_h do |name, body|
+    count = name.end_with?("records") ? 60 : 20_000
+    mine, other = measure([[OURS, body], [THEIRS, theirs[name]]], count)
+    puts format("%-18s %8.1f ns, msgpack %8.1f ns: x%.2f", name, mine * 1e9, other * 1e9, other / mine)
+    [name, { seconds: mine, msgpack: other, ratio: (other / mine).round(2) }]
+  end
+end
+
+def rss = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
+
+# Resident memory of a process that decodes 100 KB 20,000 times: after a tenth and at the end.
+def memory(library)
+  reader, writer = IO.pipe
+  pid = fork do
+    message = library.pack(RECORDS)
+    early = nil
+    20_000.times do |round|
+      library.unpack(message)
+      early = rss if round == 2_000
+    end
+    writer.puts(JSON.generate({ early: early, end: rss }))
+  end
+  Process.wait(pid)
+  JSON.parse(reader.gets)
+end
+
+def time_of(threads)
+  start = clock
+  threads.map { |thread| thread.respond_to?(:value) ? thread.value : thread.take }
+  clock - start
+end
+
+# How much more two Ractors get done than one.
+def ractors
+  Warning[:experimental] = false
+  work = lambda do |message|
+    Ractor.new(message) do |message|
+      120.times { Offlock::MessagePack.pack(Offlock::MessagePack.unpack(message)) }
+      nil
+    end
+  end
+  message = OURS.pack(RECORDS)
+  ratios = Array.new(7) { 2 * time_of([work.(message)]) / time_of([work.(message), work.(message)]) }
+  median(ratios).round(2)
+end
+
+# How much more two threads extract than one.
+def extraction
+  message = OURS.pack(Array.new(20_000) { |number| record(number) })
+  work = -> { Thread.new { 5.times { OURS.extract(message, "name") } } }
+  ratios = Array.new(7) { 2 * time_of([work.()]) / time_of([work.(), work.()]) }
+  median(ratios).round(2)
+end
+
+raise "different answers" unless rows(OURS)["pack-records"].() == rows(THEIRS)["pack-records"].()
+raise "different answers" unless OURS.unpack(OURS.pack(RECORDS)) == THEIRS.unpack(THEIRS.pack(RECORDS))
+
+result = {
+  ruby: RUBY_DESCRIPTION, yjit: RubyVM::YJIT.enabled?, offlock: Offlock::VERSION, msgpack: THEIRS::VERSION,
+  rows: compare, rss_kb: { offlock: memory(OURS), msgpack: memory(THEIRS) }, two_ractors: ractors,
+  two_threads_extracting: extraction
+}
+puts result.except(:rows)
+File.write(ARGV[0], "#{JSON.pretty_generate(result)}\n") if ARGV[0]

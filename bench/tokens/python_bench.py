@@ -1,0 +1,263 @@
+"""Our tokenizing against the peers' in Python.
+
+Documents of 1 to 20 KB, each seen once a round, so that no cache of pieces flatters anybody. Answers are checked first: a peer
+that gives other ids is named, with how many documents differ, and still timed. Ways alternate within each round; what is
+printed is the median over the rounds, in MB of text a second, and as a ratio to tiktoken.
+
+    script/python bench/tokens/python_bench.py [--encoding NAME] [--json FILE] [FOLDER WITH prose, code, multi .txt.gz]
+
+Peers that are not installed are left out: pip install tiktoken fastokens gigatoken quicktok-v1 toktok-rs
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import offlock
+import offlock.tiktoken
+from offlock.tiktoken.load import dump_tiktoken_bpe
+
+ROUNDS = 9
+CHARACTERS = 250_000
+"""Characters of a text in a round."""
+KINDS = ["list", "numpy", "count"]
+Encode = Callable[[str], object]
+
+
+@dataclass
+class Way:
+    """A library, and what it has to offer of `KINDS`."""
+
+    name: str
+    list: Encode | None = None
+    numpy: Encode | None = None
+    count: Encode | None = None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[3] / "shared" / "data")
+    parser.add_argument("--encoding", action="append", help="cl100k_base and o200k_base if not given")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    args = parser.parse_args()
+    results = []
+    for encoding in args.encoding or ["cl100k_base", "o200k_base"]:
+        ways = list(all_ways(encoding))
+        for name in ["prose", "code", "multi"]:
+            rounds = documents(args.folder / f"{name}.txt.gz")
+            check(ways, rounds[0], f"{encoding} {name}")
+            results += [{"encoding": encoding, "text": name, **row} for row in compare(ways, rounds)]
+            results += [{"encoding": encoding, "text": name, **row} for row in compare_threads(ways, rounds)]
+            show(
+                f"{encoding}, {name}",
+                [row for row in results if (row["encoding"], row["text"]) == (encoding, name)],
+            )
+    if args.json:
+        args.json.write_text(json.dumps({"about": about(), "results": results}, indent=1) + "\n")
+
+
+# The libraries.
+
+
+def all_ways(encoding: str) -> Iterator[Way]:
+    ours = offlock.tiktoken.get_encoding(encoding)
+    yield Way(
+        "offlock",
+        ours.encode_ordinary,
+        lambda text: ours.encode_to_numpy(text, disallowed_special=()),
+        lambda text: ours.count(text, disallowed_special=()),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = os.path.join(folder, f"{encoding}.tiktoken")
+        dump_tiktoken_bpe(ours._mergeable_ranks, ranks)
+        for peer in (tiktoken_way, fastokens_way, gigatoken_way, quicktok_way, toktok_way):
+            try:
+                yield peer(ours, ranks)
+            except ImportError as error:
+                print(f"left out: {error}", file=sys.stderr)
+
+
+def tiktoken_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
+    enc = importlib.import_module("tiktoken").Encoding(
+        ours.name,
+        pat_str=ours._pat_str,
+        mergeable_ranks=ours._mergeable_ranks,
+        special_tokens=ours._special_tokens,
+    )
+    return Way(
+        "tiktoken",
+        enc.encode_ordinary,
+        lambda text: enc.encode_to_numpy(text, disallowed_special=()),
+        lambda text: len(enc.encode_ordinary(text)),
+    )
+
+
+def fastokens_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
+    enc = importlib.import_module("fastokens").Tokenizer.from_tiktoken(ranks, encoding=ours.name)
+    return Way("fastokens", enc.encode_ordinary)
+
+
+def gigatoken_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
+    tokenizer = importlib.import_module("gigatoken").Tokenizer.from_tiktoken(ranks)
+    return Way("gigatoken", tokenizer.as_tiktoken().encode_ordinary, tokenizer.encode)
+
+
+def quicktok_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
+    enc = importlib.import_module("quicktok").get_encoding(ours.name)
+    return Way("quicktok-v1", enc.encode_ordinary, count=enc.count)
+
+
+def toktok_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
+    count = importlib.import_module("toktok").batch_count
+    return Way("toktok-rs", count=lambda text: count([text], ours.name, threads=1)[0])
+
+
+# The texts.
+
+
+def documents(file: Path) -> list[list[str]]:
+    """For each round, documents that no other round has."""
+    with gzip.open(file, "rt", encoding="utf-8") as opened:
+        text = opened.read()
+    chance, at, rounds = random.Random(file.name), 0, []
+    for _ in range(ROUNDS):
+        end, cut = at + min(CHARACTERS, len(text) // ROUNDS), []
+        while at < end:
+            size = min(chance.randint(1_000, 20_000), end - at)
+            cut.append(text[at : at + size])
+            at += size
+        rounds.append(cut)
+    return rounds
+
+
+def megabytes(texts: list[str]) -> float:
+    return sum(len(text.encode()) for text in texts) / 1e6
+
+
+# Measuring.
+
+
+def check(ways: list[Way], texts: list[str], where: str) -> None:
+    """Says which ways give other ids than ours."""
+    for way in ways:
+        wrong = sum(not agrees(way, text, ways[0]) for text in texts)
+        if wrong:
+            print(f"{way.name}: other ids than offlock in {wrong} of {len(texts)} documents ({where})")
+
+
+def agrees(way: Way, text: str, ours: Way) -> bool:
+    assert ours.list
+    expected = ours.list(text)
+    assert isinstance(expected, list)
+    return (
+        (way.list is None or way.list(text) == expected)
+        and (way.numpy is None or list(way.numpy(text)) == expected)  # type: ignore[call-overload]
+        and (way.count is None or way.count(text) == len(expected))
+    )
+
+
+def compare(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]:
+    """One thread, each kind of result."""
+    rows = []
+    for kind in KINDS:
+        calls = {way.name: getattr(way, kind) for way in ways if getattr(way, kind)}
+        speeds = alternate(calls, rounds, lambda call, texts: run(call, texts))
+        rows += [{"kind": kind, "threads": 1, "name": name, "mb_s": speed} for name, speed in speeds.items()]
+    return rows
+
+
+def compare_threads(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]:
+    """Lists, with the documents dealt out to threads."""
+    rows = []
+    for threads in (2, 4):
+        calls = {way.name: way.list for way in ways if way.list}
+        speeds = alternate(calls, rounds, lambda call, texts: run_threads(call, texts, threads))  # noqa: B023
+        rows += [
+            {"kind": "list", "threads": threads, "name": name, "mb_s": speed}
+            for name, speed in speeds.items()
+        ]
+    return rows
+
+
+def alternate(
+    calls: dict[str, Encode], rounds: list[list[str]], measure: Callable[[Encode, list[str]], None]
+) -> dict[str, float]:
+    """Median MB/s of each call; all take turns on each round's documents, another one first each time."""
+    speeds: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for number, texts in enumerate(rounds):
+        size = megabytes(texts)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            start = time.perf_counter()
+            measure(calls[name], texts)
+            speeds[name].append(size / (time.perf_counter() - start))
+    return {name: round(statistics.median(values), 1) for name, values in speeds.items()}
+
+
+def run(call: Encode, texts: list[str]) -> None:
+    for text in texts:
+        call(text)
+
+
+def run_threads(call: Encode, texts: list[str], count: int) -> None:
+    threads = [threading.Thread(target=run, args=(call, texts[i::count])) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# Telling.
+
+
+def show(title: str, rows: list[dict[str, object]]) -> None:
+    columns = [("list", 1), ("numpy", 1), ("count", 1), ("list", 2), ("list", 4)]
+    heads = [f"{kind} x{threads}" for kind, threads in columns]
+    print(f"\n{title}: MB/s (and times tiktoken)\n{'':14}" + "".join(f"{head:>16}" for head in heads))
+    for name in dict.fromkeys(row["name"] for row in rows):
+        print(f"{name:14}" + "".join(f"{cell(rows, name, *column):>16}" for column in columns), flush=True)
+
+
+def cell(rows: list[dict[str, object]], name: object, kind: str, threads: int) -> str:
+    speeds = {row["name"]: row["mb_s"] for row in rows if (row["kind"], row["threads"]) == (kind, threads)}
+    mine, theirs = speeds.get(name), speeds.get("tiktoken")
+    if not isinstance(mine, float):
+        return "-"
+    return f"{mine:.0f} ({mine / theirs:.1f})" if isinstance(theirs, float) else f"{mine:.0f}"
+
+
+def about() -> dict[str, object]:
+    peers = ["tiktoken", "fastokens", "gigatoken", "quicktok-v1", "toktok-rs", "numpy"]
+    versions = {"offlock": offlock.__version__, "python": platform.python_version()}
+    for peer in peers:
+        try:
+            versions[peer] = importlib.metadata.version(peer)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "method": (__doc__ or "").split("\n\n")[1],
+        "versions": versions,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+# Offlock::Tiktoken beside tiktoken_ruby on documents of 1 to 20 KB: alone, in threads and in Ractors.
+#
+#   TIKTOKEN_RUBY_LIB=path/to/tiktoken_ruby/lib script/ruby bench/tokens/ruby_bench.rb [--json FILE]
+#
+# Every round has documents of its own, which each contestant gets once, in turn; what is shown is megabytes of text
+# a second, the median over the rounds. Before anything is timed all answers are compared.
+
+require_relative "../bench"
+require "offlock"
+
+peer = ENV.fetch("TIKTOKEN_RUBY_LIB", nil)
+$LOAD_PATH.unshift(peer) if peer
+begin
+  require "tiktoken_ruby"
+rescue LoadError
+  warn "without tiktoken_ruby (set TIKTOKEN_RUBY_LIB): only offlock is measured"
+end
+Warning[:experimental] = false
+
+# Rounds of documents, measured for one encoding.
+class TokensBench
+  ROUNDS = 7
+  ENCODINGS = %i[cl100k_base o200k_base].freeze
+
+  def initialize(name, texts)
+    @name = name
+    @ours = Offlock::Tiktoken.get_encoding(name)
+    @theirs = ::Tiktoken.get_encoding(name) if defined?(::Tiktoken::Encoding)
+    @rounds = texts.transform_values { |text| in_rounds(Bench.documents(text)) }
+    mixed = @rounds.values.map(&:flatten).inject(:zip).flatten.compact
+    @mixed = in_rounds(mixed)
+  end
+
+  def run
+    check_answers
+    { encoding: @name, single:, threads: together("threads", threaded), ractors: together("Ractors", ractors) }
+  end
+
+  private
+
+  def in_rounds(documents)
+    documents.each_slice(documents.size.fdiv(ROUNDS).ceil).map { |round| Ractor.make_shareable(round) }
+  end
+
+  def check_answers
+    return unless @theirs
+
+    @mixed.flatten.each do |document|
+      next if @ours.encode_ordinary(document) == @theirs.encode_ordinary(document)
+
+      abort "#{@name}: answers differ for #{document[0, 100].inspect}"
+    end
+  end
+
+  def ways
+    ours = @ours
+    ways = { "offlock" => ->(text) { ours.encode_ordinary(text) },
+             "offlock, keeping the lock" => ->(text) { ours.encode_ordinary(text, release: :never) },
+             "offlock, packed" => ->(text) { ours.encode_ordinary(text, packed: true) },
+             "offlock, count" => ->(text) { ours.count(text) } }
+    theirs = @theirs or return ways
+    { "tiktoken_ruby" => ->(text) { theirs.encode_ordinary(text) } }.merge(ways)
+  end
+
+  def single
+    speeds = @rounds.transform_values do |rounds|
+      megabytes_per_second(ways.transform_values { |way| ->(round) { rounds[round].each(&way) } }, rounds)
+    end
+    show(speeds)
+    speeds
+  end
+
+  def show(speeds)
+    puts "\n#{@name}, one thread, MB/s".ljust(42) + speeds.keys.map { |kind| kind.rjust(9) }.join
+    ways.each_key { |way| puts way.ljust(40) + speeds.values.map { |speed| format("%9.1f", speed[way]) }.join }
+  end
+
+  def megabytes_per_second(contestants, rounds)
+    times = Bench.alternate(contestants, rounds.size)
+    times.transform_values do |seconds|
+      Bench.median(seconds.each_with_index.map { |time, round| rounds[round].sum(&:bytesize) / 1e6 / time }).round(2)
+    end
+  end
+
+  # Every number of threads gets the same documents.
+  def together(what, contestants)
+    speeds = megabytes_per_second(contestants, @mixed)
+    puts "\n#{@name}, #{what}, all kinds, MB/s and speed-up"
+    speeds.each do |(way, count), speed|
+      puts format("%-30s%10d%9.1f%9.2fx", way, count, speed, speed / speeds.fetch([way, 1]))
+    end
+    speeds.map { |(way, count), speed| { way:, count:, speed: } }
+  end
+
+  def threaded
+    ways.slice("tiktoken_ruby", "offlock", "offlock, packed").to_a.product([1, 2, 4]).to_h do |(name, way), count|
+      [[name, count], ->(round) { in_threads(@mixed[round], count, way) }]
+    end
+  end
+
+  def in_threads(documents, count, way)
+    queue = Queue.new(documents).close
+    work = lambda do
+      while (document = queue.pop)
+        way.(document)
+      end
+    end
+    Array.new(count) { Thread.new(&work) }.each(&:join)
+  end
+
+  def ractors
+    [1, 2, 4].to_h { |count| [["offlock", count], ->(round) { in_ractors(@mixed[round], count) }] }
+  end
+
+  def in_ractors(documents, count)
+    ractors = Array.new(count) do |number|
+      Ractor.new(documents, @ours, number, count) do |texts, encoding, first, step|
+        first.step(texts.size - 1, step) { |index| encoding.encode_ordinary(texts[index]) }
+        nil
+      end
+    end
+    ractors.each { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+  end
+end
+
+texts = Bench.texts
+results = TokensBench::ENCODINGS.map { |name| TokensBench.new(name, texts).run }
+Bench.keep(results, tiktoken_ruby: defined?(Tiktoken::VERSION) && Tiktoken::VERSION)

@@ -1,0 +1,198 @@
+"""Tokenize real documents with 1, 2 and 4 threads while a probe stands for a web request.
+
+The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
+handler in the same process would feel. Each way of tokenizing gets the same documents, the same
+number of seconds and the same threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import offlock
+import offlock.tiktoken
+
+try:
+    import tiktoken
+except ImportError:
+    tiktoken = None
+
+PROBE_INTERVAL_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to tokenize: what the table calls it and the call itself."""
+
+    name: str
+    encode: Callable[[str], list[int]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one way reached with one number of threads."""
+
+    way: str
+    threads: int
+    mb_per_s: float
+    late_p50_ms: float
+    late_p99_ms: float
+    late_max_ms: float
+
+
+def main() -> None:
+    """Run the comparison and print it as a table."""
+    args = parse_arguments()
+    documents = list(read_documents(args.documents))
+    if not documents:
+        sys.exit(f"{args.documents}: names no document that is UTF-8 text")
+    ours = offlock.tiktoken.get_encoding(args.encoding)
+    ways = [*peers(ours), Way("offlock, off the lock", ours.encode_ordinary)]
+    check_answers(ways, documents)
+    results = [measure(way, threads, documents, args.seconds) for way in ways for threads in args.threads]
+    print_table(results, args.encoding, documents)
+    if args.json:
+        args.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("documents", type=Path, help="a file that names one document a line")
+    parser.add_argument("--encoding", default="o200k_base", help="default: %(default)s")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="per row of the table (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=thread_counts, default=[1, 2, 4], help="default: 1,2,4", metavar="N,N"
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    return parser.parse_args()
+
+
+def thread_counts(text: str) -> list[int]:
+    """Parse "1,2,4"."""
+    counts = [int(part) for part in text.split(",")]
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError("a count of threads is 1 or more")
+    return counts
+
+
+def read_documents(listing: Path) -> Iterator[str]:
+    """Yield the text of each listed file that is UTF-8."""
+    for name in listing.read_text().splitlines():
+        try:
+            yield Path(name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def peers(ours: offlock.tiktoken.Encoding) -> list[Way]:
+    """Ways to compare with: tiktoken where it is installed, and our own call holding the lock."""
+    holding = Way("offlock, holding the lock", lambda text: ours.encode_ordinary(text, release="never"))
+    if tiktoken is None:
+        return [holding]
+    theirs = tiktoken.Encoding(
+        ours.name,
+        pat_str=ours._pat_str,
+        mergeable_ranks=ours._mergeable_ranks,
+        special_tokens=ours._special_tokens,
+    )
+    return [Way(f"tiktoken {tiktoken.__version__}", theirs.encode_ordinary), holding]
+
+
+def check_answers(ways: list[Way], documents: list[str]) -> None:
+    """Leave unless all ways give the same tokens for some of the documents."""
+    for text in documents[:: max(1, len(documents) // 50)]:
+        answers = [way.encode(text) for way in ways]
+        if any(answer != answers[0] for answer in answers):
+            sys.exit(f"the ways disagree on the document that begins {text[:60]!r}")
+
+
+def measure(way: Way, threads: int, documents: list[str], seconds: float) -> Result:
+    """Tokenize documents in turn on `threads` threads for `seconds`, with the probe beside them."""
+    progress(f"Python: {way.name}, {threads} thread{'s' * (threads > 1)} …")
+    turn = itertools.count()
+    started = time.perf_counter()
+    deadline = started + seconds
+    done = [0] * threads
+
+    def work(slot: int) -> None:
+        while time.perf_counter() < deadline:
+            text = documents[next(turn) % len(documents)]
+            way.encode(text)
+            done[slot] += len(text.encode())
+
+    late: list[int] = []
+    stop = threading.Event()
+    probe = threading.Thread(target=run_probe, args=(late, stop))
+    workers = [threading.Thread(target=work, args=(slot,)) for slot in range(threads)]
+    for thread in [probe, *workers]:
+        thread.start()
+    for thread in workers:
+        thread.join()
+    elapsed = time.perf_counter() - started
+    stop.set()
+    probe.join()
+    progress("")
+    late.sort()
+    return Result(
+        way.name,
+        threads,
+        sum(done) / elapsed / 1e6,
+        percentile_ms(late, 0.50),
+        percentile_ms(late, 0.99),
+        percentile_ms(late, 1.0),
+    )
+
+
+def run_probe(late: list[int], stop: threading.Event) -> None:
+    """Ask to wake every millisecond and record by how much (ns) each wake-up was late."""
+    while not stop.is_set():
+        asked = time.perf_counter_ns() + PROBE_INTERVAL_NS
+        time.sleep(PROBE_INTERVAL_NS / 1e9)
+        late.append(time.perf_counter_ns() - asked)
+
+
+def percentile_ms(ordered: list[int], share: float) -> float:
+    """The value below which `share` of the ordered nanoseconds lie, in milliseconds."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1e6
+
+
+def print_table(results: list[Result], encoding: str, documents: list[str]) -> None:
+    """Print the results; speed-up is against one thread of the same way."""
+    size = sum(len(text.encode()) for text in documents) / 1e6
+    print(f"Python {platform.python_version()}: {len(documents):,} documents, {size:.1f} MB, {encoding}\n")
+    print(f"{'':28}{'threads':>7}{'MB/s':>9}{'speed-up':>10}   a request is late by, ms")
+    print(f"{'':54}{'p50':>9}{'p99':>9}{'max':>9}")
+    for way, rows in itertools.groupby(results, key=lambda result: result.way):
+        of_way = list(rows)
+        for row in of_way:
+            label = way if row is of_way[0] else ""
+            speed_up = f"{row.mb_per_s / of_way[0].mb_per_s:.2f}x"
+            print(
+                f"{label:28}{row.threads:>7}{row.mb_per_s:>9.1f}{speed_up:>10}"
+                f"{row.late_p50_ms:>9.2f}{row.late_p99_ms:>9.2f}{row.late_max_ms:>9.2f}"
+            )
+    print()
+
+
+def progress(message: str) -> None:
+    """Show what is being measured, on a terminal's last line."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{message}", end="", file=sys.stderr, flush=True)
+    elif message:
+        print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

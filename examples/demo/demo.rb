@@ -1,0 +1,166 @@
+# frozen_string_literal: true
+
+# Tokenize real documents with 1, 2 and 4 threads while a probe stands for a web request.
+#
+# The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
+# handler in the same process would feel. Each way of tokenizing gets the same documents, the same
+# number of seconds and the same threads.
+
+require "json"
+require "offlock"
+require "optparse"
+
+begin
+  require "tiktoken_ruby"
+rescue LoadError
+  # The table then compares with our own call that keeps the lock.
+end
+
+# One way to tokenize: what the table calls it, and the call itself.
+Way = Struct.new(:name, :encode)
+
+# What one way reached with one number of threads.
+Result = Struct.new(:way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
+
+# The comparison and its table.
+class Demo
+  PROBE_INTERVAL = 0.001
+
+  def initialize(documents:, encoding:, seconds:, threads:)
+    @documents = documents
+    @encoding = encoding
+    @seconds = seconds
+    @threads = threads
+    @ways = ways
+  end
+
+  # Measures every way with every number of threads.
+  # @return [Array<Result>]
+  def run
+    check_answers
+    @ways.product(@threads).map { |way, threads| measure(way, threads) }
+  end
+
+  # Prints the results; speed-up is against one thread of the same way.
+  def print_table(results)
+    puts format("Ruby %s: %d documents, %.1f MB, %s\n\n", RUBY_VERSION, @documents.size,
+                @documents.sum(&:bytesize) / 1e6, @encoding)
+    puts format("%-28s%7s%9s%10s   a request is late by, ms", "", "threads", "MB/s", "speed-up")
+    puts format("%54s%9s%9s%9s", "", "p50", "p99", "max")
+    results.group_by(&:way).each_value { |rows| rows.each { |row| puts table_row(row, rows.first) } }
+    puts
+  end
+
+  private
+
+  def table_row(row, first)
+    format("%-28s%7d%9.1f%10s%9.2f%9.2f%9.2f", row.equal?(first) ? row.way : "", row.threads, row.mb_per_s,
+           format("%.2fx", row.mb_per_s / first.mb_per_s), row.late_p50_ms, row.late_p99_ms, row.late_max_ms)
+  end
+
+  def ways
+    ours = Offlock::Tiktoken.get_encoding(@encoding)
+    [
+      *peer,
+      Way.new("offlock, holding the lock", ->(text) { ours.encode_ordinary(text, release: :never) }),
+      Way.new("offlock, off the lock", ->(text) { ours.encode_ordinary(text) }),
+    ]
+  end
+
+  def peer
+    return [] unless defined?(::Tiktoken::VERSION)
+
+    theirs = ::Tiktoken.get_encoding(@encoding)
+    [Way.new("tiktoken_ruby #{::Tiktoken::VERSION}", ->(text) { theirs.encode_ordinary(text) })]
+  end
+
+  def check_answers
+    @documents.each_slice([1, @documents.size / 50].max) do |text, *|
+      next if @ways.map { |way| way.encode.(text) }.uniq.one?
+
+      abort "the ways disagree on the document that begins #{text[0, 60].inspect}"
+    end
+  end
+
+  def measure(way, threads)
+    progress "Ruby: #{way.name}, #{threads} thread#{"s" if threads > 1} …"
+    late, stop = [], Thread::Queue.new
+    probe = Thread.new { run_probe(late, stop) }
+    started = now
+    bytes = work(way, threads, started + @seconds)
+    rate = bytes / (now - started) / 1e6
+    stop.close
+    probe.join
+    progress ""
+    late.sort!
+    Result.new(way.name, threads, rate, *[0.50, 0.99, 1.0].map { |share| percentile_ms(late, share) })
+  end
+
+  # Tokenizes documents in turn on as many threads until the deadline.
+  # @return [Integer] bytes of text tokenized
+  def work(way, threads, deadline)
+    turns = (0...threads).map { |first| first.step(by: threads) }
+    turns.map { |turn| Thread.new { work_alone(way, turn, deadline) } }.sum(&:value)
+  end
+
+  def work_alone(way, turn, deadline)
+    bytes = 0
+    while now < deadline
+      text = @documents[turn.next % @documents.size]
+      way.encode.(text)
+      bytes += text.bytesize
+    end
+    bytes
+  end
+
+  def run_probe(late, stop)
+    until stop.closed?
+      asked = now + PROBE_INTERVAL
+      sleep PROBE_INTERVAL
+      late << (now - asked)
+    end
+  end
+
+  def percentile_ms(ordered, share)
+    ordered[[ordered.size - 1, (ordered.size * share).to_i].min] * 1e3
+  end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # Shows what is being measured, on a terminal's last line.
+  def progress(message)
+    if $stderr.tty?
+      $stderr.print "\r\e[K#{message}"
+    elsif !message.empty?
+      warn message
+    end
+  end
+end
+
+# Text of each listed file that is UTF-8.
+def read_documents(listing)
+  File.readlines(listing, chomp: true).filter_map do |name|
+    text = File.read(name, encoding: Encoding::UTF_8)
+    text if text.valid_encoding?
+  end
+end
+
+options = { encoding: "o200k_base", seconds: 3.0, threads: [1, 2, 4] }
+parser = OptionParser.new("Usage: demo.rb [options] DOCUMENTS   (a file that names one document a line)") do |o|
+  o.on("--encoding NAME", "default: #{options[:encoding]}")
+  o.on("--seconds N", Float, "per row of the table (default: #{options[:seconds]})")
+  o.on("--threads N,N", Array, "default: #{options[:threads].join(",")}") { |list| list.map { |n| Integer(n) } }
+  o.on("--json FILE", "also write the figures to this file")
+end
+listing, = parser.parse!(into: options)
+abort parser.help unless listing
+
+json = options.delete(:json)
+options[:threads] = options[:threads].map { |n| Integer(n) }
+documents = read_documents(listing)
+abort "#{listing}: names no document that is UTF-8 text" if documents.empty?
+
+demo = Demo.new(documents:, **options)
+results = demo.run
+demo.print_table(results)
+File.write(json, "#{JSON.pretty_generate(results.map(&:to_h))}\n") if json
