@@ -1,0 +1,34 @@
+# Builds the two extensions for one interpreter each. Every interpreter has its own target folder, as the
+# crates that bind to it are compiled against its headers; cargo does nothing when nothing changed.
+
+# build_ruby_extension RUBY: leaves offlock/offlock.so in the folder that it prints, to be put on the load path.
+build_ruby_extension() {
+  local target library
+  target=$ROOT/target/ruby-$(ruby_version "$1")
+  RUBY=$1 PATH=$(dirname "$1"):$PATH build_extension offlock "$target"
+  library=$(library_file "$target" offlock)
+  install_if_changed "$library" "$target/lib/offlock/offlock.$("$1" -e 'print RbConfig::CONFIG["DLEXT"]')"
+  echo "$target/lib"
+}
+
+# build_python_extension SERIES: leaves the module beside the package's Python files, one file a version.
+build_python_extension() {
+  local python=$TOOLS/venv-$1/bin/python target=$ROOT/target/python-$1 suffix
+  PYO3_PYTHON=$python build_extension offlock-python "$target"
+  suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+  install_if_changed "$(library_file "$target" _offlock)" "$ROOT/python/offlock/_offlock$suffix"
+}
+
+build_extension() {
+  cargo build --manifest-path "$ROOT/Cargo.toml" --locked --release --quiet --package "$1" --target-dir "$2" >&2 ||
+    die "the extension did not build"
+}
+
+# The file's name differs between Linux and macOS.
+library_file() { find "$1/release" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \); }
+
+# By renaming, as a process may have the old file loaded.
+install_if_changed() {
+  mkdir -p "$(dirname "$2")"
+  cmp -s "$1" "$2" || { cp "$1" "$2.$$" && mv "$2.$$" "$2"; }
+}

@@ -1,0 +1,46 @@
+# What every script shares: where things are and how to speak.
+set -euo pipefail
+shopt -s inherit_errexit 2>/dev/null || true # not in macOS's old bash
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+TOOLS=${OFFLOCK_CACHE:-$ROOT/.cache}
+CORES=$(nproc 2>/dev/null || sysctl -n hw.ncpu)
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+warn() { printf 'warning: %s\n' "$*" >&2; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# logged LOG WHAT COMMAND...: runs COMMAND aside with its output in LOG, which is shown only if it fails.
+logged() {
+  local log=$1 what=$2 start=$SECONDS status
+  shift 2
+  mkdir -p "$(dirname "$log")"
+  say "$what"
+  # Not `if ! COMMAND`: a function would then go on after its first failure.
+  set +e
+  (
+    set -e
+    "$@"
+  ) >"$log" 2>&1
+  status=$?
+  set -e
+  [ $status = 0 ] || { tail -n 40 "$log" >&2 && die "this failed: $what (full output: $log)"; }
+  say "$what: done in $((SECONDS - start)) s"
+}
+
+# One set-up at a time per tools folder; a second one waits, then finds everything ready.
+lock_tools() {
+  mkdir -p "$TOOLS"
+  if has flock; then
+    exec 8>"$TOOLS/lock"
+    flock -n 8 || { say "waiting for another set-up in $TOOLS" && flock 8; }
+  fi
+}
+
+# fresh STAMP CONTENT: true when STAMP holds exactly CONTENT.
+fresh() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }

@@ -1,0 +1,83 @@
+# Which Pythons the project uses: PYTHON= alone if it is set, else every series from 3.11 on that is on PATH or
+# under pyenv. Each gets its own virtual environment in the tools folder.
+
+REQUIREMENTS=$ROOT/python/requirements-dev.txt
+PYTHON_PROBE='
+import sys, sysconfig
+if sys.version_info < (3, 11): sys.exit(1)
+free_threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+if free_threaded and sys.version_info < (3, 14): sys.exit(1)  # PyO3 supports free-threaded builds from 3.14 on
+print("%d.%d%s" % (*sys.version_info[:2], free_threaded), sys._base_executable)
+'
+
+# All usable Pythons, a series ("3.12", "3.14t") and a path a line, one for each series, the preferred first.
+# PYTHON= may be a path, a command's name or a series.
+pythons() {
+  local candidate
+  for candidate in $(python_candidates); do probe_python "$candidate" || true; done | awk '!seen[$1]++'
+}
+
+# The series to use where one is enough.
+default_series() {
+  local candidate found
+  for candidate in $(python_candidates); do
+    if found=$(probe_python "$candidate"); then echo "${found%% *}" && return; fi
+  done
+}
+
+python_candidates() {
+  if python_is_command; then
+    command -v "$PYTHON"
+  else
+    type -ap python3 python3.11 python3.12 python3.13 python3.14 || true
+    ls -d "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 2>/dev/null || true
+  fi
+}
+
+python_is_command() { [ -n "${PYTHON:-}" ] && has "$PYTHON"; }
+
+# Prints the series and the real path of a Python that is new enough and wanted; else fails.
+probe_python() {
+  local found
+  found=$("$1" -c "$PYTHON_PROBE" 2>/dev/null) || return 1
+  if [ -n "${PYTHON:-}" ] && ! python_is_command; then [ "${found%% *}" = "$PYTHON" ] || return 1; fi
+  echo "$found"
+}
+
+# need_venvs: a virtual environment with the development requirements for every Python.
+need_venvs() {
+  local series python
+  [ -n "$(pythons)" ] || die "no Python >= 3.11${PYTHON:+ that is PYTHON=$PYTHON} found. Install one (Debian: apt-get install python3 python3-venv python3-dev) or set PYTHON=/path/to/python3"
+  while read -r series python; do need_venv "$series" "$python"; done < <(pythons)
+}
+
+need_venv() {
+  local series=$1 python=$2 venv=$TOOLS/venv-$1 wanted
+  wanted="$python $("$python" -VV) $(cat "$REQUIREMENTS")"
+  ! fresh "$venv/offlock-ready" "$wanted" || return 0
+  need_ensurepip "$series" "$python"
+  logged "$TOOLS/log/venv-$series" "Making the virtual environment for Python $series (about 30 s)" \
+    make_venv "$venv" "$python" "$REQUIREMENTS"
+  echo "$wanted" >"$venv/offlock-ready"
+}
+
+# Debian packs what venv needs apart from Python.
+need_ensurepip() {
+  if "$2" -c 'import ensurepip' 2>/dev/null; then return; fi
+  on_debian || die "$2 cannot make virtual environments: its module ensurepip is missing"
+  need_packages "Python $1 cannot make virtual environments" "python$1-venv"
+}
+
+make_venv() {
+  [ "$("$1/bin/python" -c 'import sys; print(sys._base_executable)')" -ef "$2" ] || "$2" -m venv --clear "$1"
+  "$1/bin/python" -m pip install --disable-pip-version-check -r "$3"
+}
+
+# One more, with what the tests of exported traces read them with.
+need_export_venv() {
+  local venv=$TOOLS/venv-export requirements=$ROOT/cli/tests/requirements.txt
+  ! fresh "$venv/offlock-ready" "$(cat "$requirements")" || return 0
+  logged "$TOOLS/log/venv-export" "Making the virtual environment for the tests of exports (about 10 s)" \
+    make_venv "$venv" "$(pythons | awk 'NR == 1 { print $2 }')" "$requirements"
+  cp "$requirements" "$venv/offlock-ready"
+}
