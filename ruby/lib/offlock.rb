@@ -6,6 +6,7 @@ require_relative "offlock/lock"
 require_relative "offlock/gvl_tools"
 require_relative "offlock/gvl_tracing"
 require_relative "offlock/message_pack"
+require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
 require_relative "offlock/zlib"
 

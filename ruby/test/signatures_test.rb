@@ -58,6 +58,19 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_the_interface_of_strings_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      strings = Offlock::Strings
+      strings.lines("a\\nb", chomp: true, release: :always)
+      strings.lines("a\\nb".encode("UTF-16LE"))
+      strings.split("a,b", ",")
+      strings.from_offsets("ab", [0, 1, 2], release: :never)
+      strings.compact(strings.from_offsets("ab", [0, 2].pack("q*")))
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_calls_are_really_checked
     output, = run_checked(<<~RUBY)
       Offlock::Tiktoken.get_encoding(:gpt2).encode("x", release: "always")

@@ -35,6 +35,8 @@ pub enum LineEnds {
     Any,
     /// `\n` alone.
     Newline,
+    /// `\n`, and `\r\n`.
+    NewlineOrCrlf,
 }
 
 /// The lines of `text`, with their ends if `keep`. A text that ends with a line end has no line after it.
@@ -50,14 +52,13 @@ pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result
     match ends {
         LineEnds::Any => for_each_match(text, may_end_line, task, |at| take(line_end(text, at)))?,
         LineEnds::Newline => {
-            for_each_match(
-                text,
-                |bytes| bytes.simd_eq(splat(b'\n')),
-                task,
-                |at| {
-                    take(Some(Span { start: at, end: at + 1 }));
-                },
-            )?;
+            for_each_match(text, is_newline, task, |at| take(Some(Span { start: at, end: at + 1 })))?;
+        }
+        LineEnds::NewlineOrCrlf => {
+            for_each_match(text, is_newline, task, |at| {
+                let start = if text[..at].ends_with(b"\r") { at - 1 } else { at };
+                take(Some(Span { start, end: at + 1 }));
+            })?;
         }
     }
     if start < text.len() {
@@ -207,6 +208,11 @@ fn for_each_bit(mut mask: u64, mut each: impl FnMut(usize)) {
 }
 
 #[inline]
+fn is_newline(bytes: u8x16) -> u8x16 {
+    bytes.simd_eq(splat(b'\n'))
+}
+
+#[inline]
 fn splat(byte: u8) -> u8x16 {
     u8x16::splat(byte)
 }
@@ -300,6 +306,15 @@ mod tests {
         for text in texts(&["a", "\n", "\r"]) {
             let spans = lines(text.as_bytes(), LineEnds::Newline, true, &Task::new()).unwrap();
             assert_eq!(cut(&text, &spans), text.split_inclusive('\n').collect::<Vec<_>>(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn newline_and_crlf_are_found() {
+        for text in texts(&["a", "\n", "\r"]) {
+            let found = |keep| lines(text.as_bytes(), LineEnds::NewlineOrCrlf, keep, &Task::new()).unwrap();
+            assert_eq!(cut(&text, &found(false)), text.lines().collect::<Vec<_>>(), "{text:?}");
+            assert_eq!(cut(&text, &found(true)), text.split_inclusive('\n').collect::<Vec<_>>(), "{text:?}");
         }
     }
 

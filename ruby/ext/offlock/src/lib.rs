@@ -10,6 +10,7 @@ mod lock;
 mod msgpack;
 mod operations;
 mod region;
+mod strings;
 mod tiktoken;
 mod zlib;
 
@@ -24,6 +25,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     lock::define(ruby, offlock)?;
     region::define(ruby, offlock)?;
     msgpack::define()?;
+    strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;
     zlib::define(ruby, offlock)
 }

@@ -8,6 +8,7 @@
 //! | `zlib.deflate` | bytes of input | 16 KiB |
 //! | `zlib.inflate` | bytes of input | 16 KiB |
 //! | `zlib.checksum` | bytes of input | 1 MiB |
+//! | `strings.lines`, `strings.split`, `strings.from_offsets` | bytes of text | 16 KiB |
 //!
 //! The sizes are estimates so far. They should be those from which the time that other threads gain outweighs what
 //! giving up the lock and taking it back costs; `bench/region/break_even.rb` measures that.
@@ -25,3 +26,7 @@ pub(crate) static TOKENS_DECODE: Operation = Operation { name: "tokens.decode", 
 pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 16 << 10 };
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 16 << 10 };
 pub(crate) static ZLIB_CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 1 << 20 };
+pub(crate) static STRINGS_LINES: Operation = Operation { name: "strings.lines", break_even: 16 << 10 };
+pub(crate) static STRINGS_SPLIT: Operation = Operation { name: "strings.split", break_even: 16 << 10 };
+pub(crate) static STRINGS_FROM_OFFSETS: Operation =
+    Operation { name: "strings.from_offsets", break_even: 16 << 10 };

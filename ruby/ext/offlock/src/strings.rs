@@ -1,0 +1,155 @@
+//! `Offlock::Strings`: where the pieces of a String are is found without the lock; they share its bytes.
+//!
+//! The methods here are private in Ruby and take everything by position; `lib/offlock/strings.rb` gives them names,
+//! keywords and documentation.
+
+use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
+use magnus::{Error, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
+use offlock_core::text::{self, LineEnds, Span};
+use offlock_core::{Stopped, Task};
+
+use crate::borrow::{self, Bytes, Unreadable};
+use crate::operations::{STRINGS_FROM_OFFSETS, STRINGS_LINES, STRINGS_SPLIT};
+use crate::region::{Failure, Operation, Region, Release};
+
+use pieces::Known;
+
+mod pieces;
+
+/// Defines the native methods.
+pub(crate) fn define(offlock: RModule) -> Result<(), Error> {
+    let strings = offlock.define_module("Strings")?;
+    strings.define_singleton_method("native_lines", function!(lines, 3))?;
+    strings.define_singleton_method("native_split", function!(split, 3))?;
+    strings.define_singleton_method("native_from_offsets", function!(from_offsets, 3))
+}
+
+/// `nil` for an encoding whose newline is not one byte.
+fn lines(ruby: &Ruby, string: RString, chomp: bool, release: Release) -> Result<Option<RArray>, Error> {
+    if encoding_of(string).mbminlen() != 1 {
+        return Ok(None);
+    }
+    let array = cut(ruby, &STRINGS_LINES, string, release, |text, task| {
+        Ok(text::lines(text, LineEnds::NewlineOrCrlf, !chomp, task)?)
+    })?;
+    Ok(Some(array))
+}
+
+/// `nil` for an encoding in which the bytes of a separator can be a part of other characters.
+fn split(
+    ruby: &Ruby,
+    string: RString,
+    separator: RString,
+    release: Release,
+) -> Result<Option<RArray>, Error> {
+    encoding::check(string, separator)?;
+    if separator.enc_coderange_scan() == Coderange::Broken {
+        let message = format!("invalid byte sequence in {}", encoding_of(separator).name());
+        return Err(Error::new(ruby.exception_arg_error(), message));
+    }
+    if separator.is_empty() {
+        return Err(Error::new(ruby.exception_arg_error(), "empty separator"));
+    }
+    if string.enc_get() != ruby.utf8_encindex() && encoding_of(string).mbmaxlen() != 1 {
+        return Ok(None);
+    }
+    let separator = Bytes::borrow(separator)?;
+    let separator = separator.view();
+    let array = cut(ruby, &STRINGS_SPLIT, string, release, |text, task| match text {
+        [] => Ok(Vec::new()), // as in Ruby
+        text => Ok(text::split(text, separator, task)?),
+    })?;
+    Ok(Some(array))
+}
+
+fn from_offsets(ruby: &Ruby, string: RString, offsets: Value, release: Release) -> Result<RArray, Error> {
+    let offsets = read_offsets(ruby, offsets)?;
+    cut(ruby, &STRINGS_FROM_OFFSETS, string, release, |text, task| {
+        Ok(text::offsets(text, offsets.iter().copied(), task)?)
+    })
+}
+
+/// An Array of Integers, or a String of native 64-bit ones.
+fn read_offsets(ruby: &Ruby, offsets: Value) -> Result<Vec<i64>, Error> {
+    let Some(packed) = RString::from_value(offsets) else {
+        return RArray::try_convert(offsets)?.to_vec();
+    };
+    let bytes = Bytes::borrow(packed)?;
+    let (words, rest) = bytes.view().as_chunks::<{ size_of::<i64>() }>();
+    if rest.is_empty() {
+        Ok(words.iter().map(|&word| i64::from_ne_bytes(word)).collect())
+    } else {
+        let message = format!("packed offsets take 8 bytes each, got {} bytes", bytes.view().len());
+        Err(Error::new(ruby.exception_arg_error(), message))
+    }
+}
+
+/// The pieces that `find` finds, which may be called twice.
+fn cut(
+    ruby: &Ruby,
+    operation: &'static Operation,
+    string: RString,
+    release: Release,
+    find: impl Fn(&[u8], &Task<'_>) -> Result<Vec<Span>, Failed> + Sync,
+) -> Result<RArray, Error> {
+    let text = Bytes::borrow(string)?;
+    let (view, given) = (text.view(), Known::of(ruby, text.share()));
+    let (spans, known) = Region::new(operation, view.len())
+        .release(release)
+        .run(ruby, |task| Ok::<_, Failed>((find(view, task)?, given.or_found(view, task)?)))?;
+    pieces::array(&text, &spans, known)
+}
+
+fn encoding_of(string: RString) -> RbEncoding {
+    string.enc_get().into()
+}
+
+impl Known {
+    /// What Ruby knows.
+    fn of(ruby: &Ruby, text: RString) -> Self {
+        match text.enc_coderange() {
+            Coderange::SevenBit => Self::Ascii,
+            _ if text.enc_get() != ruby.utf8_encindex() => Self::Nothing,
+            Coderange::Valid => Self::Utf8,
+            Coderange::Unknown => Self::PerhapsUtf8,
+            Coderange::Broken => Self::Nothing,
+        }
+    }
+
+    /// The same, or what is found by looking where that may find something.
+    fn or_found(self, text: &[u8], task: &Task<'_>) -> Result<Self, Failed> {
+        match self {
+            Self::PerhapsUtf8 if text.is_ascii() => Ok(Self::Ascii),
+            Self::PerhapsUtf8 => match borrow::check_utf8(text, task) {
+                Ok(()) => Ok(Self::Utf8),
+                Err(Unreadable::Invalid { .. }) => Ok(Self::Nothing),
+                Err(Unreadable::Stopped) => Err(Stopped.into()),
+            },
+            known => Ok(known),
+        }
+    }
+}
+
+/// Why a text was not cut.
+struct Failed(text::Error);
+
+impl From<text::Error> for Failed {
+    fn from(error: text::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Stopped> for Failed {
+    fn from(stopped: Stopped) -> Self {
+        Self(stopped.into())
+    }
+}
+
+impl Failure for Failed {
+    fn into_exception(self, ruby: &Ruby) -> Error {
+        match self.0 {
+            text::Error::Stopped => Stopped.into_exception(ruby),
+            error => Error::new(ruby.exception_arg_error(), error.to_string()),
+        }
+    }
+}
