@@ -1,7 +1,8 @@
 //! Which level of an engine stands for which level of zlib.
 //!
-//! Chosen from a table of all of them over text, code, records, logs and programs in pieces of 1 KB to 5 MB: the
-//! fastest whose output was not more than 2% larger than zlib's. `docs/zlib.md` has the figures.
+//! Chosen from a table of all of them over sixty kinds of data (prose in many scripts, code, logs, records, lists, random
+//! words, encoded bytes, programs) in pieces of 1 KB to 1 MB: the fastest whose output was not more than 2% larger than
+//! zlib's on any kind of text. `docs/zlib.md` has the figures.
 
 /// How zlib-rs stands in for a level of zlib.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,15 +15,16 @@ pub(super) struct Streaming {
 
 /// zlib-rs's settings for zlib's `level`; `None` when it is out of range.
 ///
-/// Its level 1 makes output 20 to 40% larger, and its levels 5 and 6 miss matches of three bytes, which costs 3% on
-/// tables of numbers: level 7 with zlib's own search limits does not.
+/// Its level 1 makes output 20 to 40% larger, its levels 4 to 6 overlook long repeats in some texts (up to three times
+/// as large): levels 3 and 7, the latter with zlib's own search limits, do not.
 pub(super) const fn streaming(level: i32) -> Option<Streaming> {
     let (level, tuned) = match level {
-        1 => (2, None),
+        1..=3 => (3, None),
+        4 => (7, Some([4, 4, 16, 16])),
         5 => (7, Some([8, 16, 32, 32])),
         -1 | 6 => (7, Some([8, 16, 128, 128])),
         9 => (8, None),
-        0..=8 => (level, None),
+        0 | 7 | 8 => (level, None),
         _ => return None,
     };
     Some(Streaming { level, tuned })
@@ -33,6 +35,8 @@ pub(super) const fn streaming(level: i32) -> Option<Streaming> {
 pub(super) struct Whole {
     /// Its own level.
     pub(super) level: i32,
+    /// The one for repetitive data, where its own search ends too early.
+    pub(super) thorough: i32,
     /// Up to which size a call takes at most about 20 ms.
     pub(super) most: usize,
     /// Whether larger inputs are worth cutting in pieces of that size.
@@ -41,14 +45,16 @@ pub(super) struct Whole {
 
 /// libdeflate's settings for zlib's `level`; `None` when it is out of range.
 pub(super) const fn whole(level: i32) -> Option<Whole> {
-    Some(match level {
-        0 => Whole { level: 0, most: 16 << 20, pieces: false },
-        1 | 2 => Whole { level: 1, most: 2 << 20, pieces: false },
-        3 => Whole { level: 3, most: 1 << 20, pieces: false },
-        4 | 5 => Whole { level, most: 1 << 20, pieces: true },
-        -1 | 6 => Whole { level: 6, most: 1 << 20, pieces: true },
-        7 => Whole { level: 7, most: 512 << 10, pieces: true },
-        8 | 9 => Whole { level, most: 256 << 10, pieces: false },
+    let (level, thorough, most, pieces) = match level {
+        0 => (0, 0, 16 << 20, false),
+        1 | 2 => (2, 2, 2 << 20, false),
+        3 => (3, 3, 1 << 20, false),
+        4 => (5, 5, 1 << 20, true),
+        5 => (6, 6, 1 << 20, true),
+        -1 | 6 => (6, 7, 1 << 20, true),
+        7 => (7, 8, 512 << 10, true),
+        8 | 9 => (level, level, 256 << 10, false),
         _ => return None,
-    })
+    };
+    Some(Whole { level, thorough, most, pieces })
 }

@@ -12,6 +12,8 @@ mod level;
 mod one_shot;
 mod output;
 mod parallel;
+#[cfg(test)]
+mod ratio_tests;
 mod seam;
 mod stream;
 #[cfg(test)]

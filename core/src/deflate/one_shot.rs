@@ -28,6 +28,9 @@ const MOST: usize = 1032;
 /// Inputs smaller than this are not tried to be compressed by the whole-buffer engine.
 const SMALLEST: usize = 56;
 
+/// Inputs smaller than this are not looked at for being repetitive: no search ends too early in them.
+const REPETITIVE: usize = 16 << 10;
+
 /// Input of the look at how large the output gets.
 const SAMPLE: usize = 16 << 10;
 
@@ -175,12 +178,17 @@ fn compress_whole(
     task: &Task<'_>,
 ) -> Result<(), Error> {
     out.push(&frame::header(kind, level));
+    let level = if engine.thorough != engine.level && is_repetitive(input, engine.level)? {
+        engine.thorough
+    } else {
+        engine.level
+    };
     let mut sum = Sum::new(kind);
     let (pieces, last) = input.split_at(input.len().saturating_sub(1) / engine.most * engine.most);
     for piece in pieces.chunks(engine.most) {
         task.check()?;
         let mut packed = Output::new();
-        deflate_piece(piece, engine.level, &mut packed)?;
+        deflate_piece(piece, level, &mut packed)?;
         let mut packed = packed.into_bytes().into_vec();
         seam::reopen(&mut packed, task)?;
         out.push(&packed);
@@ -188,11 +196,31 @@ fn compress_whole(
         task.advance(piece.len() as u64);
     }
     task.check()?;
-    deflate_piece(last, engine.level, out)?;
+    deflate_piece(last, level, out)?;
     sum.add(last);
     out.push(&sum.trailer());
     task.advance(last.len() as u64);
     Ok(())
+}
+
+/// Whether `input` is made of few different bytes in much the same order, such as words of a small vocabulary: there
+/// the whole-buffer engine's search ends before zlib's does. Text that people write has more different bytes.
+fn is_repetitive(input: &[u8], level: i32) -> Result<bool, Error> {
+    const FEW: usize = 48;
+    if input.len() < REPETITIVE {
+        return Ok(false);
+    }
+    let sample = &input[..REPETITIVE / 2];
+    let mut seen = [false; 256];
+    for &byte in sample {
+        seen[usize::from(byte)] = true;
+    }
+    if seen.iter().filter(|&&seen| seen).count() > FEW {
+        return Ok(false);
+    }
+    let mut packed = Output::new();
+    deflate_piece(sample, level, &mut packed)?;
+    Ok(packed.len() * 100 <= sample.len() * 34)
 }
 
 fn deflate_piece(piece: &[u8], level: i32, out: &mut Output<'_>) -> Result<(), Error> {

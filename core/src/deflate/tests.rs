@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
+use super::ratio_tests::source_text;
 use super::*;
 use crate::Task;
 
@@ -89,37 +90,6 @@ fn ours_reads_theirs_and_theirs_reads_ours() {
                     let packed = theirs(&plain, level as u32, wbits);
                     assert!(*back(&packed, wbits).unwrap() == plain, "{len} {level} {wbits}");
                 }
-            }
-        }
-    }
-}
-
-/// Text as people write it: this module.
-fn source_text() -> Vec<u8> {
-    let files = [
-        include_str!("tests.rs"),
-        include_str!("stream.rs"),
-        include_str!("gzip.rs"),
-        include_str!("parallel.rs"),
-        include_str!("one_shot.rs"),
-        include_str!("output.rs"),
-        include_str!("whole.rs"),
-    ];
-    files.concat().into_bytes()
-}
-
-#[test]
-fn output_is_at_most_two_percent_larger_than_theirs() {
-    let task = Task::new();
-    for len in [1000, 10_000, 60_000] {
-        let plain = &source_text()[..len];
-        for level in 1..=9 {
-            let zlibs = theirs(plain, level as u32, 15).len();
-            let mut stream = Deflater::new(Config { level, ..Config::default() }).unwrap();
-            let mut out = Output::new();
-            stream.run(&mut { plain }, &mut out, Flush::Finish, &task).unwrap();
-            for mine in [ours(plain, level, 15).len(), out.len()] {
-                assert!(mine * 100 <= zlibs * 102, "{mine} {zlibs} at level {level} of {len}");
             }
         }
     }
