@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Error, Form, Measure, Piece, Pieces, Unit, transcode};
-use crate::Task;
+use crate::{Stopped, Task};
 
 /// When an arena holds this many bytes of text, the next pieces go to another one: what is kept of a text keeps
 /// no more than this besides.
@@ -31,14 +31,27 @@ impl Arena {
     /// Stores all `pieces`, in order, in as many arenas as it takes.
     pub fn store(pieces: &Pieces<'_>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
         let mut arenas = Vec::new();
+        Self::for_each(pieces, task, |arena| {
+            arenas.push(arena);
+            Ok::<_, Error>(())
+        })?;
+        Ok(arenas)
+    }
+
+    /// Hands one arena after the other to `each`, until it fails.
+    pub fn for_each<E: From<Error> + From<Stopped>>(
+        pieces: &Pieces<'_>,
+        task: &Task<'_>,
+        mut each: impl FnMut(Self) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut next = 0;
         while next < pieces.len() {
             task.check()?;
             let room = Room::for_pieces(pieces, next)?;
-            arenas.push(Self::filled(pieces, next, &room));
+            each(Self::filled(pieces, next, &room))?;
             next += room.pieces;
         }
-        Ok(arenas)
+        Ok(())
     }
 
     fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Self {

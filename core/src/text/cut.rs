@@ -50,7 +50,7 @@ pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result
         }
     };
     match ends {
-        LineEnds::Any => for_each_match(text, may_end_line, task, |at| take(line_end(text, at)))?,
+        LineEnds::Any => for_each_marked(text, may_end_lines, task, |at| take(line_end(text, at)))?,
         LineEnds::Newline => {
             for_each_match(text, is_newline, task, |at| take(Some(Span { start: at, end: at + 1 })))?;
         }
@@ -171,6 +171,17 @@ fn for_each_match(
     text: &[u8],
     matches: impl Fn(u8x16) -> u8x16,
     task: &Task<'_>,
+    found: impl FnMut(usize),
+) -> Result<(), Stopped> {
+    for_each_marked(text, |block| mask(block, &matches), task, found)
+}
+
+/// Calls `found` with the offset of each byte for which `mark` sets a bit in its block, in order.
+#[inline]
+fn for_each_marked(
+    text: &[u8],
+    mark: impl Fn(&[u8; BLOCK]) -> u64,
+    task: &Task<'_>,
     mut found: impl FnMut(usize),
 ) -> Result<(), Stopped> {
     let mut base = 0;
@@ -178,13 +189,13 @@ fn for_each_match(
         task.check()?;
         let (blocks, rest) = stretch.as_chunks::<BLOCK>();
         for block in blocks {
-            for_each_bit(mask(block, &matches), |bit| found(base + bit));
+            for_each_bit(mark(block), |bit| found(base + bit));
             base += BLOCK;
         }
         let mut last = [0; BLOCK];
         last[..rest.len()].copy_from_slice(rest);
         let inside = (1 << rest.len()) - 1;
-        for_each_bit(mask(&last, &matches) & inside, |bit| found(base + bit));
+        for_each_bit(mark(&last) & inside, |bit| found(base + bit));
         base += rest.len();
     }
     Ok(())
@@ -219,15 +230,22 @@ fn splat(byte: u8) -> u8x16 {
 
 /// Marks the last bytes of all line ends, and other bytes that look like them.
 #[inline]
-fn may_end_line(bytes: u8x16) -> u8x16 {
-    let within = |first: u8, last: u8| {
-        let distance = bytes - splat(first);
-        distance.min(splat(last - first)).simd_eq(distance)
-    };
-    within(b'\n', b'\r')
-        | within(0x1C, 0x1E)
-        | bytes.simd_eq(splat(NEXT_LINE[1]))
-        | (bytes & splat(0xFE)).simd_eq(splat(LINE_SEPARATOR[2]))
+fn may_end_lines(block: &[u8; BLOCK]) -> u64 {
+    let controls = mask(block, is_late_control);
+    if block.is_ascii() { controls } else { controls | mask(block, may_end_wide) }
+}
+
+/// The ASCII controls from `\n` on.
+#[inline]
+fn is_late_control(bytes: u8x16) -> u8x16 {
+    let distance = bytes - splat(b'\n');
+    distance.min(splat(0x1F - b'\n')).simd_eq(distance)
+}
+
+/// The last bytes of line ends of two or three bytes.
+#[inline]
+fn may_end_wide(bytes: u8x16) -> u8x16 {
+    bytes.simd_eq(splat(NEXT_LINE[1])) | (bytes & splat(0xFE)).simd_eq(splat(LINE_SEPARATOR[2]))
 }
 
 /// U+0085.
@@ -243,7 +261,8 @@ fn line_end(text: &[u8], at: usize) -> Option<Span> {
         b'\r' if text.get(end) == Some(&b'\n') => Some(Span { start: at, end: end + 1 }),
         0x85 => text[..end].ends_with(NEXT_LINE).then_some(Span { start: at - 1, end }),
         0xA8 | 0xA9 => text[..at].ends_with(&LINE_SEPARATOR[..2]).then(|| Span { start: at - 2, end }),
-        _ => Some(Span { start: at, end }),
+        b'\n'..=b'\r' | 0x1C..=0x1E => Some(Span { start: at, end }),
+        _ => None,
     }
 }
 

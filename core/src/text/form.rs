@@ -56,18 +56,32 @@ pub fn measure(utf8: &[u8]) -> Measure {
     if utf8.is_ascii() {
         return Measure { chars: utf8.len(), form: Form::Ascii };
     }
-    let (blocks, rest) = utf8.as_chunks::<16>();
+    let (blocks, rest) = utf8.as_chunks::<BLOCK>();
     let mut largest = u8x16::splat(0);
     let mut chars = 0;
-    for block in blocks {
-        largest = largest.max(u8x16::new(*block));
-        let starts = i8x16::new(block.map(u8::cast_signed)).simd_gt(i8x16::splat(LAST_CONTINUATION));
-        chars += starts.to_bitmask().count_ones() as usize;
-    }
-    let largest = largest.to_array().iter().chain(rest).fold(0, |largest, &byte| largest.max(byte));
-    chars += rest.iter().filter(|byte| byte.cast_signed() > LAST_CONTINUATION).count();
+    let mut look = |blocks: &[[u8; BLOCK]]| {
+        let mut starts = u8x16::splat(0);
+        for block in blocks {
+            let block = u8x16::new(*block);
+            largest = largest.max(block);
+            starts -= bytemuck::cast::<i8x16, u8x16>(
+                bytemuck::cast::<u8x16, i8x16>(block).simd_gt(i8x16::splat(LAST_CONTINUATION)),
+            );
+        }
+        chars += starts.to_array().map(usize::from).iter().sum::<usize>();
+    };
+    blocks.chunks(usize::from(u8::MAX)).for_each(&mut look);
+    let mut last = [CONTINUATION; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    look(&[last]);
+    let largest = largest.to_array().into_iter().max().unwrap_or_default();
     Measure { chars, form: Form::of_largest_byte(largest) }
 }
+
+const BLOCK: usize = 16;
+
+/// Counts for no character, and is not the largest byte of a text that is not ASCII.
+const CONTINUATION: u8 = 0x80;
 
 /// 0xBF as a signed byte: continuation bytes are the smallest ones.
 const LAST_CONTINUATION: i8 = -65;

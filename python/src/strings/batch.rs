@@ -48,6 +48,13 @@ pub(crate) trait Source {
     /// How many there are.
     fn count(&self) -> usize;
 
+    /// Calls `each` with the pieces in one arena after the other, until it fails.
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        each: impl FnMut(&Arena) -> Result<(), Failed>,
+    ) -> Result<(), Failed>;
+
     /// The pieces in arenas.
     fn stored(&self, task: &Task<'_>) -> Result<Cow<'_, [Arena]>, Failed>;
 }
@@ -64,6 +71,14 @@ impl Source for Pieces<'_> {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        mut each: impl FnMut(&Arena) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        Arena::for_each(self, task, |arena| each(&arena))
     }
 
     fn stored(&self, task: &Task<'_>) -> Result<Cow<'_, [Arena]>, Failed> {
@@ -90,6 +105,17 @@ impl Source for &[Arena] {
 
     fn count(&self) -> usize {
         self.iter().map(|arena| arena.stored().len()).sum()
+    }
+
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        mut each: impl FnMut(&Arena) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.iter().try_for_each(|arena| {
+            task.check()?;
+            each(arena)
+        })
     }
 
     fn stored(&self, _: &Task<'_>) -> Result<Cow<'_, [Arena]>, Failed> {
@@ -148,7 +174,7 @@ impl Maker {
                 let objects = maker.make(&source, task)?;
                 Made::Block(source, objects)
             }
-            Self::View(maker) => Made::View(maker.make(&source.stored(task)?, task)?),
+            Self::View(maker) => Made::View(maker.make(&source, task)?),
         })
     }
 }

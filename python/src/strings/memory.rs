@@ -33,19 +33,16 @@ pub(super) unsafe fn commit(address: NonNull<u8>, bytes: usize) -> bool {
     unsafe { libc::mprotect(address.as_ptr().cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// Gives the memory back and keeps the addresses usable: they read as zeros, or as before.
+/// Lets the system have the memory when it needs some, and keeps the addresses usable: they read as zeros, or as before.
+/// What is used again before that costs nothing.
 ///
 /// # Safety
 ///
 /// They are whole committed pages, and nobody needs what they hold.
 #[cfg(unix)]
 pub(super) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
-    #[cfg(target_os = "linux")]
-    const ADVICE: libc::c_int = libc::MADV_DONTNEED;
-    #[cfg(not(target_os = "linux"))]
-    const ADVICE: libc::c_int = libc::MADV_FREE;
     // SAFETY: the caller owns these pages and what they hold is not needed. Failing keeps them as they are.
-    unsafe { libc::madvise(address.as_ptr().cast(), bytes, ADVICE) };
+    unsafe { libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_FREE) };
 }
 
 #[cfg(not(unix))]

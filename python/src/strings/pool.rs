@@ -2,7 +2,7 @@
 //!
 //! All blocks lie in one range of addresses that is reserved at first use and never given back: one comparison
 //! tells whether an object lives in a block, and rounding its address down finds the block's header. Memory is
-//! taken from the system only for blocks that are used, and given back when much of it is free.
+//! taken from the system only for blocks that are used, which may have it back when much of it is free.
 //!
 //! A thread takes blocks from and gives them to its own short list. Only every [`CHAIN`] blocks it exchanges a
 //! whole chain with the other threads, on a stack without a lock: nobody waits, and a process that forks at
@@ -23,7 +23,7 @@ pub(super) const BLOCK: usize = 16 << 10;
 /// Blocks that change hands between threads at once, and that are taken from the system at once.
 const CHAIN: u32 = 64;
 
-/// Free blocks beyond this many (32 MiB) keep their addresses only.
+/// The memory of free blocks beyond this many (32 MiB) is the system's for the taking.
 const KEPT: u32 = 2048;
 
 /// The largest range of addresses that is asked for; halved until the system agrees.
@@ -317,13 +317,19 @@ impl Pool {
         }
     }
 
-    /// Gives the memory of a chain back to the system.
+    /// Lets the system have the memory of a chain, in as few calls as its blocks lie beside each other.
     fn discard(&self, first: u32) {
-        let mut next = first + 1;
-        while let Some(id) = next.checked_sub(1) {
-            // SAFETY: the block was used before, and is free.
-            unsafe { memory::discard(self.address(id), BLOCK) };
-            next = self.link(id).next.load(Ordering::Relaxed);
+        let follower = |id: u32| self.link(id).next.load(Ordering::Relaxed).checked_sub(1);
+        let mut next = Some(first);
+        while let Some(id) = next {
+            let (mut low, mut high) = (id, id);
+            next = follower(id);
+            while let Some(id) = next.filter(|&id| id + 1 == low || id == high + 1) {
+                (low, high) = (low.min(id), high.max(id));
+                next = follower(id);
+            }
+            // SAFETY: the blocks were used before, and are free.
+            unsafe { memory::discard(self.address(low), (high - low + 1) as usize * BLOCK) };
         }
     }
 }

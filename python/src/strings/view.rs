@@ -5,13 +5,14 @@ use std::ptr;
 use std::sync::Arc;
 
 use offlock_core::Task;
-use offlock_core::text::{Arena, Form, Memory, Stored};
+use offlock_core::text::{Form, Memory, Stored};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use super::batch::Source;
 use super::failed::Failed;
 use super::layout::{Apart, Role, Templates, Unknown, Word, owned};
 use super::pool::{self, Block};
@@ -85,19 +86,19 @@ impl Maker {
         }
     }
 
-    /// Views of everything in `arenas`.
-    pub(super) fn make(&self, arenas: &[Arena], task: &Task<'_>) -> Result<Made, Failed> {
+    /// Views of all pieces.
+    pub(super) fn make(&self, source: &impl Source, task: &Task<'_>) -> Result<Made, Failed> {
         let size = self.layout.words * size_of::<Word>();
         let mut filled = Vec::new();
-        for arena in arenas {
-            task.check()?;
+        source.for_each_arena(task, |arena| {
             for stored in arena.stored().chunks(pool::ROOM / size) {
                 let block = Block::take().ok_or(Failed::NoMemory)?;
                 self.fill(&block, arena.memory(), stored);
                 let views = u32::try_from(stored.len()).expect("a block is small");
                 filled.push(Filled { block, views, characters: Arc::clone(arena.memory()) });
             }
-        }
+            Ok(())
+        })?;
         Ok(Made { filled, size })
     }
 

@@ -1,0 +1,215 @@
+"""Many str at once, beside the usual ways to make them: script/python bench/strings/python_bench.py [result.json]
+
+The lines of Moby Dick to a tuple that is dropped at once, from bytes and from lines found before; short strings from an
+Arrow array. Builds the baseline in bench/strings/baseline first. The text is in the folder OFFLOCK_DATA or
+../shared/data. `--seconds` sets how long one sample takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import unicodedata
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from offlock import strings
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / "../shared/data"))
+THREADS = 16
+Call = Callable[[], Any]
+
+
+def baseline() -> Any:
+    """The extension module that makes strings in the usual ways."""
+    target = ROOT / "target" / f"strings-baseline-{sys.version_info[0]}.{sys.version_info[1]}"
+    manifest = HERE / "baseline/Cargo.toml"
+    command = ["cargo", "build", "--release", "--quiet", "--locked", "--manifest-path", manifest]
+    environment = os.environ | {"PYO3_PYTHON": sys.executable}
+    subprocess.run([*command, "--target-dir", target], check=True, env=environment)
+    [library] = [path for path in (target / "release").glob("lib*") if path.suffix in (".so", ".dylib")]
+    spec = importlib.util.spec_from_file_location("offlock_strings_baseline", library)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts() -> dict[str, bytes]:
+    text = (DATA / "mobydick.txt").read_bytes().decode()
+    dashes = str.maketrans({"—": "-", "’": "'", "‘": "'", "“": '"', "”": '"'})
+    folded = unicodedata.normalize("NFKD", text.translate(dashes)).encode("ascii", "ignore")
+    return {"as it is": text.encode(), "ASCII": folded}
+
+
+def contestants(raw: bytes, usual: Any) -> dict[str, Call]:
+    lines = raw.decode().splitlines()
+    prepared = usual.Lines(lines)
+    arena = strings.lines(raw, into=strings.Arena)
+    calls: dict[str, Call] = {
+        "PyUnicode_New": prepared.copied,
+        "PyUnicode_DecodeUTF8": prepared.decoded,
+        "splitlines": lambda: tuple(raw.decode().splitlines()),
+    }
+    for kind in ("str", "block", "view"):
+        calls[f"{kind}, prepared"] = lambda kind=kind: arena.tuple(kind)  # type: ignore[misc]
+        calls[f"{kind}, from bytes"] = lambda kind=kind: strings.lines(raw, kind=kind, into=tuple)  # type: ignore[misc]
+    assert all(call() == tuple(lines) for call in calls.values())
+    return calls
+
+
+def arrow_contestants() -> dict[str, Call]:
+    array = pa.array([f"name {number % 9973}" for number in range(1_000_000)])
+    calls: dict[str, Call] = {"to_pylist": array.to_pylist}
+    for kind in ("str", "block", "view"):
+        calls[kind] = lambda kind=kind: strings.from_arrow(array, kind=kind)  # type: ignore[misc]
+    expected = array.to_pylist()
+    assert all(call() == expected for call in calls.values())
+    return calls
+
+
+def alone(call: Call, count: int) -> float:
+    start = time.process_time()
+    for _ in range(count):
+        call()
+    return (time.process_time() - start) / count
+
+
+def together(call: Call, count: int) -> float:
+    """Seconds by the clock for one call, with many threads calling."""
+    each = max(1, count // THREADS)
+
+    def work() -> None:
+        for _ in range(each):
+            call()
+
+    workers = [threading.Thread(target=work) for _ in range(THREADS)]
+    start = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return (time.perf_counter() - start) / (each * THREADS)
+
+
+def measure(
+    calls: dict[str, Call], run: Callable[[Call, int], float], seconds: float, rounds: int = 9
+) -> dict[str, float]:
+    """Median seconds of one call for each contestant, in alternation; the first round only warms up."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    counts = {name: max(1, round(seconds / alone(call, 3))) for name, call in calls.items()}
+    for turn in range(rounds + 1):
+        for name in sorted(calls, key=lambda name: hash((name, turn))):
+            gc.collect()
+            used = run(calls[name], counts[name])
+            if turn:
+                times[name].append(used)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def shown(title: str, times: dict[str, float], count: int, against: str) -> dict[str, Any]:
+    """Nanoseconds for one string, and how many times as fast as `against` it is."""
+    print(f"\n{title}")
+    rows = {}
+    for name, seconds in times.items():
+        rows[name] = {
+            "ns_per_string": round(seconds / count * 1e9, 2),
+            "ratio": round(times[against] / seconds, 2),
+        }
+        print(f"  {name:22} {rows[name]['ns_per_string']:7.1f} ns  x{rows[name]['ratio']:.2f}")
+    return rows
+
+
+def memory(raw: bytes) -> dict[str, float]:
+    """Bytes that a string takes on average, with everything that it keeps."""
+    lines = raw.decode().splitlines()
+    usual = sum(map(sys.getsizeof, lines)) / len(lines)
+    kinds = {
+        kind: strings.retained(strings.lines(raw, kind=kind)) / len(lines)
+        for kind in ("str", "block", "view")
+    }
+    return {name: round(value, 1) for name, value in {"splitlines": usual, **kinds}.items()}
+
+
+def judged(rows: dict[str, Any]) -> dict[str, Any]:
+    """What was promised, and what was measured."""
+    bars = {}
+    for text in ("as it is", "ASCII"):
+        one, many = (rows[f"{text}, {threads}"] for threads in ("1 thread", f"{THREADS} threads"))
+
+        def ratio(where: dict[str, Any], name: str, against: str) -> float:
+            return round(where[against]["ns_per_string"] / where[name]["ns_per_string"], 2)
+
+        bars[text] = {
+            "view, >= 4 PyUnicode_New": ratio(one, "view, prepared", "PyUnicode_New"),
+            "view, 16 threads, >= 5 PyUnicode_New": ratio(many, "view, prepared", "PyUnicode_New"),
+            "block, >= 1.4 PyUnicode_New": ratio(one, "block, prepared", "PyUnicode_New"),
+            "block, >= 2.5 PyUnicode_DecodeUTF8": ratio(one, "block, prepared", "PyUnicode_DecodeUTF8"),
+            "block, 16 threads against 1, > 1": round(
+                one["block, prepared"]["ns_per_string"] / many["block, prepared"]["ns_per_string"], 2
+            ),
+            "str from bytes, >= 2 splitlines": ratio(one, "str, from bytes", "splitlines"),
+            "view from bytes against PyUnicode_New": ratio(one, "view, from bytes", "PyUnicode_New"),
+            "block from bytes against PyUnicode_New": ratio(one, "block, from bytes", "PyUnicode_New"),
+            "view from bytes against splitlines": ratio(one, "view, from bytes", "splitlines"),
+            "block from bytes against splitlines": ratio(one, "block, from bytes", "splitlines"),
+        }
+    arrow = rows["1M short Arrow strings"]
+    bars["Arrow"] = {f"{kind}, >= 3 to_pylist": arrow[kind]["ratio"] for kind in ("str", "block", "view")}
+    return bars
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("result", nargs="?")
+    parser.add_argument("--seconds", type=float, default=0.1, help="for one sample of one contestant")
+    options = parser.parse_args()
+    usual = baseline()
+    strings.enable_blocks()
+    rows: dict[str, Any] = {}
+    for name, raw in texts().items():
+        calls, count = contestants(raw, usual), len(raw.decode().splitlines())
+        for threads, run in (("1 thread", alone), (f"{THREADS} threads", together)):
+            title = f"{name}, {threads}"
+            rows[title] = shown(title, measure(calls, run, options.seconds), count, "PyUnicode_New")
+    title = "1M short Arrow strings"
+    rows[title] = shown(title, measure(arrow_contestants(), alone, 0, rounds=5), 1_000_000, "to_pylist")
+    result = {
+        "python": sys.version,
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "versions": {"offlock": version_of_offlock(), "pyarrow": version("pyarrow")},
+        "rows": rows,
+        "bytes_per_string": {name: memory(raw) for name, raw in texts().items()},
+        "bars": judged(rows),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
+    print(json.dumps({key: result[key] for key in ("bytes_per_string", "bars")}, indent=1))
+    if options.result:
+        Path(options.result).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def version_of_offlock() -> str:
+    import offlock
+
+    return offlock.__version__
+
+
+if __name__ == "__main__":
+    main()
