@@ -67,7 +67,32 @@ build_ruby() {
     make -C "$build/source" -j "$CORES"
   logged "$TOOLS/log/ruby-$version-install" "Installing Ruby $version into $prefix" \
     install_ruby "$build/source" "$prefix"
+  keep_originals "$build/source" "$version"
   rm -rf "$build"
+}
+
+# need_originals RUBY: Ruby's own tests of what offlock stands in for, where they can be had. Sets none up for a Ruby of
+# another version than Debian's.
+need_originals() {
+  local version series build
+  version=$(ruby_version "$1")
+  series=${version%.*}
+  build=$TOOLS/build/originals-$series
+  [ ! -e "$TOOLS/originals/ruby-$version" ] && on_debian || return 0
+  case $series in 3.3 | 3.4) ;; *) return 0 ;; esac
+  logged "$TOOLS/log/originals-$series" "Fetching Ruby $version's own tests from Debian's source package" \
+    fetch_source "$(ruby_suite "$series")" "ruby$series" "$build"
+  if [ "$(source_ruby_version "$build/source")" = "$version" ]; then
+    keep_originals "$build/source" "$version"
+  fi
+  rm -rf "$build"
+}
+
+# keep_originals SOURCE VERSION
+keep_originals() {
+  local folder=$TOOLS/originals/ruby-$2
+  rm -rf "$folder" && mkdir -p "$folder/test" "$folder/tool"
+  cp -R "$1/test/zlib" "$folder/test" && cp -R "$1/tool/lib" "$folder/tool"
 }
 
 source_ruby_version() {

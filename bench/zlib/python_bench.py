@@ -1,0 +1,259 @@
+"""zlib beside the interpreter's own, isal, zlib-ng and deflate: python bench/zlib/python_bench.py [result.json]
+
+Peers that are not installed are left out. Every answer is compared before anything is timed. The texts come
+from the folder OFFLOCK_DATA or ../shared/data.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import os
+import platform
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from offlock import zlib as ours
+
+Call = Callable[[], Any]
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
+SIZES = {"1 KB": 1_000, "10 KB": 10_000, "100 KB": 100_000, "10 MB": 10_000_000}
+LEVELS = (1, 6, 9)
+
+
+def peer(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        print(f"{name} is not installed: left out", file=sys.stderr)
+        return None
+
+
+ISAL, NG, DEFLATE = peer("isal.isal_zlib"), peer("zlib_ng.zlib_ng"), peer("deflate")
+
+
+def samples() -> dict[str, dict[str, bytes]]:
+    """Text and noise of each size."""
+    text = gzip.decompress((DATA / "prose.txt.gz").read_bytes()) * 3
+    noise = random.Random(42).randbytes(10_000_000)
+    return {
+        "text": {name: text[200_000 : 200_000 + size] for name, size in SIZES.items()},
+        "random": {name: noise[:size] for name, size in SIZES.items()},
+    }
+
+
+def compressors(plain: bytes, level: int) -> dict[str, Call]:
+    calls: dict[str, Call] = {
+        "offlock": lambda: ours.compress(plain, level),
+        "zlib": lambda: zlib.compress(plain, level),
+    }
+    if ISAL:
+        # Its levels are 0 to 3; its default is the nearest to zlib's 6 that it has.
+        fit = {1: 1, 6: 2, 9: 3}[level]
+        calls["isal"] = lambda: ISAL.compress(plain, fit)
+    if NG:
+        calls["zlib-ng"] = lambda: NG.compress(plain, level)
+    if DEFLATE:
+        calls["deflate"] = lambda: DEFLATE.zlib_compress(plain, level)
+    for name, call in calls.items():
+        assert zlib.decompress(call()) == plain, name
+    return calls
+
+
+def decompressors(plain: bytes) -> dict[str, Call]:
+    packed = zlib.compress(plain, 6)
+    calls: dict[str, Call] = {
+        "offlock": lambda: ours.decompress(packed),
+        "zlib": lambda: zlib.decompress(packed),
+    }
+    if ISAL:
+        calls["isal"] = lambda: ISAL.decompress(packed)
+    if NG:
+        calls["zlib-ng"] = lambda: NG.decompress(packed)
+    if DEFLATE:  # it is told the size, which the others have to find out
+        calls["deflate (told the size)"] = lambda: DEFLATE.zlib_decompress(packed, len(plain))
+    for name, call in calls.items():
+        assert call() == plain, name
+    return calls
+
+
+def measure(calls: dict[str, Call], seconds: float = 0.01, rounds: int = 5) -> dict[str, float]:
+    """Median seconds of one call for each contestant, in alternation."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        names = list(calls)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            call, count = calls[name], 0
+            start = time.perf_counter()
+            while (used := time.perf_counter() - start) < seconds or not count:
+                call()
+                count += 1
+            times[name].append(used / count if used else 0.0)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def row(calls: dict[str, Call], plain: bytes) -> dict[str, Any]:
+    times = measure(calls, rounds=5 if len(plain) < 10**6 else 3)
+    others = {name: seconds for name, seconds in times.items() if name not in ("offlock", "zlib")}
+    result: dict[str, Any] = {
+        "MB_per_s": {name: round(len(plain) / 1e6 / seconds, 1) for name, seconds in times.items()},
+        "times_zlib": round(times["zlib"] / times["offlock"], 2),
+    }
+    if others:
+        best = min(others, key=lambda name: others[name])
+        result["times_best_other"] = {best: round(others[best] / times["offlock"], 2)}
+    return result
+
+
+def compressing(plain: bytes, level: int) -> dict[str, Any]:
+    calls = compressors(plain, level)
+    result = row(calls, plain)
+    result["size_to_zlibs"] = {
+        name: round(len(call()) / len(zlib.compress(plain, level)), 4) for name, call in calls.items()
+    }
+    return result
+
+
+def through_stream(maker: Callable[[], Any], method: str, data: bytes) -> bytes:
+    stream = maker()
+    made = [getattr(stream, method)(data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
+    return b"".join([*made, stream.flush()])
+
+
+def streaming(plain: bytes) -> dict[str, Any]:
+    packed = zlib.compress(plain, 6)
+    rows = {}
+    for level in LEVELS:
+        calls: dict[str, Call] = {
+            "offlock": lambda level=level: through_stream(lambda: ours.compressobj(level), "compress", plain),
+            "zlib": lambda level=level: through_stream(lambda: zlib.compressobj(level), "compress", plain),
+        }
+        if NG:
+            calls["zlib-ng"] = lambda level=level: through_stream(
+                lambda: NG.compressobj(level), "compress", plain
+            )
+        for call in calls.values():
+            assert zlib.decompress(call()) == plain
+        rows[f"deflate level {level}"] = row(calls, plain)
+    calls = {
+        "offlock": lambda: through_stream(ours.decompressobj, "decompress", packed),
+        "zlib": lambda: through_stream(zlib.decompressobj, "decompress", packed),
+    }
+    if NG:
+        calls["zlib-ng"] = lambda: through_stream(NG.decompressobj, "decompress", packed)
+    if ISAL:
+        calls["isal"] = lambda: through_stream(ISAL.decompressobj, "decompress", packed)
+    for call in calls.values():
+        assert call() == plain
+    rows["inflate"] = row(calls, plain)
+    return rows
+
+
+def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: int) -> float:
+    """How long `threads` threads take to work through all of `items` together."""
+    shares = [items[number::threads] for number in range(threads)]
+    workers = [
+        threading.Thread(target=lambda share=share: [work(item) for item in share]) for share in shares
+    ]
+    start = time.perf_counter()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return time.perf_counter() - start
+
+
+def threads_to_serial(plain: bytes, count: int, threads: int, rounds: int = 5) -> dict[str, Any]:
+    """How many times as fast `threads` threads do the work of one."""
+    packed = zlib.compress(plain)
+    result = {}
+    for name, module in {"offlock": ours, "zlib": zlib}.items():
+        for what, work, item in [
+            ("inflate", module.decompress, packed),
+            ("deflate", lambda item, module=module: module.compress(item, 6), plain),
+        ]:
+            ratios = []
+            for _ in range(rounds):
+                alone = seconds_of(work, [item] * count, 1)
+                ratios.append(alone / seconds_of(work, [item] * count, threads))
+            result[f"{what}, {name}"] = round(statistics.median(ratios), 2)
+    return result
+
+
+def gigabyte() -> dict[str, Any]:
+    """Peak growth of memory, in MB, of a process that packs and unpacks 1 GB piece by piece."""
+    program = (
+        "import resource, sys\n"
+        "from offlock import zlib\n"
+        "piece = open(sys.argv[1], 'rb').read(1 << 20)\n"
+        "rss = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "packer, unpacker = zlib.compressobj(1), zlib.decompressobj()\n"
+        "made, before = 0, rss()\n"
+        "for _ in range(1024):\n"
+        "    made += len(unpacker.decompress(packer.compress(piece)))\n"
+        "made += len(unpacker.decompress(packer.flush()))\n"
+        "assert made == 1024 * len(piece), made\n"
+        "print((rss() - before) / 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(DATA / "mobydick.txt")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {"piece_MB": 1.05, "growth_MB": round(float(done.stdout), 1)}
+
+
+def main() -> None:
+    data = samples()
+    rows: dict[str, Any] = {}
+    for kind, by_size in data.items():
+        for size, plain in by_size.items():
+            rows[f"inflate, {kind}, {size}"] = row(decompressors(plain), plain)
+            for level in LEVELS if len(plain) < 10**6 else (6,):
+                rows[f"deflate level {level}, {kind}, {size}"] = compressing(plain, level)
+    noise, text = data["random"], data["text"]
+    threads = {
+        "1,000 random bytes, 4 threads": threads_to_serial(noise["1 KB"], 20_000, 4, 3),
+        "1 KB of text, 4 threads": threads_to_serial(text["1 KB"], 8_000, 4, 3),
+        "10 KB of text, 4 threads": threads_to_serial(text["10 KB"], 1_000, 4, 3),
+        "100 KB of text, 2 threads": threads_to_serial(text["100 KB"], 100, 2),
+        "10 MB of text, 2 threads": threads_to_serial(text["10 MB"], 2, 2, 3),
+    }
+    result = {
+        "python": sys.version,
+        "machine": platform.machine(),
+        "zlib": zlib.ZLIB_RUNTIME_VERSION,
+        "versions": {
+            name: version(name)
+            for name, module in {"isal": ISAL, "zlib-ng": NG, "deflate": DEFLATE}.items()
+            if module
+        },
+        "rows": rows,
+        "streams in pieces of 64 KB, 10 MB of text": streaming(text["10 MB"]),
+        "times one thread": threads,
+        "1 GB stream": gigabyte(),
+        "peak_rss_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    for name, figures in {**rows, **result["streams in pieces of 64 KB, 10 MB of text"]}.items():
+        print(f"{name:40} x{figures['times_zlib']:<6} {figures.get('times_best_other', '')}")
+    print(json.dumps({key: result[key] for key in ("times one thread", "1 GB stream")}, indent=1))
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+# Offlock::Zlib beside Ruby's own: script/ruby bench/zlib/ruby_bench.rb [--json FILE]
+#
+# Every answer is compared before anything is timed; times are medians of runs in alternation.
+
+require_relative "../bench"
+require "offlock"
+
+# One module's calls, as the rows name them.
+class ZlibBench
+  MODULES = { "offlock" => Offlock::Zlib, "zlib" => Zlib }.freeze
+  SIZES = { "1 KB" => 1_000, "10 KB" => 10_000, "100 KB" => 100_000, "10 MB" => 10_000_000 }.freeze
+
+  def initialize
+    text = Bench.texts.fetch("prose").b * 3
+    noise = Random.new(42).bytes(10_000_000)
+    @samples = { "text" => text.byteslice(200_000..), "random" => noise }
+      .transform_values { |data| SIZES.transform_values { |size| data.byteslice(0, size).freeze } }
+  end
+
+  def run
+    { rows: rows, streams: streams, threads: threads, feature_6615: feature_6615, gigabyte_growth_mb: gigabyte }
+  end
+
+  private
+
+  def rows
+    @samples.flat_map do |kind, by_size|
+      by_size.flat_map do |size, plain|
+        packed = Zlib.deflate(plain)
+        levels = plain.bytesize < 1_000_000 ? [1, 6, 9] : [6]
+        [["inflate, #{kind}, #{size}", compare(plain) { |zlib| -> { zlib.inflate(packed) } }]] +
+          levels.map { |level| ["deflate level #{level}, #{kind}, #{size}", deflating(plain, level)] }
+      end
+    end.to_h
+  end
+
+  def deflating(plain, level)
+    sizes = MODULES.transform_values { |zlib| zlib.deflate(plain, level).bytesize }
+    figures = compare(plain, unpack: true) { |zlib| -> { zlib.deflate(plain, level) } }
+    figures.merge(size_to_zlibs: sizes["offlock"].fdiv(sizes["zlib"]).round(4))
+  end
+
+  # Calls of both modules: how many times as fast ours is, and MB of plain bytes a second.
+  def compare(plain, unpack: false, seconds: 0.01, rounds: plain.bytesize < 1_000_000 ? 7 : 3)
+    calls = MODULES.transform_values { |zlib| yield zlib }
+    calls.each do |name, call|
+      answer = unpack ? Zlib.inflate(call.()) : call.()
+      abort "#{name} gives another answer" unless answer == plain
+    end
+    times = Bench.alternate(calls.transform_values { |call| ->(_) { repeat(call, seconds) } }, rounds)
+    counts = calls.transform_values { |call| count_in(call, seconds) }
+    each = times.to_h { |name, values| [name, Bench.median(values) / counts[name]] }
+    { times_zlib: (each["zlib"] / each["offlock"]).round(2),
+      mb_per_s: each.transform_values { |time| (plain.bytesize / 1e6 / time).round(1) } }
+  end
+
+  # As often as fits into about so many seconds, found out once per call.
+  def count_in(call, seconds)
+    (@counts ||= {}.compare_by_identity)[call] ||= (seconds / Bench.seconds(&call)).ceil.clamp(1, 10_000)
+  end
+
+  def repeat(call, seconds)
+    count_in(call, seconds).times { call.() }
+  end
+
+  def streams
+    plain = @samples["text"]["10 MB"]
+    pieces = plain.unpack("a65536" * (plain.bytesize / 65_536)) << plain.byteslice((plain.bytesize / 65_536 * 65_536)..)
+    packed = Zlib.deflate(plain)
+    packed_pieces = (0...packed.bytesize).step(65_536).map { |at| packed.byteslice(at, 65_536) }
+    rows = [1, 6, 9].to_h do |level|
+      ["deflate level #{level}", compare(plain, unpack: true) { |zlib| -> { through(zlib::Deflate.new(level), :deflate, pieces) } }]
+    end
+    rows.merge("inflate" => compare(plain) { |zlib| -> { through(zlib::Inflate.new, :inflate, packed_pieces) } })
+  end
+
+  def through(stream, method, pieces)
+    pieces.each_with_object(String.new) { |piece, made| made << stream.public_send(method, piece) } << stream.finish
+  ensure
+    stream.close
+  end
+
+  # How many times as fast so many threads do the work of one.
+  def threads
+    text, noise = @samples.values_at("text", "random")
+    [["1,000 random bytes, 4 threads", noise["1 KB"], 8_000, 4], ["1 KB of text, 4 threads", text["1 KB"], 3_000, 4],
+     ["10 KB of text, 4 threads", text["10 KB"], 500, 4], ["100 KB of text, 2 threads", text["100 KB"], 100, 2],
+     ["10 MB of text, 2 threads", text["10 MB"], 2, 2]].to_h { |name, *work| [name, gains(*work)] }
+  end
+
+  def gains(plain, count, threads)
+    packed = Zlib.deflate(plain)
+    works = MODULES.flat_map do |name, zlib|
+      [["inflate, #{name}", -> { zlib.inflate(packed) }], ["deflate, #{name}", -> { zlib.deflate(plain, 6) }]]
+    end
+    works.to_h do |name, work|
+      ratios = Array.new(3) { in_threads(work, count, 1) / in_threads(work, count, threads) }
+      [name, Bench.median(ratios).round(3)]
+    end
+  end
+
+  def in_threads(work, count, threads)
+    Bench.seconds do
+      Array.new(threads) { Thread.new { (count / threads).times { work.() } } }.each(&:join)
+    end
+  end
+
+  # The four benchmarks of Ruby's Feature #6615, whose strings are 1,000 random bytes: serial and in four threads.
+  def feature_6615
+    noise = Random.new(0)
+    plain = Array.new(10_000) { noise.bytes(1_000) }
+    packed = plain.map { |string| Zlib.deflate(string) }
+    [[:deflate, plain], [:inflate, packed]].flat_map do |method, strings|
+      [["serial #{method}", 1], ["parallel #{method}", 4]].map do |name, threads|
+        [name, alternating(method, strings, threads)]
+      end
+    end.to_h
+  end
+
+  def alternating(method, strings, threads)
+    contestants = MODULES.transform_values do |zlib|
+      lambda do |_|
+        strings.each_slice(strings.size / threads).map do |share|
+          Thread.new { share.each { |string| zlib.public_send(method, string) } }
+        end.each(&:join)
+      end
+    end
+    seconds = Bench.alternate(contestants, 3).transform_values { |times| Bench.median(times).round(4) }
+    { times_zlib: (seconds["zlib"] / seconds["offlock"]).round(2), seconds: }
+  end
+
+  # How much memory a process grows by that packs and unpacks 1 GB piece by piece.
+  def gigabyte
+    piece = @samples["text"]["10 MB"].byteslice(0, 1 << 20)
+    packer, unpacker = Offlock::Zlib::Deflate.new(1), Offlock::Zlib::Inflate.new
+    before, made = peak, 0
+    1024.times { made += unpacker.inflate(packer.deflate(piece)).bytesize }
+    made += unpacker.inflate(packer.finish).bytesize
+    abort "#{made} bytes came back" unless made == 1024 * piece.bytesize
+    ((peak - before) / 1024.0).round(1)
+  end
+
+  def peak
+    File.read("/proc/self/status")[/VmHWM:\s*(\d+)/, 1].to_i
+  end
+end
+
+results = ZlibBench.new.run
+results[:rows].merge(results[:streams].transform_keys { |name| "stream, #{name}" }).each do |name, figures|
+  puts format("%-40s x%-6s %s", name, figures[:times_zlib], figures[:size_to_zlibs])
+end
+puts JSON.pretty_generate(results.slice(:threads, :feature_6615, :gigabyte_growth_mb))
+Bench.keep(results, zlib: Zlib.zlib_version)
