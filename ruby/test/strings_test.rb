@@ -136,6 +136,13 @@ class StringsTest < Minitest::Test
     ObjectSpace.reachable_objects_from(piece).grep(String)
   end
 
+  # Ruby looks through all that is left of such a text for each piece, which would take minutes.
+  def test_a_long_text_with_one_wide_character_at_its_end
+    text = "#{LINE * 200_000}é"
+    assert text.valid_encoding?
+    assert_equal 200_001, strings.lines(text).size
+  end
+
   def test_pieces_and_text_can_be_changed
     text = LINE * 3
     pieces = strings.lines(text)

@@ -56,6 +56,7 @@ pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray
 
 /// Makes pieces of one text.
 struct Maker<'a> {
+    /// A share of it that nobody else has.
     text: VALUE,
     bytes: &'a [u8],
     encoding: *mut rb_sys::rb_encoding,
@@ -70,16 +71,15 @@ impl<'a> Maker<'a> {
     /// The lock is held, and the caller catches what Ruby raises.
     unsafe fn new(text: &'a Bytes, known: Known) -> Self {
         let (bytes, text) = (text.view(), text.share().as_raw());
-        // SAFETY: as promised by the caller; the text is a String, of which the end behind the first byte is asked for.
-        let (encoding, shares) = unsafe {
-            let shares = bytes.len() > EMBEDDED + 1 && {
-                let end = rb_sys::rb_str_subseq(text, 1, bytes.len() as i64 - 1);
-                rb_sys::RSTRING_PTR(end).cast() == bytes.as_ptr().add(1)
-                    && *length(end) == bytes.len() as i64 - 1
-            };
-            (rb_sys::rb_enc_get(text), shares)
-        };
-        Self { text, bytes, encoding, shares, known }
+        // SAFETY: as promised by the caller; all of the text, which is a String, is asked for.
+        unsafe {
+            let share = rb_sys::rb_str_subseq(text, 0, bytes.len() as _);
+            let shares = rb_sys::RSTRING_PTR(share).cast() == bytes.as_ptr()
+                && usize::try_from(*length(share)) == Ok(bytes.len());
+            // Or Ruby would look for a character that is not ASCII in all that is left of the text, for each piece.
+            note(share, ruby_coderange_type::RUBY_ENC_CODERANGE_UNKNOWN);
+            Self { text: share, bytes, encoding: rb_sys::rb_enc_get(text), shares, known }
+        }
     }
 
     /// Appends at most `BURST` pieces.
