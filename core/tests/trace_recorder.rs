@@ -80,6 +80,32 @@ fn what_happens_to_a_thread_is_in_the_file() {
 }
 
 #[test]
+fn a_release_that_turns_out_to_be_none_is_undone() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    let (thread, lock) = (Thread::start(now(), "t"), Lock::new("L"));
+    thread.holds(lock);
+    thread.acquired(now_holding(), lock);
+    thread.holds(lock);
+    thread.released(now(), lock, Reason::Blocks);
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    thread.holds(lock);
+    thread.released(now(), lock, Reason::Blocks);
+    trace.stop().expect("memory");
+    thread.holds(lock);
+    thread.end(now());
+    let recording = read(&memory.take());
+    let moments = &recording.threads[&thread.id()].moments;
+    use Kind::*;
+    assert_eq!(
+        moments.iter().map(|moment| moment.kind).collect::<Vec<_>>(),
+        [ThreadStart, Acquired, Released, Acquired, Released]
+    );
+    assert_eq!(moments[2].time, moments[3].time);
+    assert!(moments[4].time - moments[3].time >= 5_000_000);
+}
+
+#[test]
 fn nothing_is_recorded_unless_asked() {
     let _alone = alone();
     assert!(!is_tracing());

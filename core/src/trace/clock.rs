@@ -21,12 +21,21 @@ pub fn now() -> Ticks {
 /// The present moment, for a thread that has just taken a lock: never before it was taken.
 ///
 /// A processor may read its counter before it is done with what comes earlier in the program; with
-/// [`now`] two holders of a lock could seem to overlap by some nanoseconds.
+/// [`now`] two holders of a lock could seem to overlap by some nanoseconds. Nobody sees that but who traces.
 #[inline]
 pub fn now_holding() -> Ticks {
     #[cfg(target_arch = "x86_64")]
-    sys::finish_what_is_before();
+    if super::is_tracing() {
+        sys::finish_what_is_before();
+    }
     now()
+}
+
+/// The present moment, for a thread that is about to give up a lock that it does not want any more. Only a
+/// trace wants to know it; else it is 0.
+#[inline]
+pub fn now_releasing() -> Ticks {
+    if super::is_tracing() { now() } else { 0 }
 }
 
 /// The name of the time source: `tsc` or `monotonic`.

@@ -52,28 +52,35 @@ impl Metric {
 }
 
 static ENABLED_AT: AtomicU64 = AtomicU64::new(0);
-static WAITED: AtomicU64 = AtomicU64::new(0);
-static ACQUISITIONS: AtomicU64 = AtomicU64::new(0);
 static WAITS: Histogram = Histogram::new();
 
-/// The number of waiting threads in the lower half; the upper half changes whenever counting starts
-/// anew, so that a thread which was counted before is not subtracted after.
-static WAITING: AtomicU64 = AtomicU64::new(1 << 32);
+/// What every hand-over of a lock changes: together, so that one cache line goes from one processor to the next.
+#[repr(align(64))]
+struct Common {
+    waited: AtomicU64,
+    acquisitions: AtomicU64,
+    /// The number of waiting threads in the lower half; the upper half changes whenever counting starts
+    /// anew, so that a thread which was counted before is not subtracted after.
+    waiting: AtomicU64,
+}
+
+static COMMON: Common =
+    Common { waited: AtomicU64::new(0), acquisitions: AtomicU64::new(0), waiting: AtomicU64::new(1 << 32) };
 
 /// Counts waiting threads from zero again.
 pub(super) fn forget_waiting() {
     let next = |waiting: u64| Some(((waiting >> 32) + 1).max(1) << 32);
-    let _ = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    let _ = COMMON.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
 }
 
 /// Nanoseconds that all threads together have waited for their locks.
 pub fn waited() -> u64 {
-    clock::nanoseconds(WAITED.load(Ordering::Relaxed))
+    clock::nanoseconds(COMMON.waited.load(Ordering::Relaxed))
 }
 
 /// How often a lock was acquired by any thread.
 pub fn acquisitions() -> u64 {
-    ACQUISITIONS.load(Ordering::Relaxed)
+    COMMON.acquisitions.load(Ordering::Relaxed)
 }
 
 /// How long the waits of all threads took.
@@ -83,13 +90,13 @@ pub fn waits() -> Waits {
 
 /// How many threads wait for a lock at the moment.
 pub fn waiting() -> u32 {
-    WAITING.load(Ordering::Relaxed) as u32
+    COMMON.waiting.load(Ordering::Relaxed) as u32
 }
 
 /// Sets the numbers of all threads together back to zero.
 pub fn reset() {
-    WAITED.store(0, Ordering::Relaxed);
-    ACQUISITIONS.store(0, Ordering::Relaxed);
+    COMMON.waited.store(0, Ordering::Relaxed);
+    COMMON.acquisitions.store(0, Ordering::Relaxed);
     WAITS.clear();
 }
 
@@ -126,7 +133,7 @@ impl Local {
             self.since.store(at, Ordering::Relaxed);
         }
         if mode & Metric::Waiting as u32 != 0 && self.counted.load(Ordering::Relaxed) == 0 {
-            let before = WAITING.fetch_add(1, Ordering::Relaxed);
+            let before = COMMON.waiting.fetch_add(1, Ordering::Relaxed);
             self.counted.store((before >> 32) as u32, Ordering::Relaxed);
         }
     }
@@ -159,7 +166,7 @@ impl Local {
         }
         self.counted.store(0, Ordering::Relaxed);
         let less = |waiting: u64| (waiting >> 32 == u64::from(counted)).then(|| waiting - 1);
-        let _ = WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let _ = COMMON.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     fn count(&self, wait: Option<u64>) {
@@ -191,9 +198,9 @@ impl Local {
 }
 
 fn count_globally(wait: Option<u64>) {
-    ACQUISITIONS.fetch_add(1, Ordering::Relaxed);
+    COMMON.acquisitions.fetch_add(1, Ordering::Relaxed);
     if let Some(wait) = wait {
-        WAITED.fetch_add(wait, Ordering::Relaxed);
+        COMMON.waited.fetch_add(wait, Ordering::Relaxed);
         WAITS.add_shared(wait);
     }
 }

@@ -13,12 +13,16 @@
 //!   so: `thread.assume(Stand::Holds)` before [`Trace::start`].
 //! - In the interpreter's callbacks it calls [`wants`](Thread::wants), [`acquired`](Thread::acquired)
 //!   and [`released`](Thread::released), stamped with [`now`], or [`now_holding`] once the lock is
-//!   held. The release must be stamped before another thread can get the lock. It looks at
+//!   held, or [`now_releasing`] where it is given up for good. The release must be stamped before another thread can get the lock. It looks at
 //!   [`is_active`] first: when that is false there is nothing to do.
+//!   An interpreter that sometimes tells of a release which it then does not make calls
+//!   [`holds`](Thread::holds) wherever it knows better.
 //! - [`Lock::new`] names each interpreter lock once.
 //! - After a fork the child records nothing until it starts a trace of its own. Before that it calls
 //!   `rename` on the thread that forked and on its lock, which makes them known to the child's
-//!   recorder; the parent's other threads are gone.
+//!   recorder; the parent's other threads are gone. A feed's own tables are best [`Remade`].
+//! - Where an interpreter tells nothing a feed may estimate. It says so in [`Options::about`], with `exact` set to
+//!   `false` and the reason as `obstacle`; everything shown is then labelled as an estimate.
 
 mod blame;
 mod capture;
@@ -44,7 +48,7 @@ mod wire;
 
 pub use blame::{Blame, COLUMNS, Row};
 pub use capture::Capture;
-pub use clock::{Ticks, nanoseconds, now, now_holding, source};
+pub use clock::{Ticks, nanoseconds, now, now_holding, now_releasing, source};
 pub use compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use drain::Stats;
 pub use environment::{TRACE_VARIABLE, path_of};
@@ -58,4 +62,5 @@ pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording};
 pub use report::{write_comparison, write_report};
 pub use session::{Memory, Options, Trace};
 pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
+pub use sys::{Remade, after_fork_in_child};
 pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};

@@ -359,10 +359,50 @@ impl Lock {
 pub struct Thread {
     id: AtomicU32,
     stand: AtomicU8,
+    /// When it gave the lock up that it does not want since; 0 if it did not.
+    off_since: AtomicU64,
+    regions: Regions,
     metrics: metrics::Local,
 }
 
 static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
+
+/// A thread's time in operations off the lock, written by that thread.
+struct Regions {
+    depth: AtomicU32,
+    since: AtomicU64,
+    before: AtomicU64,
+}
+
+impl Regions {
+    const fn new() -> Self {
+        Self { depth: AtomicU32::new(0), since: AtomicU64::new(0), before: AtomicU64::new(0) }
+    }
+
+    fn enter(&self, at: Ticks) {
+        if self.depth.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.since.store(at, Ordering::Relaxed);
+        }
+    }
+
+    fn leave(&self, at: Ticks) {
+        if self.depth.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let since = self.since.swap(0, Ordering::Relaxed);
+            self.before.fetch_add(at.saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+
+    fn time(&self, now: Ticks) -> Ticks {
+        let since = self.since.load(Ordering::Relaxed);
+        let present = if since == 0 { 0 } else { now.saturating_sub(since) };
+        self.before.load(Ordering::Relaxed) + present
+    }
+
+    fn forget(&self) {
+        [&self.since, &self.before].iter().for_each(|number| number.store(0, Ordering::Relaxed));
+        self.depth.store(0, Ordering::Relaxed);
+    }
+}
 
 impl Thread {
     /// A thread that begins.
@@ -383,7 +423,13 @@ impl Thread {
     }
 
     const fn new() -> Self {
-        Self { id: AtomicU32::new(0), stand: AtomicU8::new(0), metrics: metrics::Local::new() }
+        Self {
+            id: AtomicU32::new(0),
+            stand: AtomicU8::new(0),
+            off_since: AtomicU64::new(0),
+            regions: Regions::new(),
+            metrics: metrics::Local::new(),
+        }
     }
 
     /// Gives the thread a name. Also makes the thread that forked known in the child.
@@ -401,6 +447,7 @@ impl Thread {
         self.metrics.leave();
         self.metrics.reset();
         self.assume(Stand::Unknown);
+        self.regions.forget();
         let state = state();
         if state.threads().remove(&self.id()).is_some() {
             lock(&state.spare_threads).push(self);
@@ -427,6 +474,7 @@ impl Thread {
     /// before anyone recorded, first of all the one that is about to start a trace and so holds the lock.
     pub fn assume(&self, stand: Stand) {
         self.stand.store(stand as u8, Ordering::Relaxed);
+        self.off_since.store(0, Ordering::Relaxed);
     }
 
     fn stand(&self) -> Stand {
@@ -457,6 +505,8 @@ impl Thread {
     #[inline]
     pub fn released(&self, at: Ticks, lock: Lock, reason: Reason) {
         let mode = mode();
+        // Somebody may have begun to trace since the time was taken, or not taken.
+        let at = if at == 0 && mode & TRACING != 0 { clock::now() } else { at };
         let stand = if reason == Reason::Yields { Stand::Wants } else { Stand::Off };
         if mode & metrics::ALL != 0 {
             self.metrics.released(mode);
@@ -467,10 +517,21 @@ impl Thread {
         self.stands(mode, at, Kind::Released, pack_release(lock.0, reason), stand);
     }
 
+    /// The thread has the lock. If it last gave the lock up, as far as was told, then it did not: from that moment
+    /// on it has it.
+    #[inline]
+    pub fn holds(&self, lock: Lock) {
+        let since = self.off_since.load(Ordering::Relaxed);
+        if since != 0 && is_active() {
+            self.acquired(since, lock);
+        }
+    }
+
     #[inline]
     fn stands(&self, mode: u32, at: Ticks, kind: Kind, argument: u32, stand: Stand) {
         if mode != 0 {
-            self.assume(stand);
+            self.stand.store(stand as u8, Ordering::Relaxed);
+            self.off_since.store(if stand == Stand::Off { at } else { 0 }, Ordering::Relaxed);
         }
         if mode & TRACING != 0 {
             record(Event { time: at, thread: self.id(), kind, argument });
@@ -499,6 +560,7 @@ impl Thread {
     /// The thread begins an operation off the lock; call it just before the lock is released.
     #[inline]
     pub fn region_begin(&self, at: Ticks, operation: Name) {
+        self.regions.enter(at);
         self.trace(at, Kind::RegionBegin, operation.0);
     }
 
@@ -506,7 +568,13 @@ impl Thread {
     /// lock was acquired again.
     #[inline]
     pub fn region_end(&self, at: Ticks, bytes: u64) {
+        self.regions.leave(at);
         self.trace(at, Kind::RegionEnd, pack_size(bytes));
+    }
+
+    /// How long the thread has been in operations off the lock up to now, those under way included.
+    pub fn off_lock(&self, now: Ticks) -> Ticks {
+        self.regions.time(now)
     }
 
     /// The program marks the beginning of something.

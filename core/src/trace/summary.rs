@@ -99,6 +99,8 @@ pub struct ThreadSummary {
     pub longest_hold: u64,
     /// When that began.
     pub longest_hold_at: u64,
+    /// The system's ids of the native threads on which it got the lock, in the order of first use.
+    pub natives: Vec<u32>,
 }
 
 /// Of the time that a thread waited for a lock: who held it, in nanoseconds.
@@ -257,7 +259,13 @@ fn thread(life: &Life) -> ThreadSummary {
         waits: WaitTimes::of(wait_lengths(life).collect()),
         longest_hold: longest.map_or(0, |hold| hold.length()),
         longest_hold_at: longest.map_or(0, |hold| hold.start),
+        natives: natives(life),
     }
+}
+
+fn natives(life: &Life) -> Vec<u32> {
+    let mut seen = std::collections::HashSet::new();
+    life.natives.iter().map(|(_, native)| *native).filter(|native| seen.insert(*native)).collect()
 }
 
 /// What a thread did between two moments.

@@ -92,36 +92,37 @@ pub(super) fn block_signals() {
 #[cfg(not(unix))]
 pub(super) fn block_signals() {}
 
-/// Runs `handler` in the child after each later fork of this process.
+/// Runs `handler` in the child after each later fork of this process, after those that were asked for before.
 #[cfg(unix)]
-pub(super) fn after_fork_in_child(handler: extern "C" fn()) {
+pub fn after_fork_in_child(handler: extern "C" fn()) {
     // SAFETY: the handler is a function of this library, which is never unloaded once it records.
     unsafe { libc::pthread_atfork(None, None, Some(handler as unsafe extern "C" fn())) };
 }
 
 /// There is no fork here.
 #[cfg(not(unix))]
-pub(super) fn after_fork_in_child(_handler: extern "C" fn()) {}
+pub fn after_fork_in_child(_handler: extern "C" fn()) {}
 
-/// A value made on first use, that can be forgotten and made anew.
+/// A value made on first use, that can be forgotten and made anew, in the child of a fork above all.
 ///
 /// What was handed out stays valid for ever: forgotten values are leaked, because after a fork their
 /// locks may be held by threads which no longer exist.
-pub(super) struct Remade<T>(AtomicPtr<T>);
+pub struct Remade<T>(AtomicPtr<T>);
 
 impl<T: Sync + 'static> Remade<T> {
-    pub(super) const fn new() -> Self {
+    /// No value yet.
+    pub const fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
     /// The present value, if there is one.
-    pub(super) fn get(&self) -> Option<&'static T> {
+    pub fn get(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null or comes from `Box::into_raw` in `get_or_make` and is never freed.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
     /// The present value; `make` is called when there is none.
-    pub(super) fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
         if let Some(value) = self.get() {
             return value;
         }
@@ -140,8 +141,14 @@ impl<T: Sync + 'static> Remade<T> {
     }
 
     /// Forgets the present value without touching it.
-    pub(super) fn forget(&self) {
+    pub fn forget(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl<T: Sync + 'static> Default for Remade<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

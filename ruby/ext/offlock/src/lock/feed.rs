@@ -3,15 +3,17 @@
 //! Ruby calls [`on_event`] with its scheduler's mutex held, in the order in which its lock changes hands, and not
 //! always on the thread that the event is about. What the recorder knows of a thread hangs on the thread itself, in
 //! Ruby's storage for tools, which can be read without the lock.
+//!
+//! A thread that is interrupted on its way into a wait is said to be suspended, but goes on with its lock, and nothing is
+//! said of that. It shows at the next thing that only a thread with the lock can do.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-use offlock_core::trace::{self, Lock, Reason, Stand, Thread};
+use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread};
 use rb_sys::{
     RUBY_INTERNAL_EVENT_GC_ENTER, RUBY_INTERNAL_EVENT_GC_EXIT, RUBY_INTERNAL_THREAD_EVENT_EXITED as EXITED,
     RUBY_INTERNAL_THREAD_EVENT_READY as READY, RUBY_INTERNAL_THREAD_EVENT_RESUMED as RESUMED,
@@ -47,9 +49,10 @@ struct Known {
 #[derive(Default)]
 struct Locks(HashMap<RactorAddress, (Lock, usize)>);
 
+static LOCKS: Remade<Mutex<Locks>> = Remade::new();
+
 fn locks() -> MutexGuard<'static, Locks> {
-    static LOCKS: LazyLock<Mutex<Locks>> = LazyLock::new(Mutex::default);
-    LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+    LOCKS.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Locks {
@@ -81,25 +84,19 @@ const MAIN: &str = "GVL";
 /// What another Ractor's lock is called until the Ractor's name is known.
 const OTHER: &str = "GVL of a Ractor";
 
-thread_local! {
-    /// Keeps the table of locks whole over a fork: no other thread is in it at that moment.
-    static FORKING: Cell<Option<MutexGuard<'static, Locks>>> = const { Cell::new(None) };
-}
-
-extern "C" fn before_fork() {
-    FORKING.set(Some(locks()));
-}
-
-extern "C" fn after_fork() {
-    FORKING.set(None);
+/// The child has one thread, whose lock stays what it was. Another thread may have been in the parent's table.
+extern "C" fn after_fork_in_child() {
+    LOCKS.forget();
+    // SAFETY: asks only for a thread if the native one is a thread of Ruby's; that lives.
+    let own = unsafe { (rb_sys::ruby_native_thread_p() != 0).then(|| get(rb_sys::rb_thread_current())) };
+    if let Some(known) = own.flatten() {
+        locks().0.insert(known.ractor, (known.lock, 1));
+    }
 }
 
 fn watch_forks() {
     static ONCE: Once = Once::new();
-    // SAFETY: the handlers are functions of this extension, which is never unloaded.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork));
-    });
+    ONCE.call_once(|| trace::after_fork_in_child(after_fork_in_child));
 }
 
 /// # Safety
@@ -158,7 +155,10 @@ unsafe extern "C" fn on_event(
     match event {
         READY => known.thread.wants(trace::now(), known.lock),
         RESUMED => known.thread.acquired(trace::now_holding(), known.lock),
-        SUSPENDED => known.thread.released(trace::now(), known.lock, known.reason()),
+        SUSPENDED => {
+            known.thread.holds(known.lock);
+            known.thread.released(trace::now_releasing(), known.lock, known.reason());
+        }
         _ => {}
     }
 }
@@ -190,10 +190,11 @@ unsafe extern "C" fn on_gc(point: VALUE, _: *mut c_void) {
         let event = rb_sys::rb_tracearg_event_flag(rb_sys::rb_tracearg_from_tracepoint(point));
         (event, get(rb_sys::rb_thread_current()))
     };
-    match (event, known) {
-        (RUBY_INTERNAL_EVENT_GC_ENTER, Some(known)) => known.thread.gc_enter(now),
-        (_, Some(known)) => known.thread.gc_exit(now),
-        (_, None) => {}
+    let Some(known) = known else { return };
+    known.thread.holds(known.lock);
+    match event {
+        RUBY_INTERNAL_EVENT_GC_ENTER => known.thread.gc_enter(now),
+        _ => known.thread.gc_exit(now),
     }
 }
 
@@ -280,7 +281,9 @@ pub(super) unsafe fn find(thread: VALUE) -> Option<&'static Thread> {
 /// The recorder's thread of the current Ruby thread. The lock is held.
 pub(super) fn current() -> &'static Thread {
     // SAFETY: the current thread lives.
-    unsafe { known(rb_sys::rb_thread_current()).thread }
+    let known = unsafe { known(rb_sys::rb_thread_current()) };
+    known.thread.holds(known.lock);
+    known.thread
 }
 
 /// The current thread goes into `sleep` or comes out of it. The lock is held.
