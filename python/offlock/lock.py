@@ -12,8 +12,8 @@ Or keep live numbers in production::
     statsd.gauge("lock.waited_ns", offlock.lock.GlobalTimer.monotonic_time())
 
 Recording is exact: every time a thread asks for, gets or gives up the lock, from an ordinary extension
-module. It needs CPython 3.11 to 3.14 with a GIL on Linux; elsewhere `obstacle` says what is missing, and
-starting raises `RuntimeError` with the same sentence.
+module. That needs CPython 3.11 to 3.14 with a GIL on Linux. Elsewhere `obstacle` says what is missing; a
+trace is then an estimate from samples, and labelled as one wherever it is shown, and live numbers stay zero.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import os
 import platform
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass
@@ -51,7 +52,10 @@ __all__ = [
 
 
 def obstacle() -> str | None:
-    """Why the lock cannot be watched in this process, as a sentence; None when it can."""
+    """Why the lock cannot be watched in this process, as a sentence; None when it can.
+
+    With ``OFFLOCK_FEED=samples`` in the environment it never is: traces are estimates then.
+    """
     return _native.obstacle()
 
 
@@ -111,7 +115,6 @@ class Trace:
             limit: the most bytes to write; what comes after is counted in `Stats.lost`.
 
         Raises:
-            RuntimeError: the lock cannot be watched here; the message says why.
             OSError: the file cannot be written.
         """
         self._record(lambda: _native.Recorder(path, _about(), _thread_names(), limit))
@@ -134,6 +137,7 @@ class Trace:
         except BaseException:
             _threads.leave()
             raise
+        _threads.sample()
         self._recorder = recorder
         self._stats: Stats | None = None
         self._summary: Summary | None = None
@@ -191,12 +195,9 @@ def trace(path: str | os.PathLike[str], *, limit: int | None = None) -> Iterator
 def measure() -> Trace:
     """Record a block to look at its summary::
 
-        with offlock.lock.measure() as measured:
-            work()
-        print(measured.summary)
-
-    Raises:
-        RuntimeError: the lock cannot be watched here; the message says why.
+    with offlock.lock.measure() as measured:
+        work()
+    print(measured.summary)
     """
     return Trace()
 
@@ -255,9 +256,11 @@ class _Metric:
 
     @classmethod
     def enable(cls) -> None:
-        """Start measuring. Raises RuntimeError where the lock cannot be watched; see `obstacle`."""
-        if not _native.is_enabled(cls._name):
-            _native.enable(cls._name)
+        """Start measuring. Where the lock cannot be watched the numbers stay zero, as a `RuntimeWarning` says."""
+        if _native.is_enabled(cls._name):
+            return
+        if reason := _native.enable(cls._name):
+            warnings.warn(f"the numbers of {cls.__name__} stay zero: {reason}", RuntimeWarning, stacklevel=2)
 
     @classmethod
     def disable(cls) -> None:
@@ -354,11 +357,33 @@ def _thread_names() -> list[tuple[int, str]]:
     return [(threading.get_native_id(), own.name), *((other.native_id or 0, other.name) for other in others)]
 
 
+class _Sampler:
+    """The thread that estimates who holds the lock, where that cannot be watched."""
+
+    _PAUSE = 0.005
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="offlock sampler", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        has_lock = getattr(sys, "_is_gil_enabled", lambda: True)
+        sampler = _native.Sampler(has_lock())
+        while not self._stopped.is_set():
+            sampler.round(self._PAUSE)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+
 class _Threads:
     """While a trace runs: tells the recorder the names of threads that come and go, and of collections."""
 
     def __init__(self) -> None:
         self._traces = 0
+        self._sampler: _Sampler | None = None
         self._changing = threading.Lock()
         self._bootstrap: Callable[[threading.Thread], Any] | None = None
         os.register_at_fork(after_in_child=self._forget)
@@ -370,10 +395,19 @@ class _Threads:
                 gc.callbacks.append(_native.on_gc)
                 self._wrap_bootstrap()
 
+    def sample(self) -> None:
+        """A trace has begun: sees to it that somebody samples, if need be."""
+        with self._changing:
+            if self._sampler is None and _native.obstacle() is not None:
+                self._sampler = _Sampler()
+
     def leave(self) -> None:
         with self._changing:
             self._traces -= 1
             if self._traces == 0:
+                sampler, self._sampler = self._sampler, None
+                if sampler:
+                    sampler.stop()
                 self._end()
 
     def _end(self) -> None:
@@ -387,6 +421,7 @@ class _Threads:
         """In a forked child no trace runs."""
         self._changing = threading.Lock()
         self._traces = 0
+        self._sampler = None
         self._end()
 
     def _wrap_bootstrap(self) -> None:

@@ -81,7 +81,7 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
         }
     };
     let (lost, violations) = (summary.lost, summary.violations);
-    add(summary.is_estimate(), "These numbers are estimated from samples, not recorded exactly.".into());
+    add(summary.is_estimate(), estimate(summary.about("obstacle")));
     add(
         lost > 0,
         format!("{lost} of {} events were lost: times around them are wrong.", summary.events + lost),
@@ -96,6 +96,15 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
         add(true, format!("Incomplete: {damage}."));
     }
     all
+}
+
+fn estimate(obstacle: Option<&str>) -> String {
+    let why = obstacle.map(|obstacle| format!(", because {obstacle}")).unwrap_or_default();
+    format!(
+        "These numbers are estimated from samples, not recorded exactly{why}. A thread counts as running for the \
+         time that it used a processor; of waiting, only the sampler's own is seen, which stands for any thread that \
+         wants the lock."
+    )
 }
 
 fn named(thread: &ThreadSummary) -> String {
@@ -197,7 +206,7 @@ fn capital(text: &str) -> String {
 fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
     let free: u64 = lock.blame.iter().map(|row| row.by_nobody).sum();
     let share = per(free, lock.waited);
-    if share < 0.25 || per(free, summary.length) < FEW_WAITERS {
+    if summary.is_estimate() || share < 0.25 || per(free, summary.length) < FEW_WAITERS {
         return None;
     }
     let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);

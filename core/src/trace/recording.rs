@@ -222,6 +222,11 @@ impl Recording {
         self.about.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
+    /// Whether the states are estimated from samples instead of recorded.
+    pub fn is_estimate(&self) -> bool {
+        self.about("exact") == Some("false")
+    }
+
     /// The name behind a number, or one made up from the number.
     pub fn name(&self, number: u32) -> String {
         self.names.get(&number).cloned().unwrap_or_else(|| format!("name {number}"))

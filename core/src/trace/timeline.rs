@@ -203,6 +203,7 @@ struct Walk {
     base: Base,
     since: u64,
     gc: u32,
+    is_estimate: bool,
     open_regions: Vec<Span>,
     open_marks: Vec<Span>,
 }
@@ -217,9 +218,10 @@ fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread)
     let name = if thread.name.is_empty() { format!("thread {id}") } else { thread.name.clone() };
     let mut walk = Walk {
         life: Life { id, name, start, end, ..Life::default() },
-        base: first_base(thread, only_lock),
+        base: first_base(thread, only_lock, recording.is_estimate()),
         since: start,
         gc: 0,
+        is_estimate: recording.is_estimate(),
         open_regions: Vec::new(),
         open_marks: Vec::new(),
     };
@@ -230,11 +232,13 @@ fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread)
     walk.finish()
 }
 
-/// How the thread stood before its first moment, to be told from that moment if possible.
-fn first_base(thread: &RecordedThread, only_lock: u32) -> Base {
+/// How the thread stood before its first moment, to be told from that moment if possible. Samples do not tell of
+/// waiting.
+fn first_base(thread: &RecordedThread, only_lock: u32, is_estimate: bool) -> Base {
     for moment in &thread.moments {
         match moment.kind {
             Kind::ThreadStart | Kind::Wants => return Base::Off(Reason::Blocks),
+            Kind::Acquired if is_estimate => return Base::Off(Reason::Blocks),
             Kind::Acquired => return Base::Waiting(moment.argument),
             Kind::Released => return Base::Holding(unpack_release(moment.argument).0),
             _ => {}
@@ -316,9 +320,10 @@ impl Walk {
         }
     }
 
-    /// The state that can be seen from outside.
+    /// The state that can be seen from outside. Operations are known exactly, also where the rest is estimated.
     fn state(&self) -> (State, u32) {
         match (self.base, self.open_regions.last()) {
+            (_, Some(region)) if self.is_estimate => (State::OffLock, region.name),
             (Base::Holding(lock), _) if self.gc > 0 => (State::Gc, lock),
             (Base::Holding(lock), _) => (State::Running, lock),
             (Base::Waiting(lock), _) => (State::Waiting, lock),

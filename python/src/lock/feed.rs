@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use offlock_core::trace::{self, Lock, Reason, Stand, Thread, Ticks};
+use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks};
 
 /// The locks that can be told apart at the same time.
 pub(super) const MAX_LOCKS: usize = 64;
@@ -52,49 +52,37 @@ impl Drop for Own {
 /// The recorder's threads by the native id that Python shows too (`threading.Thread.native_id`).
 type Known = HashMap<u32, &'static Thread>;
 
+static KNOWN: Remade<Mutex<Known>> = Remade::new();
+
 fn known() -> MutexGuard<'static, Known> {
-    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-thread_local! {
-    /// Keeps the table whole over a fork: no other thread is in it at that moment.
-    static FORKING: Cell<Option<MutexGuard<'static, Known>>> = const { Cell::new(None) };
-}
-
-extern "C" fn before_fork() {
-    FORKING.set(Some(known()));
-}
-
-extern "C" fn after_fork_in_parent() {
-    FORKING.set(None);
-}
-
-/// The child has one thread, and the recorder there knows neither it nor the locks yet.
+/// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have been
+/// in the parent's table.
 extern "C" fn after_fork_in_child() {
-    if let Some(mut known) = FORKING.take() {
-        let id = native_id();
-        known.clear();
-        known.extend(Thread::current().map(|thread| (id, thread)));
-    }
+    KNOWN.forget();
+    known().extend(Thread::current().map(|thread| (native_id(), thread)));
 }
 
 /// Prepares for forks; once is enough.
 pub(super) fn watch_forks() {
     static ONCE: Once = Once::new();
-    // SAFETY: the handlers are functions of this module, which is never unloaded.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
-    });
+    ONCE.call_once(|| trace::after_fork_in_child(after_fork_in_child));
 }
 
-/// The id that `threading.get_native_id` gives; nobody asks where there are no hooks.
+/// The id that `threading.get_native_id` gives.
 fn native_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: gettid has no preconditions and cannot fail.
     return unsafe { libc::gettid() as u32 };
     #[cfg(not(target_os = "linux"))]
-    return 0;
+    {
+        let mut id = 0;
+        // SAFETY: a thread id of 0 means the calling thread, and `id` is a valid place to write one to.
+        unsafe { libc::pthread_threadid_np(0, &raw mut id) };
+        id as u32
+    }
 }
 
 fn lock(index: LockIndex) -> Lock {
@@ -122,12 +110,14 @@ pub(super) fn name_thread(native_id: u32, name: &str) {
     let mut known = known();
     match known.get(&native_id) {
         Some(thread) => thread.rename(name),
+        None if trace::is_tracing() => drop(known.insert(native_id, Thread::start(trace::now(), name))),
         None => drop(known.insert(native_id, Thread::present(name))),
     }
 }
 
-/// Tells a new trace what is known of the threads: the calling one has the lock, the others do not.
-pub(super) fn announce(names: &[(u32, String)]) {
+/// Tells a new trace what is known of the threads: the calling one has the lock, the others do not. Nothing is known
+/// where the lock is not `watched`.
+pub(super) fn announce(names: &[(u32, String)], watched: bool) {
     let own = current();
     for (native_id, name) in names {
         name_thread(*native_id, name);
@@ -136,13 +126,21 @@ pub(super) fn announce(names: &[(u32, String)]) {
         Lock::from_id(lock.load(Ordering::Relaxed)).rename(&lock_name(index));
     }
     for thread in known().values() {
-        thread.assume(if thread.id() == own.id() { Stand::Holds } else { Stand::Off });
+        thread.assume(if watched && thread.id() == own.id() { Stand::Holds } else { Stand::Off });
     }
 }
 
 /// The hooks have found a lock, or met another one where a known one was.
 pub(super) fn found_lock(index: LockIndex) {
     LOCKS[index].store(Lock::new(&lock_name(index)).id(), Ordering::Relaxed);
+}
+
+/// The main interpreter's lock, be it that it was found or not.
+pub(super) fn main_lock() -> Lock {
+    if LOCKS[MAIN_LOCK].load(Ordering::Relaxed) == 0 {
+        found_lock(MAIN_LOCK);
+    }
+    lock(MAIN_LOCK)
 }
 
 fn lock_name(index: LockIndex) -> String {
@@ -235,6 +233,18 @@ pub(super) fn released(index: LockIndex) {
 pub(super) fn handed_over() {
     if let Some((at, _)) = GIVEN_UP.get() {
         GIVEN_UP.set(Some((at, Effort::so_far())));
+    }
+}
+
+/// All threads that are known, by native id.
+pub(super) fn all() -> Vec<(u32, &'static Thread)> {
+    known().iter().map(|(id, thread)| (*id, *thread)).collect()
+}
+
+/// The thread with a native id is gone, which nobody has told.
+pub(super) fn lose(native_id: u32) {
+    if let Some(thread) = known().remove(&native_id) {
+        thread.end(trace::now());
     }
 }
 

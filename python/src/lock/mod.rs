@@ -7,6 +7,7 @@ mod feed;
 mod hooks;
 #[cfg(target_os = "linux")]
 mod imports;
+mod samples;
 
 /// What stands in for the hooks where they are not to be had.
 #[cfg(not(target_os = "linux"))]
@@ -36,11 +37,16 @@ pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce()
     result
 }
 
-/// Redirects the interpreter's calls if need be; the calling thread has the lock.
-fn watch() -> PyResult<()> {
-    hooks::install().map_err(PyRuntimeError::new_err)?;
+/// The environment variable with which samples can be asked for where the lock could be watched: `samples`.
+const FEED_VARIABLE: &str = "OFFLOCK_FEED";
+
+/// Redirects the interpreter's calls if need be; the calling thread has the lock. The error says why it cannot be watched.
+fn watch() -> Result<(), String> {
     feed::watch_forks();
-    Ok(())
+    match std::env::var(FEED_VARIABLE) {
+        Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
+        _ => hooks::install(),
+    }
 }
 
 /// Lets go of the interpreter's calls when nobody wants to know any more.
@@ -59,11 +65,11 @@ struct Recorder(Capture);
 
 #[pymethods]
 impl Recorder {
-    /// Starts a trace into a file, or into memory when there is no path.
+    /// Starts a trace into a file, or into memory when there is no path. Where the lock cannot be watched it records
+    /// what a `Sampler` estimates.
     ///
     /// `about`: what the file says about the program, in order. `threads`: the threads that exist. `limit`: the most
-    /// bytes to write. Raises RuntimeError, with the reason, where the lock cannot be watched, and OSError when the file
-    /// cannot be written.
+    /// bytes to write. Raises OSError when the file cannot be written.
     #[new]
     #[pyo3(signature = (path, about, threads, limit=None))]
     fn start(
@@ -72,10 +78,9 @@ impl Recorder {
         threads: Vec<ThreadName>,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        let options = Options { about, limit };
-        begin(&threads, || match path {
-            Some(path) => Capture::to_file(path, None, &options),
-            None => Capture::to_memory(&options),
+        begin(about, limit, &threads, |options| match path {
+            Some(path) => Capture::to_file(path, None, options),
+            None => Capture::to_memory(options),
         })
     }
 
@@ -85,9 +90,9 @@ impl Recorder {
         if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
             return Ok(None);
         }
-        let options = Options { about, limit: None };
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
-        begin(&threads, || Capture::from_environment(&options).unwrap_or_else(nothing)).map(Some)
+        let start = |options: &Options| Capture::from_environment(options).unwrap_or_else(nothing);
+        begin(about, None, &threads, start).map(Some)
     }
 
     /// Stops the trace; a second call changes nothing.
@@ -115,16 +120,24 @@ impl Recorder {
     }
 }
 
-fn begin(threads: &[ThreadName], start: impl FnOnce() -> std::io::Result<Capture>) -> PyResult<Recorder> {
-    watch()?;
-    feed::announce(threads);
-    Ok(Recorder(start().inspect_err(|_| unwatch())?))
+fn begin(
+    mut about: Vec<(String, String)>,
+    limit: Option<u64>,
+    threads: &[ThreadName],
+    start: impl FnOnce(&Options) -> std::io::Result<Capture>,
+) -> PyResult<Recorder> {
+    let watched = watch();
+    feed::announce(threads, watched.is_ok());
+    if let Err(obstacle) = watched {
+        about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
+    }
+    Ok(Recorder(start(&Options { about, limit }).inspect_err(|_| unwatch())?))
 }
 
 /// Why the lock cannot be watched in this process; None when it can.
 #[pyfunction]
 fn obstacle() -> Option<String> {
-    let found = hooks::install().err();
+    let found = watch().err();
     unwatch();
     found
 }
@@ -175,13 +188,13 @@ fn metric(name: &str) -> PyResult<Metric> {
     }
 }
 
-/// Starts one of the metrics "global", "local" and "waiting".
+/// Starts one of the metrics "global", "local" and "waiting". Returns why it will stay zero, if it will.
 #[pyfunction]
-fn enable(name: &str) -> PyResult<()> {
+fn enable(name: &str) -> PyResult<Option<String>> {
     let metric = metric(name)?;
-    watch()?;
+    let obstacle = watch().err();
     metric.enable();
-    Ok(())
+    Ok(obstacle)
 }
 
 /// Stops a metric; the numbers stay.
@@ -245,6 +258,8 @@ fn waits(native_id: Option<u32>) -> Vec<(u64, u64)> {
 /// `offlock._offlock.lock`
 #[pymodule(gil_used = false)]
 pub(crate) mod lock {
+    #[pymodule_export]
+    use super::samples::Sampler;
     #[pymodule_export]
     use super::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,

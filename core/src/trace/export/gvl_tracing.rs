@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::recording::Recording;
 use super::super::timeline::{Life, State, Timeline};
-use super::pid;
+use super::{labelled, pid};
 
 /// The gem's name for a state, and for one that the gem does not know ours.
 fn name(state: State) -> &'static str {
@@ -28,7 +28,7 @@ fn microseconds(nanoseconds: u64) -> f64 {
 pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     let pid = pid(recording);
     let runtime = recording.about("runtime").or_else(|| recording.about("language")).unwrap_or("unknown");
-    let title = format!("Ruby threads view ({runtime})");
+    let title = labelled(recording, &format!("Ruby threads view ({runtime})"));
     let process = json!({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": title}});
     write!(out, "[\n  {process}")?;
     for life in &timeline.threads {

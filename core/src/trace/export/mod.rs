@@ -66,8 +66,13 @@ fn pid(recording: &Recording) -> u32 {
     recording.about("pid").and_then(|pid| pid.parse().ok()).unwrap_or(1)
 }
 
-/// What to call the traced process.
+/// What to call the traced process. An estimate is called one.
 fn process_name(recording: &Recording) -> String {
     let name = recording.about("command").or_else(|| recording.about("language"));
-    name.unwrap_or("program").to_owned()
+    labelled(recording, name.unwrap_or("program"))
+}
+
+fn labelled(recording: &Recording, name: &str) -> String {
+    let label = if recording.is_estimate() { " (estimated from samples)" } else { "" };
+    format!("{name}{label}")
 }

@@ -1,0 +1,163 @@
+//! An estimate of who holds the lock, where that cannot be watched.
+//!
+//! A thread of Python's own, the sampler, rests for some milliseconds, then takes the lock as any other thread would: how
+//! long it waits for that is known exactly. What the others did since its last round is told from their processor
+//! times: whoever used a processor is shown as holding the lock for that long, one after the other. Where they used more
+//! than one processor, the rest of them worked without the lock. Where the system tells no processor times, all that is known
+//! is that somebody held the lock while the sampler waited.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use offlock_core::trace::{self, Lock, Name, Reason, Thread, Ticks};
+use pyo3::prelude::*;
+
+use super::feed;
+
+/// What is called the work of threads beyond the one that holds the lock.
+const OFF_LOCK: &str = "native code";
+/// What is called the work of threads in an interpreter without a lock.
+const NO_LOCK: &str = "Python without a lock";
+
+/// Estimates while a trace runs. Belongs to the sampler's thread.
+#[pyclass(module = "offlock._offlock.lock")]
+pub(super) struct Sampler {
+    /// The interpreter's lock, if it has one.
+    lock: Option<Lock>,
+    /// The threads when the last round ended.
+    before: HashMap<u32, Known>,
+    /// Stands for whoever held the lock, where the system does not tell processor times.
+    somebody: Option<&'static Thread>,
+}
+
+/// What was known of a thread when a round ended.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// Nanoseconds on a processor.
+    worked: u64,
+    /// Time in operations off the lock.
+    off_lock: Ticks,
+}
+
+#[pymethods]
+impl Sampler {
+    /// Begins; the calling thread is the sampler. `has_lock`: whether the interpreter has a lock at present.
+    #[new]
+    fn new(has_lock: bool) -> Self {
+        let lock = has_lock.then(feed::main_lock);
+        let own = feed::current();
+        lock.inspect(|lock| own.acquired(trace::now_holding(), *lock));
+        let somebody = (lock.is_some() && !TELLS_TIMES).then(|| Thread::present("(some thread)"));
+        let mut sampler = Self { lock, before: HashMap::new(), somebody };
+        sampler.look();
+        sampler
+    }
+
+    /// Rests for so many seconds, takes the lock, and records what happened meanwhile.
+    fn round(&mut self, py: Python<'_>, seconds: f64) {
+        let own = feed::current();
+        let from = trace::now();
+        self.lock.inspect(|lock| own.released(from, *lock, Reason::Sleeps));
+        let wanted = py.detach(|| {
+            std::thread::sleep(Duration::from_secs_f64(seconds));
+            trace::now()
+        });
+        let got = trace::now_holding();
+        match self.somebody {
+            Some(somebody) => self.blame_somebody(somebody, wanted, got),
+            None => self.share_out(from, got),
+        }
+        if let Some(lock) = self.lock {
+            own.wants(wanted, lock);
+            own.acquired(got, lock);
+        }
+    }
+}
+
+/// Whether the system tells a thread's processor time by its native id.
+const TELLS_TIMES: bool = cfg!(target_os = "linux");
+
+/// Waits shorter than this, in ns, are no sign that the lock was held.
+const AT_ONCE: u64 = 50_000;
+
+impl Sampler {
+    /// Notes what the threads have done so far; returns those that have worked outside of operations since the last
+    /// time, and for how many nanoseconds, longest first.
+    fn look(&mut self) -> Vec<(u32, &'static Thread, u64)> {
+        let own = feed::current().id();
+        let mut worked = Vec::new();
+        for (native_id, thread) in feed::all().into_iter().filter(|(_, thread)| thread.id() != own) {
+            let Some(time) = processor_time(native_id) else {
+                if TELLS_TIMES {
+                    self.before.remove(&native_id);
+                    feed::lose(native_id);
+                }
+                continue;
+            };
+            let present = Known { worked: time, off_lock: thread.off_lock(trace::now()) };
+            let before = self.before.insert(native_id, present).unwrap_or_default();
+            let off_lock = trace::nanoseconds(present.off_lock.saturating_sub(before.off_lock));
+            worked.push((native_id, thread, time.saturating_sub(before.worked).saturating_sub(off_lock)));
+        }
+        worked.retain(|(.., time)| *time > 0);
+        worked.sort_by_key(|(.., time)| std::cmp::Reverse(*time));
+        worked
+    }
+
+    /// Shares the time of a round out among the threads that worked in it.
+    fn share_out(&mut self, from: Ticks, to: Ticks) {
+        let length = trace::nanoseconds(to - from).max(1);
+        let mut at = from;
+        for (native_id, thread, time) in self.look() {
+            let ticks = ((to - from) as f64 * (time.min(length) as f64 / length as f64)) as Ticks;
+            match self.lock {
+                Some(lock) if at + ticks <= to => {
+                    thread.acquired(at, lock);
+                    at += ticks;
+                    thread.released(at, lock, Reason::Blocks);
+                }
+                lock => {
+                    thread.region_begin(from, Name::of(if lock.is_some() { OFF_LOCK } else { NO_LOCK }));
+                    thread.region_end(from + ticks, 0);
+                    self.before.entry(native_id).and_modify(|known| known.off_lock += ticks);
+                }
+            }
+        }
+    }
+
+    fn blame_somebody(&self, somebody: &Thread, wanted: Ticks, got: Ticks) {
+        if let Some(lock) = self.lock
+            && trace::nanoseconds(got - wanted) > AT_ONCE
+        {
+            somebody.acquired(wanted, lock);
+            somebody.released(got, lock, Reason::Blocks);
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        if let Some(somebody) = self.somebody {
+            somebody.end(trace::now());
+        }
+    }
+}
+
+/// Nanoseconds that a thread of this process has spent on a processor; `None` when it is gone or that cannot be told.
+fn processor_time(native_id: u32) -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        // The clock of a thread, as pthread_getcpuclockid makes it from a thread that lives: here it need not.
+        const OF_THREAD: libc::clockid_t = 6;
+        let clock = !(native_id as libc::clockid_t) << 3 | OF_THREAD;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place to write to; a clock of no thread of ours is an error.
+        let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
+        (read == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = native_id;
+        None
+    }
+}
