@@ -4,6 +4,7 @@ require "test_helper"
 require "json"
 require "open3"
 require "rbconfig"
+require "socket"
 require "tmpdir"
 
 # Traces of scenarios whose shape is known, and what traces must survive.
@@ -59,6 +60,52 @@ class LockTest < Minitest::Test
     end
   end
 
+  def test_ten_computing_threads_take_turns
+    names = (0...10).map { |number| :"counter #{number}" }
+    summary = measured { run_threads(**names.to_h { |name| [name, -> { compute(0.1) }] }) }
+    names.each { |name| assert_operator thread_named(summary, name.to_s)[:times][:running], :>=, 90 * MS }
+    assert_operator summary[:locks].first[:mean_waiters], :>, 2
+    assert(summary[:findings].any? { |finding| finding[:text].include?("held") })
+  end
+
+  # Asks a server on this machine, which answers from a thread of its own.
+  def requests(count)
+    ours, theirs = UNIXSocket.pair
+    server = Thread.new { named("server") { theirs.write("y") while theirs.read(1) } }
+    count.times { ours.write("x") && ours.read(1) }
+    ours.close
+    server.join
+  end
+
+  def test_a_network_thread_waits_only_beside_a_counter
+    alone = measured { run_threads(network: -> { requests(5) }) }
+    refute(alone[:findings].any? { |finding| finding[:text].include?("briefly") })
+    counts, done = Thread::Queue.new, false
+    network = -> { counts.pop && requests(5) && done = true }
+    counter = -> { (counts << true) && compute(0.001) until done }
+    summary = measured { run_threads(network:, counter:) }
+    names = summary[:threads].map { |thread| thread[:name] }
+    row = summary[:locks].first[:blame].find { |each| names[each[:thread]] == "network" }
+    by = row[:by].to_h { |index, waited| [names[index], waited] }
+    assert_operator row[:waited], :>, 100 * MS
+    assert_operator by["counter"], :>=, 0.5 * row[:waited]
+  end
+
+  def test_times_agree_with_the_clock
+    nanoseconds = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) }
+    inner = nil
+    body = lambda do
+      began = nanoseconds.call
+      compute(0.05) || sleep(0.05)
+      inner = nanoseconds.call - began
+    end
+    began = nanoseconds.call
+    summary = measured { run_threads(a: body) }
+    outer = nanoseconds.call - began
+    assert_includes (0.999 * inner)..summary[:length], thread_named(summary, "a")[:lifetime]
+    assert_operator summary[:length], :<=, 1.001 * outer
+  end
+
   def test_sleep_is_told_apart_from_other_idling
     queue = Thread::Queue.new
     summary = measured do
@@ -106,9 +153,70 @@ class LockTest < Minitest::Test
     assert_equal 2, names.grep(/\AGVL of Ractor:#\d+ worker[01]\z/).size
   end
 
-  def test_threads_come_and_go
-    summary = measured { 2_000.times { Thread.new { named("short") { nil } }.join } }
-    assert_equal 2_000, summary[:threads].count { |thread| thread[:name] == "short" }
+  def test_a_trace_is_started_from_the_main_ractor
+    output, status = run_ruby(<<~'RUBY')
+      Warning[:experimental] = false
+      ["measure { 1 }", "trace('x') { 1 }", "start('x')"].each do |call|
+        message = Ractor.new("Offlock::Lock.#{call}") do |source|
+          eval(source)
+        rescue Ractor::UnsafeError => e
+          e.message
+        end
+        puts message.take
+      end
+      p Ractor.new { Offlock::Lock.mark("x") { Offlock::Lock::LocalTimer.monotonic_time } }.take
+    RUBY
+    refusal = "a trace is started from the main Ractor, and records all Ractors\n"
+    assert_equal ["#{refusal * 3}0\n", true], [output, status.success?]
+  end
+
+  # Ruby threads that are not bound to a native thread each.
+  def test_threads_may_change_their_native_threads
+    output, status = with_mn_threads { run_ruby(<<~RUBY) }
+      queue = Thread::Queue.new
+      summary = Offlock::Lock.measure do
+        workers = 20.times.map { Thread.new { 50.times { sleep 0.0001; queue << 1 } } }
+        1_000.times { queue.pop }
+        workers.each(&:join)
+      end
+      puts summary.to_json
+    RUBY
+    assert_predicate status, :success?, output
+    summary = JSON.parse(output, symbolize_names: true)
+    assert_equal [0, 0], [summary[:violations], summary[:lost]]
+    workers = summary[:threads].select { |thread| thread[:name].start_with?("-e:") }
+    assert_equal 20, workers.size
+    natives = workers.flat_map { |thread| thread[:natives] }
+    assert(workers.all? { |thread| thread[:natives].any? })
+    assert_operator natives.uniq.size, :<, 20
+    summary[:threads].each { |thread| assert_equal thread[:lifetime], thread[:times].values.sum, thread[:name] }
+  end
+
+  def with_mn_threads
+    before = ENV.fetch("RUBY_MN_THREADS", nil)
+    ENV["RUBY_MN_THREADS"] = "1"
+    yield
+  ensure
+    ENV["RUBY_MN_THREADS"] = before
+  end
+
+  # A thread may be told to wake up while it is on its way to sleep.
+  def test_interrupted_waits_leave_no_contradictions
+    measured do
+      sleepers = 4.times.map { Thread.new { loop { sleep 0.001 } } }
+      finish = clock + 0.3
+      while clock < finish
+        sleepers.each(&:wakeup)
+        Process.kill(:URG, Process.pid)
+        sleep 0.0001
+      end
+      sleepers.each(&:kill).each(&:join)
+    end
+  end
+
+  def test_ten_thousand_threads_come_and_go
+    summary = measured { 10_000.times { Thread.new { named("short") { nil } }.join } }
+    assert_equal 10_000, summary[:threads].count { |thread| thread[:name] == "short" }
   end
 
   def test_traces_may_overlap_and_start_and_stop_concurrently
@@ -216,6 +324,24 @@ class LockTest < Minitest::Test
       assert_match(/\Ahello\nchild\n/, output)
       assert_includes output, "GVL: held"
       assert_equal 2, Dir["#{folder}/app*.offlock"].size
+    end
+  end
+
+  def test_a_trace_is_complete_when_the_program_ends_without_stopping_it
+    Dir.mktmpdir do |folder|
+      output, status = run_ruby(%(Offlock::Lock.start("#{folder}/a.offlock"); 1_000_000.times { nil }))
+      assert_predicate status, :success?, output
+      refute_includes command("summary", "#{folder}/a.offlock").first, "not stopped"
+    end
+  end
+
+  def test_a_program_that_replaces_itself_keeps_its_file
+    Dir.mktmpdir do |folder|
+      program = "exec(RbConfig.ruby, '-e', 'puts gets')"
+      output, status = command("trace", "-o", "#{folder}/a.offlock", "--", RbConfig.ruby, "-e", program, input: "hello\n")
+      assert_predicate status, :success?, output
+      assert_match(/\Ahello\n/, output)
+      assert_equal ["a.offlock"], Dir.children(folder)
     end
   end
 

@@ -71,6 +71,40 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_the_interface_of_the_lock_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      require "tmpdir"
+      require "pathname"
+      lock = Offlock::Lock
+      Dir.mktmpdir do |folder|
+        lock.trace("\#{folder}/a.offlock") { |trace| trace.running? }
+        lock.trace(Pathname("\#{folder}/b.offlock"), limit: 10_000) { 1 }
+        lock.start("\#{folder}/c.offlock", limit: nil)
+        lock.start("\#{folder}/d.offlock")
+        lock.stop.then { |stats| [stats.events, stats.lost, stats.bytes] }
+        lock.stop
+        trace = lock::Trace.new
+        trace.stop
+        trace.summary.to_h
+        lock::Trace.from_environment
+        Offlock::GvlTracing.start("\#{folder}/e.json", os_threads_view_enabled: true)
+        Offlock::GvlTracing.stop
+        Offlock::GvlTracing.start("\#{folder}/f.json") { 1 }
+      end
+      summary = lock.measure { lock.mark("x") { 1 } }
+      [summary.to_s, summary.to_json, [summary].to_json]
+      [lock::GlobalTimer, lock::LocalTimer, lock::WaitingThreads].each do |metric|
+        [metric.enable, metric.enabled?, metric.disable, metric.monotonic_time] unless metric == lock::WaitingThreads
+        metric.reset
+      end
+      [lock::GlobalTimer.acquisitions, lock::GlobalTimer.histogram, lock::WaitingThreads.count]
+      timer = lock::LocalTimer.for(Thread.current)
+      [timer.monotonic_time, timer.acquisitions, timer.releases, timer.histogram, timer.reset]
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_calls_are_really_checked
     output, = run_checked(<<~RUBY)
       Offlock::Tiktoken.get_encoding(:gpt2).encode("x", release: "always")

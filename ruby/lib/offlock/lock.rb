@@ -47,7 +47,9 @@ module Offlock
       # @param limit [Integer, nil] the most bytes to write; what comes after is counted in {Stats#lost}
       # @param gvl_tracing [Boolean] whether to write gvl-tracing's format, whatever the name
       # @raise [SystemCallError] the file cannot be written
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
       def initialize(path = nil, limit: nil, gvl_tracing: false)
+        Present.check_ractor
         record do
           Native::Recorder.start([path&.to_s, gvl_tracing], Present.about, Present.threads, Ractor.current, limit)
         end
@@ -136,6 +138,7 @@ module Offlock
       # @yieldparam trace [Trace]
       # @return what the block returns
       # @raise [SystemCallError] the file cannot be written
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
       def trace(path, limit: nil)
         running = Trace.new(path, limit: limit)
         yield running
@@ -157,10 +160,13 @@ module Offlock
         running.summary
       end
 
-      # Starts the process's own trace, from any thread, until {stop}.
+      # Starts the process's own trace, from any thread of the main Ractor, until {stop}.
       #
       # @return [Boolean] false, and nothing changes, when it is running already
+      # @raise [SystemCallError] the file cannot be written
+      # @raise [Ractor::UnsafeError] in another Ractor
       def start(path, limit: nil)
+        Present.check_ractor
         @starting.synchronize do
           next false if @started&.running?
 
@@ -172,7 +178,9 @@ module Offlock
       # Stops what {start} started, from any thread.
       #
       # @return [Stats, nil] nil when nothing was running
+      # @raise [Ractor::UnsafeError] in another Ractor
       def stop
+        Present.check_ractor
         @starting.synchronize do
           running, @started = @started, nil
           running&.stop
@@ -332,6 +340,12 @@ module Offlock
           end
         end
 
+        def check_ractor
+          return if Ractor.current == Ractor.main
+
+          raise Ractor::UnsafeError, "a trace is started from the main Ractor, and records all Ractors"
+        end
+
         def about
           [
             %w[language ruby],
@@ -343,7 +357,10 @@ module Offlock
         # @return [Array<Array(Thread, String, Boolean)>] the threads, their names, and whether they want the lock
         def threads = Thread.list.map { |thread| [thread, name_of(thread), thread.status == "run"] }
 
+        # Looking for Ractors takes time with the lock, so it is done only where there are some.
         def name_ractors
+          return name_ractor(Ractor.main) if Ractor.count == 1
+
           ObjectSpace.each_object(Ractor) { |ractor| name_ractor(ractor) }
         end
 
