@@ -21,7 +21,7 @@ export function histogram(trace: Trace): HTMLElement {
   const most = Math.max(...bins.map((bin) => bin.count));
   const width = (WIDTH - 2 * LEFT) / bins.length;
   const bars = bins.map((bin, i) => {
-    const tall = bin.count > 0 ? Math.max(1.5, (bin.count / most) * (BASE - 18)) : 0;
+    const tall = bin.count > 0 ? Math.max(1.5, (bin.count / most) * (BASE - 34)) : 0;
     const title = s("title", {}, `${count(bin.count)} waits of ${duration(bin.from)} to ${duration(bin.to)}`);
     return s("rect", { x: LEFT + i * width + 0.5, y: BASE - tall, width: Math.max(width - 1, 0.5), height: tall, class: "wait" }, title);
   });

@@ -16,6 +16,8 @@ export interface Palette {
   /** The second colour of the hatching that tells waiting from running without colours. */
   hatch: number;
   hatchWidth: number;
+  /** How many columns the hatching has moved along with what was painted before. */
+  hatchShift: number;
 }
 
 export interface Range {
@@ -23,16 +25,17 @@ export interface Range {
   to: number;
 }
 
-/** One row of pixels to paint into: columns `left` to the right edge, lines `top` to `bottom`. */
+/** One row of pixels to paint into: columns `left` to `right`, lines `top` to `bottom`. */
 export interface Band {
   left: number;
+  right: number;
   top: number;
   bottom: number;
 }
 
 export function paintStates(pixels: Pixels, band: Band, slices: Slices, range: Range, palette: Palette): void {
   const { starts, states, count } = slices;
-  const scale = (pixels.width - band.left) / (range.to - range.from);
+  const scale = (band.right - band.left) / (range.to - range.from);
   const shares = new Float64Array(STATES.length);
   let column = -1;
   const flush = () => {
@@ -65,21 +68,21 @@ export function paintStates(pixels: Pixels, band: Band, slices: Slices, range: R
 function fill(pixels: Pixels, band: Band, first: number, last: number, state: number, palette: Palette): void {
   for (let y = band.top; y < band.bottom; y++) {
     if (state === WAITING) {
-      for (let x = first; x < last; x++) pixels.data[y * pixels.width + band.left + x] = waitingColor(x, y, palette);
+      for (let x = first; x < Math.min(last, band.right - band.left); x++) pixels.data[y * pixels.width + band.left + x] = waitingColor(x, y, palette);
     } else {
       const line = y * pixels.width + band.left;
-      pixels.data.fill(palette.states[state], line + first, Math.min(line + last, (y + 1) * pixels.width));
+      pixels.data.fill(palette.states[state], line + first, Math.min(line + last, y * pixels.width + band.right));
     }
   }
 }
 
-function waitingColor(x: number, y: number, { states, hatch, hatchWidth }: Palette): number {
-  return (x + y) % (4 * hatchWidth) < hatchWidth ? hatch : states[WAITING];
+function waitingColor(x: number, y: number, { states, hatch, hatchWidth, hatchShift }: Palette): number {
+  return (x + hatchShift + y) % (4 * hatchWidth) < hatchWidth ? hatch : states[WAITING];
 }
 
 function paintColumn(pixels: Pixels, band: Band, column: number, shares: Float64Array, palette: Palette): void {
   const x = band.left + column;
-  if (x >= pixels.width) return;
+  if (x >= band.right) return;
   const height = band.bottom - band.top;
   let y = band.bottom;
   let share = 0;
@@ -91,6 +94,20 @@ function paintColumn(pixels: Pixels, band: Band, column: number, shares: Float64
     while (y > top) {
       y--;
       pixels.data[y * pixels.width + x] = state === WAITING ? waitingColor(column, y, palette) : palette.states[state];
+    }
+  }
+}
+
+/** Moves what is painted right of `left` by some columns to the left (to the right if negative); what comes in is empty. */
+export function shiftColumns({ data, width, height }: Pixels, left: number, columns: number): void {
+  for (let y = 0; y < height; y++) {
+    const [start, end] = [y * width + left, (y + 1) * width];
+    if (columns > 0) {
+      data.copyWithin(start, start + columns, end);
+      data.fill(0, end - columns, end);
+    } else {
+      data.copyWithin(start - columns, start, end + columns);
+      data.fill(0, start, start - columns);
     }
   }
 }

@@ -1,7 +1,7 @@
 // The timeline of all threads: an overview, two charts of the lock and a row for each thread.
 import { clean, count, duration, moment, percent } from "./format";
 import { h } from "./dom";
-import { type Palette, paintStates } from "./raster";
+import { type Band, type Palette, paintStates, type Pixels, type Range, shiftColumns } from "./raster";
 import { type Edges, holdEdges, meanCounts, waitEdges } from "./series";
 import { onThemeChange, pixel, type Theme, theme } from "./theme";
 import {
@@ -91,7 +91,7 @@ export class Timeline {
   private pointer: { x: number; y: number; head: boolean } | null = null;
   private lockEdges: LockEdges | null = null;
   private frame = 0;
-  private readonly painted = new Remembered<ImageData>();
+  private painted: Painted | null = null;
   private readonly charted = new Remembered<[Float64Array, Float64Array]>();
   private readonly overviewed = new Remembered<[Float64Array, Float64Array]>();
   private readonly length: number;
@@ -220,8 +220,12 @@ export class Timeline {
     this.show(from, from + (this.to - this.from) * factor);
   }
 
+  /** By whole pixels, so that most of what is painted can stay. */
   private pan(by: number): void {
-    this.show(this.from + by, this.to + by);
+    const ratio = Math.min(devicePixelRatio || 1, 3);
+    const pixel = (this.to - this.from) / (Math.round(this.width() * ratio) - Math.round(GUTTER * ratio));
+    const whole = Math.round(by / pixel) * pixel;
+    this.show(this.from + whole, this.to + whole);
   }
 
   /** Selects a slice, brings it into view and tells about it. */
@@ -506,9 +510,20 @@ export class Timeline {
     const visible = this.shown.slice(first, Math.ceil((top + height) / ROW));
     const y = (row: number) => (first + row) * ROW - top + (ROW - BAR) / 2;
     const { width: wide, height: tall } = this.rows;
-    const key = [this.from, this.to, top, wide, tall, this.theme.panel, ...visible].join();
-    const paint = () => this.paint(context.createImageData(wide, tall), visible, y, ratio);
-    context.putImageData(this.painted.get(key, paint), 0, 0);
+    const key = [top, wide, tall, this.theme.panel, ...visible].join();
+    const left = Math.round(GUTTER * ratio);
+    const bands = visible.map((_, row) => ({
+      left,
+      right: wide,
+      top: Math.max(0, Math.round(y(row) * ratio)),
+      bottom: Math.min(tall, Math.round((y(row) + BAR) * ratio)),
+    }));
+    if (!this.painted || !this.moved(this.painted, key, left, visible, bands)) {
+      const image = context.createImageData(wide, tall);
+      this.painted = { key, image, from: this.from, span: this.to - this.from, palette: this.palette(ratio) };
+      this.paint(this.painted, visible, bands, this);
+    }
+    context.putImageData(this.painted.image, 0, 0);
     visible.forEach((thread, row) => {
       this.drawName(context, thread, y(row));
       this.drawMarks(context, thread, y(row));
@@ -525,23 +540,44 @@ export class Timeline {
     }
   }
 
-  /** The states of the visible threads, pixel by pixel. */
-  private paint(image: ImageData, visible: number[], y: (row: number) => number, ratio: number): ImageData {
-    const pixels = { data: new Uint32Array(image.data.buffer), width: image.width, height: image.height };
-    const palette: Palette = {
+  private palette(ratio: number): Palette {
+    return {
       states: this.theme.states.map(pixel),
       hatch: pixel(this.theme.panel),
       hatchWidth: Math.max(1, Math.round(ratio)),
+      hatchShift: 0,
     };
+  }
+
+  /** The states of the visible threads, pixel by pixel. */
+  private paint({ image, palette }: Painted, visible: number[], bands: Band[], range: Range): void {
+    const pixels = pixelsOf(image);
     visible.forEach((thread, row) => {
-      const band = {
-        left: Math.round(GUTTER * ratio),
-        top: Math.max(0, Math.round(y(row) * ratio)),
-        bottom: Math.min(pixels.height, Math.round((y(row) + BAR) * ratio)),
-      };
-      if (band.bottom > band.top) paintStates(pixels, band, this.trace.threads[thread].slices, this, palette);
+      const band = bands[row];
+      if (band.bottom > band.top && band.right > band.left) paintStates(pixels, band, this.trace.threads[thread].slices, range, palette);
     });
-    return image;
+  }
+
+  /** Makes what is painted already into what is to be shown, if that is the same but for a pan by whole pixels. */
+  private moved(painted: Painted, key: string, left: number, visible: number[], bands: Band[]): boolean {
+    const span = this.to - this.from;
+    const columns = painted.image.width - left;
+    if (painted.key !== key || Math.abs(painted.span - span) > span * 1e-9) return false;
+    const exact = ((this.from - painted.from) / span) * columns;
+    const by = Math.round(exact);
+    if (Math.abs(exact - by) > 0.02 || Math.abs(by) >= columns) return false;
+    if (by === 0) return true;
+    shiftColumns(pixelsOf(painted.image), left, by);
+    painted.from += (by / columns) * span;
+    const { palette } = painted;
+    const hatching = 4 * palette.hatchWidth;
+    palette.hatchShift = (((palette.hatchShift + by) % hatching) + hatching) % hatching;
+    const [first, last] = by > 0 ? [columns - by, columns] : [0, -by];
+    const fresh = bands.map((band) => ({ ...band, left: left + first, right: left + last }));
+    const time = (column: number) => painted.from + (column / columns) * span;
+    const shifted = { ...painted, palette: { ...palette, hatchShift: palette.hatchShift + first } };
+    this.paint(shifted, visible, fresh, { from: time(first), to: time(last) });
+    return true;
   }
 
   private drawName(context: CanvasRenderingContext2D, thread: number, y: number): void {
@@ -768,6 +804,19 @@ export class Timeline {
     if (marks.length > 0) lines.push(h("div", { class: "marks" }, marks.map((mark) => clean(mark.name)).join(", ")));
     return lines;
   }
+}
+
+/** The painted states, and what they show. */
+interface Painted {
+  key: string;
+  image: ImageData;
+  from: number;
+  span: number;
+  palette: Palette;
+}
+
+function pixelsOf({ data, width, height }: ImageData): Pixels {
+  return { data: new Uint32Array(data.buffer), width, height };
 }
 
 /** The last thing that was computed, and for what. */
