@@ -191,7 +191,11 @@ impl Measure {
 }
 
 fn three_digits(factor: f64) -> String {
-    let digits = if factor < 9.995 { 2 } else { usize::from(factor < 99.95) };
+    let digits = match factor {
+        ..0.0995 => (2.0 - factor.log10().floor()) as usize,
+        ..9.995 => 2,
+        _ => usize::from(factor < 99.95),
+    };
     format!("{factor:.digits$}")
 }
 
