@@ -15,10 +15,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import offlock
+import offlock.lock
 import offlock.tiktoken
 
 try:
@@ -31,8 +33,9 @@ PROBE_INTERVAL_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Way:
-    """One way to tokenize: what the table calls it and the call itself."""
+    """One way to tokenize: what files and the table call it, and the call itself."""
 
+    key: str
     name: str
     encode: Callable[[str], list[int]]
 
@@ -56,9 +59,12 @@ def main() -> None:
     if not documents:
         sys.exit(f"{args.documents}: names no document that is UTF-8 text")
     ours = offlock.tiktoken.get_encoding(args.encoding)
-    ways = [*peers(ours), Way("offlock, off the lock", ours.encode_ordinary)]
+    ways = [*peers(ours), Way("off", "offlock, off the lock", ours.encode_ordinary)]
     check_answers(ways, documents)
-    results = [measure(way, threads, documents, args.seconds) for way in ways for threads in args.threads]
+    results = []
+    for way, threads in itertools.product(ways, args.threads):
+        with recorded(args.traces, way, threads):
+            results.append(measure(way, threads, documents, args.seconds))
     print_table(results, args.encoding, documents)
     if args.json:
         args.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
@@ -76,6 +82,7 @@ def parse_arguments() -> argparse.Namespace:
         "--threads", type=thread_counts, default=[1, 2, 4], help="default: 1,2,4", metavar="N,N"
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--traces", type=Path, help="also record who holds the lock, in this folder")
     return parser.parse_args()
 
 
@@ -98,7 +105,9 @@ def read_documents(listing: Path) -> Iterator[str]:
 
 def peers(ours: offlock.tiktoken.Encoding) -> list[Way]:
     """Ways to compare with: tiktoken where it is installed, and our own call holding the lock."""
-    holding = Way("offlock, holding the lock", lambda text: ours.encode_ordinary(text, release="never"))
+    holding = Way(
+        "holding", "offlock, holding the lock", lambda text: ours.encode_ordinary(text, release="never")
+    )
     if tiktoken is None:
         return [holding]
     theirs = tiktoken.Encoding(
@@ -107,7 +116,7 @@ def peers(ours: offlock.tiktoken.Encoding) -> list[Way]:
         mergeable_ranks=ours._mergeable_ranks,
         special_tokens=ours._special_tokens,
     )
-    return [Way(f"tiktoken {tiktoken.__version__}", theirs.encode_ordinary), holding]
+    return [Way("peer", f"tiktoken {tiktoken.__version__}", theirs.encode_ordinary), holding]
 
 
 def check_answers(ways: list[Way], documents: list[str]) -> None:
@@ -116,6 +125,11 @@ def check_answers(ways: list[Way], documents: list[str]) -> None:
         answers = [way.encode(text) for way in ways]
         if any(answer != answers[0] for answer in answers):
             sys.exit(f"the ways disagree on the document that begins {text[:60]!r}")
+
+
+def recorded(folder: Path | None, way: Way, threads: int) -> AbstractContextManager[object]:
+    """Record who holds the lock and who waits for it, into a file named after the run."""
+    return offlock.lock.trace(folder / f"python-{way.key}-{threads}.offlock") if folder else nullcontext()
 
 
 def measure(way: Way, threads: int, documents: list[str], seconds: float) -> Result:
@@ -134,8 +148,8 @@ def measure(way: Way, threads: int, documents: list[str], seconds: float) -> Res
 
     late: list[int] = []
     stop = threading.Event()
-    probe = threading.Thread(target=run_probe, args=(late, stop))
-    workers = [threading.Thread(target=work, args=(slot,)) for slot in range(threads)]
+    probe = threading.Thread(target=run_probe, args=(late, stop), name="request")
+    workers = [threading.Thread(target=work, args=(n,), name=f"tokenizer {n + 1}") for n in range(threads)]
     for thread in [probe, *workers]:
         thread.start()
     for thread in workers:

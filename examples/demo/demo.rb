@@ -16,8 +16,8 @@ rescue LoadError
   # The table then compares with our own call that keeps the lock.
 end
 
-# One way to tokenize: what the table calls it, and the call itself.
-Way = Struct.new(:name, :encode)
+# One way to tokenize: what files and the table call it, and the call itself.
+Way = Struct.new(:key, :name, :encode)
 
 # What one way reached with one number of threads.
 Result = Struct.new(:way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
@@ -26,11 +26,12 @@ Result = Struct.new(:way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late
 class Demo
   PROBE_INTERVAL = 0.001
 
-  def initialize(documents:, encoding:, seconds:, threads:)
+  def initialize(documents:, encoding:, seconds:, threads:, traces: nil)
     @documents = documents
     @encoding = encoding
     @seconds = seconds
     @threads = threads
+    @traces = traces
     @ways = ways
   end
 
@@ -38,7 +39,7 @@ class Demo
   # @return [Array<Result>]
   def run
     check_answers
-    @ways.product(@threads).map { |way, threads| measure(way, threads) }
+    @ways.product(@threads).map { |way, threads| recorded(way, threads) { measure(way, threads) } }
   end
 
   # Prints the results; speed-up is against one thread of the same way.
@@ -62,8 +63,8 @@ class Demo
     ours = Offlock::Tiktoken.get_encoding(@encoding)
     [
       *peer,
-      Way.new("offlock, holding the lock", ->(text) { ours.encode_ordinary(text, release: :never) }),
-      Way.new("offlock, off the lock", ->(text) { ours.encode_ordinary(text) }),
+      Way.new("holding", "offlock, holding the lock", ->(text) { ours.encode_ordinary(text, release: :never) }),
+      Way.new("off", "offlock, off the lock", ->(text) { ours.encode_ordinary(text) }),
     ]
   end
 
@@ -71,7 +72,7 @@ class Demo
     return [] unless defined?(::Tiktoken::VERSION)
 
     theirs = ::Tiktoken.get_encoding(@encoding)
-    [Way.new("tiktoken_ruby #{::Tiktoken::VERSION}", ->(text) { theirs.encode_ordinary(text) })]
+    [Way.new("peer", "tiktoken_ruby #{::Tiktoken::VERSION}", ->(text) { theirs.encode_ordinary(text) })]
   end
 
   def check_answers
@@ -82,10 +83,17 @@ class Demo
     end
   end
 
+  # Records who holds the lock and who waits for it, into a file named after the run.
+  def recorded(way, threads, &)
+    return yield unless @traces
+
+    Offlock::Lock.trace(File.join(@traces, "ruby-#{way.key}-#{threads}.offlock"), &)
+  end
+
   def measure(way, threads)
     progress "Ruby: #{way.name}, #{threads} thread#{"s" if threads > 1} …"
     late, stop = [], Thread::Queue.new
-    probe = Thread.new { run_probe(late, stop) }
+    probe = named("request") { run_probe(late, stop) }
     started = now
     bytes = work(way, threads, started + @seconds)
     rate = bytes / (now - started) / 1e6
@@ -100,8 +108,11 @@ class Demo
   # @return [Integer] bytes of text tokenized
   def work(way, threads, deadline)
     turns = (0...threads).map { |first| first.step(by: threads) }
-    turns.map { |turn| Thread.new { work_alone(way, turn, deadline) } }.sum(&:value)
+    workers = turns.map.with_index(1) { |turn, n| named("tokenizer #{n}") { work_alone(way, turn, deadline) } }
+    workers.sum(&:value)
   end
+
+  def named(name, &) = Thread.new(&).tap { |thread| thread.name = name }
 
   def work_alone(way, turn, deadline)
     bytes = 0
@@ -150,6 +161,7 @@ parser = OptionParser.new("Usage: demo.rb [options] DOCUMENTS   (a file that nam
   o.on("--encoding NAME", "default: #{options[:encoding]}")
   o.on("--seconds N", Float, "per row of the table (default: #{options[:seconds]})")
   o.on("--threads N,N", Array, "default: #{options[:threads].join(",")}") { |list| list.map { |n| Integer(n) } }
+  o.on("--traces DIR", "also record who holds the lock, in this folder")
   o.on("--json FILE", "also write the figures to this file")
 end
 listing, = parser.parse!(into: options)
