@@ -1,0 +1,62 @@
+// How smoothly the report page moves: node bench/lock/page.mjs [result.json]
+//
+// A trace of a million events over a hundred threads, in a real Chromium without a graphics processor: the size of the page,
+// the time to its first paint, and while the timeline pans by 24 pixels a frame, at three depths of zoom: the time between frames,
+// and how long the page works for each.
+// Needs `cargo build --bin offlock`, `cargo build -p offlock-core --example simulate` and the packages of viewer/.
+import { statSync, writeFileSync } from "node:fs";
+import { launch, open, report } from "../../viewer/test/browser.mjs";
+
+const FRAMES = 180;
+const ZOOMS = { half: 1, near: 3, close: 8 };
+
+const quantile = (ordered, share) => ordered[Math.min(ordered.length - 1, Math.floor(ordered.length * share))];
+
+/** Milliseconds between frames, sorted, while a wheel turns in every one. */
+const pan = (page) =>
+  page.evaluate(
+    (frames) =>
+      new Promise((done) => {
+        const rows = document.querySelector("canvas.rows");
+        const times = [];
+        let last = 0;
+        let count = 0;
+        const step = (now) => {
+          if (last > 0) times.push(now - last);
+          last = now;
+          if (count++ === frames) return done(times.sort((a, b) => a - b));
+          const deltaX = count % 40 < 20 ? 24 : -24;
+          rows.dispatchEvent(new WheelEvent("wheel", { deltaX, bubbles: true, cancelable: true }));
+          requestAnimationFrame(step);
+        };
+        requestAnimationFrame(step);
+      }),
+    FRAMES,
+  );
+
+/** Milliseconds that the page has worked so far: in scripts, and in all. */
+async function work(session) {
+  const { metrics } = await session.send("Performance.getMetrics");
+  return ["ScriptDuration", "TaskDuration"].map((name) => metrics.find((metric) => metric.name === name).value * 1000);
+}
+
+const path = report("million");
+const browser = await launch();
+const page = await open(browser, path);
+const session = await page.context().newCDPSession(page);
+await session.send("Performance.enable");
+const painted = await page.evaluate(() => performance.getEntriesByName("offlock-painted")[0].startTime);
+const result = { bytes: statSync(path).size, first_paint_ms: Math.round(painted), chromium: browser.version(), pan: {} };
+for (const [name, zooms] of Object.entries(ZOOMS)) {
+  await page.locator("canvas.rows").focus();
+  await page.keyboard.press("0");
+  for (let i = 0; i < zooms; i++) await page.keyboard.press("+");
+  const before = await work(session);
+  const times = await pan(page);
+  const [script_ms, task_ms] = (await work(session)).map((after, i) => Math.round(((after - before[i]) / FRAMES) * 10) / 10);
+  const [p50, p95, max] = [0.5, 0.95, 1].map((share) => Math.round(quantile(times, share) * 10) / 10);
+  result.pan[name] = { frames: times.length, p50_ms: p50, p95_ms: p95, max_ms: max, script_ms, task_ms };
+}
+console.log(JSON.stringify(result, null, 2));
+if (process.argv[2]) writeFileSync(process.argv[2], `${JSON.stringify(result, null, 2)}\n`);
+await browser.close();

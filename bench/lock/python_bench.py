@@ -1,0 +1,192 @@
+"""What watching the lock costs a Python program: script/python bench/lock/python_bench.py [result.json]
+
+- Each workload with nothing on, with the three metrics on, and with a trace into a file, in one process and in turn; a
+  ratio is the median over the rounds of a time as a multiple of the same round's time with nothing on.
+- The workloads in processes that have and have not imported offlock.lock.
+
+Two pairs of threads hand each other a token: nothing but switches. Four threads compute: hardly a switch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import queue
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+Workload = Callable[[int], None]
+ROUNDS = 15
+ENOUGH = 0.2
+PROCESSES = 5
+
+
+def run_all(bodies: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def pipes(rounds: int) -> None:
+    """Two pairs of threads, each with a byte that goes there and back through pipes."""
+    ends = [os.pipe() for _ in range(4)]
+
+    def play(source: int, target: int) -> None:
+        for _ in range(rounds):
+            os.write(target, os.read(source, 1))
+
+    bodies = []
+    for there, back in ((ends[0], ends[1]), (ends[2], ends[3])):
+        bodies += [lambda a=there[0], b=back[1]: play(a, b), lambda a=back[0], b=there[1]: play(a, b)]
+        os.write(there[1], b"x")
+    run_all(bodies)
+    for pair in ends:
+        for end in pair:
+            os.close(end)
+
+
+def queues(rounds: int) -> None:
+    """Two pairs of threads, each with a token that goes there and back through queues."""
+
+    def play(source: queue.SimpleQueue[int], target: queue.SimpleQueue[int]) -> None:
+        for _ in range(rounds):
+            target.put(source.get())
+
+    bodies = []
+    for _ in range(2):
+        there, back = queue.SimpleQueue[int](), queue.SimpleQueue[int]()
+        bodies += [lambda a=there, b=back: play(a, b), lambda a=back, b=there: play(a, b)]
+        there.put(0)
+    run_all(bodies)
+
+
+def fibonacci(size: int) -> int:
+    return size if size < 2 else fibonacci(size - 1) + fibonacci(size - 2)
+
+
+def computing(rounds: int) -> None:
+    """Four threads that compute."""
+
+    def compute() -> None:
+        for _ in range(rounds):
+            fibonacci(12)
+
+    run_all([compute] * 4)
+
+
+WORKLOADS: dict[str, Workload] = {"pipe": pipes, "queue": queues, "computing": computing}
+
+
+def seconds(workload: Workload, rounds: int) -> float:
+    start = time.perf_counter()
+    workload(rounds)
+    return time.perf_counter() - start
+
+
+def enough_rounds(workload: Workload) -> int:
+    """How many rounds take about as long as a measurement should, start and stop of a trace being little beside it."""
+    rounds = 100
+    while (taken := seconds(workload, rounds)) < ENOUGH / 4:
+        rounds *= 2
+    return round(rounds * ENOUGH / taken)
+
+
+def watched(workload: Workload) -> dict[str, Any]:
+    """The time with nothing on, the others as its multiples, and what a trace takes."""
+    from offlock import lock
+
+    rounds = enough_rounds(workload)
+    stats: list[lock.Stats] = []
+    metrics = (lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads)
+
+    def plain() -> None:
+        workload(rounds)
+
+    def measured() -> None:
+        for metric in metrics:
+            metric.enable()
+        workload(rounds)
+        for metric in metrics:
+            metric.disable()
+
+    def traced() -> None:
+        with tempfile.NamedTemporaryFile(suffix=".offlock") as file, lock.trace(file.name) as trace:
+            workload(rounds)
+            ended = trace.stop()
+            assert ended is not None
+            stats.append(ended)
+
+    ways = {"off": plain, "metrics": measured, "tracing": traced}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way()
+    for turn in range(ROUNDS):
+        names = list(ways)
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            start = time.perf_counter()
+            ways[name]()
+            times[name].append(time.perf_counter() - start)
+    off = times.pop("off")
+    events = sum(one.events for one in stats)
+    return {
+        "seconds": round(statistics.median(off), 4),
+        "ratios": {
+            name: round(statistics.median(a / b for a, b in zip(values, off, strict=True)), 3)
+            for name, values in times.items()
+        },
+        "events": stats[-1].events,
+        "lost": sum(one.lost for one in stats),
+        "bytes_per_event": round(sum(one.bytes for one in stats) / events, 2),
+    }
+
+
+def loaded(name: str) -> float:
+    """The time with offlock.lock imported, nothing on, as a multiple of the time without it."""
+    times: dict[str, list[float]] = {"without": [], "with": []}
+    for turn in range(PROCESSES):
+        for way in list(times)[:: 1 if turn % 2 else -1]:
+            command = [sys.executable, __file__, "--alone", name, way]
+            times[way].append(float(subprocess.run(command, capture_output=True, check=True).stdout))
+    return round(statistics.median(times["with"]) / statistics.median(times["without"]), 3)
+
+
+def run_alone(name: str, way: str) -> None:
+    if way == "with":
+        import offlock.lock  # noqa: F401 - to see what having imported it costs
+    workload = WORKLOADS[name]
+    print(seconds(workload, 5_000) and seconds(workload, 5_000))
+
+
+def main() -> None:
+    import offlock
+
+    results = {}
+    for name, workload in WORKLOADS.items():
+        results[name] = {**watched(workload), "loaded": loaded(name)}
+        print(f"{name}: {json.dumps(results[name])}")
+    if len(sys.argv) > 1:
+        about = {
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "python": platform.python_version(),
+            "offlock": offlock.__version__,
+            "cores": len(os.sched_getaffinity(0)),
+        }
+        Path(sys.argv[1]).write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--alone"]:
+        run_alone(*sys.argv[2:])
+    else:
+        main()
