@@ -46,7 +46,9 @@ impl Sampler {
     fn new(has_lock: bool) -> Self {
         let lock = has_lock.then(feed::main_lock);
         let own = feed::current();
-        lock.inspect(|lock| own.acquired(trace::now_holding(), *lock));
+        if let Some(lock) = lock {
+            own.acquired(trace::now_holding(), lock);
+        }
         let somebody = (lock.is_some() && !TELLS_TIMES).then(|| Thread::present("(some thread)"));
         let mut sampler = Self { lock, before: HashMap::new(), somebody };
         sampler.look();
@@ -57,7 +59,9 @@ impl Sampler {
     fn round(&mut self, py: Python<'_>, seconds: f64) {
         let own = feed::current();
         let from = trace::now();
-        self.lock.inspect(|lock| own.released(from, *lock, Reason::Sleeps));
+        if let Some(lock) = self.lock {
+            own.released(from, lock, Reason::Sleeps);
+        }
         let wanted = py.detach(|| {
             std::thread::sleep(Duration::from_secs_f64(seconds));
             trace::now()
