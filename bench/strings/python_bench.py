@@ -190,7 +190,9 @@ def main() -> None:
             title = f"{name}, {threads}"
             rows[title] = shown(title, measure(calls, run, options.seconds), count, "PyUnicode_New")
     title = "1M short Arrow strings"
-    rows[title] = shown(title, measure(arrow_contestants(), alone, 2 * options.seconds, rounds=5), 1_000_000, "to_pylist")
+    rows[title] = shown(
+        title, measure(arrow_contestants(), alone, 2 * options.seconds, rounds=5), 1_000_000, "to_pylist"
+    )
     result = {
         "python": sys.version,
         "machine": platform.machine(),

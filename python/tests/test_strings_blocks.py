@@ -197,3 +197,35 @@ def test_strings_in_blocks_are_interned_and_marshalled() -> None:
         """,
         prelude=PRELUDE,
     )
+
+
+def test_where_the_layout_is_unknown_there_are_plain_strings_only() -> None:
+    """Objects are made to say something odd about their size, before the layout is looked at."""
+    run(
+        """
+        import ctypes, gc
+        def change(class_, name, value):
+            [attributes] = gc.get_referents(class_.__dict__)[:1]
+            attributes[name] = value
+            ctypes.pythonapi.PyType_Modified(ctypes.py_object(class_))
+        change(str, "__sizeof__", lambda self: 1001)
+        change(type, "__basicsize__", property(lambda self: 1001))
+        from offlock import strings
+        found = strings.capabilities()
+        assert found["str"] == (True, "")
+        for kind in ("block", "view"):
+            assert not found[kind].available
+            assert found[kind].reason.startswith("the layout of str is not understood: "), found[kind]
+            for make in (lambda: strings.lines(b"a", kind=kind), strings.enable_blocks):
+                try:
+                    make()
+                except RuntimeError as error:
+                    assert "the layout of str is not understood" in str(error) or "enable_blocks" in str(error)
+                else:
+                    raise AssertionError(make)
+        text = "plain\\nna\u00efve\\nd\u00eda\u2014noche\\na \U00010a69 letter\\n\\nx\\n\u00e9" * 99
+        assert strings.lines(text.encode()) == text.splitlines()
+        assert strings.lines(text.encode(), into=strings.Arena).list("str") == text.splitlines()
+        assert strings.compact(strings.lines(text.encode())) == text.splitlines()
+        """
+    )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import os
 import sys
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -104,13 +107,14 @@ def test_memory_does_not_grow() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_make_and_drop_across_each_other(kind: Any) -> None:
-    """Each thread drops what another one has made."""
+    """Each thread drops what another one has made. OFFLOCK_SOAK_SECONDS makes it last, for each kind."""
+    end = time.monotonic() + float(os.environ.get("OFFLOCK_SOAK_SECONDS", "0"))
     shelves: list[Any] = [None] * 4
     wrong: list[object] = []
     expected = TEXT.decode().splitlines()
 
     def work(seed: int) -> None:
-        for turn in range(60):
+        for turn in itertools.takewhile(lambda turn: turn < 60 or time.monotonic() < end, itertools.count()):
             made = strings.lines(TEXT, kind=kind, release="always" if turn % 2 else "auto")
             shelf = (seed + turn) % len(shelves)
             taken, shelves[shelf] = shelves[shelf], made[turn % 7 :: 3]

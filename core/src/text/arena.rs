@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Error, Form, Measure, Piece, Pieces, Unit, transcode};
+use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
 use crate::{Stopped, Task};
 
 /// When an arena holds this many bytes of text, the next pieces go to another one: what is kept of a text keeps
@@ -57,7 +57,11 @@ impl Arena {
     fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Self {
         let mut memory = Memory::with_room(room);
         let range = first..first + room.pieces;
-        let stored = range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))).collect();
+        let stored = if room.is_ascii() {
+            memory.add_ascii(pieces.text(), &pieces.spans()[range], room.units[0])
+        } else {
+            range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))).collect()
+        };
         Self { memory: Arc::new(memory), stored }
     }
 
@@ -101,6 +105,19 @@ impl Memory {
         }
     }
 
+    /// Adds pieces that take `bytes` with the zeros behind them.
+    fn add_ascii(&mut self, text: &[u8], spans: &[Span], bytes: usize) -> Vec<Stored> {
+        self.utf8.resize(bytes, 0);
+        let mut next = 0;
+        let add = |span: &Span| {
+            let (at, length) = (next, span.len());
+            copy_piece(text, *span, &mut self.utf8[at..]);
+            next += length + 1;
+            Stored::new(at, length, at, length, Form::Ascii)
+        };
+        spans.iter().map(add).collect()
+    }
+
     #[inline]
     fn add(&mut self, utf8: &[u8], Measure { chars, form }: Measure) -> Stored {
         let start = self.utf8.len();
@@ -135,6 +152,21 @@ impl Memory {
     }
 }
 
+/// Most pieces of tables are no longer.
+const SHORT: usize = 16;
+
+/// Writes a piece and a zero to the beginning of `out`. A short one is copied as so many bytes, whatever they are:
+/// the pieces that follow are written over them.
+#[inline]
+fn copy_piece(text: &[u8], span: Span, out: &mut [u8]) {
+    let length = span.len();
+    match (text[span.start..].first_chunk::<SHORT>(), out.first_chunk_mut::<SHORT>()) {
+        (Some(from), Some(to)) if length <= SHORT => *to = *from,
+        _ => out[..length].copy_from_slice(&text[span.start..span.end]),
+    }
+    out[length] = 0;
+}
+
 /// Writes the characters and a zero behind what `memory` holds, and says at which byte they begin.
 fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> usize {
     let start = memory.len();
@@ -151,6 +183,10 @@ struct Room {
 }
 
 impl Room {
+    fn is_ascii(&self) -> bool {
+        self.units[1..] == [0; 3]
+    }
+
     fn for_pieces(pieces: &Pieces<'_>, first: usize) -> Result<Self, Error> {
         let mut room = Self { pieces: 0, units: [0; 4] };
         for index in first..pieces.len() {
@@ -262,6 +298,21 @@ mod tests {
         assert_eq!(arena.stored().iter().map(|s| utf8(arena, *s)).collect::<Vec<_>>(), expected);
         let written: Vec<_> = arena.pieces().map(|piece| piece.chars).collect();
         assert_eq!(written, expected.iter().map(|piece| piece.chars().count()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn short_and_long_pieces_of_ascii_are_kept() {
+        for first in 0..20 {
+            for second in 0..40 {
+                let text = ["a".repeat(first), "b".repeat(second), "c".repeat(second % 7)].join(",");
+                for text in [&text, &format!("{text},{text},1")] {
+                    let arenas = stored(text);
+                    let kept: Vec<_> =
+                        arenas[0].stored().iter().map(|stored| utf8(&arenas[0], *stored)).collect();
+                    assert_eq!(kept, text.split(',').collect::<Vec<_>>());
+                }
+            }
+        }
     }
 
     #[test]

@@ -53,35 +53,41 @@ pub struct Measure {
 /// Counts the characters of `utf8`, which is valid, and finds their form.
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
-    if utf8.is_ascii() {
-        return Measure { chars: utf8.len(), form: Form::Ascii };
-    }
-    let (blocks, rest) = utf8.as_chunks::<BLOCK>();
-    let mut largest = u8x16::splat(0);
-    let mut chars = 0;
-    let mut look = |blocks: &[[u8; BLOCK]]| {
-        let mut starts = u8x16::splat(0);
-        for block in blocks {
-            let block = u8x16::new(*block);
-            largest = largest.max(block);
-            starts -= bytemuck::cast::<i8x16, u8x16>(
-                bytemuck::cast::<u8x16, i8x16>(block).simd_gt(i8x16::splat(LAST_CONTINUATION)),
-            );
-        }
-        chars += starts.to_array().map(usize::from).iter().sum::<usize>();
+    let form = form(utf8);
+    let chars = if form == Form::Ascii { utf8.len() } else { count(utf8) };
+    Measure { chars, form }
+}
+
+fn form(utf8: &[u8]) -> Form {
+    let Some(last) = utf8.last_chunk::<BLOCK>() else {
+        return Form::of_largest_byte(utf8.iter().fold(0, |largest, &byte| largest.max(byte)));
     };
-    blocks.chunks(usize::from(u8::MAX)).for_each(&mut look);
-    let mut last = [CONTINUATION; BLOCK];
-    last[..rest.len()].copy_from_slice(rest);
-    look(&[last]);
-    let largest = largest.to_array().into_iter().max().unwrap_or_default();
-    Measure { chars, form: Form::of_largest_byte(largest) }
+    let (blocks, _) = utf8.as_chunks::<BLOCK>();
+    let largest = blocks.iter().fold(u8x16::new(*last), |largest, block| largest.max(u8x16::new(*block)));
+    let reaches = |byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0;
+    match largest.to_bitmask() {
+        0 => Form::Ascii,
+        _ if reaches(0xF0) => Form::Ucs4,
+        _ if reaches(0xC4) => Form::Ucs2,
+        _ => Form::Latin1,
+    }
+}
+
+/// The number of bytes that begin a character.
+fn count(utf8: &[u8]) -> usize {
+    let (blocks, rest) = utf8.as_chunks::<BLOCK>();
+    let blocks = blocks.chunks(usize::from(u8::MAX)).map(|blocks| {
+        let mut counts = u8x16::splat(0);
+        for block in blocks {
+            let starts = i8x16::new(block.map(u8::cast_signed)).simd_gt(i8x16::splat(LAST_CONTINUATION));
+            counts -= bytemuck::cast::<i8x16, u8x16>(starts); // true is -1
+        }
+        counts.to_array().into_iter().map(usize::from).sum::<usize>()
+    });
+    blocks.sum::<usize>() + rest.iter().filter(|byte| byte.cast_signed() > LAST_CONTINUATION).count()
 }
 
 const BLOCK: usize = 16;
-
-/// Counts for no character, and is not the largest byte of a text that is not ASCII.
-const CONTINUATION: u8 = 0x80;
 
 /// 0xBF as a signed byte: continuation bytes are the smallest ones.
 const LAST_CONTINUATION: i8 = -65;

@@ -68,6 +68,11 @@ impl<'a> Pieces<'a> {
     }
 
     #[inline]
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    #[inline]
     pub(super) fn utf8(&self, index: usize) -> &[u8] {
         let span = self.spans[index];
         &self.text[span.start..span.end]

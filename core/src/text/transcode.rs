@@ -46,16 +46,14 @@ const BLOCK: usize = 16;
 /// Copies the ASCII characters at the beginning and says how many there were.
 #[inline]
 fn copy_ascii<T: Unit>(utf8: &[u8], out: &mut [T]) -> usize {
-    let (blocks, _) = utf8.as_chunks::<BLOCK>();
-    let (places, _) = out.as_chunks_mut::<BLOCK>();
-    let mut copied = 0;
-    for (block, place) in blocks.iter().zip(places) {
-        *place = block.map(T::of_byte);
-        let others = u128::from_le_bytes(*block) & NOT_ASCII;
-        if others != 0 {
-            return copied + others.trailing_zeros() as usize / 8;
-        }
-        copied += BLOCK;
+    let (mut copied, more) = copy_ascii_blocks::<T, BLOCK>(utf8, out);
+    if !more {
+        return copied;
+    }
+    let (few, more) = copy_ascii_blocks::<T, HALF>(&utf8[copied..], &mut out[copied..]);
+    copied += few;
+    if !more {
+        return copied;
     }
     for (byte, place) in utf8[copied..].iter().zip(&mut out[copied..]) {
         if !byte.is_ascii() {
@@ -67,6 +65,27 @@ fn copy_ascii<T: Unit>(utf8: &[u8], out: &mut [T]) -> usize {
     copied
 }
 
+/// Copies whole blocks up to a character that is not ASCII, and says how many characters were copied and whether there
+/// may be more.
+#[inline]
+fn copy_ascii_blocks<T: Unit, const SIZE: usize>(utf8: &[u8], out: &mut [T]) -> (usize, bool) {
+    let (blocks, _) = utf8.as_chunks::<SIZE>();
+    let (places, _) = out.as_chunks_mut::<SIZE>();
+    let mut copied = 0;
+    for (block, place) in blocks.iter().zip(places) {
+        *place = block.map(T::of_byte);
+        let mut bytes = [0; BLOCK];
+        bytes[..SIZE].copy_from_slice(block);
+        let others = u128::from_le_bytes(bytes) & NOT_ASCII;
+        if others != 0 {
+            return (copied + others.trailing_zeros() as usize / 8, false);
+        }
+        copied += SIZE;
+    }
+    (copied, true)
+}
+
+const HALF: usize = 8;
 const NOT_ASCII: u128 = u128::from_le_bytes([0x80; BLOCK]);
 
 struct Progress {
