@@ -266,11 +266,30 @@ class LockTest < Minitest::Test
     assert_equal 0, Offlock::Lock::WaitingThreads.count
   end
 
+  def test_a_threads_numbers_outlive_it
+    assert Offlock::Lock::LocalTimer.enable
+    threads = 3.times.map { Thread.new { compute(0.02) || Offlock::Lock::LocalTimer.monotonic_time } }
+    threads.each do |thread|
+      assert_operator thread.value, :<=, Offlock::Lock::LocalTimer.for(thread).monotonic_time
+      assert_operator Offlock::Lock::LocalTimer.for(thread).acquisitions, :>=, 1
+    end
+  ensure
+    Offlock::Lock::LocalTimer.disable
+  end
+
   def test_the_names_of_others_keep_their_programs_working
     assert_equal 0, Offlock::GVLTools::WaitingThreads.count
     assert_kind_of Integer, Offlock::GVLTools::LocalTimer.monotonic_time
     assert_kind_of Integer, Offlock::GVLTools::GlobalTimer.monotonic_time
+    Offlock::GVLTools::WaitingThreads.enable
+    assert_raises(Offlock::GVLTools::Error) { Offlock::GVLTools::WaitingThreads.reset }
+    Offlock::GVLTools::WaitingThreads.disable
+    assert_equal 0, Offlock::GVLTools::WaitingThreads.reset
     Dir.mktmpdir do |folder|
+      Offlock::GvlTracing.start("#{folder}/b.json")
+      assert_raises(JSON::ParserError) { JSON.parse(File.read("#{folder}/b.json")) }
+      Offlock::GvlTracing.stop
+      assert_kind_of Array, JSON.parse(File.read("#{folder}/b.json"))
       path = Offlock::GvlTracing.start("#{folder}/a.json") { compute(0.01) }
       assert_equal "#{folder}/a.json", path
       assert_kind_of Array, JSON.parse(File.read(path))

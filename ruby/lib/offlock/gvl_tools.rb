@@ -3,11 +3,38 @@
 module Offlock
   # gvltools' interface: `GVLTools = Offlock::GVLTools` keeps a program working.
   module GVLTools
+    # What gvltools raises.
+    class Error < StandardError; end
+
     # How long one thread has waited for the lock.
     LocalTimer = Lock::LocalTimer
     # How long all threads together have waited for the lock.
     GlobalTimer = Lock::GlobalTimer
     # How many threads wait for the lock at this moment.
-    WaitingThreads = Lock::WaitingThreads
+    module WaitingThreads
+      class << self
+        # @return [Integer] the number of threads that wait
+        def count = Lock::WaitingThreads.count
+
+        # Starts counting.
+        # @return [Boolean] true
+        def enable = Lock::WaitingThreads.enable
+
+        # Stops counting.
+        # @return [Boolean] true
+        def disable = Lock::WaitingThreads.disable
+
+        # @return [Boolean] whether it is being counted
+        def enabled? = Lock::WaitingThreads.enabled?
+
+        # @return [Integer] 0
+        # @raise [Error] while it is being counted
+        def reset
+          raise Error, "can't reset WaitingThreads counter while it is active" if enabled?
+
+          Lock::WaitingThreads.reset
+        end
+      end
+    end
   end
 end

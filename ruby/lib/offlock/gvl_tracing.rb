@@ -4,6 +4,9 @@ module Offlock
   # gvl-tracing's interface: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete however
   # the program ends its threads; the trace it is made from stays beside it, for `offlock report`.
   module GvlTracing
+    # For programs that ask; it is offlock's own.
+    VERSION = Offlock::VERSION
+
     @running = nil
     @changing = Mutex.new
 
@@ -21,6 +24,7 @@ module Offlock
 
           @file = file.to_s
           @running = Lock::Trace.new(@file, gvl_tracing: true)
+          File.write(@file, "[\n")
         end
         return unless block_given?
 
@@ -38,7 +42,7 @@ module Offlock
       # @raise [ArgumentError] when nothing is recording
       def stop
         @changing.synchronize do
-          raise ArgumentError, "Tracing is not running" unless @running
+          raise ArgumentError, "Tracing not running" unless @running
 
           @running.stop
           @running = nil
