@@ -27,6 +27,33 @@ class SignaturesTest < Minitest::Test
     ENV.replace(before)
   end
 
+  def test_message_pack_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      require "stringio"
+      library = Offlock::MessagePack
+      message = library.pack([{ "a" => 1, "b" => nil }])
+      library.load(library.dump({ a: 1.5 }), symbolize_keys: true)
+      library.extract(message, "b", release: :always)
+      library.unpack_all([message])
+      view = library.view(message)
+      [view.size, view.array?, view.build, view.inspect, view[0].keys, view.dig(0, "a"), view.each { |item| item }]
+      packer = library::Packer.new
+      packer.write_array_header(1).write(:x).write_ext(1, "y").write_nil.flush
+      [packer.to_s, packer.size, packer.empty?, packer.buffer.to_a, packer.write_to(StringIO.new), packer.reset]
+      unpacker = library::Unpacker.new(symbolize_keys: true)
+      unpacker.feed(message).each { |object| object }
+      unpacker.feed_each(message) { |object| object }
+      [unpacker.symbolize_keys?, unpacker.registered_types, unpacker.feed(message).read_array_header, unpacker.reset]
+      factory = library::Factory.new
+      factory.register_type(-1, Time, packer: library::Time::Packer, unpacker: library::Time::Unpacker)
+      factory.load(factory.dump(Time.at(1)))
+      [factory.registered_types, factory.type_registered?(Time), factory.pool(2).load(message), factory.freeze.dup]
+      library::Timestamp.from_msgpack_ext(library::Timestamp.new(1, 2).to_msgpack_ext).sec
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_the_interface_is_as_signed
     output, status = run_checked(<<~RUBY)
       tiktoken = Offlock::Tiktoken

@@ -25,12 +25,13 @@ module Offlock
         end
 
         callables = [callable(:packer, options[:packer]), callable(:unpacker, options[:unpacker])]
+        @shown = nil
         register_type_internal(type, klass, callables, options)
       end
 
       # The registered types, sorted by number.
       def registered_types(selector = :both)
-        packers, unpackers = registered_types_internal
+        packers, unpackers = shown_types.map(&:dup)
         entries =
           case selector
           when :both then both_sides(packers, unpackers)
@@ -43,6 +44,12 @@ module Offlock
 
       def type_registered?(klass_or_type, selector = :both)
         registered_in?(registered_types(selector), klass_or_type) { |klass, known| klass <= known }
+      end
+
+      # A frozen factory may go to other Ractors, which the Procs that were shown could not.
+      def freeze
+        @shown = nil unless frozen?
+        super
       end
 
       def load(source, options = nil)
@@ -69,6 +76,9 @@ module Offlock
       private :register_type_internal, :registered_types_internal
 
       private
+
+      # The same Procs each time, until something else is registered.
+      def shown_types = frozen? ? registered_types_internal : @shown ||= registered_types_internal
 
       def callable(name, value)
         case value
