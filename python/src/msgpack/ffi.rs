@@ -55,7 +55,7 @@ pub(super) fn bytes<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, P
 }
 
 /// A str of ASCII characters; `value` holds nothing else.
-#[inline]
+#[inline(always)]
 pub(super) fn ascii<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     debug_assert!(value.is_ascii());
     if value.len() < 2 {
@@ -67,7 +67,7 @@ pub(super) fn ascii<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, P
         let object = c::PyUnicode_New(value.len().cast_signed(), 127);
         if !object.is_null() {
             let characters = object.cast::<c::PyASCIIObject>().add(1).cast::<u8>();
-            ptr::copy_nonoverlapping(value.as_ptr(), characters, value.len());
+            copy_short(value, characters);
         }
         owned(py, object)
     }
@@ -141,9 +141,11 @@ pub(super) fn is_exactly(object: &Bound<'_, PyAny>, kind: *mut c::PyTypeObject) 
 /// An empty dict with room for `entries`.
 #[inline]
 pub(super) fn dict(py: Python<'_>, entries: usize) -> PyResult<Bound<'_, PyDict>> {
+    // Room for 11 to 29 would not fit in what CPython's own allocator serves, and costs more than it saves.
+    let presized = matches!(entries, 6..=10 | 30..);
     // SAFETY: returns a new reference to an exact dict, or null with an exception set.
     unsafe {
-        let new = if entries > 5 {
+        let new = if presized {
             owned(py, _PyDict_NewPresized(entries.cast_signed()))
         } else {
             owned(py, c::PyDict_New())
@@ -253,6 +255,41 @@ impl Sequence {
             Kind::Growing { tuple: true } => unsafe { owned(py, c::PyList_AsTuple(object.as_ptr())) },
             _ => Ok(object),
         }
+    }
+}
+
+/// Copies a few bytes, in words that may overlap: a call of `memcpy` would cost more than the copy.
+///
+/// # Safety
+/// There is room for the bytes at `to`, and the two places do not overlap.
+#[inline(always)]
+pub(super) unsafe fn copy_short(from: &[u8], to: *mut u8) {
+    let (start, length) = (from.as_ptr(), from.len());
+    // SAFETY: all reads are inside `from` and all writes inside as many bytes at `to`: each pair covers the
+    // first and the last bytes of a length that is at least one word and at most two.
+    unsafe {
+        match length {
+            8..=16 => copy_ends::<u64>(start, to, length),
+            4..8 => copy_ends::<u32>(start, to, length),
+            2..4 => copy_ends::<u16>(start, to, length),
+            _ => ptr::copy_nonoverlapping(start, to, length),
+        }
+    }
+}
+
+/// Copies the first and the last word of `length` bytes.
+///
+/// # Safety
+/// `length` bytes can be read at `from` and written at `to`, and a word is not longer.
+#[inline(always)]
+unsafe fn copy_ends<Word: Copy>(from: *const u8, to: *mut u8, length: usize) {
+    let last = length - size_of::<Word>();
+    // SAFETY: the contract of this function.
+    unsafe {
+        let first = from.cast::<Word>().read_unaligned();
+        let end = from.add(last).cast::<Word>().read_unaligned();
+        to.cast::<Word>().write_unaligned(first);
+        to.add(last).cast::<Word>().write_unaligned(end);
     }
 }
 

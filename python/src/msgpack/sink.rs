@@ -15,6 +15,10 @@ unsafe extern "C" {
 
 const SHORT: usize = 1024;
 
+/// From this length on the room that is left over stays with the bytes, up to half as much as is used: were it given
+/// back to the system, the next message of this length would have to wait for fresh pages.
+const LONG: usize = 128 * 1024;
+
 /// A message that becomes a bytes object.
 pub(super) struct BytesSink<'py> {
     py: Python<'py>,
@@ -70,18 +74,24 @@ impl<'py> BytesSink<'py> {
         };
         let mut object = object.as_ptr();
         // SAFETY: we hold the only reference to the bytes and hand it over; what comes back is ours again, or
-        // null with an exception set.
+        // null with an exception set. Its room is longer than the message, and CPython puts a zero behind that.
         unsafe {
-            _PyBytes_Resize(&raw mut object, length);
+            if self.length() < LONG {
+                _PyBytes_Resize(&raw mut object, length);
+            } else {
+                self.start.add(self.length()).write(0);
+                (*object.cast::<ffi::PyVarObject>()).ob_size = length;
+            }
             super::ffi::owned(self.py, object)
         }
     }
 
-    /// Makes room for `more` bytes, and for as much again as there is.
+    /// Makes room for `more` bytes, and for half as much again.
     #[cold]
     fn grow(&mut self, more: usize) {
         let length = self.length();
-        let Some(capacity) = length.checked_add(more).and_then(|needed| needed.checked_mul(2)) else {
+        let Some(capacity) = length.checked_add(more).and_then(|needed| needed.checked_add(needed / 2))
+        else {
             self.failed = true;
             return;
         };
@@ -150,44 +160,9 @@ impl Sink for BytesSink<'_> {
         // SAFETY: there is room for a byte and for the body, as just made sure of, and the body is not part of it.
         unsafe {
             self.at.write(head);
-            copy_short(body, self.at.add(1));
+            super::ffi::copy_short(body, self.at.add(1));
             self.at = self.at.add(1 + body.len());
         }
-    }
-}
-
-/// Copies a few bytes, in words that may overlap.
-///
-/// # Safety
-/// There is room for the bytes at `to`, and the two places do not overlap.
-#[inline(always)]
-unsafe fn copy_short(from: &[u8], to: *mut u8) {
-    let (start, length) = (from.as_ptr(), from.len());
-    // SAFETY: all reads are inside `from` and all writes inside as many bytes at `to`: each pair covers the
-    // first and the last bytes of a length that is at least one word and at most two.
-    unsafe {
-        match length {
-            8..=16 => copy_ends::<u64>(start, to, length),
-            4..8 => copy_ends::<u32>(start, to, length),
-            2..4 => copy_ends::<u16>(start, to, length),
-            _ => ptr::copy_nonoverlapping(start, to, length),
-        }
-    }
-}
-
-/// Copies the first and the last word of `length` bytes.
-///
-/// # Safety
-/// `length` bytes can be read at `from` and written at `to`, and a word is not longer.
-#[inline(always)]
-unsafe fn copy_ends<Word: Copy>(from: *const u8, to: *mut u8, length: usize) {
-    let last = length - size_of::<Word>();
-    // SAFETY: the contract of this function.
-    unsafe {
-        let first = from.cast::<Word>().read_unaligned();
-        let end = from.add(last).cast::<Word>().read_unaligned();
-        to.cast::<Word>().write_unaligned(first);
-        to.add(last).cast::<Word>().write_unaligned(end);
     }
 }
 
