@@ -18,6 +18,7 @@ import msgspec
 import ormsgpack
 
 from offlock import msgpack as ours
+from offlock import strings
 
 Call = Callable[[], Any]
 
@@ -165,6 +166,25 @@ def large(value: Any) -> dict[str, Any]:
     return result
 
 
+def in_blocks(value: Any) -> dict[str, Any]:
+    """The same with strings laid out in blocks: the program has to have enabled them."""
+    message = msgpack.packb(value)
+    calls: dict[str, Call] = {
+        "offlock": lambda: ours.unpackb(message),
+        "msgspec": lambda: msgspec.msgpack.decode(message),
+    }
+    assert ours.unpackb(message) == value
+    times = measure(calls, rounds=7)
+    result = {
+        "ratio": round(times["msgspec"] / times["offlock"], 2),
+        "stall_ms": round(statistics.median(stall(calls["offlock"]) for _ in range(9)) * 1e3, 2),
+        "two_threads": round(scaling(calls["offlock"], 4), 2),
+    }
+    if isinstance(value[0], dict):
+        result["two_threads_extracting"] = round(scaling(lambda: ours.extract(message, "name"), 8), 2)
+    return result
+
+
 def main() -> None:
     rows: dict[str, Any] = {}
     for name, value in VALUES.items():
@@ -184,7 +204,9 @@ def main() -> None:
         "rows": rows,
         "large": {name: large(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")},
     }
-    print(json.dumps(result["large"], indent=1))
+    strings.enable_blocks()
+    result["in_blocks"] = {name: in_blocks(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")}
+    print(json.dumps([result["large"], result["in_blocks"]], indent=1))
     if len(sys.argv) > 1:
         with open(sys.argv[1], "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

@@ -9,6 +9,7 @@ import gc
 import io
 import json
 import struct
+import subprocess
 import sys
 import threading
 import uuid
@@ -179,6 +180,99 @@ def test_depth_has_msgpacks_limit_both_ways() -> None:
     loop.append(loop)
     with pytest.raises(ValueError, match="recursion limit exceeded"):
         msgpack.packb(loop)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("depth", [1, 62, 63, 64, 65, 66, 200])
+def test_depth_changes_nothing_below_the_limit(depth: int, release: Any) -> None:
+    value: Any = ["bottom", 1]
+    for level in range(depth):
+        value = {"a": 1, "b": value, "c": [level]} if level % 2 else [level, value, "x", {}]
+    message = msgpack.packb(value)
+    assert msgpack.unpackb(message, release=release) == value
+    seen: list[Any] = []
+
+    def hook(items: Any) -> Any:
+        seen.append(items)
+        return items
+
+    assert msgpack.unpackb(message, release=release, object_hook=hook, list_hook=hook) == value
+    assert seen[-1] == value
+    assert len(seen) == 1 + 2 * depth
+    pairs = msgpack.unpackb(message, release=release, object_pairs_hook=dict)
+    assert pairs == value
+    for end in (0, 1, depth // 2, depth, len(message) // 2, len(message) - 1):
+        with pytest.raises(ValueError, match="incomplete input"):
+            msgpack.unpackb(message[:end], release=release)
+
+
+def test_containers_as_keys() -> None:
+    message = b"\x82\x92\x01\x90\xa1a\x90\x02"  # {(1, ()): "a", (): 2}
+    assert msgpack.unpackb(message, use_list=False, strict_map_key=False) == {(1, ()): "a", (): 2}
+    for options in [{"use_list": False}, {"strict_map_key": False}]:
+        with pytest.raises((ValueError, TypeError)):
+            msgpack.unpackb(message, **options)
+
+
+def test_each_thread_remembers_keys_of_its_own() -> None:
+    message = msgpack.packb({"a key": 1, "ключ": 2, "": 3, "k" * 40: 4})
+    expected = msgpack.unpackb(message)
+    found: list[Any] = []
+
+    def work() -> None:
+        found.extend(
+            msgpack.unpackb(message, object_hook=lambda _: msgpack.unpackb(message)) for _ in range(50)
+        )
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 200
+
+
+IN_BLOCKS = """
+import msgpack as original
+from offlock import msgpack, strings
+
+records = [{"text": f"record {n}", "more": ["", "a", "é" * n, "—", "\\U0001f600" + "x" * n, n]} for n in range(300)]
+message = msgpack.packb(records)
+strings.enable_blocks()
+before = strings._native.blocks()[0]
+for _ in range(3):
+    built = msgpack.unpackb(message, release="always")
+    assert built == records and strings._native.blocks()[0] > before
+    assert msgpack.extract(message, "text", release="always") == [record["text"] for record in records]
+    assert msgpack.unpackb(message, release="always", raw=True) == original.unpackb(message, raw=True)
+broken = msgpack.packb([{"text": "é"}, {"text": b"\\xff"}, {"text": "end"}], use_bin_type=False)
+assert msgpack.unpackb(broken, release="always", unicode_errors="replace")[1] == {"text": "\\ufffd"}
+for decode in (msgpack.unpackb, lambda message, release: msgpack.extract(message, "text", release=release)):
+    try:
+        decode(broken, release="always")
+    except UnicodeDecodeError:
+        continue
+    raise AssertionError("no UnicodeDecodeError")
+try:
+    msgpack.unpackb(message, release="always", object_hook=lambda _: 1 / 0)
+except ZeroDivisionError:
+    pass
+del built, decode
+assert strings._native.blocks()[0] == before
+print("done")
+"""
+
+
+def test_strings_of_large_messages_in_blocks() -> None:
+    run = subprocess.run([sys.executable, "-c", IN_BLOCKS], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("done\n", "")
+
+
+def test_long_messages_end_where_they_end() -> None:
+    for length in [1000, 1024, 1025, 100_000, 131_064, 131_072, 131_073, 200_000, 1_000_000]:
+        message = msgpack.packb(["x" * 1000] * (length // 1000) + ["y" * (length % 1000)])
+        assert message == bytes(bytearray(message))
+        assert msgpack.unpackb(message)[-1] == "y" * (length % 1000)
 
 
 def test_objects_that_change_while_they_are_packed() -> None:

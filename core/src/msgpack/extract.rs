@@ -22,6 +22,12 @@ impl Span {
     }
 }
 
+impl From<Span> for crate::text::Span {
+    fn from(span: Span) -> Self {
+        Self { start: span.offset, end: span.offset + span.length }
+    }
+}
+
 /// The strings under `path` in every record of a message: an array of maps. `path` is one key, or the keys of
 /// maps inside maps.
 ///

@@ -101,10 +101,11 @@ enum Found {
     Crowded,
 }
 
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A hash that is quick for short strings. It need not withstand an attack: probing is bounded.
 #[inline]
 fn hash(bytes: &[u8]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let (words, rest) = bytes.as_chunks::<8>();
     let mut hash = bytes.len() as u64;
     for word in words {
@@ -113,6 +114,68 @@ fn hash(bytes: &[u8]) -> u64 {
     let last = rest.iter().fold(0, |last, &byte| last << 8 | u64::from(byte));
     let hash = (hash ^ last).wrapping_mul(ODD);
     hash ^ hash >> 32
+}
+
+/// The bytes of a short key, in numbers that can be compared at once: for front ends that remember what they made of a key.
+#[derive(Debug, Clone, Copy)]
+pub struct ShortKey {
+    length: u64,
+    /// The first and the last bytes, which may overlap; for longer keys then what is between them.
+    words: [u64; 4],
+}
+
+impl ShortKey {
+    /// Longer keys are not short.
+    pub const LONGEST: usize = 32;
+
+    /// `None` when the key is long, or empty.
+    #[inline(always)]
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let length = bytes.len();
+        let words = match length {
+            8..=16 => [word::<8>(bytes, 0)?, word::<8>(bytes, length - 8)?, 0, 0],
+            4..8 => [word::<4>(bytes, 0)?, word::<4>(bytes, length - 4)?, 0, 0],
+            1 => [bytes[0].into(), 0, 0, 0],
+            2..4 => [word::<2>(bytes, 0)?, word::<2>(bytes, length - 2)?, 0, 0],
+            17..=Self::LONGEST => [
+                word::<8>(bytes, 0)?,
+                word::<8>(bytes, length - 8)?,
+                word::<8>(bytes, 8)?,
+                word::<8>(bytes, length - 16)?,
+            ],
+            _ => return None,
+        };
+        Some(Self { length: length as u64, words })
+    }
+
+    /// One of `1 << BITS` places, for a table in which each holds one key.
+    #[inline(always)]
+    pub const fn place<const BITS: u32>(&self) -> usize {
+        let [first, last, second, third] = self.words;
+        let mixed = (first ^ self.length).wrapping_mul(ODD).rotate_left(29) ^ last;
+        let mixed = mixed ^ second.rotate_left(17) ^ third.rotate_left(43);
+        (mixed.wrapping_mul(ODD) >> (u64::BITS - BITS)) as usize
+    }
+}
+
+impl PartialEq for ShortKey {
+    /// One number after the other, as they are in registers: to compare them in memory would have to wait for that.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        let [a, b, c, d] = self.words;
+        let [e, f, g, h] = other.words;
+        self.length == other.length && a == e && b == f && c == g && d == h
+    }
+}
+
+impl Eq for ShortKey {}
+
+/// `N` bytes as a number.
+#[inline(always)]
+fn word<const N: usize>(bytes: &[u8], start: usize) -> Option<u64> {
+    let mut wide = [0; 8];
+    *wide.first_chunk_mut::<N>()? = *bytes.get(start..)?.first_chunk::<N>()?;
+    Some(u64::from_le_bytes(wide))
 }
 
 #[cfg(test)]
@@ -131,6 +194,24 @@ mod tests {
         assert!(numbered.iter().all(|&(key, number)| keys[number as usize].bytes(&message) == key));
         assert!(numbered.len() > 29_000, "{} of 30000 numbered", numbered.len());
         assert!(keys.len() < 1_100, "{} numbers for 999 keys", keys.len());
+    }
+
+    #[test]
+    fn short_keys_are_equal_when_their_bytes_are() {
+        let mut bytes: Vec<u8> = (1..=40).collect();
+        for length in 0..=40 {
+            let key = ShortKey::of(&bytes[..length]);
+            assert_eq!(key.is_some(), (1..=ShortKey::LONGEST).contains(&length));
+            let Some(key) = key else { continue };
+            assert!(key.place::<4>() < 16);
+            assert_ne!(Some(key), ShortKey::of(&bytes[..length - 1]));
+            for place in 0..length {
+                bytes[place] ^= 0x80;
+                assert_ne!(Some(key), ShortKey::of(&bytes[..length]), "byte {place} of {length}");
+                bytes[place] ^= 0x80;
+            }
+            assert_eq!(Some(key), ShortKey::of(&bytes[..length]));
+        }
     }
 
     #[test]

@@ -23,9 +23,9 @@ mod timestamp;
 pub mod write;
 
 pub use error::{Error, ErrorKind};
-pub use keys::{Key, KeyTable};
-pub use reader::{Reader, Token};
+pub use keys::{Key, KeyTable, ShortKey};
+pub use reader::{Reader, Token, Visitor};
 pub use scan::{Limits, Scanner, end_of_message};
-pub use source::{Direct, Indexed, Item, Source};
-pub use tape::{Node, Tape, Text};
+pub use source::{Builder, Direct, Indexed, Source};
+pub use tape::{Node, Tape, Text, is_ascii};
 pub use timestamp::Timestamp;

@@ -80,91 +80,248 @@ impl<'a> Reader<'a> {
     /// Whether a container's items can fit in what is left is for the caller to check: see [`Reader::left`].
     #[inline(always)]
     pub fn token(&mut self) -> Result<Token<'a>, Error> {
+        self.visit(&mut Tokens)
+    }
+
+    /// Reads the next token and hands it to `visitor`. After an error the position is where it was.
+    ///
+    /// As [`Reader::token`], for those who want to do something else with each kind of token: what it is is then asked once.
+    #[inline(always)]
+    pub fn visit<V: Visitor<'a>>(&mut self, visitor: &mut V) -> V::Out {
         let start = self.pos;
-        let token = self.token_or_truncated();
-        if token.is_err() {
-            self.pos = start;
+        let Some(&head) = self.bytes.get(start) else { return self.cut(start, visitor) };
+        self.pos += 1;
+        match head {
+            0x00..=0x7f => visitor.uint(head.into()),
+            0x80..=0x8f => visitor.map(u32::from(head & 0x0f)),
+            0x90..=0x9f => visitor.array(u32::from(head & 0x0f)),
+            0xa0..=0xbf => {
+                self.slice(start, usize::from(head & 0x1f), visitor, |visitor, bytes| visitor.str(bytes))
+            }
+            0xc0 => visitor.nil(),
+            0xc1 => {
+                self.pos = start;
+                visitor.error(Error::new(ErrorKind::Reserved(head), start))
+            }
+            0xc2 => visitor.bool(false),
+            0xc3 => visitor.bool(true),
+            0xc4 => self.counted::<1, V>(start, visitor, |visitor, bytes| visitor.bin(bytes)),
+            0xc5 => self.counted::<2, V>(start, visitor, |visitor, bytes| visitor.bin(bytes)),
+            0xc6 => self.counted::<4, V>(start, visitor, |visitor, bytes| visitor.bin(bytes)),
+            0xc7 => self.extension_counted::<1, V>(start, visitor),
+            0xc8 => self.extension_counted::<2, V>(start, visitor),
+            0xc9 => self.extension_counted::<4, V>(start, visitor),
+            0xca => self.number(start, visitor, |visitor, bytes| visitor.f32(f32::from_be_bytes(bytes))),
+            0xcb => self.number(start, visitor, |visitor, bytes| visitor.f64(f64::from_be_bytes(bytes))),
+            0xcc => self.number(start, visitor, |visitor, [byte]| visitor.uint(byte.into())),
+            0xcd => {
+                self.number(start, visitor, |visitor, bytes| visitor.uint(u16::from_be_bytes(bytes).into()))
+            }
+            0xce => {
+                self.number(start, visitor, |visitor, bytes| visitor.uint(u32::from_be_bytes(bytes).into()))
+            }
+            0xcf => self.number(start, visitor, |visitor, bytes| visitor.uint(u64::from_be_bytes(bytes))),
+            0xd0 => {
+                self.number(start, visitor, |visitor, bytes| visitor.int(i8::from_be_bytes(bytes).into()))
+            }
+            0xd1 => {
+                self.number(start, visitor, |visitor, bytes| visitor.int(i16::from_be_bytes(bytes).into()))
+            }
+            0xd2 => {
+                self.number(start, visitor, |visitor, bytes| visitor.int(i32::from_be_bytes(bytes).into()))
+            }
+            0xd3 => self.number(start, visitor, |visitor, bytes| visitor.int(i64::from_be_bytes(bytes))),
+            0xd4..=0xd8 => self.extension(start, 1 << (head - 0xd4), visitor),
+            0xd9 => self.counted::<1, V>(start, visitor, |visitor, bytes| visitor.str(bytes)),
+            0xda => self.counted::<2, V>(start, visitor, |visitor, bytes| visitor.str(bytes)),
+            0xdb => self.counted::<4, V>(start, visitor, |visitor, bytes| visitor.str(bytes)),
+            0xdc => {
+                self.number(start, visitor, |visitor, bytes| visitor.array(u16::from_be_bytes(bytes).into()))
+            }
+            0xdd => self.number(start, visitor, |visitor, bytes| visitor.array(u32::from_be_bytes(bytes))),
+            0xde => {
+                self.number(start, visitor, |visitor, bytes| visitor.map(u16::from_be_bytes(bytes).into()))
+            }
+            0xdf => self.number(start, visitor, |visitor, bytes| visitor.map(u32::from_be_bytes(bytes))),
+            0xe0..=0xff => visitor.int(i64::from(head.cast_signed())),
         }
-        token.map_err(|kind| Error::new(kind, start))
+    }
+
+    /// The token that begins at `start` is cut off.
+    #[cold]
+    fn cut<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> V::Out {
+        self.pos = start;
+        visitor.error(Error::new(ErrorKind::Truncated, start))
     }
 
     #[inline(always)]
-    fn token_or_truncated(&mut self) -> Result<Token<'a>, ErrorKind> {
-        let [head] = self.take::<1>()?;
-        Ok(match head {
-            0x00..=0x7f => Token::UInt(head.into()),
-            0x80..=0x8f => Token::Map(u32::from(head & 0x0f)),
-            0x90..=0x9f => Token::Array(u32::from(head & 0x0f)),
-            0xa0..=0xbf => Token::Str(self.take_slice(usize::from(head & 0x1f))?),
-            0xc0 => Token::Nil,
-            0xc1 => return Err(ErrorKind::Reserved(head)),
-            0xc2 => Token::Bool(false),
-            0xc3 => Token::Bool(true),
-            0xc4 => Token::Bin(self.counted::<1>()?),
-            0xc5 => Token::Bin(self.counted::<2>()?),
-            0xc6 => Token::Bin(self.counted::<4>()?),
-            0xc7 => self.extension_counted::<1>()?,
-            0xc8 => self.extension_counted::<2>()?,
-            0xc9 => self.extension_counted::<4>()?,
-            0xca => Token::F32(f32::from_be_bytes(self.take()?)),
-            0xcb => Token::F64(f64::from_be_bytes(self.take()?)),
-            0xcc => Token::UInt(u8::from_be_bytes(self.take()?).into()),
-            0xcd => Token::UInt(u16::from_be_bytes(self.take()?).into()),
-            0xce => Token::UInt(u32::from_be_bytes(self.take()?).into()),
-            0xcf => Token::UInt(u64::from_be_bytes(self.take()?)),
-            0xd0 => Token::Int(i8::from_be_bytes(self.take()?).into()),
-            0xd1 => Token::Int(i16::from_be_bytes(self.take()?).into()),
-            0xd2 => Token::Int(i32::from_be_bytes(self.take()?).into()),
-            0xd3 => Token::Int(i64::from_be_bytes(self.take()?)),
-            0xd4..=0xd8 => self.extension(1 << (head - 0xd4))?,
-            0xd9 => Token::Str(self.counted::<1>()?),
-            0xda => Token::Str(self.counted::<2>()?),
-            0xdb => Token::Str(self.counted::<4>()?),
-            0xdc => Token::Array(u16::from_be_bytes(self.take()?).into()),
-            0xdd => Token::Array(u32::from_be_bytes(self.take()?)),
-            0xde => Token::Map(u16::from_be_bytes(self.take()?).into()),
-            0xdf => Token::Map(u32::from_be_bytes(self.take()?)),
-            0xe0..=0xff => Token::Int(i64::from(head.cast_signed())),
-        })
-    }
-
-    #[inline(always)]
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], ErrorKind> {
-        let rest = self.bytes.get(self.pos..).unwrap_or_default();
-        let bytes = rest.first_chunk::<N>().ok_or(ErrorKind::Truncated)?;
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.bytes.get(self.pos..)?.first_chunk::<N>()?;
         self.pos += N;
-        Ok(*bytes)
-    }
-
-    #[inline(always)]
-    fn take_slice(&mut self, length: usize) -> Result<&'a [u8], ErrorKind> {
-        let end = self.pos.checked_add(length).ok_or(ErrorKind::Truncated)?;
-        let slice = self.bytes.get(self.pos..end).ok_or(ErrorKind::Truncated)?;
-        self.pos = end;
-        Ok(slice)
+        Some(*bytes)
     }
 
     /// A big-endian length of `N` bytes.
     #[inline(always)]
-    fn length<const N: usize>(&mut self) -> Result<usize, ErrorKind> {
+    fn length<const N: usize>(&mut self) -> Option<usize> {
         let bytes = self.take::<N>()?;
-        Ok(bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)))
+        Some(bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)))
     }
 
     #[inline(always)]
-    fn counted<const N: usize>(&mut self) -> Result<&'a [u8], ErrorKind> {
-        let length = self.length::<N>()?;
-        self.take_slice(length)
+    fn number<const N: usize, V: Visitor<'a>>(
+        &mut self,
+        start: usize,
+        visitor: &mut V,
+        call: impl FnOnce(&mut V, [u8; N]) -> V::Out,
+    ) -> V::Out {
+        match self.take() {
+            Some(bytes) => call(visitor, bytes),
+            None => self.cut(start, visitor),
+        }
     }
 
-    fn extension_counted<const N: usize>(&mut self) -> Result<Token<'a>, ErrorKind> {
-        let length = self.length::<N>()?;
-        self.extension(length)
+    #[inline(always)]
+    fn slice<V: Visitor<'a>>(
+        &mut self,
+        start: usize,
+        length: usize,
+        visitor: &mut V,
+        call: impl FnOnce(&mut V, &'a [u8]) -> V::Out,
+    ) -> V::Out {
+        match self.bytes.get(self.pos..).and_then(|rest| rest.get(..length)) {
+            Some(slice) => {
+                self.pos += length;
+                call(visitor, slice)
+            }
+            None => self.cut(start, visitor),
+        }
     }
 
-    fn extension(&mut self, length: usize) -> Result<Token<'a>, ErrorKind> {
-        let kind = i8::from_be_bytes(self.take()?);
-        Ok(Token::Ext(kind, self.take_slice(length)?))
+    #[inline(always)]
+    fn counted<const N: usize, V: Visitor<'a>>(
+        &mut self,
+        start: usize,
+        visitor: &mut V,
+        call: impl FnOnce(&mut V, &'a [u8]) -> V::Out,
+    ) -> V::Out {
+        match self.length::<N>() {
+            Some(length) => self.slice(start, length, visitor, call),
+            None => self.cut(start, visitor),
+        }
+    }
+
+    fn extension_counted<const N: usize, V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> V::Out {
+        match self.length::<N>() {
+            Some(length) => self.extension(start, length, visitor),
+            None => self.cut(start, visitor),
+        }
+    }
+
+    fn extension<V: Visitor<'a>>(&mut self, start: usize, length: usize, visitor: &mut V) -> V::Out {
+        match self.take() {
+            Some(kind) => self.slice(start, length, visitor, |visitor, payload| {
+                visitor.ext(i8::from_be_bytes(kind), payload, start)
+            }),
+            None => self.cut(start, visitor),
+        }
+    }
+}
+
+/// What is to be done with a token, whatever it is: see [`Token`].
+pub trait Visitor<'a> {
+    /// What becomes of a token.
+    type Out;
+    /// nil
+    fn nil(&mut self) -> Self::Out;
+    /// true, false
+    fn bool(&mut self, value: bool) -> Self::Out;
+    /// Any integer in an unsigned format.
+    fn uint(&mut self, value: u64) -> Self::Out;
+    /// Any integer in a signed format; may be positive.
+    fn int(&mut self, value: i64) -> Self::Out;
+    /// float 32
+    fn f32(&mut self, value: f32) -> Self::Out;
+    /// float 64
+    fn f64(&mut self, value: f64) -> Self::Out;
+    /// A string; its bytes are not checked to be UTF-8.
+    fn str(&mut self, bytes: &'a [u8]) -> Self::Out;
+    /// Binary data.
+    fn bin(&mut self, bytes: &'a [u8]) -> Self::Out;
+    /// An extension: its type, its payload, and where it begins.
+    fn ext(&mut self, kind: i8, payload: &'a [u8], offset: usize) -> Self::Out;
+    /// An array; that many values follow.
+    fn array(&mut self, items: u32) -> Self::Out;
+    /// A map; that many pairs of values follow.
+    fn map(&mut self, entries: u32) -> Self::Out;
+    /// There is no token.
+    fn error(&mut self, error: Error) -> Self::Out;
+}
+
+/// Makes tokens of what it visits.
+pub(super) struct Tokens;
+
+impl<'a> Visitor<'a> for Tokens {
+    type Out = Result<Token<'a>, Error>;
+
+    #[inline(always)]
+    fn nil(&mut self) -> Self::Out {
+        Ok(Token::Nil)
+    }
+
+    #[inline(always)]
+    fn bool(&mut self, value: bool) -> Self::Out {
+        Ok(Token::Bool(value))
+    }
+
+    #[inline(always)]
+    fn uint(&mut self, value: u64) -> Self::Out {
+        Ok(Token::UInt(value))
+    }
+
+    #[inline(always)]
+    fn int(&mut self, value: i64) -> Self::Out {
+        Ok(Token::Int(value))
+    }
+
+    #[inline(always)]
+    fn f32(&mut self, value: f32) -> Self::Out {
+        Ok(Token::F32(value))
+    }
+
+    #[inline(always)]
+    fn f64(&mut self, value: f64) -> Self::Out {
+        Ok(Token::F64(value))
+    }
+
+    #[inline(always)]
+    fn str(&mut self, bytes: &'a [u8]) -> Self::Out {
+        Ok(Token::Str(bytes))
+    }
+
+    #[inline(always)]
+    fn bin(&mut self, bytes: &'a [u8]) -> Self::Out {
+        Ok(Token::Bin(bytes))
+    }
+
+    #[inline(always)]
+    fn ext(&mut self, kind: i8, payload: &'a [u8], _offset: usize) -> Self::Out {
+        Ok(Token::Ext(kind, payload))
+    }
+
+    #[inline(always)]
+    fn array(&mut self, items: u32) -> Self::Out {
+        Ok(Token::Array(items))
+    }
+
+    #[inline(always)]
+    fn map(&mut self, entries: u32) -> Self::Out {
+        Ok(Token::Map(entries))
+    }
+
+    #[inline(always)]
+    fn error(&mut self, error: Error) -> Self::Out {
+        Err(error)
     }
 }
 

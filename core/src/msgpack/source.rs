@@ -1,31 +1,43 @@
-use super::error::Error;
-use super::reader::{Reader, Token};
+use super::error::{Error, ErrorKind};
+use super::reader::{Reader, Token, Tokens, Visitor};
 use super::scan::Limits;
-use super::tape::{Node, Tape, Text};
+use super::tape::{Tape, Text};
 
 /// Where values are built from: a message itself, or its tape.
 pub trait Source<'a> {
     /// Whether the rest of a value that is cut off may still arrive.
     const STREAM: bool;
+    /// Hands the next value, or the header of a container, to `builder`.
+    fn visit<B: Builder<'a>>(&mut self, builder: &mut B) -> B::Out;
     /// The next value, or the header of a container.
-    fn next(&mut self) -> Result<Item<'a>, Error>;
+    #[inline(always)]
+    fn next(&mut self) -> Result<Token<'a>, Error> {
+        self.visit(&mut Tokens)
+    }
     /// How many values can follow at most, as far as the input is there.
     fn room(&self) -> usize;
-    /// The bytes of the key with that number.
-    fn key(&self, number: u32) -> &'a [u8];
-    /// Where the value returned last begins: its offset, or its place on the tape.
+    /// Where the value visited last begins: its offset, or its place on the tape.
     fn offset(&self) -> usize;
 }
 
-/// What a source returns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Item<'a> {
-    /// A value that nobody has looked at before.
-    Token(Token<'a>),
+/// Builds something from a source.
+pub trait Builder<'a>: Visitor<'a> {
     /// A string whose bytes were looked at already.
-    Text(&'a [u8], Text),
-    /// A map key, by number.
-    Key(u32),
+    fn text(&mut self, bytes: &'a [u8], text: Text) -> Self::Out;
+    /// A map key, by number; `bytes` tells what it is.
+    fn key(&mut self, number: u32, bytes: impl FnOnce() -> &'a [u8]) -> Self::Out;
+}
+
+impl<'a> Builder<'a> for Tokens {
+    #[inline(always)]
+    fn text(&mut self, bytes: &'a [u8], _text: Text) -> Self::Out {
+        Ok(Token::Str(bytes))
+    }
+
+    #[inline(always)]
+    fn key(&mut self, _number: u32, bytes: impl FnOnce() -> &'a [u8]) -> Self::Out {
+        Ok(Token::Str(bytes()))
+    }
 }
 
 /// A message, read once. With `STREAM`, more of it may arrive later.
@@ -54,11 +66,9 @@ impl<'a, const STREAM: bool> Source<'a> for Direct<'a, STREAM> {
     const STREAM: bool = STREAM;
 
     #[inline(always)]
-    fn next(&mut self) -> Result<Item<'a>, Error> {
+    fn visit<B: Builder<'a>>(&mut self, builder: &mut B) -> B::Out {
         self.start = self.reader.pos();
-        let token = self.reader.token()?;
-        self.limits.check(&token, self.start)?;
-        Ok(Item::Token(token))
+        self.reader.visit(&mut Limited { builder, limits: &self.limits, start: self.start })
     }
 
     #[inline]
@@ -66,13 +76,102 @@ impl<'a, const STREAM: bool> Source<'a> for Direct<'a, STREAM> {
         self.reader.left()
     }
 
-    fn key(&self, _number: u32) -> &'a [u8] {
-        &[]
-    }
-
     #[inline]
     fn offset(&self) -> usize {
         self.start
+    }
+}
+
+/// Passes on what is not too long.
+struct Limited<'b, B> {
+    builder: &'b mut B,
+    limits: &'b Limits,
+    start: usize,
+}
+
+impl<'a, B: Visitor<'a>> Limited<'_, B> {
+    #[cold]
+    fn too_long(&mut self, what: &'static str, length: u64, limit: u64) -> B::Out {
+        self.builder.error(Error::new(ErrorKind::TooLong { what, length, limit }, self.start))
+    }
+}
+
+impl<'a, B: Visitor<'a>> Visitor<'a> for Limited<'_, B> {
+    type Out = B::Out;
+
+    #[inline(always)]
+    fn nil(&mut self) -> B::Out {
+        self.builder.nil()
+    }
+
+    #[inline(always)]
+    fn bool(&mut self, value: bool) -> B::Out {
+        self.builder.bool(value)
+    }
+
+    #[inline(always)]
+    fn uint(&mut self, value: u64) -> B::Out {
+        self.builder.uint(value)
+    }
+
+    #[inline(always)]
+    fn int(&mut self, value: i64) -> B::Out {
+        self.builder.int(value)
+    }
+
+    #[inline(always)]
+    fn f32(&mut self, value: f32) -> B::Out {
+        self.builder.f32(value)
+    }
+
+    #[inline(always)]
+    fn f64(&mut self, value: f64) -> B::Out {
+        self.builder.f64(value)
+    }
+
+    #[inline(always)]
+    fn str(&mut self, bytes: &'a [u8]) -> B::Out {
+        match bytes.len() as u64 {
+            length if length > self.limits.str => self.too_long("str", length, self.limits.str),
+            _ => self.builder.str(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn bin(&mut self, bytes: &'a [u8]) -> B::Out {
+        match bytes.len() as u64 {
+            length if length > self.limits.bin => self.too_long("bin", length, self.limits.bin),
+            _ => self.builder.bin(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn ext(&mut self, kind: i8, payload: &'a [u8], offset: usize) -> B::Out {
+        match payload.len() as u64 {
+            length if length > self.limits.ext => self.too_long("ext", length, self.limits.ext),
+            _ => self.builder.ext(kind, payload, offset),
+        }
+    }
+
+    #[inline(always)]
+    fn array(&mut self, items: u32) -> B::Out {
+        match u64::from(items) {
+            length if length > self.limits.array => self.too_long("array", length, self.limits.array),
+            _ => self.builder.array(items),
+        }
+    }
+
+    #[inline(always)]
+    fn map(&mut self, entries: u32) -> B::Out {
+        match u64::from(entries) {
+            length if length > self.limits.map => self.too_long("map", length, self.limits.map),
+            _ => self.builder.map(entries),
+        }
+    }
+
+    #[inline(always)]
+    fn error(&mut self, error: Error) -> B::Out {
+        self.builder.error(error)
     }
 }
 
@@ -95,26 +194,13 @@ impl<'a> Source<'a> for Indexed<'a> {
     const STREAM: bool = false;
 
     #[inline(always)]
-    fn next(&mut self) -> Result<Item<'a>, Error> {
-        let (node, next) = self.tape.node(self.bytes, self.place);
-        self.place = next;
-        Ok(match node {
-            Node::Scalar(token) => Item::Token(token),
-            Node::Str(bytes, text) => Item::Text(bytes, text),
-            Node::Key(number) => Item::Key(number),
-            Node::Array(items) => Item::Token(Token::Array(items)),
-            Node::Map(entries) => Item::Token(Token::Map(entries)),
-        })
+    fn visit<B: Builder<'a>>(&mut self, builder: &mut B) -> B::Out {
+        self.tape.visit(self.bytes, &mut self.place, builder)
     }
 
     /// Room was checked when the message was indexed.
     fn room(&self) -> usize {
         usize::MAX
-    }
-
-    #[inline]
-    fn key(&self, number: u32) -> &'a [u8] {
-        self.tape.keys()[number as usize].bytes(self.bytes)
     }
 
     fn offset(&self) -> usize {

@@ -2,7 +2,9 @@ use super::error::{Error, ErrorKind};
 use super::keys::{Key, KeyTable};
 use super::reader::{Reader, Token};
 use super::scan::{CHECK_EVERY, Limits};
+use super::source::Builder;
 use crate::Task;
+use crate::text::Span;
 
 /// The index of one message: a word for every scalar, two for every container, in the order of the message.
 ///
@@ -37,7 +39,7 @@ impl Text {
     /// Looks at the bytes.
     #[inline]
     pub fn of(bytes: &[u8]) -> Self {
-        if bytes.is_ascii() {
+        if is_ascii(bytes) {
             return Self::Ascii;
         }
         if std::str::from_utf8(bytes).is_ok() { Self::Utf8 } else { Self::Invalid }
@@ -50,6 +52,33 @@ impl Text {
             _ => Self::Invalid,
         }
     }
+}
+
+/// Whether all bytes are below 0x80. Quicker than `<[u8]>::is_ascii` for a few: it looks at words that overlap.
+#[inline(always)]
+pub fn is_ascii(bytes: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let ends = match bytes.len() {
+        0 => return true,
+        1..4 => u64::from(bytes[0] | bytes[bytes.len() / 2] | bytes[bytes.len() - 1]),
+        4..8 => ends::<4>(bytes),
+        8..=16 => ends::<8>(bytes),
+        _ => return bytes.is_ascii(),
+    };
+    ends & HIGH == 0
+}
+
+/// The bits that are set in the first or the last `N` bytes.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> u64 {
+    let word = |bytes: Option<&[u8; N]>| {
+        let mut wide = [0; 8];
+        if let (Some(bytes), Some(start)) = (bytes, wide.first_chunk_mut()) {
+            *start = *bytes;
+        }
+        u64::from_ne_bytes(wide)
+    };
+    word(bytes.first_chunk()) | word(bytes.last_chunk())
 }
 
 /// One value, as the tape has it.
@@ -90,6 +119,40 @@ impl Tape {
             Indexer { bytes, limits, words: Vec::new(), keys: KeyTable::default(), open: Vec::new() };
         let end = indexer.run(task)?;
         Ok((Self { words: indexer.words, keys: indexer.keys.into_keys() }, end))
+    }
+
+    /// Hands the value at `place` of the message `bytes` to `builder`, and moves on to the place after its word or words.
+    #[inline(always)]
+    pub(super) fn visit<'a, B: Builder<'a>>(
+        &'a self,
+        bytes: &'a [u8],
+        place: &mut usize,
+        builder: &mut B,
+    ) -> B::Out {
+        let word = self.words[*place];
+        let high = (word >> 32) as u32;
+        *place += 1;
+        match word & TAG {
+            NIL => builder.nil(),
+            FALSE => builder.bool(false),
+            TRUE => builder.bool(true),
+            INT => builder.int(word.cast_signed() >> 4),
+            STR => {
+                let start = high as usize;
+                let length = (word as u32 >> 6) as usize;
+                builder.text(&bytes[start..start + length], Text::from_bits(word >> 4))
+            }
+            KEY => builder.key(high, || self.keys[high as usize].bytes(bytes)),
+            ARRAY => {
+                *place += 1;
+                builder.array(high)
+            }
+            MAP => {
+                *place += 1;
+                builder.map(high)
+            }
+            _ => Reader::at(bytes, high as usize).visit(builder),
+        }
     }
 
     /// The node at `place` of the message `bytes`, and the place after its word or words. The first is 0.
@@ -152,6 +215,23 @@ impl Tape {
             at = self.after(value);
         }
         found
+    }
+
+    /// Where the strings lie that are handed to a builder as valid text, in the same order: all but known map keys.
+    pub fn texts(&self) -> Vec<Span> {
+        let mut texts = Vec::new();
+        let mut words = self.words.iter();
+        while let Some(&word) = words.next() {
+            match word & TAG {
+                STR if Text::from_bits(word >> 4) != Text::Invalid => {
+                    let start = (word >> 32) as usize;
+                    texts.push(Span { start, end: start + (word as u32 >> 6) as usize });
+                }
+                ARRAY | MAP => _ = words.next(),
+                _ => {}
+            }
+        }
+        texts
     }
 
     /// Bytes of memory that the tape takes.
@@ -336,6 +416,14 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_the_strings_that_are_no_keys() {
+        let message = b"\x94\xa1a\x81\xa1k\xa2\xc3\xa9\xa1\xff\xa0";
+        let (tape, _) = index(message).unwrap();
+        let texts: Vec<_> = tape.texts().iter().map(|span| &message[span.start..span.end]).collect();
+        assert_eq!(texts, [&b"a"[..], "é".as_bytes(), b""]);
+    }
+
+    #[test]
     fn lookups_find_the_last_of_equal_keys_and_jump_over_the_rest() {
         let (tape, _) = index(RECORDS).unwrap();
         let first = 2;
@@ -358,6 +446,19 @@ mod tests {
             Node::Str(b"", Text::Ascii),
         ];
         assert_eq!(known, wanted);
+    }
+
+    #[test]
+    fn one_byte_that_is_not_ascii_is_found_wherever_it_is() {
+        for length in 0..40 {
+            let mut bytes = vec![b'x'; length];
+            assert!(is_ascii(&bytes));
+            for place in 0..length {
+                bytes[place] = 0x80;
+                assert!(!is_ascii(&bytes), "{place} of {length}");
+                bytes[place] = 0x7f;
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Builds Python objects from a message, or from its tape. Needs the lock; runs no deeper than one call,
-//! whatever the depth of the message.
+//! Builds Python objects from a message, or from its tape. Needs the lock. What is nested deep, or has not arrived as a
+//! whole, is kept in a list of its own (`Work`), and takes no more of the machine's stack.
 
 use std::time::{Duration, Instant};
 
-use offlock_core::msgpack::{Direct, Error, ErrorKind, Item, Source, Text, Timestamp, Token};
+use offlock_core::msgpack::{self, Direct, Error, ErrorKind, ShortKey, Source, Text, Timestamp, Visitor};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 
 use super::classes;
 use super::errors::exception;
@@ -16,6 +16,9 @@ use super::key_cache::KeyCache;
 use super::options::{MAX_DEPTH, MapHook, TimestampAs, UnpackOptions};
 use crate::region;
 
+/// Containers that are nested deeper take no more of the machine's stack.
+const RECURSION: usize = 64;
+
 /// Builds one object after the other.
 pub(super) struct Builder<'a, 'py> {
     py: Python<'py>,
@@ -23,14 +26,20 @@ pub(super) struct Builder<'a, 'py> {
     cache: Option<&'a mut KeyCache>,
     /// The keys of the tape, as far as they were built.
     keys: Vec<Option<Bound<'py, PyAny>>>,
-    pace: Option<Pace>,
+    /// The strings of the tape that were laid out before, in its order.
+    texts: std::vec::IntoIter<Bound<'py, PyAny>>,
+    /// Why there was no value.
+    stop: Stop,
+    pace: Pace,
 }
 
 /// The containers that wait for values, while a message is built or its rest has not arrived.
 #[derive(Default)]
 pub(super) struct Work {
-    /// The outer ones.
+    /// How many are around all of them.
+    outer: usize,
     open: Vec<Frame>,
+    /// The innermost one.
     frame: Frame,
 }
 
@@ -53,11 +62,6 @@ enum Frame {
 }
 
 impl Frame {
-    #[inline(always)]
-    const fn wants_key(&self) -> bool {
-        matches!(self, Self::Entries { key: None, .. } | Self::Pairs { key: None, .. })
-    }
-
     /// How many values are missing.
     fn missing(&self) -> u64 {
         match self {
@@ -94,7 +98,7 @@ impl Work {
 
     #[inline]
     fn depth(&self) -> usize {
-        self.open.len() + usize::from(!matches!(self.frame, Frame::Root))
+        self.outer + self.open.len() + usize::from(!matches!(self.frame, Frame::Root))
     }
 
     #[inline]
@@ -111,78 +115,328 @@ impl Work {
     }
 }
 
+/// What a container begins with.
+#[derive(Clone, Copy)]
+enum Header {
+    Array(u32),
+    Map(u32),
+}
+
+impl Header {
+    /// How many values follow.
+    fn values(self) -> u64 {
+        match self {
+            Self::Array(length) => length.into(),
+            Self::Map(length) => u64::from(length) * 2,
+        }
+    }
+}
+
+/// Why there was no value. Kept beside, so that what is built is returned as no more than an address.
+enum Stop {
+    None,
+    /// A container that has values, which follow.
+    Open(Header),
+    /// Something is wrong with the message, or the rest has not arrived yet.
+    Failed(Error),
+    Raised(PyErr),
+}
+
 impl<'a, 'py> Builder<'a, 'py> {
     /// A builder that remembers keys in `cache`.
-    pub(super) const fn new(
-        py: Python<'py>,
-        options: &'a UnpackOptions,
-        cache: Option<&'a mut KeyCache>,
-    ) -> Self {
-        Self { py, options, cache, keys: Vec::new(), pace: None }
+    pub(super) fn new(py: Python<'py>, options: &'a UnpackOptions, cache: Option<&'a mut KeyCache>) -> Self {
+        Self {
+            py,
+            options,
+            cache,
+            keys: Vec::new(),
+            texts: Vec::new().into_iter(),
+            stop: Stop::None,
+            pace: Pace::default(),
+        }
     }
 
     /// Lets other threads have the lock now and then.
     pub(super) fn giving_way(mut self) -> Self {
-        self.pace = Some(Pace::new());
+        self.pace.burst_began = Some(Instant::now());
         self
     }
 
-    /// Builds the next value of `source`.
+    /// Takes the strings of the tape that is built next from `texts`.
+    pub(super) fn with(mut self, texts: std::vec::IntoIter<Bound<'py, PyAny>>) -> Self {
+        self.texts = texts;
+        self
+    }
+
+    /// Builds the next value of `source`, all of which is there.
     #[inline]
     pub(super) fn build<'s>(&mut self, source: &mut impl Source<'s>) -> PyResult<Bound<'py, PyAny>> {
         self.keys.clear(); // numbers count within one source
-        let object = self.resume(source, &mut Work::default())?;
-        object.ok_or_else(|| self.error(ErrorKind::Truncated, source.offset()))
+        match self.value(source).or_else(|| self.nested(source, 0)) {
+            Some(object) => Ok(object),
+            None => Err(self.exception(source.offset())),
+        }
+    }
+
+    #[cold]
+    fn exception(&mut self, offset: usize) -> PyErr {
+        match std::mem::replace(&mut self.stop, Stop::None) {
+            Stop::Raised(exception) => exception,
+            Stop::Failed(error) => exception(self.py, error),
+            Stop::Open(_) | Stop::None => self.error(ErrorKind::Truncated, offset), // never: there is a reason
+        }
+    }
+
+    /// Builds the container that was no `value`. `depth` is the number of those around it.
+    #[inline]
+    fn nested<'s>(&mut self, source: &mut impl Source<'s>, depth: usize) -> Option<Bound<'py, PyAny>> {
+        match self.stop {
+            Stop::Open(Header::Array(length)) if depth < RECURSION => {
+                self.stop = Stop::None;
+                self.list(source, length, depth)
+            }
+            Stop::Open(Header::Map(length)) if depth < RECURSION && !self.wants_pairs() => {
+                self.stop = Stop::None;
+                self.dict(source, length, depth)
+            }
+            Stop::Open(_) => {
+                let object = self.resume(source, &mut Work { outer: depth, ..Work::default() });
+                let object = object.transpose()?;
+                self.keep(object)
+            }
+            _ => None,
+        }
+    }
+
+    fn wants_pairs(&self) -> bool {
+        matches!(self.options.map_hook, MapHook::Pairs(_))
+    }
+
+    #[inline(never)]
+    fn list<'s>(
+        &mut self,
+        source: &mut impl Source<'s>,
+        length: u32,
+        depth: usize,
+    ) -> Option<Bound<'py, PyAny>> {
+        if !self.fits(source, length.into()) {
+            return None;
+        }
+        let items = Sequence::new(self.py, length as usize, source.room(), self.options.use_list);
+        let mut items = self.kept(items)?;
+        loop {
+            let item = self.value(source).or_else(|| self.nested(source, depth + 1))?;
+            let pushed = self.keep_pace().and_then(|()| items.push(item));
+            if self.kept(pushed)? {
+                let list = self.finish(Frame::Items(items));
+                return self.keep(list);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn dict<'s>(
+        &mut self,
+        source: &mut impl Source<'s>,
+        length: u32,
+        depth: usize,
+    ) -> Option<Bound<'py, PyAny>> {
+        if !self.fits(source, u64::from(length) * 2) {
+            return None;
+        }
+        let dict = ffi::dict(self.py, length as usize);
+        let dict = self.kept(dict)?;
+        for _ in 0..length {
+            let key = match self.key(source) {
+                Some(key) => key,
+                None => self.nested_key(source, depth + 1)?,
+            };
+            let value = self.value(source).or_else(|| self.nested(source, depth + 1))?;
+            let set = self.keep_pace().and_then(|()| ffi::set_item(&dict, &key, &value));
+            self.kept(set)?;
+        }
+        let dict = self.mapped(dict.into_any());
+        self.keep(dict)
+    }
+
+    #[cold]
+    fn nested_key<'s>(&mut self, source: &mut impl Source<'s>, depth: usize) -> Option<Bound<'py, PyAny>> {
+        let key = self.nested(source, depth);
+        self.checked(key)
+    }
+
+    /// Whether the input can hold that many values.
+    #[inline]
+    fn fits<'s>(&mut self, source: &impl Source<'s>, values: u64) -> bool {
+        let fits = values <= source.room() as u64;
+        if !fits {
+            self.stop = Stop::Failed(Error { kind: ErrorKind::Truncated, offset: source.offset() });
+        }
+        fits
     }
 
     /// Goes on with the value begun in `work`. `None` when the rest of it has not arrived yet.
-    #[inline]
     pub(super) fn resume<'s, S: Source<'s>>(
         &mut self,
         source: &mut S,
         work: &mut Work,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            let item = match source.next() {
-                Ok(item) => item,
-                Err(Error { kind: ErrorKind::Truncated, .. }) if S::STREAM => return Ok(None),
-                Err(error) => return Err(exception(self.py, error)),
+            let complete = match &mut work.frame {
+                Frame::Root if matches!(self.stop, Stop::Open(_)) => false,
+                Frame::Root => match self.value(source) {
+                    Some(value) => return Ok(Some(value)),
+                    None => false,
+                },
+                Frame::Items(items) => self.items(source, items)?,
+                Frame::Entries { dict, left, key } => self.entries(source, dict, left, key)?,
+                Frame::Pairs { pairs, key } => self.pairs(source, pairs, key)?,
             };
-            let value = match item {
-                Item::Token(Token::Array(length)) => {
-                    self.check_container(source, length.into(), work)?;
-                    let items =
-                        Sequence::new(self.py, length as usize, source.room(), self.options.use_list)?;
-                    if length > 0 {
-                        work.push(Frame::Items(items));
-                        continue;
-                    }
-                    self.finish_sequence(items)?
+            if complete {
+                if let Some(done) = self.close(work)? {
+                    return Ok(Some(done));
                 }
-                Item::Token(Token::Map(length)) => {
-                    self.check_container(source, u64::from(length) * 2, work)?;
-                    let entries = self.map(length, source.room())?;
-                    if length > 0 {
-                        work.push(entries);
-                        continue;
-                    }
-                    self.finish_map(entries)?
+                continue;
+            }
+            match std::mem::replace(&mut self.stop, Stop::None) {
+                Stop::Open(header) => {
+                    let frame = self.open(source, header, work)?;
+                    work.push(frame);
                 }
-                Item::Token(token) => self.scalar(token, source.offset(), work.frame.wants_key())?,
-                Item::Text(bytes, text) => self.text(bytes, text)?,
-                Item::Key(number) => self.numbered_key(number, source)?,
-            };
-            self.keep_pace()?;
-            if let Some(done) = self.deliver(value, work)? {
-                return Ok(Some(done));
+                Stop::Failed(Error { kind: ErrorKind::Truncated, .. }) if S::STREAM => return Ok(None),
+                Stop::Failed(error) => return Err(exception(self.py, error)),
+                Stop::Raised(exception) => return Err(exception),
+                Stop::None => return Ok(None), // never: there is a reason
             }
         }
     }
 
-    /// Puts a value where it belongs; returns the outermost one when that is complete.
+    /// Fills a list up to the first container in it; whether it is complete.
+    #[inline]
+    fn items<'s>(&mut self, source: &mut impl Source<'s>, items: &mut Sequence) -> PyResult<bool> {
+        while let Some(value) = self.value(source) {
+            self.keep_pace()?;
+            if items.push(value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Fills a dict up to the first container in it; whether it is complete.
+    #[inline]
+    fn entries<'s>(
+        &mut self,
+        source: &mut impl Source<'s>,
+        dict: &Py<PyDict>,
+        left: &mut u32,
+        waiting: &mut Option<Py<PyAny>>,
+    ) -> PyResult<bool> {
+        let mut begun = waiting.take().map(|key| key.into_bound(self.py));
+        while let Some(key) = begun.take().or_else(|| self.key(source)) {
+            let Some(value) = self.value(source) else {
+                *waiting = Some(key.unbind());
+                return Ok(false);
+            };
+            self.keep_pace()?;
+            ffi::set_item(dict.bind(self.py), &key, &value)?;
+            *left -= 1;
+            if *left == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Fills a list of pairs up to the first container in one of them; whether it is complete.
+    #[cold]
+    fn pairs<'s>(
+        &mut self,
+        source: &mut impl Source<'s>,
+        pairs: &mut Sequence,
+        waiting: &mut Option<Py<PyAny>>,
+    ) -> PyResult<bool> {
+        while let Some(value) = if waiting.is_some() { self.value(source) } else { self.key(source) } {
+            self.keep_pace()?;
+            match waiting.take() {
+                None => *waiting = Some(value.unbind()),
+                Some(key) => {
+                    if pairs.push(self.pair(key, value)?)? {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn pair(&self, key: Py<PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(PyTuple::new(self.py, [key.into_bound(self.py), value])?.into_any())
+    }
+
+    /// The next value. `None`, and `stop` says why: it is a container that has values of its own, or there is none.
+    #[inline(never)]
+    fn value<'s>(&mut self, source: &mut impl Source<'s>) -> Option<Bound<'py, PyAny>> {
+        source.visit(&mut Value(self))
+    }
+
+    /// As `value`, for the key of a map.
+    #[inline(never)]
+    fn key<'s>(&mut self, source: &mut impl Source<'s>) -> Option<Bound<'py, PyAny>> {
+        source.visit(&mut Key(self))
+    }
+
+    /// What was built; the exception is kept.
     #[inline(always)]
-    fn deliver(&self, mut value: Bound<'py, PyAny>, work: &mut Work) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn keep(&mut self, result: PyResult<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
+        self.kept(result)
+    }
+
+    #[inline(always)]
+    fn kept<T>(&mut self, result: PyResult<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(exception) => {
+                self.stop = Stop::Raised(exception);
+                None
+            }
+        }
+    }
+
+    /// A container that is to be opened; an empty one is complete at once.
+    #[inline]
+    fn container(&mut self, header: Header) -> Option<Bound<'py, PyAny>> {
+        if header.values() > 0 {
+            self.stop = Stop::Open(header);
+            return None;
+        }
+        self.empty(header)
+    }
+
+    #[inline(never)]
+    fn empty(&mut self, header: Header) -> Option<Bound<'py, PyAny>> {
+        let object = self.frame(header, 0).and_then(|frame| self.finish(frame));
+        self.keep(object)
+    }
+
+    #[inline]
+    fn open<'s, S: Source<'s>>(&self, source: &S, header: Header, work: &Work) -> PyResult<Frame> {
+        if work.depth() >= MAX_DEPTH {
+            return Err(self.error(ErrorKind::TooDeep(MAX_DEPTH), source.offset()));
+        }
+        if !S::STREAM && header.values() > source.room() as u64 {
+            return Err(self.error(ErrorKind::Truncated, source.offset()));
+        }
+        self.frame(header, source.room())
+    }
+
+    /// Puts a complete container where it belongs; returns the outermost one.
+    #[inline]
+    fn close(&mut self, work: &mut Work) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
+            self.keep_pace()?;
+            let done = work.pop();
+            let value = self.finish(done)?;
             let complete = match &mut work.frame {
                 Frame::Root => return Ok(Some(value)),
                 Frame::Items(items) => items.push(value)?,
@@ -204,30 +458,13 @@ impl<'a, 'py> Builder<'a, 'py> {
                         *key = Some(value.unbind());
                         false
                     }
-                    Some(key) => {
-                        pairs.push(PyTuple::new(self.py, [key.into_bound(self.py), value])?.into_any())?
-                    }
+                    Some(key) => pairs.push(self.pair(key, value)?)?,
                 },
             };
             if !complete {
                 return Ok(None);
             }
-            value = match work.pop() {
-                Frame::Items(items) => self.finish_sequence(items)?,
-                entries => self.finish_map(entries)?,
-            };
         }
-    }
-
-    #[inline]
-    fn check_container<'s, S: Source<'s>>(&self, source: &S, values: u64, work: &Work) -> PyResult<()> {
-        if work.depth() >= MAX_DEPTH {
-            return Err(self.error(ErrorKind::TooDeep(MAX_DEPTH), source.offset()));
-        }
-        if !S::STREAM && values > source.room() as u64 {
-            return Err(self.error(ErrorKind::Truncated, source.offset()));
-        }
-        Ok(())
     }
 
     #[cold]
@@ -235,41 +472,51 @@ impl<'a, 'py> Builder<'a, 'py> {
         exception(self.py, Error { kind, offset })
     }
 
+    /// An empty container for what follows the header.
     #[inline]
-    fn finish_sequence(&self, items: Sequence) -> PyResult<Bound<'py, PyAny>> {
-        let items = items.finish(self.py)?;
-        match &self.options.list_hook {
-            None => Ok(items),
-            Some(hook) => hook.bind(self.py).call1((items,)),
+    fn frame(&self, header: Header, room: usize) -> PyResult<Frame> {
+        match header {
+            Header::Array(length) => {
+                let items = Sequence::new(self.py, length as usize, room, self.options.use_list)?;
+                Ok(Frame::Items(items))
+            }
+            Header::Map(length) if matches!(self.options.map_hook, MapHook::Pairs(_)) => {
+                let pairs = Sequence::new(self.py, length as usize, room / 2, true)?;
+                Ok(Frame::Pairs { pairs, key: None })
+            }
+            Header::Map(length) => {
+                let dict = ffi::dict(self.py, (length as usize).min(room / 2))?;
+                Ok(Frame::Entries { dict: dict.unbind(), left: length, key: None })
+            }
         }
     }
 
+    /// The object of a container that is complete.
     #[inline]
-    fn map(&self, length: u32, room: usize) -> PyResult<Frame> {
-        if matches!(self.options.map_hook, MapHook::Pairs(_)) {
-            return Ok(Frame::Pairs {
-                pairs: Sequence::new(self.py, length as usize, room / 2, true)?,
-                key: None,
-            });
-        }
-        let dict = ffi::dict(self.py, (length as usize).min(room / 2))?;
-        Ok(Frame::Entries { dict: dict.unbind(), left: length, key: None })
-    }
-
-    #[inline]
-    fn finish_map(&self, entries: Frame) -> PyResult<Bound<'py, PyAny>> {
-        let object = match entries {
-            Frame::Entries { dict, .. } => dict.into_bound(self.py).into_any(),
-            Frame::Pairs { pairs, .. } | Frame::Items(pairs) => pairs.finish(self.py)?,
-            Frame::Root => self.py.None().into_bound(self.py),
+    fn finish(&self, frame: Frame) -> PyResult<Bound<'py, PyAny>> {
+        let (object, hook) = match frame {
+            Frame::Items(items) => (items.finish(self.py)?, self.options.list_hook.as_ref()),
+            Frame::Entries { dict, .. } => return self.mapped(dict.into_bound(self.py).into_any()),
+            Frame::Pairs { pairs, .. } => return self.mapped(pairs.finish(self.py)?),
+            Frame::Root => (self.py.None().into_bound(self.py), None), // never: there is nothing to complete
         };
-        match &self.options.map_hook {
-            MapHook::None => Ok(object),
-            MapHook::Object(hook) | MapHook::Pairs(hook) => hook.bind(self.py).call1((object,)),
+        self.hooked(hook, object)
+    }
+
+    /// What becomes of a dict, or list of pairs, that is complete.
+    #[inline]
+    fn mapped(&self, entries: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.hooked(self.options.map_hook.callable(), entries)
+    }
+
+    #[inline]
+    fn hooked(&self, hook: Option<&Py<PyAny>>, object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match hook {
+            None => Ok(object),
+            Some(hook) => hook.bind(self.py).call1((object,)),
         }
     }
 
-    #[inline(always)]
     fn check_key(&self, key: &Bound<'py, PyAny>) -> PyResult<()> {
         if !self.options.strict_map_key
             || key.is_exact_instance_of::<PyString>()
@@ -280,57 +527,78 @@ impl<'a, 'py> Builder<'a, 'py> {
         Err(refused_key(key))
     }
 
+    /// The key, unless keys like this one are refused.
+    fn checked(&mut self, key: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
+        let key = key?;
+        let checked = self.check_key(&key).map(|()| key);
+        self.keep(checked)
+    }
+
+    /// The key of a map, when it is a string.
     #[inline(always)]
-    fn scalar(&mut self, token: Token<'_>, offset: usize, is_key: bool) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.py;
-        match token {
-            Token::Nil => Ok(py.None().into_bound(py)),
-            Token::Bool(value) => Ok(pyo3::types::PyBool::new(py, value).to_owned().into_any()),
-            Token::UInt(value) => ffi::uint(py, value),
-            Token::Int(value) => ffi::int(py, value),
-            Token::F32(value) => ffi::float(py, value.into()),
-            Token::F64(value) => ffi::float(py, value),
-            Token::Str(bytes) => self.str(bytes, is_key),
-            Token::Bin(bytes) => ffi::bytes(py, bytes),
-            Token::Ext(kind, payload) => self.extension(kind, payload, offset),
-            Token::Array(_) | Token::Map(_) => Ok(py.None().into_bound(py)), // never: containers are not scalars
+    fn key_of(&mut self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(cache) = &self.cache
+            && let Some(key) = ShortKey::of(bytes)
+            && !self.options.raw
+        {
+            return match cache.get(self.py, &key) {
+                Some(text) => Ok(text),
+                None => self.new_key(bytes, key),
+            };
+        }
+        self.str(bytes)
+    }
+
+    #[cold]
+    fn new_key(&mut self, bytes: &[u8], key: ShortKey) -> PyResult<Bound<'py, PyAny>> {
+        match &mut self.cache {
+            Some(cache) if bytes.is_ascii() => cache.add(self.py, bytes, key),
+            _ => self.str(bytes),
         }
     }
 
     #[inline(always)]
-    fn str(&mut self, bytes: &[u8], is_key: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn str(&self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         if self.options.raw {
             return ffi::bytes(self.py, bytes);
         }
-        if is_key
-            && let Some(cache) = &mut self.cache
-            && let Some(key) = cache.get(self.py, bytes)?
-        {
-            return Ok(key);
-        }
-        if bytes.is_ascii() { ffi::ascii(self.py, bytes) } else { self.decode(bytes) }
+        if msgpack::is_ascii(bytes) { ffi::ascii(self.py, bytes) } else { self.decode(bytes) }
     }
 
     #[inline]
-    fn text(&self, bytes: &[u8], text: Text) -> PyResult<Bound<'py, PyAny>> {
+    fn text(&mut self, bytes: &[u8], text: Text) -> PyResult<Bound<'py, PyAny>> {
         if self.options.raw {
             return ffi::bytes(self.py, bytes);
+        }
+        if text != Text::Invalid
+            && let Some(ready) = self.texts.next()
+        {
+            return Ok(ready);
         }
         if text == Text::Ascii { ffi::ascii(self.py, bytes) } else { self.decode(bytes) }
     }
 
+    #[cold]
     fn decode(&self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         ffi::utf8(self.py, bytes, self.options.unicode_errors.as_deref())
     }
 
-    #[inline]
-    fn numbered_key<'s>(&mut self, number: u32, source: &impl Source<'s>) -> PyResult<Bound<'py, PyAny>> {
+    #[inline(always)]
+    fn numbered_key<'s>(
+        &mut self,
+        number: u32,
+        bytes: impl FnOnce() -> &'s [u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
         let place = number as usize;
-        if let Some(Some(key)) = self.keys.get(place) {
-            return Ok(key.clone());
+        match self.keys.get(place) {
+            Some(Some(key)) => Ok(key.clone()),
+            _ => self.add_key(place, bytes()),
         }
-        let bytes = source.key(number);
-        let mut key = self.text(bytes, Text::of(bytes))?;
+    }
+
+    #[cold]
+    fn add_key(&mut self, place: usize, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let mut key = self.str(bytes)?;
         if !self.options.raw {
             ffi::intern(&mut key);
         }
@@ -380,10 +648,182 @@ impl<'a, 'py> Builder<'a, 'py> {
 
     #[inline(always)]
     fn keep_pace(&mut self) -> PyResult<()> {
-        match &mut self.pace {
-            None => Ok(()),
-            Some(pace) => pace.step(self.py),
-        }
+        self.pace.until_look -= 1;
+        if self.pace.until_look == 0 { self.pace.look(self.py) } else { Ok(()) }
+    }
+}
+
+/// Builds values.
+struct Value<'b, 'a, 'py>(&'b mut Builder<'a, 'py>);
+
+impl<'py> Visitor<'_> for Value<'_, '_, 'py> {
+    type Out = Option<Bound<'py, PyAny>>;
+
+    #[inline(always)]
+    fn nil(&mut self) -> Self::Out {
+        Some(self.0.py.None().into_bound(self.0.py))
+    }
+
+    #[inline(always)]
+    fn bool(&mut self, value: bool) -> Self::Out {
+        Some(PyBool::new(self.0.py, value).to_owned().into_any())
+    }
+
+    #[inline(always)]
+    fn uint(&mut self, value: u64) -> Self::Out {
+        self.0.keep(ffi::uint(self.0.py, value))
+    }
+
+    #[inline(always)]
+    fn int(&mut self, value: i64) -> Self::Out {
+        self.0.keep(ffi::int(self.0.py, value))
+    }
+
+    #[inline(always)]
+    fn f32(&mut self, value: f32) -> Self::Out {
+        self.f64(value.into())
+    }
+
+    #[inline(always)]
+    fn f64(&mut self, value: f64) -> Self::Out {
+        self.0.keep(ffi::float(self.0.py, value))
+    }
+
+    #[inline(always)]
+    fn str(&mut self, bytes: &[u8]) -> Self::Out {
+        let text = self.0.str(bytes);
+        self.0.keep(text)
+    }
+
+    #[inline(always)]
+    fn bin(&mut self, bytes: &[u8]) -> Self::Out {
+        self.0.keep(ffi::bytes(self.0.py, bytes))
+    }
+
+    #[inline(always)]
+    fn ext(&mut self, kind: i8, payload: &[u8], offset: usize) -> Self::Out {
+        let extension = self.0.extension(kind, payload, offset);
+        self.0.keep(extension)
+    }
+
+    #[inline(always)]
+    fn array(&mut self, items: u32) -> Self::Out {
+        self.0.container(Header::Array(items))
+    }
+
+    #[inline(always)]
+    fn map(&mut self, entries: u32) -> Self::Out {
+        self.0.container(Header::Map(entries))
+    }
+
+    #[cold]
+    fn error(&mut self, error: Error) -> Self::Out {
+        self.0.stop = Stop::Failed(error);
+        None
+    }
+}
+
+impl<'s> msgpack::Builder<'s> for Value<'_, '_, '_> {
+    #[inline(always)]
+    fn text(&mut self, bytes: &'s [u8], text: Text) -> Self::Out {
+        let text = self.0.text(bytes, text);
+        self.0.keep(text)
+    }
+
+    #[inline(always)]
+    fn key(&mut self, number: u32, bytes: impl FnOnce() -> &'s [u8]) -> Self::Out {
+        let key = self.0.numbered_key(number, bytes);
+        self.0.keep(key)
+    }
+}
+
+/// Builds the keys of maps.
+struct Key<'b, 'a, 'py>(&'b mut Builder<'a, 'py>);
+
+impl<'py> Visitor<'_> for Key<'_, '_, 'py> {
+    type Out = Option<Bound<'py, PyAny>>;
+
+    #[cold]
+    fn nil(&mut self) -> Self::Out {
+        let key = Value(self.0).nil();
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn bool(&mut self, value: bool) -> Self::Out {
+        let key = Value(self.0).bool(value);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn uint(&mut self, value: u64) -> Self::Out {
+        let key = Value(self.0).uint(value);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn int(&mut self, value: i64) -> Self::Out {
+        let key = Value(self.0).int(value);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn f32(&mut self, value: f32) -> Self::Out {
+        let key = Value(self.0).f32(value);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn f64(&mut self, value: f64) -> Self::Out {
+        let key = Value(self.0).f64(value);
+        self.0.checked(key)
+    }
+
+    #[inline(always)]
+    fn str(&mut self, bytes: &[u8]) -> Self::Out {
+        let key = self.0.key_of(bytes);
+        self.0.keep(key)
+    }
+
+    #[cold]
+    fn bin(&mut self, bytes: &[u8]) -> Self::Out {
+        let key = Value(self.0).bin(bytes);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn ext(&mut self, kind: i8, payload: &[u8], offset: usize) -> Self::Out {
+        let key = Value(self.0).ext(kind, payload, offset);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn array(&mut self, items: u32) -> Self::Out {
+        let key = Value(self.0).array(items);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn map(&mut self, entries: u32) -> Self::Out {
+        let key = Value(self.0).map(entries);
+        self.0.checked(key)
+    }
+
+    #[cold]
+    fn error(&mut self, error: Error) -> Self::Out {
+        Value(self.0).error(error)
+    }
+}
+
+impl<'s> msgpack::Builder<'s> for Key<'_, '_, '_> {
+    #[inline(always)]
+    fn text(&mut self, bytes: &'s [u8], text: Text) -> Self::Out {
+        Value(self.0).text(bytes, text)
+    }
+
+    #[inline(always)]
+    fn key(&mut self, number: u32, bytes: impl FnOnce() -> &'s [u8]) -> Self::Out {
+        Value(self.0).key(number, bytes)
     }
 }
 
@@ -397,29 +837,26 @@ fn refused_key(key: &Bound<'_, PyAny>) -> PyErr {
 /// Cuts a long build into bursts, between which other threads can have the lock.
 struct Pace {
     until_look: u32,
-    burst_began: Instant,
+    /// `None`: the build keeps the lock.
+    burst_began: Option<Instant>,
 }
 
 const LOOK_EVERY: u32 = 512;
 const BURST: Duration = Duration::from_millis(1);
 
+impl Default for Pace {
+    fn default() -> Self {
+        Self { until_look: LOOK_EVERY, burst_began: None }
+    }
+}
+
 impl Pace {
-    fn new() -> Self {
-        Self { until_look: LOOK_EVERY, burst_began: Instant::now() }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.until_look -= 1;
-        if self.until_look == 0 { self.look(py) } else { Ok(()) }
-    }
-
     #[cold]
     fn look(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_look = LOOK_EVERY;
-        if self.burst_began.elapsed() >= BURST {
+        if self.burst_began.is_some_and(|began| began.elapsed() >= BURST) {
             region::give_way(py)?;
-            self.burst_began = Instant::now();
+            self.burst_began = Some(Instant::now());
         }
         Ok(())
     }

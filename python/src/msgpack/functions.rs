@@ -3,23 +3,14 @@
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::key_cache::KeyCache;
-use super::{packer, unpack};
+use super::{key_cache, packer, unpack};
 use crate::region::InternalError;
-
-/// What the functions are bound to: the keys that `unpackb` has met, at most 512 short ones.
-///
-/// It belongs to the module object that the functions are looked up in. A thread that finds it in use does without.
-#[pyclass(frozen, module = "offlock._offlock.msgpack")]
-#[derive(Default)]
-pub(super) struct Keys(Mutex<KeyCache>);
 
 type Fastcall = unsafe extern "C" fn(
     *mut ffi::PyObject,
@@ -30,9 +21,8 @@ type Fastcall = unsafe extern "C" fn(
 
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let keys = Bound::new(module.py(), Keys::default())?;
-    add(module, &keys, c"packb", PACKB_DOC, packb)?;
-    add(module, &keys, c"unpackb", UNPACKB_DOC, unpackb)
+    add(module, c"packb", PACKB_DOC, packb)?;
+    add(module, c"unpackb", UNPACKB_DOC, unpackb)
 }
 
 const PACKB_DOC: &CStr =
@@ -55,7 +45,6 @@ MessagePack, StackError when it is nested more than 1024 levels deep.";
 
 fn add(
     module: &Bound<'_, PyModule>,
-    keys: &Bound<'_, Keys>,
     name: &'static CStr,
     doc: &'static CStr,
     function: Fastcall,
@@ -68,17 +57,17 @@ fn add(
         ml_doc: doc.as_ptr(),
     }));
     let module_name = module.name()?;
-    // SAFETY: the definition lives for ever and its flags fit the function; the function takes references of its own to
-    // the two objects. Returns a new reference, or null with an exception set.
+    // SAFETY: the definition lives for ever and its flags fit the function; the function takes a reference of its own to
+    // the name. Returns a new reference, or null with an exception set.
     let object = unsafe {
-        let function = ffi::PyCFunction_NewEx(definition, keys.as_ptr(), module_name.as_ptr());
+        let function = ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), module_name.as_ptr());
         super::ffi::owned(module.py(), function)?
     };
     module.add(name.to_str().unwrap_or_default(), object)
 }
 
 unsafe extern "C" fn packb(
-    _keys: *mut ffi::PyObject,
+    _module: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
@@ -89,17 +78,15 @@ unsafe extern "C" fn packb(
 }
 
 unsafe extern "C" fn unpackb(
-    keys: *mut ffi::PyObject,
+    _module: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: as in `packb`; and the function is bound to a `Keys`, see `add`.
+    // SAFETY: as in `packb`.
     unsafe {
         call(arguments, count, names, |py, packed, keywords| {
-            let keys = Borrowed::from_ptr(py, keys).cast_unchecked::<Keys>();
-            let mut cache = keys.get().0.try_lock().ok();
-            unpack::unpackb(packed, keywords, cache.as_deref_mut())
+            key_cache::of_this_thread(py, |cache| unpack::unpackb(packed, keywords, cache))
         })
     }
 }

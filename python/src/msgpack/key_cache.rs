@@ -1,6 +1,12 @@
-//! Map keys that were built already, kept by one decoding or one `Unpacker`.
+//! Map keys that were built already, kept by one thread, one decoding or one `Unpacker`.
 
+use std::cell::RefCell;
+
+use offlock_core::msgpack::ShortKey;
+use pyo3::ffi as c;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::ffi;
 
@@ -14,65 +20,76 @@ pub(super) struct KeyCache {
 }
 
 struct Known {
-    /// The UTF-8 of `text`, which keeps it alive.
-    start: *const u8,
-    length: usize,
+    key: ShortKey,
     text: Py<PyAny>,
 }
 
-// SAFETY: `start` points into the immutable characters of `text`, which may be read from any thread.
-unsafe impl Send for Known {}
-
-const PLACES: usize = 512;
-const LONGEST: usize = 32;
+const BITS: u32 = 9;
 
 impl KeyCache {
-    /// The interned str of these bytes, when they are short ASCII; `None` for others.
-    #[inline]
-    pub(super) fn get<'py>(&mut self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if let Some(Some(known)) = self.places.get(place_of(key))
-            && known.bytes() == key
-        {
-            return Ok(Some(known.text.bind(py).clone()));
+    /// The str of a key that was met before.
+    #[inline(always)]
+    pub(super) fn get<'py>(&self, py: Python<'py>, key: &ShortKey) -> Option<Bound<'py, PyAny>> {
+        match self.places.get(key.place::<BITS>())? {
+            Some(known) if known.key == *key => Some(known.text.bind(py).clone()),
+            _ => None,
         }
-        self.add(py, key)
     }
 
+    /// The interned str of these ASCII characters, to be remembered.
     #[cold]
-    fn add<'py>(&mut self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if key.len() > LONGEST || key.len() < 2 || !key.is_ascii() {
-            return Ok(None);
-        }
+    pub(super) fn add<'py>(
+        &mut self,
+        py: Python<'py>,
+        bytes: &[u8],
+        key: ShortKey,
+    ) -> PyResult<Bound<'py, PyAny>> {
         if self.places.is_empty() {
-            self.places.resize_with(PLACES, || None);
+            self.places.resize_with(1 << BITS, || None);
         }
-        let mut new = ffi::ascii(py, key)?;
-        ffi::intern(&mut new);
-        let bytes = ffi::utf8_of(&new)?;
-        let known = Known { start: bytes.as_ptr(), length: bytes.len(), text: new.clone().unbind() };
-        if let Some(old) = self.places[place_of(key)].replace(known) {
+        let mut text = ffi::ascii(py, bytes)?;
+        ffi::intern(&mut text);
+        let known = Known { key, text: text.clone().unbind() };
+        if let Some(old) = self.places[key.place::<BITS>()].replace(known) {
             old.text.drop_ref(py);
         }
-        Ok(Some(new))
+        Ok(text)
     }
 }
 
-impl Known {
-    #[inline]
-    const fn bytes(&self) -> &[u8] {
-        // SAFETY: the UTF-8 of a str neither moves nor changes while the str lives, which `text` sees to.
-        unsafe { std::slice::from_raw_parts(self.start, self.length) }
-    }
-}
+/// The keys that one thread has met in `unpackb`: they are in the dict of that thread, and go with it.
+#[pyclass(frozen, module = "offlock._offlock.msgpack")]
+#[derive(Default)]
+struct Keys(RefCell<KeyCache>);
 
+// SAFETY: no Python code can get at the object, and `of_this_thread` finds it for its own thread only.
+unsafe impl Sync for Keys {}
+
+/// Calls `body` with the keys of this thread; without, when they are in use further up the stack.
 #[inline]
-fn place_of(key: &[u8]) -> usize {
-    let (words, rest) = key.as_chunks::<8>();
-    let mut hash = key.len() as u64;
-    for word in words {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+pub(super) fn of_this_thread<'py, T>(
+    py: Python<'py>,
+    body: impl FnOnce(Option<&mut KeyCache>) -> PyResult<T>,
+) -> PyResult<T> {
+    // SAFETY: returns a borrowed reference that lives as long as the thread, or null when there is no memory.
+    let here = unsafe { c::PyThreadState_GetDict() };
+    if here.is_null() {
+        return body(None);
     }
-    let last = rest.iter().fold(0, |last, &byte| last << 8 | u64::from(byte));
-    let hash = (hash ^ last).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (hash >> 40) as usize % PLACES
+    // SAFETY: a live object, exactly a dict.
+    let here = unsafe { Borrowed::from_ptr(py, here).cast_unchecked::<PyDict>() };
+    let name = intern!(py, "offlock.msgpack.keys");
+    // SAFETY: a dict and a str; returns a borrowed reference, or null.
+    let known = unsafe { c::PyDict_GetItemWithError(here.as_ptr(), name.as_ptr()) };
+    let keys = if known.is_null() {
+        let new = Bound::new(py, Keys::default())?;
+        here.set_item(name, &new)?;
+        new
+    } else {
+        // SAFETY: nobody else puts anything under this name. A reference is taken, because what runs meanwhile might clear
+        // the dict.
+        unsafe { Borrowed::from_ptr(py, known).cast_unchecked::<Keys>().to_owned() }
+    };
+    let mut cache = keys.get().0.try_borrow_mut().ok();
+    body(cache.as_deref_mut())
 }

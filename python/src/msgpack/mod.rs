@@ -14,6 +14,7 @@ mod options;
 mod pack;
 mod packer;
 mod sink;
+mod texts;
 mod types;
 mod unpack;
 mod unpacker;

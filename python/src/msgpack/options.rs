@@ -30,6 +30,17 @@ pub(super) enum MapHook {
     Pairs(Py<PyAny>),
 }
 
+impl MapHook {
+    /// The hook, if there is one.
+    #[inline]
+    pub(super) const fn callable(&self) -> Option<&Py<PyAny>> {
+        match self {
+            Self::None => None,
+            Self::Object(hook) | Self::Pairs(hook) => Some(hook),
+        }
+    }
+}
+
 /// What `unpackb` and `Unpacker` can be told about decoding.
 pub(super) struct UnpackOptions {
     pub(super) use_list: bool,
@@ -48,22 +59,25 @@ pub(super) struct UnpackOptions {
 
 impl Default for UnpackOptions {
     fn default() -> Self {
-        Self {
-            use_list: true,
-            raw: false,
-            timestamp: TimestampAs::Timestamp,
-            strict_map_key: true,
-            map_hook: MapHook::None,
-            list_hook: None,
-            ext_hook: None,
-            unicode_errors: None,
-            release: Release::Auto,
-            max_lengths: [-1; 5],
-        }
+        Self::DEFAULT
     }
 }
 
 impl UnpackOptions {
+    /// What holds unless something else is said.
+    pub(super) const DEFAULT: Self = Self {
+        use_list: true,
+        raw: false,
+        timestamp: TimestampAs::Timestamp,
+        strict_map_key: true,
+        map_hook: MapHook::None,
+        list_hook: None,
+        ext_hook: None,
+        unicode_errors: None,
+        release: Release::Auto,
+        max_lengths: [-1; 5],
+    };
+
     /// Reads keyword arguments; those that it does not know go to `other`, which says whether it does.
     pub(super) fn from_keywords(
         keywords: &Bound<'_, PyDict>,
@@ -116,8 +130,12 @@ impl UnpackOptions {
     }
 
     /// The limits for an input, or a buffer, of `size` bytes.
+    #[inline]
     pub(super) fn limits(&self, size: usize) -> Limits {
         let size = size as u64;
+        if self.max_lengths == Self::DEFAULT.max_lengths {
+            return Limits { depth: MAX_DEPTH, str: size, bin: size, array: size, map: size / 2, ext: size };
+        }
         let [str, bin, array, map, ext] = self.max_lengths;
         let limit =
             |given: i64, default| if given == -1 { default } else { u64::try_from(given).unwrap_or(0) };
@@ -133,9 +151,7 @@ impl UnpackOptions {
 
     /// Shows the hooks to the garbage collector.
     pub(super) fn traverse(&self, visit: &pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
-        if let MapHook::Object(hook) | MapHook::Pairs(hook) = &self.map_hook {
-            visit.call(hook)?;
-        }
+        visit.call(self.map_hook.callable())?;
         visit.call(&self.list_hook)?;
         visit.call(&self.ext_hook)
     }

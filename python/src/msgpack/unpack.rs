@@ -11,6 +11,7 @@ use super::errors::Whole;
 use super::input::Input;
 use super::key_cache::KeyCache;
 use super::options::UnpackOptions;
+use super::texts::{self, Texts};
 use crate::region::{Operation, Region, Release};
 
 /// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
@@ -23,9 +24,15 @@ pub(super) fn unpackb<'py>(
     options: Option<&Bound<'py, PyDict>>,
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = options_from(options)?;
+    static DEFAULT: UnpackOptions = UnpackOptions::DEFAULT;
     let input = Input::borrow(packed)?;
-    decode(packed.py(), input.as_slice(), &options, cache)
+    match options {
+        None => decode(packed.py(), input.as_slice(), &DEFAULT, cache),
+        Some(options) => {
+            let options = UnpackOptions::from_keywords(options, |_, _| Ok(false))?;
+            decode(packed.py(), input.as_slice(), &options, cache)
+        }
+    }
 }
 
 /// Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.
@@ -81,10 +88,15 @@ fn decode<'py>(
     if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
         return decode_directly(py, bytes, options, cache);
     }
-    let (tape, end) = Region::new(&DECODE, bytes.len())
-        .release(options.release)
-        .run(py, |task| index(bytes, options, task))?;
-    let object = Builder::new(py, options, None).giving_way().build(&mut Indexed::at(&tape, bytes, 0))?;
+    let texts = Texts::new(py);
+    let (tape, end, strings) =
+        Region::new(&DECODE, bytes.len()).release(options.release).run(py, |task| {
+            let (tape, end) = index(bytes, options, task)?;
+            let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts(), task) };
+            Ok::<_, Whole>((tape, end, strings))
+        })?;
+    let mut builder = Builder::new(py, options, None).giving_way().with(texts::publish(py, strings)?);
+    let object = builder.build(&mut Indexed::at(&tape, bytes, 0))?;
     whole(object, bytes, end)
 }
 

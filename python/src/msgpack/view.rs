@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use offlock_core::msgpack::extract::{Span, column};
 use offlock_core::msgpack::{Indexed, Node, Tape, Text};
+use offlock_core::text;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -13,6 +14,7 @@ use super::errors::Whole;
 use super::ffi::{self, Sequence};
 use super::input::Input;
 use super::options::UnpackOptions;
+use super::texts::{self, Texts};
 use super::unpack::{DECODE, index, options_from, whole};
 use crate::region::{Operation, Region, Release};
 
@@ -225,17 +227,24 @@ pub(super) fn extract<'py>(
     let input = Input::borrow(packed)?;
     let bytes = input.as_slice();
     let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
-    let (spans, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
+    let texts = Texts::new(py);
+    let (spans, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
         let (spans, end) = column(bytes, &path, task)?;
+        let places = || spans.iter().flatten().map(|span| text::Span::from(*span)).collect();
+        let made = texts.lay_out(bytes, places, task);
         let known = |span: Span| (span, Text::of(span.bytes(bytes)));
-        Ok::<_, Whole>((spans.into_iter().map(|span| span.map(known)).collect::<Vec<_>>(), end))
+        Ok::<_, Whole>((spans.into_iter().map(|span| span.map(known)).collect::<Vec<_>>(), made, end))
     })?;
+    let mut made = texts::publish(py, made)?;
     let mut strings = Sequence::new(py, spans.len(), spans.len(), true)?;
     for span in spans {
         strings.push(match span {
             None => py.None().into_bound(py),
-            Some((span, Text::Ascii)) => ffi::ascii(py, span.bytes(bytes))?,
-            Some((span, _)) => ffi::utf8(py, span.bytes(bytes), None)?,
+            Some((span, known)) => match (made.next(), known) {
+                (Some(string), _) => string,
+                (None, Text::Ascii) => ffi::ascii(py, span.bytes(bytes))?,
+                (None, _) => ffi::utf8(py, span.bytes(bytes), None)?,
+            },
         })?;
     }
     whole(strings.finish(py)?, bytes, end)

@@ -253,7 +253,11 @@ impl<S: Source> Made<S> {
     }
 
     /// Hands all of them to `take`, in order.
-    fn publish<'py>(self, py: Python<'py>, mut take: impl FnMut(Bound<'py, PyAny>)) -> PyResult<()> {
+    pub(crate) fn publish<'py>(
+        self,
+        py: Python<'py>,
+        mut take: impl FnMut(Bound<'py, PyAny>),
+    ) -> PyResult<()> {
         match self {
             Self::Exact(source) => {
                 let mut maker = exact::Maker::new(py);

@@ -22,13 +22,13 @@ const ALIGNMENT: usize = 16;
 const LONGEST: usize = pool::ROOM / 8;
 
 /// Lays out exact `str` objects; needs no lock.
-pub(super) struct Maker {
+pub(crate) struct Maker {
     layout: &'static Compact,
     templates: Templates,
 }
 
 /// Objects that Python does not know yet: dropped like any memory, without the lock.
-pub(super) struct Made {
+pub(crate) struct Made {
     blocks: Vec<(Block, u32)>,
     objects: Vec<*mut ffi::PyObject>,
     /// The numbers of the pieces that have to be made with the lock; null among the objects.

@@ -68,6 +68,11 @@ pub(super) fn check(py: Python<'_>) -> PyResult<()> {
     }
 }
 
+/// Whether somebody has enabled blocks, and they can be used.
+pub(crate) fn is_ready() -> bool {
+    INSTALLED.load(Ordering::Relaxed) && is_in_place()
+}
+
 /// Why strings cannot be built in blocks now.
 pub(super) fn unavailable(py: Python<'_>) -> PyResult<Option<String>> {
     if !INSTALLED.load(Ordering::Relaxed) {

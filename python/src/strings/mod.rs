@@ -18,6 +18,9 @@ mod pool;
 mod state;
 mod view;
 
+pub(crate) use batch::{Kind, Made, Maker};
+pub(crate) use hook::is_ready;
+
 use pyo3::pymodule;
 
 /// The extension module `offlock._offlock.strings`.

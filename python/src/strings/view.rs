@@ -59,7 +59,7 @@ pub(super) fn unavailable(py: Python<'_>) -> PyResult<Option<String>> {
 }
 
 /// Makes views in blocks; needs no lock.
-pub(super) struct Maker {
+pub(crate) struct Maker {
     layout: &'static Apart,
     templates: Templates,
 }
@@ -72,7 +72,7 @@ struct Filled {
 }
 
 /// Views that Python does not know yet: dropped like any memory, without the lock.
-pub(super) struct Made {
+pub(crate) struct Made {
     filled: Vec<Filled>,
     size: usize,
 }

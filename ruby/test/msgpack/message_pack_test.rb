@@ -35,6 +35,40 @@ module MessagePackTests
       assert_same cached[0].keys[0], cached[1].keys[0]
     end
 
+    def test_remembered_keys_survive_the_collector
+      hashes = Array.new(300) { |n| { "key #{n}" => n, "k" * (n % 40) => [{ "key" => "é" }] } }
+      messages = hashes.map { |hash| MessagePack.pack(hash) }
+      3.times do
+        assert_equal hashes, messages.map { |message| MessagePack.unpack(message) }
+        symbols = messages.map { |message| MessagePack.unpack(message, symbolize_keys: true) }
+        assert_equal hashes.map(&:size), symbols.map(&:size)
+        assert_equal [*0...300], symbols.map { |hash| hash.values.first }
+        assert(symbols.all? { |hash| hash.keys.all?(Symbol) })
+        GC.start
+        GC.compact if GC.respond_to?(:compact)
+      end
+    end
+
+    def test_a_hash_of_any_size_keeps_its_order_and_the_last_of_equal_keys
+      [1, 8, 9, 15, 16, 17, 33, 100].each do |size|
+        hash = Array.new(size) { |n| ["k#{n}", n] }.to_h
+        assert_equal hash.to_a, MessagePack.unpack(MessagePack.pack(hash)).to_a
+      end
+      assert_equal({ "a" => 2, "b" => 3 }, MessagePack.unpack("\x83\xa1a\x01\xa1a\x02\xa1b\x03".b))
+      assert_equal({ "a" => 2 }, MessagePack.unpack("\xde\x00\x14".b + ("\xa1a\x01".b * 19) + "\xa1a\x02".b))
+    end
+
+    def test_registered_types_are_shown_the_same_until_they_change
+      factory = MessagePack::Factory.new
+      factory.register_type(5, Point)
+      shown = factory.registered_types
+      assert_equal shown, factory.registered_types
+      factory.register_type(6, Comparable, packer: :to_s)
+      assert_equal [5, 6], factory.registered_types.map { |entry| entry[:type] }
+      Ractor.make_shareable(factory)
+      assert_equal [5, 6], factory.registered_types.map { |entry| entry[:type] }
+    end
+
     def test_extensions
       factory = MessagePack::Factory.new
       factory.register_type(5, Point)

@@ -1,7 +1,7 @@
 //! MessagePack: `Offlock::MessagePack`.
 //!
-//! There is no state outside of objects: a packer, an unpacker and a factory each hold their own, and
-//! `MessagePack.pack` and `MessagePack.unpack` work on the stack. So all of it can be used from every Ractor.
+//! Nothing is shared between Ractors: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack`
+//! and `MessagePack.unpack` work on the stack, and each Ractor remembers some map keys of its own.
 
 use magnus::Error;
 
@@ -10,6 +10,7 @@ mod factory;
 mod functions;
 mod globals;
 mod index;
+mod key_cache;
 mod maker;
 mod packer;
 mod rb;

@@ -13,7 +13,7 @@ use super::packer::{self, full_pack, with_writer};
 use super::rb::{self, NIL};
 use super::registry::Registry;
 use super::sink::StringSink;
-use super::unpacker::{self, CACHE_FROM, FEW_KEYS, check_extra, options_from};
+use super::unpacker::{self, check_extra, options_from};
 use super::writer::Writer;
 
 /// `pack(object, io = nil, options = nil)`
@@ -74,11 +74,9 @@ unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> 
 fn unpack_alone(source: VALUE, options: Options) -> VALUE {
     // SAFETY: a String on the stack of the caller.
     let bytes = unsafe { rb::bytes(source) };
-    let mut keys = [NIL; FEW_KEYS];
-    let cache = if bytes.len() >= CACHE_FROM || options.key_cache { &mut keys[..] } else { &mut [] };
     let registry = &raw const EMPTY;
-    // SAFETY: the registry lives for ever, the cache is on the stack, and the String is not changed meanwhile.
-    let mut maker = unsafe { Maker::alone(Direct::<false>::at(bytes, 0, LIMITS), options, registry, cache) };
+    // SAFETY: the registry lives for ever, and the String is not changed meanwhile.
+    let mut maker = unsafe { Maker::alone(Direct::<false>::at(bytes, 0, LIMITS), options, registry) };
     let object = maker.value(0);
     check_extra(bytes.len() - maker.source.pos());
     std::hint::black_box(source);

@@ -194,7 +194,7 @@ fn make(index: VALUE, place: usize, options: VALUE) -> VALUE {
     // packer that holds the types.
     unsafe {
         let source = Indexed::at(&(*held).tape, rb::bytes((*held).bytes), place);
-        let mut maker = Maker::alone(source, options_from(options), registry.1, &mut []);
+        let mut maker = Maker::alone(source, options_from(options), registry.1);
         let object = maker.value(0);
         std::hint::black_box(registry.0);
         object

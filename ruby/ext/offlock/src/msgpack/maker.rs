@@ -6,10 +6,11 @@
 use std::ffi::c_long;
 use std::sync::Arc;
 
-use offlock_core::msgpack::{Direct, Error, ErrorKind, Indexed, Item, Limits, Source, Token};
+use offlock_core::msgpack::{Direct, Error, ErrorKind, Indexed, Limits, ShortKey, Source, Token};
 use rb_sys::*;
 
 use super::globals::globals;
+use super::key_cache::{self, KeyCache};
 use super::rb::{self, NIL};
 use super::registry::{Callable, Registry, UnpackEntry};
 use super::unpacker::Unpacker;
@@ -30,16 +31,14 @@ pub(super) struct Options {
 }
 
 /// Makes objects from `source`.
-pub(super) struct Maker<'a, S> {
+pub(super) struct Maker<S> {
     pub(super) source: S,
     options: Options,
     registry: *const Registry,
     /// The unpacker that the message is in, or null.
     unpacker: *mut Unpacker,
-    /// Keys that were made already, one in each place; or empty.
-    cache: &'a mut [VALUE],
-    /// The keys of the tape, by number: an Array, or nil.
-    keys: VALUE,
+    /// Keys that were made already: null until the first key.
+    keys: *mut KeyCache,
     /// With a tape, the containers to make until Ruby may switch threads and handle interrupts.
     until_pause: u32,
 }
@@ -89,50 +88,33 @@ impl<'a> Shared<'a> for Indexed<'a> {
     unsafe fn come_back(&mut self, _unpacker: *mut Unpacker) {}
 }
 
-impl<'a, 's, S: Shared<'s>> Maker<'a, S> {
+impl<'s, S: Shared<'s>> Maker<S> {
     /// A maker for a message that is in no unpacker.
     ///
     /// # Safety
-    /// `registry` lives as long as the maker. `cache` and the bytes of the source are where the garbage collector finds
-    /// what they are made of, and nobody changes them.
-    pub(super) unsafe fn alone(
-        source: S,
-        options: Options,
-        registry: *const Registry,
-        cache: &'a mut [VALUE],
-    ) -> Self {
-        Self {
-            source,
-            options,
-            registry,
-            unpacker: std::ptr::null_mut(),
-            cache,
-            keys: NIL,
-            until_pause: PAUSE_EVERY,
-        }
+    /// `registry` lives as long as the maker. The bytes of the source are where the garbage collector finds what they
+    /// are in, and nobody changes them.
+    pub(super) unsafe fn alone(source: S, options: Options, registry: *const Registry) -> Self {
+        let unpacker = std::ptr::null_mut();
+        Self { source, options, registry, unpacker, keys: std::ptr::null_mut(), until_pause: PAUSE_EVERY }
     }
 
     /// A maker for the next message in an unpacker.
     ///
     /// # Safety
     /// As for `alone`; `unpacker` is what a live object holds.
-    pub(super) unsafe fn of(source: S, unpacker: *mut Unpacker, cache: &'a mut [VALUE]) -> Self {
+    pub(super) unsafe fn of(source: S, unpacker: *mut Unpacker) -> Self {
         // SAFETY: the contract of this function.
         let (options, registry) = unsafe { ((*unpacker).options, Arc::as_ptr(&(*unpacker).registry)) };
-        Self { source, options, registry, unpacker, cache, keys: NIL, until_pause: PAUSE_EVERY }
+        Self { source, options, registry, unpacker, keys: std::ptr::null_mut(), until_pause: PAUSE_EVERY }
     }
 
     /// Makes the next object. `depth` is the number of containers around it.
     #[inline]
     pub(super) fn value(&mut self, depth: usize) -> VALUE {
-        let item = match self.source.next() {
-            Ok(item) => item,
+        match self.source.next() {
+            Ok(token) => self.token(token, depth),
             Err(error) => self.fail(error),
-        };
-        match item {
-            Item::Token(token) => self.token(token, depth),
-            Item::Text(bytes, _) => self.string(bytes),
-            Item::Key(number) => self.numbered_key(number),
         }
     }
 
@@ -202,11 +184,17 @@ impl<'a, 's, S: Shared<'s>> Maker<'a, S> {
         self.check_container(length as u64 * 2, depth);
         // SAFETY: the length is that of what is there.
         let hash = unsafe { rb_hash_new_capa(length.min(self.source.room()) as c_long) };
-        for _ in 0..length {
-            let key = self.key(depth + 1);
-            let value = self.value(depth + 1);
-            // SAFETY: a Hash and two live objects.
-            unsafe { rb_hash_aset(hash, key, value) };
+        let mut chunk = [NIL; CHUNK];
+        let mut left = length;
+        while left > 0 {
+            let entries = left.min(CHUNK / 2);
+            for place in chunk[..entries * 2].chunks_exact_mut(2) {
+                place[0] = self.key(depth + 1);
+                place[1] = self.value(depth + 1);
+            }
+            // SAFETY: a Hash, and as many live objects as said.
+            unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
+            left -= entries;
         }
         self.frozen(hash)
     }
@@ -239,9 +227,8 @@ impl<'a, 's, S: Shared<'s>> Maker<'a, S> {
     #[inline]
     fn key(&mut self, depth: usize) -> VALUE {
         match self.source.next() {
-            Ok(Item::Token(Token::Str(bytes)) | Item::Text(bytes, _)) => self.string_key(bytes),
-            Ok(Item::Key(number)) => self.numbered_key(number),
-            Ok(Item::Token(token)) => {
+            Ok(Token::Str(bytes)) => self.string_key(bytes),
+            Ok(token) => {
                 let key = self.token(token, depth);
                 self.symbolized(key)
             }
@@ -260,40 +247,33 @@ impl<'a, 's, S: Shared<'s>> Maker<'a, S> {
 
     #[inline]
     fn string_key(&mut self, bytes: &[u8]) -> VALUE {
-        if self.cache.is_empty() || bytes.len() > LONGEST_CACHED {
-            return self.make_key(bytes);
+        let Some(key) = ShortKey::of(bytes) else { return self.make_key(bytes) };
+        if self.keys.is_null() {
+            self.keys = self.find_keys();
         }
-        let place = place_of(bytes) & (self.cache.len() - 1);
-        let known = self.cache[place];
-        // SAFETY: the cache holds nil, or frozen Strings or Symbols, kept alive by it.
-        if known != NIL && unsafe { text_of(known) } == bytes {
+        // SAFETY: the unpacker, or the Ractor, that has the cache lives longer than the maker; no reference to it is held
+        // while anything else can run.
+        if let Some(known) = unsafe { (*self.keys).get(&key) } {
             return known;
         }
-        let key = self.make_key(bytes);
-        self.cache[place] = key;
-        key
+        let made = self.make_key(bytes);
+        // SAFETY: as above.
+        unsafe { (*self.keys).add(key, made) };
+        made
+    }
+
+    #[cold]
+    fn find_keys(&self) -> *mut KeyCache {
+        if self.options.key_cache && !self.unpacker.is_null() {
+            // SAFETY: what a live object holds.
+            return unsafe { &raw mut (*self.unpacker).keys };
+        }
+        key_cache::of_this_ractor(self.options.symbolize_keys)
     }
 
     #[inline]
     fn make_key(&self, bytes: &[u8]) -> VALUE {
         if self.options.symbolize_keys { symbol(bytes) } else { interned(bytes) }
-    }
-
-    fn numbered_key(&mut self, number: u32) -> VALUE {
-        let place = c_long::from(number);
-        // SAFETY: an Array that is on this stack.
-        unsafe {
-            if self.keys == NIL {
-                self.keys = rb_ary_new();
-            }
-            let known = rb_ary_entry(self.keys, place);
-            if known != NIL {
-                return known;
-            }
-            let key = self.make_key(self.source.key(number));
-            rb_ary_store(self.keys, place, key);
-            key
-        }
     }
 
     #[cold]
@@ -398,8 +378,8 @@ unsafe fn call_from(unpacker: *mut Unpacker, depth: usize, callable: Callable, s
     }
 }
 
-const CHUNK: usize = 16;
-const LONGEST_CACHED: usize = 64;
+/// How many objects wait on the stack to be put into their container at once.
+const CHUNK: usize = 32;
 
 /// Raises the exception for an error in a message.
 #[cold]
@@ -442,30 +422,9 @@ fn symbol(bytes: &[u8]) -> VALUE {
     }
 }
 
-/// The characters of a String or Symbol.
-///
-/// # Safety
-/// `text` is a Symbol, or a String that nobody changes.
-#[inline]
-unsafe fn text_of<'a>(text: VALUE) -> &'a [u8] {
-    // SAFETY: the contract of this function.
-    unsafe { rb::bytes(if RB_SYMBOL_P(text) { rb_sym2str(text) } else { text }) }
-}
-
 fn extension_value(kind: i8, payload: VALUE) -> VALUE {
     let names = globals();
     // SAFETY: a constant of the module.
     let class = unsafe { rb_const_get(names.module, names.extension_value) };
     rb::call(class, rb::id(c"new"), &[rb::int(kind.into()), payload])
-}
-
-#[inline]
-fn place_of(key: &[u8]) -> usize {
-    let (words, rest) = key.as_chunks::<8>();
-    let mut hash = key.len() as u64;
-    for word in words {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-    let last = rest.iter().fold(0, |last, &byte| last << 8 | u64::from(byte));
-    ((hash ^ last).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }

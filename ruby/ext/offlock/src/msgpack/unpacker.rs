@@ -9,6 +9,7 @@ use rb_sys::*;
 
 use super::buffer::{self, Bytes, Owner};
 use super::globals::globals;
+use super::key_cache::KeyCache;
 use super::maker::{self, LIMITS, Maker, Options, Shared as _};
 use super::packer::check_changeable;
 use super::rb::{self, Held, Kind, NIL};
@@ -28,7 +29,7 @@ pub(super) struct Unpacker {
     /// How far the message that has not arrived as a whole was looked at.
     scanner: Option<Scanner>,
     /// With the option `key_cache`, the keys made so far.
-    keys: Vec<VALUE>,
+    pub(super) keys: KeyCache,
     /// What `registered_types` has shown: a Hash, or nil. The next time it shows the same Procs.
     shown: VALUE,
 }
@@ -43,7 +44,7 @@ impl Default for Unpacker {
             depth: 0,
             buffer: NIL,
             scanner: None,
-            keys: Vec::new(),
+            keys: KeyCache::default(),
             shown: NIL,
         }
     }
@@ -60,18 +61,13 @@ impl Held for Unpacker {
         self.registry.mark();
         rb::mark_object(self.buffer);
         rb::mark_object(self.shown);
-        self.keys.iter().copied().for_each(rb::mark_object);
+        self.keys.mark();
     }
 
     fn size(&self) -> usize {
-        self.bytes.memory()
-            + self.keys.capacity() * size_of::<VALUE>()
-            + self.registry.size() / Arc::strong_count(&self.registry)
+        self.bytes.memory() + self.keys.size() + self.registry.size() / Arc::strong_count(&self.registry)
     }
 }
-
-/// How many keys `key_cache` remembers.
-const CACHED_KEYS: usize = 256;
 
 /// A new unpacker.
 pub(super) fn make(io: VALUE, options: VALUE, registry: Arc<Registry>) -> VALUE {
@@ -90,9 +86,7 @@ fn configure(object: VALUE, io: VALUE, options: VALUE) {
         (*unpacker).object = object;
         buffer::set_options(&mut (*unpacker).bytes, io, options);
         (*unpacker).options = options_from(options);
-        if (*unpacker).options.key_cache {
-            (*unpacker).keys = vec![NIL; CACHED_KEYS];
-        }
+        (*unpacker).keys = KeyCache::default();
     }
 }
 
@@ -136,12 +130,10 @@ fn make_next(unpacker: *mut Unpacker) -> VALUE {
     unsafe {
         let mut source = Direct::at(&[], 0, LIMITS);
         source.come_back(unpacker);
-        let mut few = [NIL; FEW_KEYS];
-        let cache = (*unpacker).cache(&mut few);
         let depth = (*unpacker).depth;
         // Should the message turn out to be incomplete, this is a reason to look first the next time.
         (*unpacker).scanner.get_or_insert_default();
-        let mut maker = Maker::of(source, unpacker, cache);
+        let mut maker = Maker::of(source, unpacker);
         let object = maker.value(depth);
         (*unpacker).scanner = None;
         maker.source.leave(unpacker);
@@ -149,27 +141,11 @@ fn make_next(unpacker: *mut Unpacker) -> VALUE {
     }
 }
 
-/// Messages from this length on are made with a small cache of their keys.
-pub(super) const CACHE_FROM: usize = 256;
-/// The size of that cache.
-pub(super) const FEW_KEYS: usize = 64;
-
 impl Unpacker {
     /// Whether the next message has to be looked at before objects are made of it: because it comes from an IO in
     /// pieces, because it was found to be incomplete before, or because making it may run code that must run once.
     fn must_scan(&mut self) -> bool {
         self.bytes.io != NIL || self.scanner.is_some() || !self.registry.unpackers.is_empty()
-    }
-
-    /// The keys made so far, or else a place for some of this message.
-    fn cache<'a>(&mut self, few: &'a mut [VALUE]) -> &'a mut [VALUE] {
-        if self.options.key_cache {
-            let keys = &mut self.keys;
-            // SAFETY: the list never grows or shrinks after it was made, and lives as long as the unpacker, which the caller
-            // keeps alive.
-            return unsafe { std::slice::from_raw_parts_mut(keys.as_mut_ptr(), keys.len()) };
-        }
-        if self.bytes.rest().len() >= CACHE_FROM { few } else { &mut [] }
     }
 }
 

@@ -1,0 +1,41 @@
+//! The strings of a large message, laid out off the lock: where the program has enabled blocks (`offlock.strings`).
+
+use offlock_core::Task;
+use offlock_core::text::{Pieces, Span};
+use pyo3::prelude::*;
+
+use crate::strings::{Kind, Made, Maker, is_ready};
+
+/// What lays out strings, if there is such a thing.
+pub(super) struct Texts(Option<Maker>);
+
+impl Texts {
+    pub(super) fn new(py: Python<'_>) -> Self {
+        Self(if is_ready() { Maker::new(py, Kind::Block).ok() } else { None })
+    }
+
+    /// Lays out the strings at these places, which ascend. `None` when that is not possible: they have to be made one
+    /// by one then, which also raises what is wrong with them.
+    pub(super) fn lay_out<'a>(
+        &self,
+        bytes: &'a [u8],
+        spans: impl FnOnce() -> Vec<Span>,
+        task: &Task<'_>,
+    ) -> Option<Made<Pieces<'a>>> {
+        let maker = self.0.as_ref()?;
+        maker.make(Pieces::new(bytes, spans(), task).ok()?, task).ok()
+    }
+}
+
+/// The strings, one after the other.
+pub(super) fn publish<'py>(
+    py: Python<'py>,
+    made: Option<Made<Pieces<'_>>>,
+) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
+    let mut strings = Vec::new();
+    if let Some(made) = made {
+        strings.reserve_exact(made.len());
+        made.publish(py, |string| strings.push(string))?;
+    }
+    Ok(strings.into_iter())
+}
