@@ -58,7 +58,15 @@ fn map<T: Send>(
             let _gone = Gone(&helping);
             work()
         };
-        let started: Vec<_> = (0..helpers).map(|_| scope.spawn(help)).collect();
+        // Where no more threads can be had, those that there are do all the work.
+        let start = |_| match thread::Builder::new().spawn_scoped(scope, help) {
+            Ok(started) => Some(started),
+            Err(_) => {
+                drop(Gone(&helping));
+                None
+            }
+        };
+        let started: Vec<_> = (0..helpers).filter_map(start).collect();
         let mut done = work();
         helping.wait(task);
         for helper in started {

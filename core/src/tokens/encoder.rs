@@ -1,6 +1,6 @@
 //! One run over a text: from pieces to tokens.
 
-use super::orderly::Scratch;
+use super::memory::Memory;
 use super::split::{Splitter, cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;
 use super::{Encoding, Error, TokenId};
@@ -18,13 +18,13 @@ pub(super) struct Encoder<'a> {
     splitter: &'a Splitter,
     vocabulary: &'a Vocabulary,
     task: &'a Task<'a>,
-    scratch: Scratch,
+    memory: Memory,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(encoding: &'a Encoding, task: &'a Task<'a>) -> Self {
         let Encoding { splitter, vocabulary, .. } = encoding;
-        Self { splitter, vocabulary, task, scratch: Scratch::default() }
+        Self { splitter, vocabulary, task, memory: vocabulary.pool.take() }
     }
 
     /// Appends the tokens of the pieces that start in the `STRETCH` bytes from `at`; gives where the next one may
@@ -108,7 +108,7 @@ impl<'a> Encoder<'a> {
     fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
         match self.vocabulary.table.get(text, piece.start, piece.len()) {
             Some(place) => out.push(place),
-            None => self.vocabulary.split(text, piece, out, &mut self.scratch, self.task)?,
+            None => self.vocabulary.split(text, piece, out, &mut self.memory, self.task)?,
         }
         Ok(())
     }
@@ -134,8 +134,14 @@ impl<'a> Encoder<'a> {
         out: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
         let before = out.len();
-        self.vocabulary.split(text, piece, out, &mut self.scratch, self.task)?;
+        self.vocabulary.split(text, piece, out, &mut self.memory, self.task)?;
         self.vocabulary.name(&mut out[before..]);
         Ok(())
+    }
+}
+
+impl Drop for Encoder<'_> {
+    fn drop(&mut self) {
+        self.vocabulary.pool.give_back(std::mem::take(&mut self.memory));
     }
 }

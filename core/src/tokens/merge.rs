@@ -2,6 +2,7 @@
 //!
 //! This works for any vocabulary, in time n log n.
 
+use crate::{Stopped, Task};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -21,20 +22,36 @@ impl Parts {
     }
 }
 
+/// How many steps are taken between two looks at the task.
+const STRETCH: usize = 1024;
+
 /// Joins the neighbours of a piece of `length` bytes; `rank` gives the rank of the token from one byte to another.
-pub(super) fn merge(length: usize, rank: impl Fn(usize, usize) -> Option<u32>) -> Parts {
+pub(super) fn merge(
+    length: usize,
+    rank: impl Fn(usize, usize) -> Option<u32>,
+    task: &Task<'_>,
+) -> Result<Parts, Stopped> {
     let mut merger = Merger {
         ends: (1..=length).collect(),
         before: (0..length).map(|at| at.wrapping_sub(1)).collect(),
         queue: BinaryHeap::new(),
         rank,
     };
-    (0..length).for_each(|start| merger.offer(start));
+    for start in 0..length {
+        look_at(task, start)?;
+        merger.offer(start);
+    }
     let mut last_seam = None;
-    while let Some(Reverse((_, start, end))) = merger.queue.pop() {
+    for step in 0.. {
+        look_at(task, step)?;
+        let Some(Reverse((_, start, end))) = merger.queue.pop() else { break };
         last_seam = merger.join(start, end).or(last_seam);
     }
-    Parts { ends: merger.ends, last_seam }
+    Ok(Parts { ends: merger.ends, last_seam })
+}
+
+fn look_at(task: &Task<'_>, step: usize) -> Result<(), Stopped> {
+    if step.is_multiple_of(STRETCH) { task.check() } else { Ok(()) }
 }
 
 struct Merger<F> {

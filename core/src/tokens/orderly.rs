@@ -6,7 +6,9 @@
 //! would have been alone, so it would have happened to them alone as well.) So a piece can be encoded from left to
 //! right, looking at one boundary at a time.
 
+use super::memory::{Memory, Pairs};
 use super::merge::merge;
+use super::seams::Seams;
 use super::table::{Table, Window};
 use crate::{Stopped, Task};
 use std::ops::Range;
@@ -26,15 +28,10 @@ pub(super) const NEVER: u32 = u32::MAX;
 /// What an orderly vocabulary has in addition.
 pub(super) struct Orderly {
     joints: Vec<Joint>,
+    /// One bit for each token that byte pair encoding never makes: small enough to stay near the processor.
+    never: Vec<u64>,
     lengths: Lengths,
-}
-
-/// Room to work in, kept from piece to piece.
-#[derive(Default)]
-pub(super) struct Scratch {
-    tokens: Vec<u32>,
-    /// One bit for each byte of the piece: no sequence of tokens that reaches it can go on.
-    dead: Vec<u64>,
+    seams: Seams,
 }
 
 /// How many steps are taken between two looks at the task.
@@ -42,7 +39,15 @@ const STRETCH: usize = 2048;
 
 impl Orderly {
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, joints: Vec<Joint>) -> Self {
-        Self { joints, lengths: Lengths::new(tokens) }
+        let mut never = vec![0; joints.len() / 64 + 1];
+        for (place, joint) in joints.iter().enumerate() {
+            never[place / 64] |= u64::from(joint.left == NEVER) << (place % 64);
+        }
+        Self { joints, never, lengths: Lengths::new(tokens.clone()), seams: Seams::new(tokens) }
+    }
+
+    fn is_made(&self, place: u32) -> bool {
+        self.never[place as usize / 64] >> (place % 64) & 1 == 0
     }
 
     /// The tokens of `text[piece]`, which is not empty.
@@ -51,11 +56,11 @@ impl Orderly {
         table: &Table,
         text: &[u8],
         piece: Range<usize>,
-        scratch: &'s mut Scratch,
+        memory: &'s mut Memory,
         task: &Task<'_>,
     ) -> Result<&'s [u32], Stopped> {
         let Range { start, end } = piece;
-        let Scratch { tokens, dead } = scratch;
+        let Memory { tokens, dead, pairs, .. } = memory;
         tokens.clear();
         dead.clear();
         dead.resize((end - start) / 64 + 1, 0);
@@ -67,7 +72,11 @@ impl Orderly {
             if let Some((token, length)) = self.longest(table, text, at, limit) {
                 let next = at + length;
                 let is_dead = dead[(next - start) / 64] >> ((next - start) % 64) & 1 == 1;
-                if is_dead || !tokens.last().is_none_or(|last| self.fit(table, text, at, *last, token)) {
+                if is_dead
+                    || tokens
+                        .last()
+                        .is_some_and(|last| !self.may_follow(table, text, at, *last, token, pairs))
+                {
                     limit = length - 1;
                     continue;
                 }
@@ -91,19 +100,40 @@ impl Orderly {
         let window = Window::at(text, at);
         let token = |length: usize| {
             let place = table.get_in(window, text, at, length)?;
-            (self.joints[place as usize].left != NEVER).then_some((place, length))
+            self.is_made(place).then_some((place, length))
         };
         self.lengths.of(window, limit).find_map(token)
+    }
+
+    /// As [`fit`](Self::fit), which is asked only if `pairs` does not know.
+    fn may_follow(
+        &self,
+        table: &Table,
+        text: &[u8],
+        seam: usize,
+        left: u32,
+        right: u32,
+        pairs: &mut Pairs,
+    ) -> bool {
+        let least = self.seams.least(text, seam);
+        if least == u32::MAX {
+            return true;
+        }
+        pairs.recall(left, right).unwrap_or_else(|| {
+            let fit = self.fit(table, text, seam, left, right, least);
+            pairs.remember(left, right, fit);
+            fit
+        })
     }
 
     /// Whether byte pair encoding of the two tokens' text, which meet at `seam`, gives these two.
     ///
     /// The joins that make them are undone, the latest first. What stands left and right of the seam then has been
     /// neighbours, and must not make a token of lower rank than the join that parted them.
-    fn fit(&self, table: &Table, text: &[u8], seam: usize, left: u32, right: u32) -> bool {
+    fn fit(&self, table: &Table, text: &[u8], seam: usize, left: u32, right: u32, least: u32) -> bool {
         let (mut x, mut y) = (left, right);
         let mut limit = u32::MAX;
-        loop {
+        while limit > least {
             let (left, right) = (self.joints[x as usize], self.joints[y as usize]);
             let length = (left.length + right.length) as usize;
             let joined = table.get(text, seam - left.length as usize, length);
@@ -118,9 +148,10 @@ impl Orderly {
                 limit = y + 1;
                 y = right.left;
             } else {
-                return true;
+                break;
             }
         }
+        true
     }
 }
 
@@ -185,7 +216,7 @@ fn joint(place: u32, bytes: &[u8], table: &Table) -> Option<Joint> {
     if length == 1 {
         return Some(Joint { left: place, right: place, length });
     }
-    let parts = merge(bytes.len(), place_of);
+    let parts = merge(bytes.len(), place_of, &Task::new()).ok()?;
     let (Some(seam), 1) = (parts.last_seam, parts.spans().count()) else {
         return Some(Joint { left: NEVER, right: NEVER, length });
     };

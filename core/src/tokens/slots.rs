@@ -9,6 +9,9 @@ const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
 /// An entry stands less than this far behind where it belongs.
 const REACH: usize = 32;
 
+/// The filter has 2^FINER bits for each slot.
+const FINER: u32 = 3;
+
 /// A key, and how it is stored.
 pub(super) trait Key: Copy {
     /// What an entry takes.
@@ -100,6 +103,9 @@ impl Key for MediumKey {
 pub(super) struct Slots<K: Key> {
     slots: Box<[K::Slot]>,
     bits: u32,
+    /// One bit for each of the keys' upper `bits + FINER` bits of the hash: small enough to stay near the processor,
+    /// it tells most keys that are not there without a look at the slots.
+    filter: Box<[u64]>,
     /// All numbers are below this.
     limit: u64,
 }
@@ -115,7 +121,8 @@ impl<K: Key> Slots<K> {
 
     fn with_bits(entries: impl Iterator<Item = (K, u32)>, bits: u32, limit: u32) -> Option<Self> {
         let slots = vec![K::Slot::default(); 1 << bits].into_boxed_slice();
-        let mut table = Self { slots, bits, limit: limit.into() };
+        let filter = vec![0; (1 << (bits + FINER)) / 64 + 1].into_boxed_slice();
+        let mut table = Self { slots, bits, filter, limit: limit.into() };
         for (key, number) in entries {
             table.insert(key, number)?;
         }
@@ -127,6 +134,8 @@ impl<K: Key> Slots<K> {
         let distance = (0..REACH).find(free)?;
         let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
         self.slots[self.index(key, distance)] = slot;
+        let (word, bit) = self.filter_bit(key);
+        self.filter[word] |= bit;
         Some(())
     }
 
@@ -136,12 +145,22 @@ impl<K: Key> Slots<K> {
     }
 
     #[inline]
+    fn filter_bit(&self, key: K) -> (usize, u64) {
+        let index = key.hash() >> (64 - self.bits - FINER);
+        ((index / 64) as usize, 1 << (index % 64))
+    }
+
+    #[inline]
     fn is_free(&self, slot: K::Slot) -> bool {
         K::number(slot, K::Slot::default()) & ((1 << self.bits) - 1) == 0
     }
 
     #[inline]
     pub(super) fn get(&self, key: K) -> Option<u32> {
+        let (word, bit) = self.filter_bit(key);
+        if self.filter[word] & bit == 0 {
+            return None;
+        }
         for distance in 0..REACH {
             let slot = self.slots[self.index(key, distance)];
             let number = self.seen(K::number(slot, key.slot(self.bits, distance)));

@@ -1,8 +1,10 @@
 //! The ordinary tokens of an encoding: their bytes and their ranks.
 
+use super::memory::{Memory, PieceKey, Pool};
 use super::merge::merge;
-use super::orderly::{self, Orderly, Scratch};
+use super::orderly::{self, Orderly};
 use super::packed::{self, Unpacked};
+use super::short::{self, Short};
 use super::table::Table;
 use super::{Error, ErrorKind, TokenId};
 use crate::Task;
@@ -18,6 +20,7 @@ pub(super) struct Vocabulary {
     ids: Vec<TokenId>,
     pub(super) table: Table,
     orderly: Option<Orderly>,
+    pub(super) pool: Pool,
 }
 
 impl Vocabulary {
@@ -37,7 +40,7 @@ impl Vocabulary {
         let table = Table::new(tokens.clone());
         let joints = orderly::joints(tokens.clone(), &table);
         let orderly = joints.map(|joints| Orderly::new(tokens, joints));
-        Ok(Self { text, starts, ids, table, orderly })
+        Ok(Self { text, starts, ids, table, orderly, pool: Pool::default() })
     }
 
     /// The first `count` ranks of a packed vocabulary.
@@ -46,7 +49,7 @@ impl Vocabulary {
         let tokens = spans(&text, &starts);
         let table = Table::new(tokens.clone());
         let orderly = Some(Orderly::new(tokens, joints));
-        Self { text, starts, ids, table, orderly }
+        Self { text, starts, ids, table, orderly, pool: Pool::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -102,22 +105,53 @@ impl Vocabulary {
         text: &[u8],
         piece: Range<usize>,
         out: &mut Vec<u32>,
-        scratch: &mut Scratch,
+        memory: &mut Memory,
         task: &Task<'_>,
     ) -> Result<(), Error> {
         match &self.orderly {
             _ if piece.is_empty() => {}
-            Some(orderly) => {
-                out.extend_from_slice(orderly.encode(&self.table, text, piece, scratch, task)?);
-            }
-            None => self.merge(text, piece, out)?,
+            Some(orderly) => self.remembered(orderly, text, piece, out, memory, task)?,
+            None => self.merge(text, piece, out, task)?,
         }
         Ok(())
     }
 
-    fn merge(&self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
+    /// As [`split`](Self::split), for an orderly vocabulary.
+    fn remembered(
+        &self,
+        orderly: &Orderly,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<u32>,
+        memory: &mut Memory,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let (at, length) = (piece.start, piece.len());
+        let key = PieceKey::new(text, at, length);
+        if key.is_some_and(|key| memory.pieces.recall(key, out)) {
+            return Ok(());
+        }
+        let before = out.len();
+        if length <= short::MOST {
+            out.extend_from_slice(Short::encode(&self.table, text, at, length).tokens());
+        } else {
+            out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
+        }
+        if let Some(key) = key {
+            memory.pieces.remember(key, &out[before..]);
+        }
+        Ok(())
+    }
+
+    fn merge(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<u32>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
         let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
-        for (from, to) in merge(piece.len(), place).spans() {
+        for (from, to) in merge(piece.len(), place, task)?.spans() {
             let offset = piece.start + from;
             let unknown = ErrorKind::UnknownByte { byte: text[offset], offset };
             out.push(place(from, to).ok_or(unknown)?);

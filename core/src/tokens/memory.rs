@@ -1,0 +1,234 @@
+//! What an encoder remembers from piece to piece and from call to call: tokens of pieces, and which tokens may be
+//! neighbours. Bounded, and only ever facts: it changes how fast an answer comes, never the answer.
+
+use std::sync::{Mutex, TryLockError};
+
+/// Room to work in and what was found out so far.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) tokens: Vec<u32>,
+    /// One bit for each byte of the piece: no sequence of tokens that reaches it can go on.
+    pub(super) dead: Vec<u64>,
+    pub(super) pieces: Pieces,
+    pub(super) pairs: Pairs,
+}
+
+impl Memory {
+    /// How much room to work in is kept from run to run; a piece of megabytes needs much more.
+    const ROOM: usize = 1 << 12;
+}
+
+/// The memories that no run uses just now. A run takes one and brings it back, so that there are never more than
+/// there were runs at once.
+///
+/// Nobody waits for the lock: a run that finds it taken starts with an empty memory. So a child forked while
+/// another thread held it works all the same.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Memory>>);
+
+impl Pool {
+    /// This many are kept.
+    const MOST: usize = 16;
+
+    pub(super) fn take(&self) -> Memory {
+        self.with(Vec::pop).flatten().unwrap_or_default()
+    }
+
+    pub(super) fn give_back(&self, mut memory: Memory) {
+        memory.tokens.clear();
+        memory.tokens.shrink_to(Memory::ROOM);
+        memory.dead.clear();
+        memory.dead.shrink_to(Memory::ROOM);
+        self.with(|kept| {
+            if kept.len() < Self::MOST {
+                kept.push(memory);
+            }
+        });
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<Memory>) -> T) -> Option<T> {
+        match self.0.try_lock() {
+            Ok(mut kept) => Some(f(&mut kept)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// Mixes the words of a key; the upper bits are the best.
+fn mix(words: &[u64]) -> u64 {
+    words.iter().fold(0_u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The tokens of short pieces that are not tokens themselves. Each has one place; a later piece takes it over.
+#[derive(Default)]
+pub(super) struct Pieces {
+    /// Key, tokens and their number. Empty until the first is remembered.
+    entries: Vec<[u64; 8]>,
+}
+
+/// The bytes of a piece, the rest being zero, and in the last byte their number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct PieceKey([u64; 4]);
+
+impl PieceKey {
+    /// `None` for a piece that is too long to be remembered.
+    #[inline]
+    pub(super) fn new(text: &[u8], at: usize, length: usize) -> Option<Self> {
+        if length > 31 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        match text[at..].first_chunk::<32>() {
+            Some(chunk) => {
+                bytes = *chunk;
+                let mut words = words(&bytes);
+                for (index, word) in words.iter_mut().enumerate() {
+                    let kept = length.saturating_sub(8 * index).min(8);
+                    *word &= u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
+                }
+                words[3] |= (length as u64) << 56;
+                return Some(Self(words));
+            }
+            None => bytes[..length].copy_from_slice(&text[at..at + length]),
+        }
+        bytes[31] = length as u8;
+        Some(Self(words(&bytes)))
+    }
+}
+
+#[inline]
+fn words(bytes: &[u8; 32]) -> [u64; 4] {
+    std::array::from_fn(|index| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte])))
+}
+
+impl Pieces {
+    const BITS: u32 = 13;
+    /// The tokens that an entry has room for.
+    const MOST: usize = 7;
+
+    #[inline]
+    fn place(key: PieceKey) -> usize {
+        (mix(&key.0) >> (64 - Self::BITS)) as usize
+    }
+
+    /// Appends the piece's tokens if they are remembered.
+    #[inline]
+    pub(super) fn recall(&self, key: PieceKey, out: &mut Vec<u32>) -> bool {
+        let Some(entry) = self.entries.get(Self::place(key)) else { return false };
+        if entry[..4] != key.0 {
+            return false;
+        }
+        let halves: [u32; 8] = bytemuck::cast([entry[4], entry[5], entry[6], entry[7]]);
+        out.extend_from_slice(&halves[..halves[Self::MOST] as usize]);
+        true
+    }
+
+    pub(super) fn remember(&mut self, key: PieceKey, tokens: &[u32]) {
+        if tokens.len() > Self::MOST {
+            return;
+        }
+        if self.entries.is_empty() {
+            self.entries = vec![[0; 8]; 1 << Self::BITS];
+        }
+        let mut halves = [0; 8];
+        halves[..tokens.len()].copy_from_slice(tokens);
+        halves[Self::MOST] = tokens.len() as u32;
+        let packed: [u64; 4] = bytemuck::cast(halves);
+        let entry = &mut self.entries[Self::place(key)];
+        entry[..4].copy_from_slice(&key.0);
+        entry[4..].copy_from_slice(&packed);
+    }
+}
+
+/// Which pairs of tokens byte pair encoding leaves as they are. Each has one place; a later pair takes it over.
+#[derive(Default)]
+pub(super) struct Pairs {
+    /// The pair, the answer in the lowest bit, and the uppermost bit set. Empty until the first is remembered.
+    entries: Vec<u64>,
+}
+
+impl Pairs {
+    const BITS: u32 = 15;
+
+    #[inline]
+    fn key(left: u32, right: u32) -> u64 {
+        1 << 63 | u64::from(left) << 32 | u64::from(right) << 1
+    }
+
+    #[inline]
+    fn place(key: u64) -> usize {
+        (mix(&[key]) >> (64 - Self::BITS)) as usize
+    }
+
+    #[inline]
+    pub(super) fn recall(&self, left: u32, right: u32) -> Option<bool> {
+        let key = Self::key(left, right);
+        let entry = *self.entries.get(Self::place(key))?;
+        (entry & !1 == key).then_some(entry & 1 == 1)
+    }
+
+    pub(super) fn remember(&mut self, left: u32, right: u32, fit: bool) {
+        if self.entries.is_empty() {
+            self.entries = vec![0; 1 << Self::BITS];
+        }
+        let key = Self::key(left, right);
+        self.entries[Self::place(key)] = key | u64::from(fit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_recalled_as_it_was_remembered_until_another_takes_its_place() {
+        let text =
+            "what is remembered of a text is what was there, and nothing else, whatever it is".as_bytes();
+        let mut pieces = Pieces::default();
+        for length in 1..=31 {
+            for at in 0..=text.len() - length {
+                let key = PieceKey::new(&text, at, length).unwrap();
+                let tokens: Vec<u32> = (0..at as u32 % 9).collect();
+                pieces.remember(key, &tokens);
+                let mut recalled = vec![];
+                assert_eq!(pieces.recall(key, &mut recalled), tokens.len() <= Pieces::MOST);
+                assert!(recalled.is_empty() || recalled == tokens);
+            }
+        }
+        assert!(PieceKey::new(&text, 0, 32).is_none());
+    }
+
+    #[test]
+    fn keys_are_the_same_at_the_end_of_a_text_and_differ_in_length() {
+        let key = |text: &[u8], at, length| PieceKey::new(text, at, length).unwrap();
+        let long = [b'x'; 64];
+        for length in 0..=31 {
+            assert!(key(&long, 7, length) == key(&long[..length], 0, length));
+            assert!(key(&long, 0, length) != key(&long, 0, (length + 1) % 32));
+        }
+        assert!(key(b"a\0", 0, 1) != key(b"a\0", 0, 2));
+    }
+
+    #[test]
+    fn a_pair_is_recalled_with_its_answer() {
+        let mut pairs = Pairs::default();
+        assert_eq!(pairs.recall(0, 0), None);
+        for (left, right, fit) in [(0, 0, false), (0, 1, true), (199_997, 3, true), (3, 199_997, false)] {
+            pairs.remember(left, right, fit);
+            assert_eq!(pairs.recall(left, right), Some(fit));
+        }
+    }
+
+    #[test]
+    fn a_run_that_finds_the_pool_locked_goes_on_without() {
+        let pool = Pool::default();
+        let mut memory = pool.take();
+        memory.pairs.remember(1, 2, true);
+        pool.give_back(memory);
+        let locked = pool.0.lock().unwrap();
+        assert_eq!(pool.take().pairs.recall(1, 2), None);
+        drop(locked);
+        assert_eq!(pool.take().pairs.recall(1, 2), Some(true));
+    }
+}

@@ -1,0 +1,113 @@
+//! The tokenizer against tiktoken-rs and against itself, on texts that nobody wrote.
+
+use offlock_core::Task;
+use offlock_core::tokens::{self, Encoding, Specials, TokenId};
+use proptest::prelude::*;
+use std::sync::LazyLock;
+use tiktoken_rs::CoreBPE;
+
+static PEERS: LazyLock<[(&str, CoreBPE); 3]> = LazyLock::new(|| {
+    [
+        ("r50k_base", tiktoken_rs::r50k_base().unwrap()),
+        ("cl100k_base", tiktoken_rs::cl100k_base().unwrap()),
+        ("o200k_base", tiktoken_rs::o200k_base().unwrap()),
+    ]
+});
+
+fn encode(encoding: &Encoding, text: &str) -> Vec<TokenId> {
+    encoding.encode_ordinary(text, &Task::new()).unwrap()
+}
+
+/// What patterns tell apart: words, numbers, symbols, white space, contractions with odd apostrophes, marks.
+fn fragment() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z]{1,12}",
+        2 => "[A-Z]{0,3}[a-z]{0,9}",
+        2 => "[ \t\r\n\u{a0}\u{2003}\u{85}]{1,6}",
+        1 => "[0-9٣৪Ⅷ½]{1,7}",
+        1 => "['’ʼ＇](?i:s|t|re|ve|m|ll|d|ſ|K)",
+        2 => r#"[!-/:-@\[-`{-~]{1,6}"#,
+        2 => "[а-яА-Яёґ]{1,14}",
+        2 => "[的一是在不了有和人这中大为上个国我以要他]{1,20}",
+        2 => "[ก-๛]{1,16}",
+        1 => "[ಀ-ೲ]{1,12}",
+        1 => "[\u{0300}-\u{036f}\u{200d}\u{fe0f}\u{180e}]{1,3}",
+        1 => "[👍🏽👨👩👧🇩🇪]{1,4}",
+        2 => "\\PC{1,8}",
+        1 => any::<char>().prop_map(String::from),
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(fragment(), 0..24).prop_map(|fragments| fragments.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn random_texts_get_the_tokens_that_tiktoken_gives(text in text()) {
+        for (name, peer) in &*PEERS {
+            let ours = tokens::get(name).unwrap();
+            prop_assert_eq!(encode(ours, &text), peer.encode_ordinary(&text), "{}", name);
+        }
+    }
+
+    #[test]
+    fn counting_decoding_and_truncating_agree_with_encoding(text in text(), max in 0_usize..40) {
+        for (name, _) in &*PEERS {
+            let ours = tokens::get(name).unwrap();
+            let tokens = encode(ours, &text);
+            prop_assert_eq!(ours.count_ordinary(&text, &Task::new()).unwrap(), tokens.len());
+            prop_assert_eq!(ours.decode_bytes(&tokens, &Task::new()).unwrap(), text.as_bytes());
+            let kept = ours.truncate(&text, max, Specials::None, &Task::new()).unwrap();
+            prop_assert!(kept.tokens.len() <= max && tokens.starts_with(&kept.tokens));
+            prop_assert_eq!(
+                ours.decode_bytes(&kept.tokens, &Task::new()).unwrap(),
+                &text.as_bytes()[..kept.bytes]
+            );
+        }
+    }
+}
+
+/// What is remembered from one text must not show in the next one.
+#[test]
+fn a_text_gets_the_same_tokens_however_often_and_after_whatever_else() {
+    let ours = tokens::get("o200k_base").unwrap();
+    let words =
+        ["antidisestablishmentarianism", "неудовлетворительно", "ความสัมพันธ์", "aaaaaaaaaaaaaaa", "zxqjvkw"];
+    let texts: Vec<String> =
+        (0..20_000).map(|n| format!("{}{} {n}", words[n % 5], words[n / 5 % 5])).collect();
+    let first: Vec<_> = texts.iter().map(|text| encode(ours, text)).collect();
+    for (text, expected) in texts.iter().zip(&first).rev() {
+        assert_eq!(encode(ours, text), *expected, "{text}");
+        assert_eq!(ours.decode_bytes(expected, &Task::new()).unwrap(), text.as_bytes());
+    }
+}
+
+/// Texts on which other tokenizers take quadratic time, give up or end the process.
+#[test]
+fn a_million_equal_characters_are_encoded_and_decoded() {
+    for name in tokens::names() {
+        let ours = tokens::get(name).unwrap();
+        for run in ["a", " ", "\n", "0", "!", "的", "ß", "\u{301}", "A", "ab", " \n", "👍"] {
+            let text = run.repeat(1_000_000 / run.len());
+            let tokens = encode(ours, &text);
+            assert_eq!(ours.decode_bytes(&tokens, &Task::new()).unwrap(), text.as_bytes(), "{name} {run:?}");
+        }
+    }
+}
+
+/// A custom vocabulary for which pieces are joined by a heap stops within one as well.
+#[test]
+fn a_long_piece_of_an_unorderly_vocabulary_can_be_stopped() {
+    let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte) + 1));
+    // "abc" is not the join of two tokens, so the vocabulary is not orderly.
+    let ranks = bytes.chain([(b"abc".to_vec(), 0), (b"aa".to_vec(), 300)]);
+    let ours = Encoding::new("custom", r"\w+", ranks, []).unwrap();
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    let poll = || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
+    let text = "a".repeat(1_000_000);
+    let stopped = ours.encode_ordinary(&text, &Task::with_poll(&poll));
+    assert_eq!(stopped, Err(offlock_core::Stopped.into()));
+}
