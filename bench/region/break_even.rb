@@ -17,7 +17,7 @@ require "offlock"
 class BreakEven
   SIZES = [256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10].freeze
   ROUNDS = 5
-  SECONDS = 0.1
+  SECONDS = 0.2
   RELEASES = %i[never always].freeze
 
   def initialize(encoding, texts, size)
@@ -44,13 +44,13 @@ class BreakEven
     always.zip(never).map { |many, few| many.fdiv(few) }
   end
 
-  # How many texts the threads get done in the time given.
+  # How many texts the threads get done, all in the same stretch of time, which is longer than their turns of 100 ms.
   def calls_in(threads, release)
-    Array.new(threads) { |number| Thread.new { calls(number, release) } }.sum(&:value)
+    stop = Bench.clock + (SECONDS * threads)
+    Array.new(threads) { |number| Thread.new { calls(number, release, stop) } }.sum(&:value)
   end
 
-  def calls(number, release)
-    stop = Bench.clock + SECONDS
+  def calls(number, release, stop = Bench.clock + SECONDS)
     count = 0
     texts = @texts.rotate(number * 7)
     while Bench.clock < stop

@@ -2,8 +2,8 @@
 //!
 //! | operation | size is | leaves the lock from |
 //! |---|---|---|
-//! | `tokens.encode`, `tokens.count`, `tokens.truncate` | bytes of text | 16 KiB |
-//! | `tokens.encode_batch`, `tokens.count_batch` | bytes of all texts | 16 KiB |
+//! | `tokens.encode`, `tokens.count`, `tokens.truncate` | bytes of text | 4 KiB |
+//! | `tokens.encode_batch`, `tokens.count_batch` | bytes of all texts | 4 KiB |
 //! | `tokens.decode` | bytes of packed tokens (4 each) | 64 KiB |
 //! | `zlib.deflate` | bytes of input | 16 KiB |
 //! | `zlib.inflate` | bytes of input | 16 KiB |
@@ -15,13 +15,13 @@
 
 use crate::region::Operation;
 
-pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 16 << 10 };
-pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 16 << 10 };
-pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 16 << 10 };
+pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4 << 10 };
+pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };
+pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4 << 10 };
 pub(crate) static TOKENS_ENCODE_BATCH: Operation =
-    Operation { name: "tokens.encode_batch", break_even: 16 << 10 };
+    Operation { name: "tokens.encode_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT_BATCH: Operation =
-    Operation { name: "tokens.count_batch", break_even: 16 << 10 };
+    Operation { name: "tokens.count_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_DECODE: Operation = Operation { name: "tokens.decode", break_even: 64 << 10 };
 pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 16 << 10 };
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 16 << 10 };
