@@ -2,7 +2,7 @@
 
 use offlock_core::Task;
 use offlock_core::msgpack::{
-    Direct, ErrorKind, Indexed, Item, Limits, Scanner, Source, Tape, Timestamp, Token, write,
+    Direct, ErrorKind, Indexed, Limits, Scanner, Source, Tape, Timestamp, Token, write,
 };
 use serde_json::{Value, json};
 
@@ -34,24 +34,23 @@ fn decode<'a>(source: &mut impl Source<'a>) -> Result<Value, ErrorKind> {
         false => json!({ "float": format!("{:016x}", value.to_bits()) }),
     };
     Ok(match source.next().map_err(|error| error.kind)? {
-        Item::Key(number) => text(source.key(number)),
-        Item::Text(bytes, _) | Item::Token(Token::Str(bytes)) => text(bytes),
-        Item::Token(Token::Nil) => Value::Null,
-        Item::Token(Token::Bool(value)) => Value::Bool(value),
-        Item::Token(Token::UInt(value)) => json!({ "int": value.to_string() }),
-        Item::Token(Token::Int(value)) => json!({ "int": value.to_string() }),
-        Item::Token(Token::F32(value)) => float(value.into()),
-        Item::Token(Token::F64(value)) => float(value),
-        Item::Token(Token::Bin(bytes)) => json!({ "bin": hex(bytes) }),
-        Item::Token(Token::Ext(Timestamp::TYPE, payload)) => {
+        Token::Str(bytes) => text(bytes),
+        Token::Nil => Value::Null,
+        Token::Bool(value) => Value::Bool(value),
+        Token::UInt(value) => json!({ "int": value.to_string() }),
+        Token::Int(value) => json!({ "int": value.to_string() }),
+        Token::F32(value) => float(value.into()),
+        Token::F64(value) => float(value),
+        Token::Bin(bytes) => json!({ "bin": hex(bytes) }),
+        Token::Ext(Timestamp::TYPE, payload) => {
             let time = Timestamp::from_payload(payload, 0).map_err(|error| error.kind)?;
             json!({ "timestamp": [time.seconds, time.nanoseconds] })
         }
-        Item::Token(Token::Ext(kind, payload)) => json!({ "ext": [kind, hex(payload)] }),
-        Item::Token(Token::Array(length)) => {
+        Token::Ext(kind, payload) => json!({ "ext": [kind, hex(payload)] }),
+        Token::Array(length) => {
             json!({ "array": (0..length).map(|_| decode(source)).collect::<Result<Vec<_>, _>>()? })
         }
-        Item::Token(Token::Map(length)) => {
+        Token::Map(length) => {
             let pair = |_| Ok(json!([decode(source)?, decode(source)?]));
             json!({ "map": (0..length).map(pair).collect::<Result<Vec<_>, _>>()? })
         }
