@@ -20,8 +20,12 @@ use super::memory;
 /// Small, because one string that is kept keeps its whole block.
 pub(super) const BLOCK: usize = 16 << 10;
 
-/// Blocks that change hands between threads at once, and that are taken from the system at once.
-const CHAIN: u32 = 64;
+/// Blocks that change hands between threads at once. Few, so that a thread that is next finds memory that is still warm
+/// from the one before it.
+const CHAIN: u32 = 8;
+
+/// Blocks that are taken from the system at once.
+const FRESH: u32 = 64;
 
 /// The memory of free blocks beyond this many (32 MiB) is the system's for the taking.
 const KEPT: u32 = 2048;
@@ -265,18 +269,18 @@ impl Pool {
         let first = self
             .fresh
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |fresh| {
-                fresh.checked_add(CHAIN).filter(|fresh| *fresh <= self.blocks())
+                fresh.checked_add(FRESH).filter(|fresh| *fresh <= self.blocks())
             })
             .ok()?;
         // SAFETY: these blocks were reserved, and no other thread got the same ones.
-        if !unsafe { memory::commit(self.address(first), CHAIN as usize * BLOCK) } {
+        if !unsafe { memory::commit(self.address(first), FRESH as usize * BLOCK) } {
             return None;
         }
-        for id in first..first + CHAIN {
-            let next = if id + 1 < first + CHAIN { id + 2 } else { 0 };
+        for id in first..first + FRESH {
+            let next = if id + 1 < first + FRESH { id + 2 } else { 0 };
             self.link(id).next.store(next, Ordering::Relaxed);
         }
-        Some((first, CHAIN))
+        Some((first, FRESH))
     }
 
     fn pop_chain(&self) -> Option<(u32, u32)> {
@@ -369,7 +373,7 @@ impl Own {
     }
 
     fn push(&self, pool: &Pool, id: u32) -> Option<()> {
-        if self.length.get() == 2 * CHAIN {
+        if self.length.get() >= 2 * CHAIN {
             self.share(pool);
         }
         pool.link(id).next.store(self.first.get(), Ordering::Relaxed);
