@@ -202,7 +202,7 @@ def test_depth_changes_nothing_below_the_limit(depth: int, release: Any) -> None
     pairs = msgpack.unpackb(message, release=release, object_pairs_hook=dict)
     assert pairs == value
     for end in (0, 1, depth // 2, depth, len(message) // 2, len(message) - 1):
-        with pytest.raises(ValueError, match="incomplete|exceeds"):
+        with pytest.raises(ValueError, match=r"incomplete|exceeds"):
             msgpack.unpackb(message[:end], release=release)
 
 
@@ -230,6 +230,23 @@ def test_each_thread_remembers_keys_of_its_own() -> None:
     for thread in threads:
         thread.join()
     assert found == [expected] * 200
+
+
+def test_a_value_that_its_key_removes_is_packed_all_the_same() -> None:
+    class Key:
+        pass
+
+    for size in (10, 1000, 100_000):
+        for key in ("key", ["key"]):
+            values: dict[Any, Any] = {Key(): "v" * size}
+
+            def default(_: Any, values: dict[Any, Any] = values, key: Any = key) -> Any:
+                values.clear()
+                return key
+
+            message = msgpack.packb(values, default=default)
+            unpacked = msgpack.unpackb(message, object_pairs_hook=list, strict_map_key=False)
+            assert unpacked == [(key, "v" * size)]
 
 
 IN_BLOCKS = """

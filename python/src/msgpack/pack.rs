@@ -1,4 +1,4 @@
-//! Writes Python objects as a message. Runs no deeper than one call, whatever the depth of the object.
+//! Writes Python objects as a message. What is nested deep takes no more of the machine's stack.
 
 use std::ffi::CString;
 
@@ -109,9 +109,12 @@ pub(super) fn pack<'py>(
     let mut packer = Writer { py: object.py(), options, out };
     match packer.write(object)? {
         None => Ok(()),
-        Some(frame) => packer.finish(frame),
+        Some(frame) => packer.complete(frame, 0),
     }
 }
+
+/// Containers that are nested deeper take no more of the machine's stack.
+const RECURSION: usize = 64;
 
 struct Writer<'a, 'py, S> {
     py: Python<'py>,
@@ -120,27 +123,52 @@ struct Writer<'a, 'py, S> {
 }
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes all that is in `frame`.
-    fn finish(&mut self, mut frame: Frame<'py>) -> PyResult<()> {
-        let mut open: Vec<Frame<'py>> = Vec::new();
+    /// Writes all that is in `frame`, which `depth` others are around.
+    #[inline(never)]
+    fn complete(&mut self, mut frame: Frame<'py>, depth: usize) -> PyResult<()> {
+        match self.step(&mut frame, depth)? {
+            None => Ok(()),
+            Some(child) => self.finish(frame, child, depth),
+        }
+    }
+
+    /// As `complete`, for a frame whose next value is `child`, when what is inside it is nested deep.
+    #[cold]
+    fn finish(&mut self, frame: Frame<'py>, child: Frame<'py>, depth: usize) -> PyResult<()> {
+        let mut open = vec![frame];
+        let mut frame = child;
         loop {
-            let child = match &mut frame {
-                Frame::List { list, next, length } => self.list(list, next, *length)?,
-                Frame::Tuple { tuple, next } => self.tuple(tuple, next)?,
-                Frame::Dict { dict, at, left, value } => self.dict(dict, at, left, value)?,
-                Frame::Pairs { pairs, left, value } => self.pairs(pairs, left, value)?,
-            };
-            match (child, open.pop()) {
+            if depth + open.len() > MAX_DEPTH {
+                return Err(PyValueError::new_err("recursion limit exceeded."));
+            }
+            match (self.step(&mut frame, RECURSION)?, open.pop()) {
                 (Some(child), outer) => {
                     open.extend(outer);
                     open.push(std::mem::replace(&mut frame, child));
-                    if open.len() > MAX_DEPTH {
-                        return Err(PyValueError::new_err("recursion limit exceeded."));
-                    }
                 }
                 (None, Some(outer)) => frame = outer,
                 (None, None) => return Ok(()),
             }
+        }
+    }
+
+    /// Writes values of `frame` up to the first container that is nested deep, which it returns.
+    #[inline]
+    fn step(&mut self, frame: &mut Frame<'py>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+        match frame {
+            Frame::List { list, next, length } => self.list(list, next, *length, depth),
+            Frame::Tuple { tuple, next } => self.tuple(tuple, next, depth),
+            Frame::Dict { dict, at, left, value } => self.dict(dict, at, left, value, depth),
+            Frame::Pairs { pairs, left, value } => self.pairs(pairs, left, value, depth),
+        }
+    }
+
+    /// Writes the value of a container; returns a container that is nested deep, of which only the header is written.
+    #[inline]
+    fn inner(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+        match self.open(object)? {
+            Some(frame) if depth < RECURSION => self.complete(frame, depth + 1).map(|()| None),
+            frame => Ok(frame),
         }
     }
 
@@ -151,12 +179,13 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         list: &Bound<'py, PyAny>,
         next: &mut usize,
         length: usize,
+        depth: usize,
     ) -> PyResult<Option<Frame<'py>>> {
         while *next < length {
             let item = list_item(list, *next).ok_or_else(|| changed("list"))?;
             *next += 1;
             if !self.leaf(item)?
-                && let Some(child) = self.open(&item.to_owned())?
+                && let Some(child) = self.inner(&item.to_owned(), depth)?
             {
                 return Ok(Some(child));
             }
@@ -165,11 +194,16 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     #[inline]
-    fn tuple(&mut self, tuple: &Bound<'py, PyAny>, next: &mut usize) -> PyResult<Option<Frame<'py>>> {
+    fn tuple(
+        &mut self,
+        tuple: &Bound<'py, PyAny>,
+        next: &mut usize,
+        depth: usize,
+    ) -> PyResult<Option<Frame<'py>>> {
         while let Some(item) = tuple_item(tuple, *next) {
             *next += 1;
             if !self.leaf(item)?
-                && let Some(child) = self.open(&item.to_owned())?
+                && let Some(child) = self.inner(&item.to_owned(), depth)?
             {
                 return Ok(Some(child));
             }
@@ -184,27 +218,29 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         at: &mut c::Py_ssize_t,
         left: &mut usize,
         value: &mut Option<Bound<'py, PyAny>>,
+        depth: usize,
     ) -> PyResult<Option<Frame<'py>>> {
         if let Some(value) = value.take()
-            && let Some(child) = self.write(&value)?
+            && let Some(child) = self.nested(&value, depth)?
         {
             return Ok(Some(child));
         }
         while let Some((key, item)) = dict_entry(dict, at) {
             *left = left.checked_sub(1).ok_or_else(|| changed("dict"))?;
+            let held;
             let item = if self.leaf(key)? {
                 item
             } else {
                 // Packing the key may run code that changes the dict: hold on to the value.
                 *value = Some(item.to_owned());
-                if let Some(child) = self.open(&key.to_owned())? {
+                if let Some(child) = self.inner(&key.to_owned(), depth)? {
                     return Ok(Some(child));
                 }
-                *value = None;
-                item
+                held = value.take();
+                held.as_ref().map_or(item, Bound::as_borrowed)
             };
             if !self.leaf(item)?
-                && let Some(child) = self.open(&item.to_owned())?
+                && let Some(child) = self.inner(&item.to_owned(), depth)?
             {
                 return Ok(Some(child));
             }
@@ -217,10 +253,11 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         pairs: &mut Bound<'py, PyIterator>,
         left: &mut usize,
         value: &mut Option<Bound<'py, PyAny>>,
+        depth: usize,
     ) -> PyResult<Option<Frame<'py>>> {
         loop {
             if let Some(value) = value.take()
-                && let Some(child) = self.write(&value)?
+                && let Some(child) = self.nested(&value, depth)?
             {
                 return Ok(Some(child));
             }
@@ -228,11 +265,16 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             let (key, item) = pair?.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
             *left = left.checked_sub(1).ok_or_else(|| changed("dict"))?;
             *value = Some(item);
-            if let Some(child) = self.write(&key)? {
+            if let Some(child) = self.nested(&key, depth)? {
                 return Ok(Some(child));
             }
         }
         if *left > 0 { Err(changed("dict")) } else { Ok(None) }
+    }
+
+    /// As `inner`, for a value of any kind.
+    fn nested(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+        if self.leaf(object.as_borrowed())? { Ok(None) } else { self.inner(object, depth) }
     }
 
     /// Writes a value, or the header of a container whose values are then to be written.
