@@ -103,18 +103,25 @@ pub(super) fn start() {
     origin();
 }
 
-/// How many nanoseconds `ticks` last, by the rate measured since the recorder was first used.
+/// How many nanoseconds `ticks` last, by the rate measured between the first use of the recorder and the first call of
+/// this: the same ticks are always as long.
 pub fn nanoseconds(ticks: Ticks) -> u64 {
+    static RATE: OnceLock<f64> = OnceLock::new();
     if !counter_is_used() {
         return ticks;
     }
+    (ticks as f64 / RATE.get_or_init(measured_rate)) as u64
+}
+
+/// Takes a while only if the recorder has just been used for the first time.
+fn measured_rate() -> f64 {
     let origin = origin();
     let mut present = Sync::now();
-    while present.nanoseconds - origin.nanoseconds < 1_000_000 {
+    while present.nanoseconds - origin.nanoseconds < 5_000_000 {
         std::hint::spin_loop();
         present = Sync::now();
     }
-    (ticks as f64 / origin.rate(present)) as u64
+    origin.rate(present)
 }
 
 /// From one known moment on: a straight line from ticks to nanoseconds.
