@@ -132,6 +132,29 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_zlib_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      zlib = Offlock::Zlib
+      packed = zlib.deflate("lock " * 100, 6, progress: ->(done, total) { done + total }, release: :auto)
+      zlib.inflate(packed, max_output: 500, release: :never)
+      zlib.inflate(packed) { |chunk| chunk.bytesize }
+      zlib.gunzip(zlib.gzip("lock", level: 9), max_output: nil)
+      zlib.gunzip_all(zlib.gzip("lock") * 2, threads: 2)
+      zlib.inflate_all(zlib.deflate_all(["a", "b"], 1, threads: 2), max_output: 10)
+      zlib.crc32_combine(zlib.crc32("a"), zlib.crc32("b", 0), 1) + zlib.adler32_combine(zlib.adler32, 1, 0)
+      stream = zlib::Deflate.new(6, 15)
+      made = (stream << "a").deflate("b", zlib::SYNC_FLUSH) + stream.flush + stream.finish
+      [stream.total_in, stream.total_out, stream.avail_in, stream.avail_out, stream.adler, stream.finished?]
+      [stream.reset, stream.params(1, 0), stream.close, stream.closed?]
+      reader = zlib::Inflate.new(max_output: 10)
+      reader.add_dictionary("none")
+      reader.inflate(made, buffer: +"")
+      reader.close
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_calls_are_really_checked
     output, = run_checked(<<~RUBY)
       Offlock::Tiktoken.get_encoding(:gpt2).encode("x", release: "always")

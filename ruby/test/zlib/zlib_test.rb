@@ -165,6 +165,29 @@ class ZlibTest < Minitest::Test
     counter.kill.join
   end
 
+  def under_stress
+    plain = ["short", TEXT.byteslice(0, 500), TEXT.byteslice(0, 1000) * 30]
+    packed = Ours.deflate_all(plain, threads: 2, release: :always)
+    stream = Ours::Deflate.new
+    made = plain.map { |text| stream.deflate(text) } << stream.finish
+    written = StringIO.new(+"".b)
+    Ours::GzipWriter.wrap(written, threads: 2) { |gz| plain.each { |text| gz.write(text) } && gz.finish }
+    [Ours.inflate_all(packed, release: :always), Theirs.inflate(made.join),
+     plain.map { |text| Ours.inflate(Ours.deflate(text, release: :always), release: :always) },
+     Ours::GzipReader.new(StringIO.new(written.string)).read, outcome { Ours.inflate("bad") }]
+  end
+
+  def test_the_garbage_collector_may_run_at_any_time
+    expected = under_stress
+    GC.stress = true
+    outcomes = [under_stress, *Array.new(2) { Thread.new { Ours.inflate(Ours.deflate(TEXT * 9)) } }.map(&:value)]
+    GC.stress = false
+    GC.verify_compaction_references(expand_heap: true, toward: :empty) if GC.respond_to?(:verify_compaction_references)
+    assert_equal [expected, (TEXT * 9).b, (TEXT * 9).b, expected], outcomes << under_stress
+  ensure
+    GC.stress = false
+  end
+
   def test_ractors
     ractor = silently { Ractor.new { Offlock::Zlib.inflate(Offlock::Zlib.deflate("lock " * 10_000)).bytesize } }
     assert_equal 50_000, ractor.respond_to?(:value) ? ractor.value : ractor.take
