@@ -132,10 +132,11 @@ def test_a_network_thread_waits_only_beside_a_counter() -> None:
 
     summary = measured(lambda: run_threads(network=network, counter=count))
     names = [thread["name"] for thread in summary["threads"]]
-    (row,) = [row for row in summary["locks"][0]["blame"] if names[row["thread"]] == "network"]
-    by = {names[index]: waited for index, waited in row["by"]}
-    assert row["waited"] > 5 * MS
-    assert by["counter"] >= 0.4 * row["waited"]
+    rows = [row for row in summary["locks"][0]["blame"] if names[row["thread"]] in ("network", "server")]
+    waited = sum(row["waited"] for row in rows)
+    behind = sum(time for row in rows for index, time in row["by"] if names[index] == "counter")
+    assert waited > 20 * MS
+    assert behind >= 0.5 * waited
 
 
 def test_times_agree_with_the_clock() -> None:

@@ -76,13 +76,15 @@ fn native_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: gettid has no preconditions and cannot fail.
     return unsafe { libc::gettid() as u32 };
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(target_vendor = "apple")]
     {
         let mut id = 0;
         // SAFETY: a thread id of 0 means the calling thread, and `id` is a valid place to write one to.
         unsafe { libc::pthread_threadid_np(0, &raw mut id) };
         id as u32
     }
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    return 0;
 }
 
 fn lock(index: LockIndex) -> Lock {
