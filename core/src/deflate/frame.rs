@@ -20,15 +20,20 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The frame of `input` when it is to be read with `wbits`; `None` when it is bad, incomplete, asks for a
-    /// dictionary or for a smaller window.
+    /// dictionary or for a smaller window, or has no checksum.
+    ///
+    /// The whole-buffer engine takes a code of a single word that zlib refuses once its other half is met. The checksum
+    /// shows when that mattered; raw data has none.
     pub(super) fn of(input: &[u8], wbits: i32) -> Option<Self> {
         let zlib = || zlib_header(input).then_some(Self { kind: Kind::Zlib, header: 2 });
+        let whole_window = || zlib().filter(|_| input[0] >> 4 == 7);
         let gzip = || Some(Self { kind: Kind::Gzip, header: gzip::header_len(input)? });
         match wbits {
-            -15 => Some(Self { kind: Kind::Raw, header: 0 }),
-            0 | 15 => zlib(),
+            0 => whole_window(),
+            15 => zlib(),
             31 => gzip(),
-            32 | 47 => zlib().or_else(gzip),
+            32 => whole_window().or_else(gzip),
+            47 => zlib().or_else(gzip),
             _ => None,
         }
     }

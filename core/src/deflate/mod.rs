@@ -5,6 +5,8 @@
 //! them, limits, interruption, and the ways to use all cores.
 
 mod checksum;
+#[cfg(test)]
+mod differential_tests;
 mod error;
 mod frame;
 mod gzip;
