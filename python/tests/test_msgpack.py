@@ -209,7 +209,8 @@ def test_depth_changes_nothing_below_the_limit(depth: int, release: Any) -> None
 def test_containers_as_keys() -> None:
     message = b"\x82\x92\x01\x90\xa1a\x90\x02"  # {(1, ()): "a", (): 2}
     assert msgpack.unpackb(message, use_list=False, strict_map_key=False) == {(1, ()): "a", (): 2}
-    for options in [{"use_list": False}, {"strict_map_key": False}]:
+    wrong: list[dict[str, Any]] = [{"use_list": False}, {"strict_map_key": False}]
+    for options in wrong:
         with pytest.raises((ValueError, TypeError)):
             msgpack.unpackb(message, **options)
 
