@@ -15,12 +15,14 @@ class ZlibBench
   def initialize
     text = Bench.texts.fetch("prose").b * 3
     noise = Random.new(42).bytes(10_000_000)
-    @samples = { "text" => text.byteslice(200_000..), "random" => noise }
-      .transform_values { |data| SIZES.transform_values { |size| data.byteslice(0, size).freeze } }
+    kinds = { "text" => text.byteslice(200_000..), "random" => noise }
+    @samples = kinds.transform_values do |data|
+      SIZES.transform_values { |size| data.byteslice(0, size).freeze }
+    end
   end
 
   def run
-    { rows: rows, streams: streams, threads: threads, feature_6615: feature_6615, gigabyte_growth_mb: gigabyte }
+    { rows: rows, streams: streams, threads: threads, feature6615: feature6615, gigabyte_growth_mb: gigabyte }
   end
 
   private
@@ -43,17 +45,21 @@ class ZlibBench
   end
 
   # Calls of both modules: how many times as fast ours is, and MB of plain bytes a second.
-  def compare(plain, unpack: false, seconds: 0.01, rounds: plain.bytesize < 1_000_000 ? 7 : 3)
-    calls = MODULES.transform_values { |zlib| yield zlib }
-    calls.each do |name, call|
-      answer = unpack ? Zlib.inflate(call.()) : call.()
-      abort "#{name} gives another answer" unless answer == plain
-    end
+  def compare(plain, unpack: false, seconds: 0.01, rounds: plain.bytesize < 1_000_000 ? 7 : 3, &)
+    calls = MODULES.transform_values(&)
+    check_answers(calls, plain, unpack)
     times = Bench.alternate(calls.transform_values { |call| ->(_) { repeat(call, seconds) } }, rounds)
     counts = calls.transform_values { |call| count_in(call, seconds) }
     each = times.to_h { |name, values| [name, Bench.median(values) / counts[name]] }
     { times_zlib: (each["zlib"] / each["offlock"]).round(2),
       mb_per_s: each.transform_values { |time| (plain.bytesize / 1e6 / time).round(1) } }
+  end
+
+  def check_answers(calls, plain, unpack)
+    calls.each do |name, call|
+      answer = unpack ? Zlib.inflate(call.()) : call.()
+      abort "#{name} gives another answer" unless answer == plain
+    end
   end
 
   # As often as fits into about so many seconds, found out once per call.
@@ -108,7 +114,7 @@ class ZlibBench
   end
 
   # The four benchmarks of Ruby's Feature #6615, whose strings are 1,000 random bytes: serial and in four threads.
-  def feature_6615
+  def feature6615
     noise = Random.new(0)
     plain = Array.new(10_000) { noise.bytes(1_000) }
     packed = plain.map { |string| Zlib.deflate(string) }
@@ -151,5 +157,5 @@ results = ZlibBench.new.run
 results[:rows].merge(results[:streams].transform_keys { |name| "stream, #{name}" }).each do |name, figures|
   puts format("%-40s x%-6s %s", name, figures[:times_zlib], figures[:size_to_zlibs])
 end
-puts JSON.pretty_generate(results.slice(:threads, :feature_6615, :gigabyte_growth_mb))
+puts JSON.pretty_generate(results.slice(:threads, :feature6615, :gigabyte_growth_mb))
 Bench.keep(results, zlib: Zlib.zlib_version)

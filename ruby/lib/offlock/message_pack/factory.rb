@@ -25,7 +25,7 @@ module Offlock
         end
 
         callables = [callable(:packer, options[:packer]), callable(:unpacker, options[:unpacker])]
-        @shown = nil
+        @shown_types = nil
         register_type_internal(type, klass, callables, options)
       end
 
@@ -48,7 +48,7 @@ module Offlock
 
       # A frozen factory may go to other Ractors, which the Procs that were shown could not.
       def freeze
-        @shown = nil unless frozen?
+        @shown_types = nil unless frozen?
         super
       end
 
@@ -78,7 +78,7 @@ module Offlock
       private
 
       # The same Procs each time, until something else is registered.
-      def shown_types = frozen? ? registered_types_internal : @shown ||= registered_types_internal
+      def shown_types = frozen? ? registered_types_internal : @shown_types ||= registered_types_internal
 
       def callable(name, value)
         case value
