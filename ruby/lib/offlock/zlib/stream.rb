@@ -2,6 +2,19 @@
 
 module Offlock
   module Zlib
+    # Lets one thread into a stream at a time. A block that calls the stream which calls it gets what the original raises
+    # there: ThreadError from Ruby 3.4 on, InProgressError before.
+    class Turn < Thread::Mutex
+      if RUBY_VERSION < "3.4"
+        def synchronize
+          raise InProgressError, "zstream is in progress" if owned?
+
+          super
+        end
+      end
+    end
+    private_constant :Turn
+
     # What Deflate and Inflate have in common: an engine, input that it did not read yet, output that nobody fetched yet.
     class ZStream
       attr_writer :avail_out
@@ -11,7 +24,7 @@ module Offlock
         @engine = other.engine.copy
         @input = other.input&.dup
         @output = other.output.dup
-        @turn = Thread::Mutex.new
+        @turn = Turn.new
       end
 
       def avail_in = @input ? @input.bytesize : 0
@@ -90,7 +103,7 @@ module Offlock
         @engine = engine
         @input = nil
         @output = String.new
-        @turn = Thread::Mutex.new
+        @turn = Turn.new
       end
 
       def text(object)

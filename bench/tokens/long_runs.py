@@ -1,0 +1,78 @@
+"""How much longer a byte of an unusual text takes than a byte of prose: runs on which other tokenizers take quadratic
+time, or end the process.
+
+    script/python bench/tokens/long_runs.py [--json FILE] [PROSE.txt.gz]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import offlock
+import offlock.tiktoken
+
+ROUNDS = 5
+BYTES = 1_000_000
+RUNS = {
+    "one letter": "a",
+    "one capital": "A",
+    "two letters": "ab",
+    "spaces": " ",
+    "line feeds": "\n",
+    "spaces and line feeds": " \n",
+    "digits": "0",
+    "exclamation marks": "!",
+    "one Chinese character": "的",
+    "combining accents": "\u0301",
+    "emoji": "👍",
+    "special tokens' text": "<|endoftext|>",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    data = Path(__file__).parents[3] / "shared" / "data"
+    parser.add_argument("prose", nargs="?", type=Path, default=data / "prose.txt.gz")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    args = parser.parse_args()
+    with gzip.open(args.prose, "rt", encoding="utf-8") as file:
+        prose = file.read(BYTES)
+    results = {name: compare(name, prose) for name in ("cl100k_base", "o200k_base")}
+    if args.json:
+        about = {
+            "date": time.strftime("%Y-%m-%d"),
+            "offlock": offlock.__version__,
+            "python": platform.python_version(),
+            "unit": "time per byte, as a multiple of prose",
+        }
+        args.json.write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n")
+
+
+def compare(name: str, prose: str) -> dict[str, float]:
+    """The time per byte of each run as a multiple of that of prose, medians of rounds that take turns."""
+    encoding = offlock.tiktoken.get_encoding(name)
+    texts = {"prose": prose} | {run: unit * (BYTES // len(unit.encode())) for run, unit in RUNS.items()}
+    times: dict[str, list[float]] = {run: [] for run in texts}
+    for _ in range(ROUNDS):
+        for run, text in texts.items():
+            start = time.perf_counter()
+            encoding.count(text, disallowed_special=())
+            times[run].append((time.perf_counter() - start) / len(text.encode()))
+    usual = statistics.median(times.pop("prose"))
+    ratios = {run: round(statistics.median(values) / usual, 2) for run, values in times.items()}
+    print(f"{name}: time per byte, as a multiple of prose ({1e-6 / usual:.0f} MB/s)")
+    for run, ratio in ratios.items():
+        print(f"  {run:24}{ratio:6.2f}")
+    return ratios
+
+
+if __name__ == "__main__":
+    main()
