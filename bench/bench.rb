@@ -49,11 +49,12 @@ module Bench
     values.sort[values.size / 2]
   end
 
-  # Runs the contestants in turn, each once a round, in another order every time; returns the times by name.
+  # Runs the contestants in turn, each once a round, in another order every time, so that none always comes after the
+  # same one; returns the times by name.
   def alternate(contestants, rounds)
     times = contestants.to_h { |name, _| [name, []] }
     rounds.times do |round|
-      contestants.to_a.rotate(round).each do |name, contestant|
+      contestants.to_a.shuffle(random: Random.new(round)).each do |name, contestant|
         GC.start
         times[name] << seconds { contestant.(round) }
       end
