@@ -1,6 +1,7 @@
 //! What an encoder remembers from piece to piece and from call to call: tokens of pieces, and which tokens may be
 //! neighbours. Bounded, and only ever facts: it changes how fast an answer comes, never the answer.
 
+use super::table::Window;
 use std::sync::{Mutex, TryLockError};
 
 /// Room to work in and what was found out so far.
@@ -78,28 +79,16 @@ impl PieceKey {
         if length > 31 {
             return None;
         }
-        let mut bytes = [0; 32];
-        match text[at..].first_chunk::<32>() {
-            Some(chunk) => {
-                bytes = *chunk;
-                let mut words = words(&bytes);
-                for (index, word) in words.iter_mut().enumerate() {
-                    let kept = length.saturating_sub(8 * index).min(8);
-                    *word &= u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
-                }
-                words[3] |= (length as u64) << 56;
-                return Some(Self(words));
-            }
-            None => bytes[..length].copy_from_slice(&text[at..at + length]),
+        let more = (at + Window::SIZE).min(text.len());
+        let ([a, b], [c, d]) = (Window::at(text, at).words(), Window::at(text, more).words());
+        let mut words = [a, b, c, d];
+        for (index, word) in words.iter_mut().enumerate() {
+            let kept = length.saturating_sub(8 * index).min(8);
+            *word &= u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
         }
-        bytes[31] = length as u8;
-        Some(Self(words(&bytes)))
+        words[3] |= (length as u64) << 56;
+        Some(Self(words))
     }
-}
-
-#[inline]
-fn words(bytes: &[u8; 32]) -> [u64; 4] {
-    std::array::from_fn(|index| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte])))
 }
 
 impl Pieces {

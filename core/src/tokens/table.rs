@@ -78,6 +78,9 @@ impl Table {
 pub(super) struct Window([u64; 2]);
 
 impl Window {
+    /// Bytes.
+    pub(super) const SIZE: usize = 16;
+
     #[inline]
     pub(super) fn at(text: &[u8], at: usize) -> Self {
         match text[at..].first_chunk() {
@@ -88,15 +91,20 @@ impl Window {
 
     #[cold]
     fn at_end(rest: &[u8]) -> Self {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; Self::SIZE];
         bytes[..rest.len()].copy_from_slice(rest);
         Self::from_bytes(&bytes)
     }
 
     #[inline]
-    fn from_bytes(bytes: &[u8; 16]) -> Self {
+    fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
         let both = u128::from_le_bytes(*bytes);
         Self([both as u64, (both >> 64) as u64])
+    }
+
+    #[inline]
+    pub(super) fn words(self) -> [u64; 2] {
+        self.0
     }
 
     #[inline]

@@ -227,7 +227,7 @@ impl Encoding {
         let ids = ids::read(ruby, tokens)?;
         Region::new(&TOKENS_DECODE, size_of_val(&ids[..])).release(release).run(ruby, |task| {
             let bytes = core.decode_bytes(&ids, task)?;
-            check(&bytes, task).map_err(Failed::decoding)?;
+            check(&bytes, task).map_err(Failed::Decoded)?;
             Ok::<_, Failed>(bytes)
         })
     }
@@ -308,12 +308,6 @@ enum Failed {
     Text(Unreadable),
     Decoded(Unreadable),
     Tokens(tokens::Error),
-}
-
-impl Failed {
-    fn decoding(error: Unreadable) -> Self {
-        Self::Decoded(error)
-    }
 }
 
 impl From<Unreadable> for Failed {
