@@ -7,6 +7,7 @@ mod borrow;
 mod command;
 mod errors;
 mod ids;
+mod ints;
 mod lock;
 mod msgpack;
 mod packed;

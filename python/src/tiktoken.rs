@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::ids::{self, IntTable};
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
 use crate::specials::Policy;
+use crate::{ids, ints};
 
 /// Sizes are bytes of text, numbers of tokens when decoding. From these on two threads get more done off the lock than on it
 /// (1.5 and 1.1 times for texts of 4 KB, encoded and counted; 1.2 times for 64 thousand tokens, decoded), as
@@ -30,12 +30,7 @@ static LOAD: Operation = Operation { name: "tokens.load", break_even: 0 };
 /// Turns text into tokens and back. Filled once, by the `Encoding` that inherits from it; immutable from then on.
 #[pyclass(frozen, subclass, module = "offlock._offlock")]
 #[derive(Default)]
-pub(crate) struct Tokenizer(OnceLock<Arc<Loaded>>);
-
-struct Loaded {
-    source: Source,
-    ints: IntTable,
-}
+pub(crate) struct Tokenizer(OnceLock<Arc<Source>>);
 
 enum Source {
     Builtin(&'static Encoding),
@@ -48,13 +43,6 @@ impl Source {
             Self::Builtin(encoding) => encoding,
             Self::Custom(encoding) => encoding,
         }
-    }
-}
-
-impl Loaded {
-    fn new(source: Source) -> Self {
-        let ints = IntTable::new(source.encoding().max_token_value());
-        Self { source, ints }
     }
 }
 
@@ -71,7 +59,7 @@ impl Tokenizer {
     fn _load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let found = Region::new(&LOAD, 0).run(py, |_| Ok::<_, Stopped>(tokens::get(name)))?;
         let encoding = found.ok_or_else(|| PyValueError::new_err(format!("Unknown encoding {name}.")))?;
-        self.fill(Arc::new(Loaded::new(Source::Builtin(encoding))))
+        self.fill(Arc::new(Source::Builtin(encoding)))
     }
 
     /// Becomes a custom encoding. Raises `ValueError` for a bad pattern or vocabulary.
@@ -85,12 +73,12 @@ impl Tokenizer {
     ) -> PyResult<()> {
         let encoding = Region::new(&LOAD, pat_str.len())
             .run(py, |_| Encoding::new(name, pat_str, mergeable_ranks, special_tokens))?;
-        self.fill(Arc::new(Loaded::new(Source::Custom(Box::new(encoding)))))
+        self.fill(Arc::new(Source::Custom(Box::new(encoding))))
     }
 
     /// Becomes what `other` is.
     fn _adopt(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.fill(other.get().loaded()?.clone())
+        self.fill(other.get().source()?.clone())
     }
 
     /// The pattern that cuts text into pieces.
@@ -131,7 +119,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(text, &Policy::ORDINARY, release, cancel)?;
-        self.loaded()?.ints.list(text.py(), &ids)
+        ints::list(text.py(), &ids)
     }
 
     /// Encodes text into token ids.
@@ -156,7 +144,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let ids = self.ids(text, &policy, release, cancel)?;
-        self.loaded()?.ints.list(text.py(), &ids)
+        ints::list(text.py(), &ids)
     }
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
@@ -308,8 +296,7 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
             })?;
-        let ints = &self.loaded()?.ints;
-        Ok((ints.list(text.py(), &settled)?, ints.lists(text.py(), &ways)?))
+        Ok((ints::list(text.py(), &settled)?, ints::lists(text.py(), &ways)?))
     }
 
     /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
@@ -324,7 +311,7 @@ impl Tokenizer {
         let (encoding, bytes) = (self.encoding()?, one_piece(text_or_bytes)?);
         let ids = Region::new(&ENCODE, bytes.len())
             .run(text_or_bytes.py(), |task| encoding.encode_single_piece(&bytes, task))?;
-        self.loaded()?.ints.list(text_or_bytes.py(), &ids)
+        ints::list(text_or_bytes.py(), &ids)
     }
 
     /// The ids of bytes that need not be valid UTF-8.
@@ -332,7 +319,7 @@ impl Tokenizer {
         let (encoding, bytes) = (self.encoding()?, text.as_bytes());
         let ids =
             Region::new(&ENCODE, bytes.len()).run(text.py(), |task| encoding.encode_bytes(bytes, task))?;
-        self.loaded()?.ints.list(text.py(), &ids)
+        ints::list(text.py(), &ids)
     }
 
     /// The bytes that `tokens`, a sequence or an array of ids, stand for. Raises `KeyError` for an unknown id.
@@ -441,16 +428,16 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
-    fn fill(&self, loaded: Arc<Loaded>) -> PyResult<()> {
-        self.0.set(loaded).map_err(|_| PyRuntimeError::new_err("this Encoding is initialized already"))
+    fn fill(&self, source: Arc<Source>) -> PyResult<()> {
+        self.0.set(source).map_err(|_| PyRuntimeError::new_err("this Encoding is initialized already"))
     }
 
-    fn loaded(&self) -> PyResult<&Arc<Loaded>> {
+    fn source(&self) -> PyResult<&Arc<Source>> {
         self.0.get().ok_or_else(|| PyRuntimeError::new_err("this Encoding's __init__ was not called"))
     }
 
     fn encoding(&self) -> PyResult<&Encoding> {
-        Ok(self.loaded()?.source.encoding())
+        Ok(self.source()?.encoding())
     }
 
     fn ids(
@@ -484,7 +471,7 @@ impl Tokenizer {
                 encoding.encode_batch(&texts, allowed, batch.threads, task)
             })
         })?;
-        self.loaded()?.ints.lists(text.py(), &all)
+        ints::lists(text.py(), &all)
     }
 
     fn bytes(

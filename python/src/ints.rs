@@ -1,0 +1,178 @@
+//! Lists of `int` objects built in one go, from objects that were made before.
+//!
+//! To make an `int` costs more than to find a token. Where the interpreter has immortal objects (CPython 3.12 on), the
+//! kept ones are immortal too and stand in one block, in order: a list is then filled by arithmetic alone, without a
+//! look at the objects, and threads need not write to them. Elsewhere a list takes a reference to each.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList};
+
+/// How many are kept, from 0 on: as many as the largest public vocabularies have tokens.
+const KEPT: usize = 1 << 18;
+/// They are made once this many were handed out: a program that needs few does not pay for them.
+const WORTH_KEEPING: usize = 1 << 15;
+/// The interpreter's own ones, 0 to 256, are immortal singletons.
+const SINGLETONS: usize = 257;
+
+/// `values` as a list.
+pub(crate) fn list<'py>(py: Python<'py>, values: &[u32]) -> PyResult<Bound<'py, PyList>> {
+    match Kept::get(py, values.len()) {
+        None => PyList::new(py, values.iter().map(|&value| int(py, value))),
+        Some(Kept::Immortal(ints)) => filled(py, values, |value| ints.address(value)),
+        Some(Kept::Counted(ints)) => {
+            filled(py, values, |value| Some(ints.get(value as usize)?.clone_ref(py).into_ptr()))
+        }
+    }
+}
+
+/// Many of them, in a list of lists.
+pub(crate) fn lists<'py>(py: Python<'py>, all: &[Vec<u32>]) -> PyResult<Bound<'py, PyList>> {
+    let lists: Vec<_> = all.iter().map(|values| list(py, values)).collect::<PyResult<_>>()?;
+    PyList::new(py, lists)
+}
+
+/// What `PyList::new` does, in two thirds of the time. `kept` gives a new reference, or nothing if an object has to be
+/// made.
+fn filled<'py>(
+    py: Python<'py>,
+    values: &[u32],
+    kept: impl Fn(u32) -> Option<*mut ffi::PyObject>,
+) -> PyResult<Bound<'py, PyList>> {
+    // SAFETY: the new list has room for as many items, all empty, and nobody else knows it until it is returned. Each
+    // item gets an object together with a reference of its own.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(values.len() as ffi::Py_ssize_t))?;
+        let items = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
+        for (index, &value) in values.iter().enumerate() {
+            items.add(index).write(kept(value).unwrap_or_else(|| int(py, value).into_ptr()));
+        }
+        Ok(list.cast_into_unchecked())
+    }
+}
+
+fn int(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
+    let Ok(int) = value.into_pyobject(py);
+    int
+}
+
+enum Kept {
+    Immortal(Immortal),
+    /// The table owns a reference to each.
+    Counted(Box<[Py<PyInt>]>),
+}
+
+impl Kept {
+    /// The kept objects, if there are any or they are worth making for `more` values.
+    fn get(py: Python<'_>, more: usize) -> Option<&'static Self> {
+        static KEPT: OnceLock<Kept> = OnceLock::new();
+        static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
+        // Without a GIL, threads would wait for each other at the reference counts of shared objects.
+        if cfg!(Py_GIL_DISABLED) {
+            return None;
+        }
+        if let Some(kept) = KEPT.get() {
+            return Some(kept);
+        }
+        let before = HANDED_OUT.fetch_add(more, Ordering::Relaxed);
+        // Nobody waits here: making integers never gives up the GIL.
+        (before + more >= WORTH_KEEPING).then(|| KEPT.get_or_init(|| Self::make(py)))
+    }
+
+    fn make(py: Python<'_>) -> Self {
+        match Immortal::make(py) {
+            Some(ints) => Self::Immortal(ints),
+            None => Self::Counted((0..KEPT as u32).map(|value| int(py, value).unbind()).collect()),
+        }
+    }
+}
+
+/// Room for an `int` of one digit, as large and as aligned as what the interpreter's allocator gives.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+struct Room([MaybeUninit<u8>; 32]);
+
+/// Objects that are never freed, whatever their references are counted to. They belong to no interpreter's allocator,
+/// so they outlive a subinterpreter that happened to make them.
+struct Immortal {
+    singletons: *const Room,
+    /// From 0 on, like the values; those of the singletons are not handed out.
+    others: Box<[Room]>,
+}
+
+// SAFETY: nobody writes to the objects, not even to their reference counts.
+unsafe impl Send for Immortal {}
+// SAFETY: as above.
+unsafe impl Sync for Immortal {}
+
+impl Immortal {
+    /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where it has no
+    /// such objects, or where an `int` looks other than it does in CPython 3.12 to 3.14.
+    fn make(py: Python<'_>) -> Option<Self> {
+        let singletons = singletons(py)?;
+        let size = one_digit_size()
+            .filter(|size| (size_of::<ffi::PyObject>()..=size_of::<Room>()).contains(size))?;
+        let mut others = vec![Room([MaybeUninit::zeroed(); 32]); KEPT].into_boxed_slice();
+        for (value, room) in others.iter_mut().enumerate() {
+            let genuine = int(py, value as u32);
+            let to = ptr::from_mut(room).cast::<u8>();
+            // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and so has the
+            // singleton; both fit into the room.
+            unsafe {
+                genuine.as_ptr().cast::<u8>().copy_to_nonoverlapping(to, size);
+                singletons.cast::<u8>().copy_to_nonoverlapping(to, size_of::<ffi::PyObject>());
+            }
+        }
+        let ints = Self { singletons, others };
+        ints.are_ints(py).then_some(ints)
+    }
+
+    /// Where the object is; `None` for a value for which there is none.
+    #[inline]
+    fn address(&self, value: u32) -> Option<*mut ffi::PyObject> {
+        let value = value as usize;
+        let first = if value < SINGLETONS { self.singletons } else { self.others.as_ptr() };
+        (value < KEPT).then(|| first.wrapping_add(value).cast_mut().cast())
+    }
+
+    fn are_ints(&self, py: Python<'_>) -> bool {
+        [0, 1, 256, 257, 65_535, 65_536, KEPT as u32 - 1].iter().all(|&value| {
+            // SAFETY: the objects are immortal, so that a borrowed reference is as good as an owned one.
+            let kept = self.address(value).map(|int| unsafe { Bound::from_borrowed_ptr(py, int) });
+            kept.is_some_and(|kept| {
+                kept.is_exact_instance_of::<PyInt>() && kept.eq(value).unwrap_or(false) && is_immortal(&kept)
+            })
+        })
+    }
+}
+
+/// Where the interpreter's own small ints stand, if they are immortal and stand in order, a [`Room`] each.
+fn singletons(py: Python<'_>) -> Option<*const Room> {
+    let first = int(py, 0).as_ptr().cast::<Room>().cast_const();
+    let in_order = (0..SINGLETONS).all(|value| {
+        let int = int(py, value as u32);
+        is_immortal(&int) && int.as_ptr().cast::<Room>().cast_const() == first.wrapping_add(value)
+    });
+    in_order.then_some(first)
+}
+
+/// Whether a new reference changes nothing.
+fn is_immortal(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: only looks at the reference count of a live object.
+    let count = || unsafe { ffi::Py_REFCNT(object.as_ptr()) };
+    let before = count();
+    let _another = object.clone();
+    count() == before
+}
+
+/// The bytes of an `int` of one digit, as its type tells them.
+fn one_digit_size() -> Option<usize> {
+    // SAFETY: the type is static and never changes.
+    let (basic, item) = unsafe { (ffi::PyLong_Type.tp_basicsize, ffi::PyLong_Type.tp_itemsize) };
+    usize::try_from(basic + item).ok()
+}
