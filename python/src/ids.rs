@@ -11,15 +11,54 @@ use pyo3::types::{PyList, PyString, PyTuple};
 ///
 /// `TypeError` for anything else, `OverflowError` for an integer that is no 32-bit id; both name its index.
 pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    let mut ids = Vec::new();
+    read_to(tokens, &mut ids)?;
+    Ok(ids)
+}
+
+/// As [`read`], behind the ids that are there.
+pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>) -> PyResult<()> {
     if let Ok(list) = tokens.cast::<PyList>() {
-        return list.iter().enumerate().map(read_item).collect();
+        let before = ids.len();
+        read_leading_ints(list, ids);
+        // By number: to read an item that is no int can run code that changes the list.
+        let rest = (ids.len() - before..).map_while(|index| Some((index, list.get_item(index).ok()?)));
+        return extend(ids, rest.map(read_item));
     }
     if let Ok(tuple) = tokens.cast::<PyTuple>() {
-        return tuple.iter().enumerate().map(read_item).collect();
+        return extend(ids, tuple.iter().enumerate().map(read_item));
     }
     match read_buffer(tokens) {
-        Some(ids) => ids,
-        None => read_sequence(tokens),
+        Some(values) => ids.extend(values?),
+        None => ids.extend(read_sequence(tokens)?),
+    }
+    Ok(())
+}
+
+fn extend(ids: &mut Vec<TokenId>, more: impl Iterator<Item = PyResult<TokenId>>) -> PyResult<()> {
+    for id in more {
+        ids.push(id?);
+    }
+    Ok(())
+}
+
+/// Reads up to the first item that is not exactly an `int` or no id: nearly always all of them. Without references taken,
+/// which would take longer than the reading.
+fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>) {
+    // Without a GIL another thread may change the list meanwhile.
+    if cfg!(Py_GIL_DISABLED) {
+        return;
+    }
+    ids.reserve(list.len());
+    // SAFETY: the lock is held, and reading exact ints runs no code that could give it up or change the list, so that the
+    // list keeps its items as long as they are looked at.
+    unsafe {
+        let mut overflow = 0;
+        let exact = |item: &*mut ffi::PyObject| ffi::PyLong_CheckExact(*item) == 1;
+        let items = (0..list.len()).map(|at| ffi::PyList_GET_ITEM(list.as_ptr(), at as ffi::Py_ssize_t));
+        let values =
+            items.take_while(exact).map(|item| ffi::PyLong_AsLongAndOverflow(item, &raw mut overflow));
+        ids.extend(values.map_while(|value| TokenId::try_from(value).ok()));
     }
 }
 

@@ -97,8 +97,7 @@ impl Kept {
 #[derive(Clone, Copy)]
 struct Room([MaybeUninit<u8>; 32]);
 
-/// Objects that are never freed, whatever their references are counted to. They belong to no interpreter's allocator,
-/// so they outlive a subinterpreter that happened to make them.
+/// Objects that are never freed, whatever their references are counted to.
 struct Immortal {
     singletons: *const Room,
     /// From 0 on, like the values; those of the singletons are not handed out.

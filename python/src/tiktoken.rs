@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use offlock_core::Stopped;
+use offlock_core::text::{Pieces, Span};
 use offlock_core::tokens::{self, Encoding, TokenId};
+use offlock_core::{Stopped, Task};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -14,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
 use crate::specials::Policy;
+use crate::strings;
 use crate::{ids, ints};
 
 /// Sizes are bytes of text, numbers of tokens when decoding. From these on two threads get more done off the lock than on it
@@ -381,10 +383,20 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let all = self.bytes_of_all(batch, num_threads, release, cancel)?;
-        let texts: Vec<_> =
-            all.iter().map(|bytes| to_str(batch.py(), bytes, errors)).collect::<PyResult<_>>()?;
-        PyList::new(batch.py(), texts)
+        let py = batch.py();
+        let kind = if strings::is_ready() { strings::Kind::Block } else { strings::Kind::Exact };
+        let maker = strings::Maker::new(py, kind)?;
+        let made = self.decoded(batch, num_threads, release, cancel, |text, spans, task| {
+            maker.make(Pieces::new(text, spans, task).ok()?, task).ok()
+        })?;
+        if let Some(made) = made {
+            return Ok(made.collect(py, strings::Container::List)?.cast_into()?);
+        }
+        // Some begin or end inside a character.
+        let (text, spans) =
+            self.decoded(batch, num_threads, release, cancel, |text, spans, _| (text, spans))?;
+        let texts = spans.iter().map(|span| to_str(py, &text[span.start..span.end], errors));
+        PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The bytes of many sequences of ids; one release of the lock for all.
@@ -399,8 +411,12 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let all = self.bytes_of_all(batch, num_threads, release, cancel)?;
-        PyList::new(batch.py(), all.iter().map(|bytes| PyBytes::new(batch.py(), bytes)))
+        let (text, spans) =
+            self.decoded(batch, num_threads, release, cancel, |text, spans, _| (text, spans))?;
+        PyList::new(
+            batch.py(),
+            spans.iter().map(|span| PyBytes::new(batch.py(), &text[span.start..span.end])),
+        )
     }
 
     /// The bytes of one token, ordinary or special. Raises `KeyError` for an unknown id.
@@ -487,23 +503,44 @@ impl Tokenizer {
             .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
     }
 
+    /// Decodes many sequences of ids; gives what `after` makes of their bytes and where each one's are, without the lock.
+    ///
     /// Decoding copies a few bytes a token: more threads would only wait for memory.
-    fn bytes_of_all(
+    fn decoded<T: Send>(
         &self,
         batch: &Bound<'_, PyAny>,
         num_threads: isize,
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
-    ) -> PyResult<Vec<Vec<u8>>> {
+        after: impl FnOnce(Vec<u8>, Vec<Span>, &Task<'_>) -> T + Send,
+    ) -> PyResult<T> {
         threads(num_threads, 0)?;
         let encoding = self.encoding()?;
-        let all: Vec<_> = batch.try_iter()?.map(|tokens| ids::read(&tokens?)).collect::<PyResult<_>>()?;
-        Region::new(&DECODE, all.iter().map(Vec::len).sum())
-            .release(release)
-            .cancel(cancel.map(Bound::get))
-            .run(batch.py(), |task| {
-                all.iter().map(|ids| encoding.decode_bytes(ids, task)).collect::<Result<_, _>>()
-            })
+        let (mut ids, mut ends) = (Vec::new(), Vec::new());
+        for tokens in batch.try_iter()? {
+            ids::read_to(&tokens?, &mut ids)?;
+            ends.push(ids.len());
+        }
+        Region::new(&DECODE, ids.len()).release(release).cancel(cancel.map(Bound::get)).run(
+            batch.py(),
+            |task| {
+                let mut bytes = Vec::with_capacity(ids.len() * 4);
+                let mut start = 0;
+                let decode = |&end: &usize| {
+                    let from = bytes.len();
+                    encoding.decode_bytes_to(
+                        &ids[std::mem::replace(&mut start, end)..end],
+                        &mut bytes,
+                        task,
+                    )?;
+                    Ok(Span { start: from, end: bytes.len() })
+                };
+                let spans = ends.iter().map(decode).collect::<Result<_, tokens::Error>>()?;
+                let made = after(bytes, spans, task);
+                task.check()?;
+                Ok::<_, tokens::Error>(made)
+            },
+        )
     }
 }
 

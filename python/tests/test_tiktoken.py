@@ -191,6 +191,22 @@ class TestDecoding:
         assert CL100K.decode_bytes(ids) == text.encode()
         assert b"".join(CL100K.decode_tokens_bytes(ids)) == text.encode()
 
+    def test_a_list_may_change_while_it_is_read(self) -> None:
+        class Emptying:
+            def __index__(self) -> int:
+                del ids[:]
+                return 1917
+
+        ids: list[Any] = [15339, Emptying(), 5, 5]
+        assert CL100K.decode(ids) == "hello world"
+
+    def test_a_batch_may_cut_through_a_character(self) -> None:
+        crab = [CL100K.encode_single_token(bytes([byte])) for byte in "🦀".encode()]
+        batch = [crab[:2], crab[2:], crab]
+        assert CL100K.decode_batch(batch) == ["\ufffd", "\ufffd\ufffd", "🦀"]
+        assert CL100K.decode_batch(batch, errors="ignore") == ["", "", "🦀"]
+        assert CL100K.decode_bytes_batch(batch) == ["🦀".encode()[:2], "🦀".encode()[2:], "🦀".encode()]
+
     def test_broken_characters(self) -> None:
         half = CL100K._encode_bytes("🦀".encode()[:3])
         assert CL100K.decode(half) == "\ufffd"

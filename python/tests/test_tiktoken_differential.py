@@ -109,6 +109,17 @@ def test_decode(name: str, ids: list[int]) -> None:
 
 
 @each_encoding
+@given(
+    st.lists(st.lists(st.integers(0, 50_000), max_size=5), max_size=5), st.sampled_from(["replace", "ignore"])
+)
+@settings(max_examples=200, deadline=None)
+def test_batches_of_broken_characters(name: str, batch: list[list[int]], errors: str) -> None:
+    mine, theirs = pair(name)
+    assert mine.decode_batch(batch, errors=errors) == theirs.decode_batch(batch, errors=errors)
+    assert mine.decode_bytes_batch(batch) == theirs.decode_bytes_batch(batch)
+
+
+@each_encoding
 @given(texts)
 @settings(max_examples=100, deadline=None)
 def test_offsets(name: str, text: str) -> None:

@@ -253,15 +253,32 @@ impl Encoding {
     /// `UnknownToken` and `Stopped`.
     pub fn decode_bytes(&self, tokens: &[TokenId], task: &Task<'_>) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::with_capacity(tokens.len() * 4);
+        self.decode_bytes_to(tokens, &mut bytes, task)?;
+        Ok(bytes)
+    }
+
+    /// Appends the bytes that `tokens` stand for to `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownToken` and `Stopped`.
+    pub fn decode_bytes_to(
+        &self,
+        tokens: &[TokenId],
+        bytes: &mut Vec<u8>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
         for (index, &token) in tokens.iter().enumerate() {
             if index % 4096 == 0 {
                 task.check()?;
             }
-            let known = self.decode_single_token_bytes(token);
-            bytes.extend_from_slice(known.ok_or(ErrorKind::UnknownToken { token, index })?);
+            if !self.vocabulary.append(token, bytes) {
+                let special = self.specials.text(token);
+                bytes.extend_from_slice(special.ok_or(ErrorKind::UnknownToken { token, index })?.as_bytes());
+            }
         }
         task.advance(tokens.len() as u64);
-        Ok(bytes)
+        Ok(())
     }
 
     /// The bytes of one token, ordinary or special.

@@ -23,6 +23,9 @@ pub(super) struct Vocabulary {
     pub(super) pool: Pool,
 }
 
+/// Most tokens are no longer, in bytes.
+const SHORT: usize = 16;
+
 impl Vocabulary {
     pub(super) fn new(ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>) -> Result<Self, Error> {
         let mut ranks: Vec<_> = ranks.into_iter().collect();
@@ -70,13 +73,38 @@ impl Vocabulary {
         Some(&self.text[self.starts[place] as usize..self.starts[place + 1] as usize])
     }
 
+    /// Appends the bytes of `token`, and says whether there is one.
+    #[inline]
+    pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>) -> bool {
+        let Some(place) = self.place(token) else { return false };
+        let (start, end) = (self.starts[place] as usize, self.starts[place + 1] as usize);
+        match self.text[start..].first_chunk::<SHORT>() {
+            // Always as many bytes, which takes no call; what follows the token is cut off again.
+            Some(bytes) if end - start <= SHORT => {
+                let length = out.len() + end - start;
+                out.extend_from_slice(bytes);
+                out.truncate(length);
+            }
+            _ => out.extend_from_slice(&self.text[start..end]),
+        }
+        true
+    }
+
     #[inline]
     fn place(&self, token: TokenId) -> Option<usize> {
         let likely = token as usize;
+        if self.has_no_gaps() {
+            return (likely < self.ids.len()).then_some(likely);
+        }
         match self.ids.get(likely) {
             Some(&id) if id == token => Some(likely),
             _ => self.ids.binary_search(&token).ok(),
         }
+    }
+
+    /// Whether the places are the tokens, as in most vocabularies.
+    fn has_no_gaps(&self) -> bool {
+        (self.max_token() as usize) < self.ids.len()
     }
 
     /// All tokens in the order of their ranks.
@@ -93,8 +121,7 @@ impl Vocabulary {
 
     /// Turns places into tokens.
     pub(super) fn name(&self, places: &mut [u32]) {
-        // Most vocabularies have no gaps.
-        if self.max_token() as usize >= self.ids.len() {
+        if !self.has_no_gaps() {
             places.iter_mut().for_each(|place| *place = self.ids[*place as usize]);
         }
     }

@@ -19,6 +19,7 @@ mod state;
 mod view;
 
 pub(crate) use batch::{Kind, Made, Maker};
+pub(crate) use collect::Container;
 pub(crate) use hook::is_ready;
 
 use pyo3::pymodule;
