@@ -4,8 +4,9 @@
 #
 #   TIKTOKEN_RUBY_LIB=path/to/tiktoken_ruby/lib script/ruby bench/tokens/ruby_bench.rb [--json FILE]
 #
-# Every round has documents of its own, which each contestant gets once, in turn; what is shown is megabytes of text
-# a second, the median over the rounds. Before anything is timed all answers are compared.
+# Every round has documents of its own, which each contestant gets in turn, warmed up on those of the round before, as a
+# program that goes on tokenizing is; what is shown is megabytes of text a second, the median over the rounds. Before
+# anything is timed all answers are compared.
 
 require_relative "../bench"
 require "offlock"
@@ -78,7 +79,7 @@ class TokensBench
   end
 
   def megabytes_per_second(contestants, rounds)
-    times = Bench.alternate(contestants, rounds.size)
+    times = Bench.alternate(contestants, rounds.size, warm: true)
     times.transform_values do |seconds|
       Bench.median(seconds.each_with_index.map { |time, round| rounds[round].sum(&:bytesize) / 1e6 / time }).round(2)
     end
