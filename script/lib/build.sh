@@ -19,13 +19,15 @@ build_python_extension() {
   install_if_changed "$(library_file "$target" _offlock)" "$ROOT/python/offlock/_offlock$suffix"
 }
 
+# The first time this takes minutes, so it is said; cargo itself says nothing, and does nothing when nothing changed.
 build_extension() {
+  [ -n "$(library_file "$2" '*offlock')" ] || say "Building the extension for ${2##*/} (about 3 minutes)"
   cargo build --manifest-path "$ROOT/Cargo.toml" --locked --release --quiet --package "$1" --target-dir "$2" >&2 ||
     die "the extension did not build"
 }
 
 # The file's name differs between Linux and macOS.
-library_file() { find "$1/release" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \); }
+library_file() { find "$1/release" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \) 2>/dev/null; }
 
 # By renaming, as a process may have the old file loaded.
 install_if_changed() {
