@@ -346,6 +346,10 @@ fn metrics_count_what_they_should() {
     a.released(now(), lock, Reason::Yields);
     assert_eq!((metrics::waiting(), a.metrics().releases), (1, 1), "who yields waits");
     Metric::Waiting.disable();
+    b.wants(now(), lock);
+    b.acquired(now_holding(), lock);
+    assert_eq!(metrics::waiting(), 1, "as it was at the end");
+    metrics::reset_waiting();
     assert_eq!(metrics::waiting(), 0);
     Metric::Waiting.enable();
     b.wants(now(), lock);

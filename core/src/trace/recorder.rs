@@ -121,7 +121,7 @@ pub(super) fn state() -> &'static State {
 extern "C" fn forget_the_parent() {
     MODE.fetch_and(!TRACING, Ordering::Relaxed);
     STATE.forget();
-    metrics::forget_waiting();
+    metrics::reset_waiting();
     let _ = LOCAL.try_with(|local| {
         local.writer.set(None);
         local.lost.set(0);

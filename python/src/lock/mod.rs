@@ -223,10 +223,16 @@ fn reset_global() {
     metrics::reset();
 }
 
-/// The number of threads that wait for the lock at this moment.
+/// The number of threads that wait for the lock, or that waited when measuring stopped.
 #[pyfunction]
 fn waiting() -> u32 {
     metrics::waiting()
+}
+
+/// Counts waiting threads from zero again.
+#[pyfunction]
+fn reset_waiting() {
+    metrics::reset_waiting();
 }
 
 /// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
@@ -263,6 +269,6 @@ pub(crate) mod lock {
     #[pymodule_export]
     use super::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
-        name_thread, obstacle, on_gc, reset_global, reset_local, waiting, waits,
+        name_thread, obstacle, on_gc, reset_global, reset_local, reset_waiting, waiting, waits,
     };
 }

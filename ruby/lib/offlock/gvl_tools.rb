@@ -3,6 +3,9 @@
 module Offlock
   # gvltools' interface: `GVLTools = Offlock::GVLTools` keeps a program working.
   module GVLTools
+    # For programs that ask; it is offlock's own.
+    VERSION = Offlock::VERSION
+
     # What gvltools raises.
     class Error < StandardError; end
 
@@ -13,7 +16,7 @@ module Offlock
     # How many threads wait for the lock at this moment.
     module WaitingThreads
       class << self
-        # @return [Integer] the number of threads that wait
+        # @return [Integer] the number of threads that wait, or that waited when {disable} was called
         def count = Lock::WaitingThreads.count
 
         # Starts counting.

@@ -329,12 +329,15 @@ module Offlock
       extend Metric
 
       class << self
-        # @return [Integer] the number of threads that wait
+        # @return [Integer] the number of threads that wait, or that waited when {disable} was called
         def count = Native.waiting
 
-        # There is nothing to set back: the number is that of this moment.
+        # Sets the number back to zero, and counts from there. {enable} does that, too.
         # @return [Integer] 0
-        def reset = 0
+        def reset
+          Native.reset_waiting
+          0
+        end
 
         private
 

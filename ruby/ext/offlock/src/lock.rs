@@ -50,6 +50,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("global_numbers", function!(global_numbers, 0))?;
     native.define_singleton_method("reset_global", function!(metrics::reset, 0))?;
     native.define_singleton_method("waiting", function!(metrics::waiting, 0))?;
+    native.define_singleton_method("reset_waiting", function!(metrics::reset_waiting, 0))?;
     native.define_singleton_method("local_numbers", function!(local_numbers, 1))?;
     native.define_singleton_method("reset_local", function!(reset_local, 1))?;
     native.define_singleton_method("waits", function!(waits, 1))
