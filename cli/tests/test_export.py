@@ -132,6 +132,15 @@ def test_gvl_tracing_is_valid_json_with_its_event_names(trace: Path) -> None:
     for begin, end in zip(begins, ends, strict=True):
         assert begin["tid"] == end["tid"]
         times[begin["tid"]][begin["name"]] += end["ts"] - begin["ts"]
+    order = defaultdict(list)
+    for begin in begins:
+        order[begin["tid"]].append(begin["name"])
+    for names_in_order in order.values():
+        assert "started" not in names_in_order[1:]
+        assert "died" not in names_in_order[:-1]
+    assert {names_in_order[0] for names_in_order in order.values()} >= {"started"}
+    for states in times.values():
+        assert states.pop("started", 0) == states.pop("died", 0) == 0
     for thread, states in zip(expected["threads"], state_times(expected), strict=True):
         ours = {GVL_TRACING[state]: pytest.approx(time / 1000, abs=1) for state, time in states.items()}
         assert dict(times[thread["id"]]) == ours

@@ -16,11 +16,11 @@ module Offlock
       # @param file [String, Pathname]
       # @param os_threads_view_enabled [Boolean] accepted; native threads are always recorded
       # @return [String] the file, with a block
-      # @raise [ArgumentError] when it is recording already
+      # @raise [RuntimeError] when it is recording already
       # @raise [SystemCallError] the file cannot be written
       def start(file, os_threads_view_enabled: false) # rubocop:disable Lint/UnusedMethodArgument
         @changing.synchronize do
-          raise ArgumentError, "Already started" if @running
+          raise "Already started" if @running
 
           @file = file.to_s
           @running = Lock::Trace.new(@file, gvl_tracing: true)
@@ -39,10 +39,10 @@ module Offlock
       # Stops recording and completes the file.
       #
       # @return [String] the file
-      # @raise [ArgumentError] when nothing is recording
+      # @raise [RuntimeError] when nothing is recording
       def stop
         @changing.synchronize do
-          raise ArgumentError, "Tracing not running" unless @running
+          raise "Tracing not running" unless @running
 
           @running.stop
           @running = nil

@@ -1,9 +1,10 @@
-//! The JSON of the gem gvl-tracing: Chrome's trace events, a pair for each state of a thread.
+//! The JSON of the gem gvl-tracing: Chrome's trace events, a pair for each state of a thread, its beginning and its end.
 
 use std::io::{self, Write};
 
 use serde_json::json;
 
+use super::super::event::Kind;
 use super::super::recording::Recording;
 use super::super::timeline::{Life, State, Timeline};
 use super::{labelled, pid};
@@ -24,7 +25,7 @@ fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1_000.0
 }
 
-/// Writes the trace: one event a line, thread names last, as the gem does.
+/// Writes the trace, one event a line.
 pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     let pid = pid(recording);
     let runtime = recording.about("runtime").or_else(|| recording.about("language")).unwrap_or("unknown");
@@ -32,23 +33,44 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     let process = json!({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": title}});
     write!(out, "[\n  {process}")?;
     for life in &timeline.threads {
-        write_thread(pid, life, out)?;
-    }
-    for life in &timeline.threads {
-        let args = json!({"name": life.name});
-        let named = json!({"ph": "M", "pid": pid, "tid": life.id, "name": "thread_name", "args": args});
-        write!(out, ",\n  {named}")?;
+        write_thread(recording, life, out)?;
     }
     out.write_all(b"\n]\n")
 }
 
-fn write_thread(pid: u32, life: &Life, out: &mut dyn Write) -> io::Result<()> {
+/// A thread that began during the trace has that first, and one that ended has that last, as with the gem; programs rely
+/// on it. So its name, for which the order does not matter, is in between.
+fn write_thread(recording: &Recording, life: &Life, out: &mut dyn Write) -> io::Result<()> {
+    let pid = pid(recording);
+    if happened(recording, life, Kind::ThreadStart) {
+        write_pair(pid, life.id, "started", (life.start, life.start), out)?;
+    }
+    let args = json!({"name": life.name});
+    let named = json!({"ph": "M", "pid": pid, "tid": life.id, "name": "thread_name", "args": args});
+    write!(out, ",\n  {named}")?;
     for (slice, end) in life.states() {
-        let begin = json!({
-            "ph": "B", "pid": pid, "tid": life.id, "ts": microseconds(slice.start), "name": name(slice.state),
-        });
-        let end = json!({"ph": "E", "pid": pid, "tid": life.id, "ts": microseconds(end)});
-        write!(out, ",\n  {begin},\n  {end}")?;
+        write_pair(pid, life.id, name(slice.state), (slice.start, end), out)?;
+    }
+    if happened(recording, life, Kind::ThreadEnd) {
+        write_pair(pid, life.id, "died", (life.end, life.end), out)?;
     }
     Ok(())
+}
+
+fn write_pair(
+    pid: u32,
+    tid: u32,
+    name: &str,
+    (start, end): (u64, u64),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let begin = json!({"ph": "B", "pid": pid, "tid": tid, "ts": microseconds(start), "name": name});
+    let end = json!({"ph": "E", "pid": pid, "tid": tid, "ts": microseconds(end)});
+    write!(out, ",\n  {begin},\n  {end}")
+}
+
+/// Whether the recording saw the thread begin, or end.
+fn happened(recording: &Recording, life: &Life, kind: Kind) -> bool {
+    let thread = recording.threads.get(&life.id);
+    thread.is_some_and(|thread| thread.moments.iter().any(|moment| moment.kind == kind))
 }
