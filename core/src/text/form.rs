@@ -53,38 +53,47 @@ pub struct Measure {
 /// Counts the characters of `utf8`, which is valid, and finds their form.
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
-    let form = form(utf8);
-    let chars = if form == Form::Ascii { utf8.len() } else { count(utf8) };
-    Measure { chars, form }
-}
-
-fn form(utf8: &[u8]) -> Form {
-    let Some(last) = utf8.last_chunk::<BLOCK>() else {
-        return Form::of_largest_byte(utf8.iter().fold(0, |largest, &byte| largest.max(byte)));
-    };
-    let (blocks, _) = utf8.as_chunks::<BLOCK>();
-    let largest = blocks.iter().fold(u8x16::new(*last), |largest, block| largest.max(u8x16::new(*block)));
+    let Some(last) = utf8.last_chunk::<BLOCK>() else { return measure_short(utf8) };
+    let (blocks, rest) = utf8.as_chunks::<BLOCK>();
+    let last = u8x16::new(*last);
+    let largest = blocks.iter().fold(last, |largest, block| largest.max(u8x16::new(*block)));
     let reaches = |byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0;
-    match largest.to_bitmask() {
-        0 => Form::Ascii,
+    let form = match largest.to_bitmask() {
+        0 => return Measure { chars: utf8.len(), form: Form::Ascii },
         _ if reaches(0xF0) => Form::Ucs4,
         _ if reaches(0xC4) => Form::Ucs2,
         _ => Form::Latin1,
-    }
+    };
+    // The rest are the last bytes of the last block.
+    let in_rest = (starts(last).to_bitmask() >> (BLOCK - rest.len())).count_ones();
+    Measure { chars: count(blocks) + in_rest as usize, form }
+}
+
+/// The same of less than a block.
+fn measure_short(utf8: &[u8]) -> Measure {
+    let add = |(chars, largest): (usize, u8), &byte: &u8| {
+        (chars + usize::from(byte.cast_signed() > LAST_CONTINUATION), largest.max(byte))
+    };
+    let (chars, largest) = utf8.iter().fold((0, 0), add);
+    Measure { chars, form: Form::of_largest_byte(largest) }
 }
 
 /// The number of bytes that begin a character.
-fn count(utf8: &[u8]) -> usize {
-    let (blocks, rest) = utf8.as_chunks::<BLOCK>();
-    let blocks = blocks.chunks(usize::from(u8::MAX)).map(|blocks| {
+fn count(blocks: &[[u8; BLOCK]]) -> usize {
+    let of_some = |blocks: &[[u8; BLOCK]]| {
         let mut counts = u8x16::splat(0);
         for block in blocks {
-            let starts = i8x16::new(block.map(u8::cast_signed)).simd_gt(i8x16::splat(LAST_CONTINUATION));
-            counts -= bytemuck::cast::<i8x16, u8x16>(starts); // true is -1
+            counts -= starts(u8x16::new(*block)); // true is -1
         }
         counts.to_array().into_iter().map(usize::from).sum::<usize>()
-    });
-    blocks.sum::<usize>() + rest.iter().filter(|byte| byte.cast_signed() > LAST_CONTINUATION).count()
+    };
+    blocks.chunks(usize::from(u8::MAX)).map(of_some).sum()
+}
+
+/// Marks the bytes that begin a character.
+#[inline]
+fn starts(bytes: u8x16) -> u8x16 {
+    bytemuck::cast(bytemuck::cast::<u8x16, i8x16>(bytes).simd_gt(i8x16::splat(LAST_CONTINUATION)))
 }
 
 const BLOCK: usize = 16;

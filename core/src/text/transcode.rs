@@ -1,5 +1,7 @@
 //! From UTF-8 to characters of one width.
 
+use wide::u8x16;
+
 /// A stored character: `u8` for Latin-1, `u16` for UCS-2, `u32` for UCS-4.
 pub trait Unit: Copy {
     /// The unit of an ASCII character.
@@ -33,60 +35,30 @@ unit!(u8, u16, u32);
 /// characters without meaning, and stops at the end of the shorter one.
 #[inline]
 pub fn transcode<T: Unit>(mut utf8: &[u8], mut out: &mut [T]) {
-    while !utf8.is_empty() && !out.is_empty() {
-        let ascii = copy_ascii(utf8, out);
+    while let (Some((block, after)), Some(places)) =
+        (utf8.split_first_chunk::<BLOCK>(), out.first_chunk_mut::<BLOCK>())
+    {
+        *places = block.map(T::of_byte);
+        let others = u8x16::new(*block).to_bitmask();
+        if others == 0 {
+            (utf8, out) = (after, &mut out[BLOCK..]);
+            continue;
+        }
+        let ascii = others.trailing_zeros() as usize;
         let wide = decode_wide(&utf8[ascii..], &mut out[ascii..]);
-        utf8 = &utf8[ascii + wide.read..];
-        out = &mut out[ascii + wide.written..];
+        (utf8, out) = (&utf8[ascii + wide.read..], &mut out[ascii + wide.written..]);
+    }
+    for place in out {
+        if utf8.is_empty() {
+            return;
+        }
+        let (code_point, length) = decode(utf8);
+        *place = T::of_code_point(code_point);
+        utf8 = &utf8[length..];
     }
 }
 
 const BLOCK: usize = 16;
-
-/// Copies the ASCII characters at the beginning and says how many there were.
-#[inline]
-fn copy_ascii<T: Unit>(utf8: &[u8], out: &mut [T]) -> usize {
-    let (mut copied, more) = copy_ascii_blocks::<T, BLOCK>(utf8, out);
-    if !more {
-        return copied;
-    }
-    let (few, more) = copy_ascii_blocks::<T, HALF>(&utf8[copied..], &mut out[copied..]);
-    copied += few;
-    if !more {
-        return copied;
-    }
-    for (byte, place) in utf8[copied..].iter().zip(&mut out[copied..]) {
-        if !byte.is_ascii() {
-            break;
-        }
-        *place = T::of_byte(*byte);
-        copied += 1;
-    }
-    copied
-}
-
-/// Copies whole blocks up to a character that is not ASCII, and says how many characters were copied and whether there
-/// may be more.
-#[inline]
-fn copy_ascii_blocks<T: Unit, const SIZE: usize>(utf8: &[u8], out: &mut [T]) -> (usize, bool) {
-    let (blocks, _) = utf8.as_chunks::<SIZE>();
-    let (places, _) = out.as_chunks_mut::<SIZE>();
-    let mut copied = 0;
-    for (block, place) in blocks.iter().zip(places) {
-        *place = block.map(T::of_byte);
-        let mut bytes = [0; BLOCK];
-        bytes[..SIZE].copy_from_slice(block);
-        let others = u128::from_le_bytes(bytes) & NOT_ASCII;
-        if others != 0 {
-            return (copied + others.trailing_zeros() as usize / 8, false);
-        }
-        copied += SIZE;
-    }
-    (copied, true)
-}
-
-const HALF: usize = 8;
-const NOT_ASCII: u128 = u128::from_le_bytes([0x80; BLOCK]);
 
 struct Progress {
     read: usize,
