@@ -63,6 +63,26 @@ module Bench
     times
   end
 
+  # What the block gives in a run during which other programs left the machine alone; after some tries, in any run.
+  def undisturbed(tries: 12)
+    loop do
+      others = -cpu_of_others
+      start = clock
+      result = yield
+      return result if (tries -= 1).zero? || others + cpu_of_others < 0.1 * (clock - start)
+
+      sleep 0.1
+    end
+  end
+
+  # Seconds of processor time that other programs have used since the machine was started; 0 where that is not known.
+  def cpu_of_others
+    user, nice, system, _idle, _wait, *interrupts = File.foreach("/proc/stat").first.split.drop(1).map(&:to_i)
+    ((user + nice + system + interrupts.first(3).sum) / 100.0) - Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+  rescue Errno::ENOENT
+    0
+  end
+
   # Writes the results to the file that `--json FILE` names, with what they were measured on.
   def keep(results, **versions)
     option = ARGV.index("--json") or return

@@ -1,30 +1,39 @@
 """From what size on is leaving the lock worth it?
 
 For each operation and size, calls that hold the lock (`release="never"`) and calls that leave it (`"always"`) in
-three situations: alone; beside a thread that computes in Python; and in two threads at once. Alternating, medians.
+four situations: alone; beside a thread that computes in Python; in two threads at once, and in four. Alternating,
+medians; a run during which other programs use the machine is done again.
 
-    script/python bench/region/break_even.py [--json FILE]
+    script/python bench/region/break_even.py [--only tokens|zlib.inflate|...] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import offlock
+import offlock.gzip
 import offlock.tiktoken
+import offlock.zlib
 
 SIZES = [64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
+ZLIB_SIZES = [256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10]
+SUM_SIZES = [32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10]
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
 SENTENCE = (
     "The quick brown fox jumps over the lazy dog; 12,345 times it did so, and then (naturally) it slept. "
 )
-ROUNDS = 7
+ROUNDS = 5
 SLICE = 0.06
 """Seconds of one measurement."""
 
@@ -36,9 +45,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--encoding", default="o200k_base")
+    parser.add_argument("--only", default="", help="operations whose names begin so")
     parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()
-    results = {name: table(name, operation) for name, operation in operations(args.encoding).items()}
+    results = {
+        name: table(name, sizes, operation)
+        for name, (sizes, operation) in operations(args.encoding).items()
+        if name.startswith(args.only)
+    }
     if args.json:
         with open(args.json, "w") as file:
             json.dump(
@@ -50,8 +64,13 @@ def versions() -> dict[str, str]:
     return {"offlock": offlock.__version__, "python": sys.version.split()[0], "machine": platform.machine()}
 
 
-def operations(encoding: str) -> dict[str, Callable[[int], Call]]:
-    """For each operation, what makes a call of a given size; the call takes the value of `release=`."""
+def operations(encoding: str) -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
+    """For each operation, sizes, and what makes a call of a size; the call takes the value of `release=`."""
+    tokens = {name: (SIZES, operation) for name, operation in token_operations(encoding).items()}
+    return tokens | zlib_operations()
+
+
+def token_operations(encoding: str) -> dict[str, Callable[[int], Call]]:
     enc = offlock.tiktoken.get_encoding(encoding)
 
     def text(size: int) -> str:
@@ -74,25 +93,61 @@ def operations(encoding: str) -> dict[str, Callable[[int], Call]]:
     return {"tokens.encode": encode, "tokens.count": count, "tokens.decode": decode}
 
 
-def table(name: str, operation: Callable[[int], Call]) -> list[dict[str, float]]:
+def zlib_operations() -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
+    """Real text; what is decompressed has about the size once it is packed."""
+    zlib = offlock.zlib
+    prose = offlock.gzip.decompress((DATA / "prose.txt.gz").read_bytes())[200_000:]
+
+    def deflate(size: int) -> Call:
+        return lambda release: zlib.compress(prose[:size], 6, release=release)
+
+    def inflate(size: int) -> Call:
+        packed = zlib.compress(prose[: size * 5 // 2])
+        return lambda release: zlib.decompress(packed, release=release)
+
+    def gunzip(size: int) -> Call:
+        packed = offlock.gzip.compress(prose[: size * 5 // 2], 6)
+        return lambda release: zlib.decompress(packed, 31, release=release)
+
+    def crc32(size: int) -> Call:
+        data = prose[:size]
+        return lambda release: zlib.crc32(data, release=release)
+
+    def adler32(size: int) -> Call:
+        data = prose[:size]
+        return lambda release: zlib.adler32(data, release=release)
+
+    return {
+        "zlib.deflate": (ZLIB_SIZES, deflate),
+        "zlib.inflate": (ZLIB_SIZES, inflate),
+        "zlib.gunzip": ([2 << 10, 8 << 10], gunzip),
+        "zlib.crc32": (SUM_SIZES, crc32),
+        "zlib.adler32": (SUM_SIZES, adler32),
+    }
+
+
+def table(name: str, sizes: Sequence[int], operation: Callable[[int], Call]) -> list[dict[str, float]]:
     print(f"\n{name}: calls that leave the lock against calls that hold it")
     print(
         f"{'bytes':>9} {'us a call':>10} {'alone':>8} {'beside a computing thread':>28} {'two threads':>13}"
+        f"{'four':>7}"
     )
     rows = []
-    for size in SIZES:
+    for size in sizes:
         row = measure(size, operation(size))
         rows.append(row)
         beside = f"{row['beside']:.3f} (it: {row['other']:.2f})"
         print(
-            f"{size:>9} {row['us']:>10.2f} {row['alone']:>8.3f} {beside:>28} {row['two']:>13.3f}", flush=True
+            f"{size:>9} {row['us']:>10.2f} {row['alone']:>8.3f} {beside:>28} {row['two']:>13.3f}"
+            f"{row['four']:>7.3f}",
+            flush=True,
         )
     return rows
 
 
 def measure(size: int, call: Call) -> dict[str, float]:
     """Ratios of speeds, leaving the lock : holding it. `other` is what the computing thread gets on with."""
-    rounds = [one_round(call) for _ in range(ROUNDS)]
+    rounds = [undisturbed(lambda: one_round(call)) for _ in range(ROUNDS)]
     ratios = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
     return {"bytes": size, **ratios}
 
@@ -106,7 +161,8 @@ def one_round(call: Call) -> dict[str, float]:
         "alone": leave / hold,
         "beside": beside_leave / beside_hold,
         "other": other_leave / other_hold,
-        "two": two_threads(call, "always") / two_threads(call, "never"),
+        "two": threads(2, call, "always") / threads(2, call, "never"),
+        "four": threads(4, call, "always") / threads(4, call, "never"),
     }
 
 
@@ -146,15 +202,36 @@ def beside_computing(call: Call, release: str) -> tuple[float, float]:
         thread.join()
 
 
-def two_threads(call: Call, release: str) -> float:
-    """Both threads' calls per second."""
+def threads(count: int, call: Call, release: str) -> float:
+    """All threads' calls per second."""
     rates: list[float] = []
-    threads = [threading.Thread(target=lambda: rates.append(rate(call, release))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [threading.Thread(target=lambda: rates.append(rate(call, release))) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     return sum(rates)
+
+
+def undisturbed(run: Callable[[], dict[str, float]], tries: int = 6) -> dict[str, float]:
+    """The result of a run during which other programs left the machine alone; after some tries, of any run."""
+    while True:
+        others, start = cpu_of_others(), time.perf_counter()
+        result = run()
+        tries -= 1
+        if not tries or cpu_of_others() - others < 0.1 * (time.perf_counter() - start):
+            return result
+        time.sleep(0.1)
+
+
+def cpu_of_others() -> float:
+    """Seconds of processor time that other programs have used; 0 where that is not known."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    except FileNotFoundError:
+        return 0.0
+    user, nice, system, _idle, _wait, *interrupts = map(int, fields)
+    return (user + nice + system + sum(interrupts[:3])) / 100 - time.process_time()
 
 
 if __name__ == "__main__":

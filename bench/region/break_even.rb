@@ -1,37 +1,36 @@
 # frozen_string_literal: true
 
-# What it costs to leave the lock, and what it gains, by size of the text.
+# What it costs to leave the lock, and what it gains, by operation and size of the input.
 #
-#   script/ruby bench/region/break_even.rb [--json FILE]
+#   script/ruby bench/region/break_even.rb [--only tokens|zlib.inflate|...] [--json FILE]
 #
 # - idle: time of a call that leaves the lock, as a multiple of one that keeps it, nobody else wanting the lock;
-# - two threads: how much more two threads get done when their calls leave the lock;
-# - beside a computing thread: the same two for a thread that encodes, and how much more the other one computes.
+# - two threads, four threads: how much more they get done when their calls leave the lock;
+# - beside a computing thread: the same two for a thread that works, and how much more the other one computes.
 #
-# A text is worth leaving the lock for when two threads gain from it and the idle cost is small.
+# An input is worth leaving the lock for when two threads gain from it and the idle cost is small.
 
 require_relative "../bench"
 require "offlock"
 
-# One size of text, measured with calls that leave the lock and calls that keep it.
+# One operation on inputs of one size, measured with calls that leave the lock and calls that keep it.
 class BreakEven
-  SIZES = [256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10].freeze
-  ROUNDS = 5
-  SECONDS = 0.2
+  ROUNDS = 3
+  SECONDS = 0.1
   RELEASES = %i[never always].freeze
 
-  def initialize(encoding, texts, size)
-    @encoding = encoding
-    @size = size
-    @texts = texts.values.flat_map { |text| (0...40).map { |n| text.byteslice(n * 120_000, size).scrub("") } }
+  # `call` takes an input and what to do with the lock.
+  def initialize(inputs, &call)
+    @inputs = inputs
+    @call = call
   end
 
   def run
     alone = gain { |release| [calls_in(1, release)] }
-    two = gain { |release| [calls_in(2, release)] }
+    two, four = [2, 4].map { |threads| gain { |release| [calls_in(threads, release)] } }
     beside = gain { |release| beside_a_computing_thread(release) }
-    { size: @size, idle: (1 / alone[0]).round(3), two_threads: two[0].round(3),
-      beside_computing: beside[0].round(4), computing: beside[1].round(3) }
+    { size: @inputs.sum(&:bytesize) / @inputs.size, idle: (1 / alone[0]).round(3), two_threads: two[0].round(3),
+      four_threads: four[0].round(3), beside_computing: beside[0].round(4), computing: beside[1].round(3) }
   end
 
   private
@@ -39,22 +38,22 @@ class BreakEven
   # The numbers that the block gives for :always as multiples of those for :never.
   def gain
     counts = RELEASES.to_h { |release| [release, []] }
-    ROUNDS.times { RELEASES.each { |release| counts[release] << yield(release) } }
+    ROUNDS.times { RELEASES.each { |release| counts[release] << Bench.undisturbed { yield(release) } } }
     never, always = RELEASES.map { |release| counts[release].transpose.map { |values| Bench.median(values) } }
     always.zip(never).map { |many, few| many.fdiv(few) }
   end
 
-  # How many texts the threads get done, all in the same stretch of time, which is longer than their turns of 100 ms.
+  # How many inputs the threads get done, all in the same stretch of time, which is longer than their turns of 100 ms.
   def calls_in(threads, release)
-    stop = Bench.clock + (SECONDS * threads)
+    stop = Bench.clock + (SECONDS * [threads, 3].min)
     Array.new(threads) { |number| Thread.new { calls(number, release, stop) } }.sum(&:value)
   end
 
   def calls(number, release, stop = Bench.clock + SECONDS)
     count = 0
-    texts = @texts.rotate(number * 7)
+    inputs = @inputs.rotate(number * 7)
     while Bench.clock < stop
-      @encoding.encode_ordinary(texts[count % texts.size], release:)
+      @call.(inputs[count % inputs.size], release)
       count += 1
     end
     count
@@ -63,19 +62,48 @@ class BreakEven
   def beside_a_computing_thread(release)
     computed = 0
     computing = Thread.new { loop { computed += 1 } }
-    count = Array.new(5) { calls(0, release) }.sum
+    count = Array.new(4) { calls(0, release) }.sum
     computing.kill.join
     [count, computed]
   end
 end
 
-encoding = Offlock::Tiktoken.get_encoding(:o200k_base)
-encoding.count("x")
-texts = Bench.texts
-puts format("%8s%12s%14s%19s%12s", "bytes", "idle cost", "two threads", "beside computing", "computing")
-results = BreakEven::SIZES.map do |size|
-  BreakEven.new(encoding, texts, size).run.tap do |row|
-    puts format("%8d%11.2fx%13.2fx%18.4fx%11.2fx", *row.values)
+ENCODING = Offlock::Tiktoken.get_encoding(:o200k_base)
+ENCODING.count("x")
+TEXTS = Bench.texts.values
+OURS = Offlock::Zlib
+KB = 1 << 10
+
+# Forty texts of so many bytes of each kind.
+def texts(size) = TEXTS.flat_map { |text| (0...40).map { |n| text.byteslice(n * 120_000, size).scrub("") } }
+
+# Compressed data of about so many bytes.
+def packed(size, pack) = texts(size * 5 / 2).map(&pack)
+
+# For each operation: sizes, the inputs of a size, the call.
+OPERATIONS = {
+  "tokens.encode" => [[256, 512, KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB, 32 * KB, 64 * KB, 128 * KB], method(:texts),
+                      ->(text, release) { ENCODING.encode_ordinary(text, release:) }],
+  "zlib.deflate" => [[256, 512, KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB], method(:texts),
+                     ->(text, release) { OURS.deflate(text, 6, release:) }],
+  "zlib.inflate" => [[512, KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB, 32 * KB], ->(size) { packed(size, OURS.method(:deflate)) },
+                     ->(data, release) { OURS.inflate(data, release:) }],
+  "zlib.gzip" => [[KB, 4 * KB], method(:texts), ->(text, release) { OURS.gzip(text, release:) }],
+  "zlib.gunzip" => [[2 * KB, 8 * KB], ->(size) { packed(size, OURS.method(:gzip)) },
+                    ->(data, release) { OURS.gunzip(data, release:) }],
+  "zlib.crc32" => [[32 * KB, 64 * KB, 128 * KB, 256 * KB, 512 * KB], method(:texts),
+                   ->(text, release) { OURS.crc32(text, release:) }],
+  "zlib.adler32" => [[64 * KB, 256 * KB, 512 * KB], method(:texts), ->(text, release) { OURS.adler32(text, release:) }],
+}.freeze
+
+only = ARGV[ARGV.index("--only") + 1] if ARGV.include?("--only")
+results = OPERATIONS.select { |name, _| only.nil? || name.start_with?(only) }.to_h do |name, (sizes, inputs, call)|
+  puts "#{name}:", format("%8s%12s%14s%14s%19s%12s", "bytes", "idle cost", "two threads", "four threads", "beside computing", "computing")
+  rows = sizes.map do |size|
+    BreakEven.new(inputs.(size), &call).run.tap do |row|
+      puts format("%8d%11.2fx%13.2fx%13.2fx%18.4fx%11.2fx", *row.values)
+    end
   end
+  [name, rows]
 end
 Bench.keep(results)

@@ -10,17 +10,24 @@ use super::level;
 use super::output::Output;
 use super::seam;
 use super::stream::{Config, Deflater, Flush, Inflater, Status};
-use super::whole;
+use super::whole::{self, Unable};
 use crate::Task;
 
 /// The most output that one uninterruptible call may make: about 20 ms of work.
 const WHOLE: usize = 16 << 20;
 
-/// Inputs up to this size are tried in memory that the thread keeps, without a look at how large they get.
-const SMALL: usize = 64 << 10;
+/// Inputs up to this size are tried in memory that the thread keeps.
+const SMALLER: usize = 8 << 10;
 
 /// The memory they are tried in.
 const SMALL_ROOM: usize = 256 << 10;
+
+/// Inputs up to this size are not looked at for how large they get: so many times as large is guessed.
+const SMALL: usize = 64 << 10;
+const SMALL_RATIO: usize = 8;
+
+/// When the room turns out too small, the next one is so many times as large.
+const NEXT_ROOM: usize = 4;
 
 /// How much a deflate stream expands at most.
 const MOST: usize = 1032;
@@ -31,16 +38,16 @@ const SMALLEST: usize = 56;
 /// Inputs smaller than this are not looked at for being repetitive: no search ends too early in them.
 const REPETITIVE: usize = 16 << 10;
 
-/// Input of the look at how large the output gets.
-const SAMPLE: usize = 16 << 10;
+/// Input of the look at how large the output gets, which the lock is held for.
+const SAMPLE: usize = 6 << 10;
 
 /// Whether memory of [`expected_size`] should be lent to [`decompress`] for an input of `len` bytes. Below that, memory
 /// that the thread keeps and one copy are faster.
 pub const fn worth_lending(len: usize) -> bool {
-    len > SMALL
+    len > SMALLER
 }
 
-/// About how large the output of `input` gets, from its end (gzip) or a look at its beginning.
+/// About how large the output of `input` gets: from its end (gzip), a look at its beginning, or its length.
 ///
 /// A guess: never more than a stream of this length can make, and harmless when it is wrong.
 pub fn expected_size(input: &[u8], wbits: i32) -> usize {
@@ -48,6 +55,7 @@ pub fn expected_size(input: &[u8], wbits: i32) -> usize {
     let told = if wbits > 15 { gzip::told_size(input) } else { None };
     match told {
         Some(told) if (input.len() / 2..=most).contains(&told) => told,
+        _ if input.len() <= SMALL => input.len() * SMALL_RATIO,
         _ => sampled_size(input, wbits).unwrap_or(0).min(most),
     }
 }
@@ -117,12 +125,22 @@ fn decompress_whole(
 ) -> Result<Option<usize>, Error> {
     let Some(frame) = Frame::of(input, wbits) else { return Ok(None) };
     task.check()?;
-    let size = if out.has_lent() { usize::MAX } else { own_size(input, wbits) };
-    if input.len() > WHOLE || size != usize::MAX && size > WHOLE {
+    let mut size = out.lent_left().unwrap_or_else(|| own_size(input, wbits));
+    if input.len() > WHOLE || !out.has_lent() && size > WHOLE {
         return Ok(None);
     }
     let (start, body) = (out.len(), &input[frame.header..]);
-    let Some(read) = whole::inflate(body, out, size.min(WHOLE)) else { return Ok(None) };
+    let read = loop {
+        match whole::inflate(body, out, size.min(WHOLE)) {
+            Ok(read) => break read,
+            Err(Unable::Room) if size < WHOLE && size < out.left() => {
+                task.check()?;
+                out.decline_lent();
+                size *= NEXT_ROOM;
+            }
+            Err(_) => return Ok(None),
+        }
+    };
     let mut sum = Sum::new(frame.kind);
     out.since(start, |piece| sum.add(piece));
     if !body[read..].starts_with(&sum.trailer()) {

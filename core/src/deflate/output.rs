@@ -171,6 +171,17 @@ impl<'a> Output<'a> {
         self.used < self.lent.len()
     }
 
+    /// How much lent memory is left, if there is any.
+    pub(super) fn lent_left(&self) -> Option<usize> {
+        self.has_lent().then(|| self.lent.len() - self.used)
+    }
+
+    /// Goes on in memory of its own, although some of the lent memory is left.
+    pub(super) fn decline_lent(&mut self) {
+        let lent = std::mem::take(&mut self.lent);
+        self.lent = &mut lent[..self.used];
+    }
+
     /// Appends `bytes`, as far as the limit allows; true when all of them went in.
     pub fn push(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {

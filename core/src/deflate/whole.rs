@@ -38,15 +38,24 @@ impl Drop for Encoder {
     }
 }
 
+/// Why a buffer could not be decompressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unable {
+    /// The room is too small.
+    Room,
+    /// The data is bad or incomplete, or there is no memory for the engine.
+    Other,
+}
+
 /// Decompresses a raw stream from the beginning of `input` into at most `size` bytes of room, and returns how much of
 /// it was read.
 ///
-/// `None` when the room is too small, the data bad or incomplete: the other engine finds out which.
-pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Option<usize> {
+/// What is wrong with bad data, the other engine finds out.
+pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result<usize, Unable> {
     let kept = DECODER.try_with(Cell::take).unwrap_or_default();
     // SAFETY: takes nothing, gives a state or null.
     let make = || NonNull::new(unsafe { ld::libdeflate_alloc_decompressor() }).map(Decoder);
-    let decoder = kept.or_else(make)?;
+    let decoder = kept.or_else(make).ok_or(Unable::Other)?;
     let room = out.room_for(size);
     let size = room.len().min(size);
     let (mut read, mut written) = (0, 0);
@@ -64,12 +73,15 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Option
         )
     };
     let _ = DECODER.try_with(|kept| kept.set(Some(decoder)));
-    if code != ld::libdeflate_result_LIBDEFLATE_SUCCESS {
-        return None;
+    match code {
+        ld::libdeflate_result_LIBDEFLATE_SUCCESS => {
+            // SAFETY: the engine wrote that many bytes from the start of the room.
+            unsafe { out.written(written) };
+            Ok(read)
+        }
+        ld::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(Unable::Room),
+        _ => Err(Unable::Other),
     }
-    // SAFETY: the engine wrote that many bytes from the start of the room.
-    unsafe { out.written(written) };
-    Some(read)
 }
 
 /// The most bytes that compressing `len` bytes can take.

@@ -201,20 +201,30 @@ fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> Failed {
 
 /// CRC-32 of `data`, continued from `value`.
 #[pyfunction]
-#[pyo3(signature = (data, value=Checksum(0), /))]
-pub(super) fn crc32(py: Python<'_>, data: &Bound<'_, PyAny>, value: Checksum) -> PyResult<u32> {
+#[pyo3(signature = (data, value=Checksum(0), /, *, release=Release::Auto))]
+pub(super) fn crc32(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    value: Checksum,
+    release: Release,
+) -> PyResult<u32> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    Region::new(&CHECKSUM, data.len()).run(py, |task| deflate::crc32(value.0, data, task))
+    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| deflate::crc32(value.0, data, task))
 }
 
 /// Adler-32 of `data`, continued from `value`.
 #[pyfunction]
-#[pyo3(signature = (data, value=Checksum(1), /))]
-pub(super) fn adler32(py: Python<'_>, data: &Bound<'_, PyAny>, value: Checksum) -> PyResult<u32> {
+#[pyo3(signature = (data, value=Checksum(1), /, *, release=Release::Auto))]
+pub(super) fn adler32(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    value: Checksum,
+    release: Release,
+) -> PyResult<u32> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    Region::new(&CHECKSUM, data.len()).run(py, |task| deflate::adler32(value.0, data, task))
+    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| deflate::adler32(value.0, data, task))
 }
 
 /// CRC-32 of two pieces from the checksums of both and the length of the second.

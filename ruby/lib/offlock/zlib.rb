@@ -104,8 +104,8 @@ module Offlock
         native_gunzip_all(string, threads, max_output, release)
       end
 
-      def crc32(string = nil, value = 0) = checksum(:native_crc32, string, value, 0)
-      def adler32(string = nil, value = 1) = checksum(:native_adler32, string, value, 1)
+      def crc32(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value, 0, release)
+      def adler32(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value, 1, release)
 
       def crc32_combine(first, second, length)
         native_crc32_combine(first & 0xffffffff, second & 0xffffffff, length)
@@ -118,14 +118,14 @@ module Offlock
       private
 
       # Of a String, or of everything that an IO has to read; without either, the initial value.
-      def checksum(kind, source, value, initial)
+      def checksum(kind, source, value, initial, release)
         return initial if source.nil?
 
         value &= 0xffffffff
-        return send(kind, value, source) unless source.respond_to?(:read) && !source.respond_to?(:to_str)
+        return send(kind, value, source, release) unless source.respond_to?(:read) && !source.respond_to?(:to_str)
 
         while (piece = source.read(CHUNK * 4))
-          value = send(kind, value, piece)
+          value = send(kind, value, piece, release)
         end
         value
       end

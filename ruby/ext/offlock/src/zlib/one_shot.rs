@@ -16,8 +16,8 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_gzip", function!(gzip, 5))?;
     zlib.define_singleton_method("native_gunzip", function!(gunzip, 3))?;
     zlib.define_singleton_method("native_gunzip_all", function!(gunzip_all, 4))?;
-    zlib.define_singleton_method("native_crc32", function!(crc32, 2))?;
-    zlib.define_singleton_method("native_adler32", function!(adler32, 2))?;
+    zlib.define_singleton_method("native_crc32", function!(crc32, 3))?;
+    zlib.define_singleton_method("native_adler32", function!(adler32, 3))?;
     zlib.define_singleton_method("native_crc32_combine", function!(deflate::crc32_combine, 3))?;
     zlib.define_singleton_method("native_adler32_combine", function!(deflate::adler32_combine, 3))?;
     zlib.define_singleton_method("crc_table", function!(|| deflate::crc_table().to_vec(), 0))?;
@@ -126,16 +126,18 @@ fn gunzip_all(
     })
 }
 
-fn crc32(ruby: &Ruby, value: u32, data: RString) -> Result<u32, Error> {
+fn crc32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
     let data = Bytes::borrow(data)?;
     let view = data.view();
     Region::new(&ZLIB_CHECKSUM, view.len())
+        .release(release)
         .run(ruby, |task| Ok::<_, Failed>(deflate::crc32(value, view, task)?))
 }
 
-fn adler32(ruby: &Ruby, value: u32, data: RString) -> Result<u32, Error> {
+fn adler32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
     let data = Bytes::borrow(data)?;
     let view = data.view();
     Region::new(&ZLIB_CHECKSUM, view.len())
+        .release(release)
         .run(ruby, |task| Ok::<_, Failed>(deflate::adler32(value, view, task)?))
 }
