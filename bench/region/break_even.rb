@@ -98,7 +98,8 @@ OPERATIONS = {
 
 only = ARGV[ARGV.index("--only") + 1] if ARGV.include?("--only")
 results = OPERATIONS.select { |name, _| only.nil? || name.start_with?(only) }.to_h do |name, (sizes, inputs, call)|
-  puts "#{name}:", format("%8s%12s%14s%14s%19s%12s", "bytes", "idle cost", "two threads", "four threads", "beside computing", "computing")
+  headings = ["bytes", "idle cost", "two threads", "four threads", "beside computing", "computing"]
+  puts "#{name}:", format("%8s%12s%14s%14s%19s%12s", *headings)
   rows = sizes.map do |size|
     BreakEven.new(inputs.(size), &call).run.tap do |row|
       puts format("%8d%11.2fx%13.2fx%13.2fx%18.4fx%11.2fx", *row.values)

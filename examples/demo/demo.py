@@ -1,8 +1,8 @@
-"""Tokenize real documents with 1, 2 and 4 threads while a probe stands for a web request.
+"""Work on real documents with 1, 2 and 4 threads while a probe stands for a web request.
 
 The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
-handler in the same process would feel. Each way of tokenizing gets the same documents, the same
-number of seconds and the same threads.
+handler in the same process would feel. Each way of doing an operation gets the same documents, the
+same number of seconds and the same threads.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import offlock
 import offlock.lock
 import offlock.tiktoken
+import offlock.zlib
 
 try:
     import tiktoken
@@ -33,17 +36,33 @@ PROBE_INTERVAL_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Way:
-    """One way to tokenize: what files and the table call it, and the call itself."""
+    """One way to do an operation: what files and the table call it, and the call itself."""
 
     key: str
     name: str
-    encode: Callable[[str], list[int]]
+    call: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done to each document, in several ways, each for so many seconds and numbers of threads."""
+
+    name: str
+    inputs: Sequence[str] | Sequence[bytes]
+    sizes: Sequence[int]
+    ways: Sequence[Way]
+    seconds: float
+    answer: Callable[[Any], Any] = lambda result: result
+    """What all ways have to agree on."""
+    traces: Path | None = None
+    """Where to record who holds the lock, if that is wanted."""
 
 
 @dataclass(frozen=True)
 class Result:
     """What one way reached with one number of threads."""
 
+    operation: str
     way: str
     threads: int
     mb_per_s: float
@@ -58,14 +77,16 @@ def main() -> None:
     documents = list(read_documents(args.documents))
     if not documents:
         sys.exit(f"{args.documents}: names no document that is UTF-8 text")
-    ours = offlock.tiktoken.get_encoding(args.encoding)
-    ways = [*peers(ours), Way("off", "offlock, off the lock", ours.encode_ordinary)]
-    check_answers(ways, documents)
+    size = sum(len(text.encode()) for text in documents) / 1e6
+    print(f"Python {platform.python_version()}: {len(documents):,} documents, {size:.1f} MB\n")
     results = []
-    for way, threads in itertools.product(ways, args.threads):
-        with recorded(args.traces, way, threads):
-            results.append(measure(way, threads, documents, args.seconds))
-    print_table(results, args.encoding, documents)
+    for operation in [tokenizing(documents, args), compressing(documents, args)]:
+        check_answers(operation)
+        of_operation = [
+            measure(operation, way, threads) for way in operation.ways for threads in args.threads
+        ]
+        print_table(operation.name, of_operation)
+        results += of_operation
     if args.json:
         args.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
 
@@ -76,7 +97,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("documents", type=Path, help="a file that names one document a line")
     parser.add_argument("--encoding", default="o200k_base", help="default: %(default)s")
     parser.add_argument(
-        "--seconds", type=float, default=3.0, help="per row of the table (default: %(default)s)"
+        "--seconds", type=float, default=3.0, help="per row of the first table (default: %(default)s)"
     )
     parser.add_argument(
         "--threads", type=thread_counts, default=[1, 2, 4], help="default: 1,2,4", metavar="N,N"
@@ -103,28 +124,49 @@ def read_documents(listing: Path) -> Iterator[str]:
             continue
 
 
-def peers(ours: offlock.tiktoken.Encoding) -> list[Way]:
-    """Ways to compare with: tiktoken where it is installed, and our own call holding the lock."""
-    holding = Way(
-        "holding", "offlock, holding the lock", lambda text: ours.encode_ordinary(text, release="never")
-    )
+def tokenizing(documents: list[str], args: argparse.Namespace) -> Operation:
+    """Tokens, also with our own call holding the lock."""
+    ours = offlock.tiktoken.get_encoding(args.encoding)
+    ways = [
+        *tiktoken_itself(ours),
+        Way("holding", "offlock, holding the lock", lambda text: ours.encode_ordinary(text, release="never")),
+        Way("off", "offlock, off the lock", ours.encode_ordinary),
+    ]
+    sizes = [len(text.encode()) for text in documents]
+    return Operation(f"tokens, {args.encoding}", documents, sizes, ways, args.seconds, traces=args.traces)
+
+
+def tiktoken_itself(ours: offlock.tiktoken.Encoding) -> list[Way]:
+    """Where it is installed."""
     if tiktoken is None:
-        return [holding]
+        return []
     theirs = tiktoken.Encoding(
         ours.name,
         pat_str=ours._pat_str,
         mergeable_ranks=ours._mergeable_ranks,
         special_tokens=ours._special_tokens,
     )
-    return [Way("peer", f"tiktoken {tiktoken.__version__}", theirs.encode_ordinary), holding]
+    return [Way("peer", f"tiktoken {tiktoken.__version__}", theirs.encode_ordinary)]
 
 
-def check_answers(ways: list[Way], documents: list[str]) -> None:
-    """Leave unless all ways give the same tokens for some of the documents."""
-    for text in documents[:: max(1, len(documents) // 50)]:
-        answers = [way.encode(text) for way in ways]
+def compressing(documents: list[str], args: argparse.Namespace) -> Operation:
+    """zlib's format, at its default level."""
+    inputs = [text.encode() for text in documents]
+    ways = [
+        Way("zlib", "Python's zlib", zlib.compress),
+        Way("off", "offlock, off the lock", offlock.zlib.compress),
+    ]
+    return Operation(
+        "zlib.compress", inputs, [len(data) for data in inputs], ways, args.seconds / 3, zlib.decompress
+    )
+
+
+def check_answers(operation: Operation) -> None:
+    """Leave unless all ways give the same answers for some of the documents."""
+    for input in operation.inputs[:: max(1, len(operation.inputs) // 50)]:
+        answers = [operation.answer(way.call(input)) for way in operation.ways]
         if any(answer != answers[0] for answer in answers):
-            sys.exit(f"the ways disagree on the document that begins {text[:60]!r}")
+            sys.exit(f"{operation.name}: the ways disagree on the document that begins {input[:60]!r}")
 
 
 def recorded(folder: Path | None, way: Way, threads: int) -> AbstractContextManager[object]:
@@ -132,24 +174,31 @@ def recorded(folder: Path | None, way: Way, threads: int) -> AbstractContextMana
     return offlock.lock.trace(folder / f"python-{way.key}-{threads}.offlock") if folder else nullcontext()
 
 
-def measure(way: Way, threads: int, documents: list[str], seconds: float) -> Result:
-    """Tokenize documents in turn on `threads` threads for `seconds`, with the probe beside them."""
-    progress(f"Python: {way.name}, {threads} thread{'s' * (threads > 1)} …")
+def measure(operation: Operation, way: Way, threads: int) -> Result:
+    """Do the operation on documents in turn on `threads` threads, with the probe beside them."""
+    with recorded(operation.traces, way, threads):
+        return measure_traced(operation, way, threads)
+
+
+def measure_traced(operation: Operation, way: Way, threads: int) -> Result:
+    """What `measure` does once the recording goes on."""
+    progress(f"Python: {operation.name}, {way.name}, {threads} thread{'s' * (threads > 1)} …")
+    inputs, sizes = operation.inputs, operation.sizes
     turn = itertools.count()
     started = time.perf_counter()
-    deadline = started + seconds
+    deadline = started + operation.seconds
     done = [0] * threads
 
     def work(slot: int) -> None:
         while time.perf_counter() < deadline:
-            text = documents[next(turn) % len(documents)]
-            way.encode(text)
-            done[slot] += len(text.encode())
+            index = next(turn) % len(inputs)
+            way.call(inputs[index])
+            done[slot] += sizes[index]
 
     late: list[int] = []
     stop = threading.Event()
     probe = threading.Thread(target=run_probe, args=(late, stop), name="request")
-    workers = [threading.Thread(target=work, args=(n,), name=f"tokenizer {n + 1}") for n in range(threads)]
+    workers = [threading.Thread(target=work, args=(n,), name=f"worker {n + 1}") for n in range(threads)]
     for thread in [probe, *workers]:
         thread.start()
     for thread in workers:
@@ -160,6 +209,7 @@ def measure(way: Way, threads: int, documents: list[str], seconds: float) -> Res
     progress("")
     late.sort()
     return Result(
+        operation.name,
         way.name,
         threads,
         sum(done) / elapsed / 1e6,
@@ -182,11 +232,9 @@ def percentile_ms(ordered: list[int], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1e6
 
 
-def print_table(results: list[Result], encoding: str, documents: list[str]) -> None:
-    """Print the results; speed-up is against one thread of the same way."""
-    size = sum(len(text.encode()) for text in documents) / 1e6
-    print(f"Python {platform.python_version()}: {len(documents):,} documents, {size:.1f} MB, {encoding}\n")
-    print(f"{'':28}{'threads':>7}{'MB/s':>9}{'speed-up':>10}   a request is late by, ms")
+def print_table(name: str, results: list[Result]) -> None:
+    """Print the results of an operation; speed-up is against one thread of the same way."""
+    print(f"{name:28}{'threads':>7}{'MB/s':>9}{'speed-up':>10}   a request is late by, ms")
     print(f"{'':54}{'p50':>9}{'p99':>9}{'max':>9}")
     for way, rows in itertools.groupby(results, key=lambda result: result.way):
         of_way = list(rows)

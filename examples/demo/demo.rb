@@ -1,14 +1,15 @@
 # frozen_string_literal: true
 
-# Tokenize real documents with 1, 2 and 4 threads while a probe stands for a web request.
+# Work on real documents with 1, 2 and 4 threads while a probe stands for a web request.
 #
 # The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
-# handler in the same process would feel. Each way of tokenizing gets the same documents, the same
-# number of seconds and the same threads.
+# handler in the same process would feel. Each way of doing an operation gets the same documents, the
+# same number of seconds and the same threads.
 
 require "json"
 require "offlock"
 require "optparse"
+require "zlib"
 
 begin
   require "tiktoken_ruby"
@@ -16,13 +17,17 @@ rescue LoadError
   # The table then compares with our own call that keeps the lock.
 end
 
-# One way to tokenize: what files and the table call it, and the call itself.
-Way = Struct.new(:key, :name, :encode)
+# One way to do an operation: what files and the table call it, and the call itself.
+Way = Struct.new(:key, :name, :call)
+
+# What is done to each document, in several ways, each for so many seconds; `answer` is what all ways have to agree on,
+# `traces` where to record who holds the lock, if that is wanted.
+Operation = Struct.new(:name, :ways, :seconds, :answer, :traces)
 
 # What one way reached with one number of threads.
-Result = Struct.new(:way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
+Result = Struct.new(:operation, :way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
 
-# The comparison and its table.
+# The comparison and its tables.
 class Demo
   PROBE_INTERVAL = 0.001
 
@@ -32,83 +37,95 @@ class Demo
     @seconds = seconds
     @threads = threads
     @traces = traces
-    @ways = ways
   end
 
-  # Measures every way with every number of threads.
+  # Measures every way of every operation with every number of threads, and prints a table for each operation.
   # @return [Array<Result>]
   def run
-    check_answers
-    @ways.product(@threads).map { |way, threads| recorded(way, threads) { measure(way, threads) } }
-  end
-
-  # Prints the results; speed-up is against one thread of the same way.
-  def print_table(results)
-    puts format("Ruby %s: %d documents, %.1f MB, %s\n\n", RUBY_VERSION, @documents.size,
-                @documents.sum(&:bytesize) / 1e6, @encoding)
-    puts format("%-28s%7s%9s%10s   a request is late by, ms", "", "threads", "MB/s", "speed-up")
-    puts format("%54s%9s%9s%9s", "", "p50", "p99", "max")
-    results.group_by(&:way).each_value { |rows| rows.each { |row| puts table_row(row, rows.first) } }
-    puts
+    puts format("Ruby %s: %d documents, %.1f MB\n\n", RUBY_VERSION, @documents.size, @documents.sum(&:bytesize) / 1e6)
+    [tokenizing, compressing].flat_map do |operation|
+      check_answers(operation)
+      runs = operation.ways.product(@threads)
+      results = runs.map { |way, threads| recorded(operation, way, threads) { measure(operation, way, threads) } }
+      results.tap { print_table(operation, results) }
+    end
   end
 
   private
 
-  def table_row(row, first)
-    format("%-28s%7d%9.1f%10s%9.2f%9.2f%9.2f", row.equal?(first) ? row.way : "", row.threads, row.mb_per_s,
-           format("%.2fx", row.mb_per_s / first.mb_per_s), row.late_p50_ms, row.late_p99_ms, row.late_max_ms)
-  end
-
-  def ways
+  # Tokens, also with our own call holding the lock.
+  def tokenizing
     ours = Offlock::Tiktoken.get_encoding(@encoding)
-    [
-      *peer,
+    ways = [
+      *tiktoken_itself,
       Way.new("holding", "offlock, holding the lock", ->(text) { ours.encode_ordinary(text, release: :never) }),
       Way.new("off", "offlock, off the lock", ->(text) { ours.encode_ordinary(text) }),
     ]
+    Operation.new("tokens, #{@encoding}", ways, @seconds, :itself.to_proc, @traces)
   end
 
-  def peer
+  # Where it is installed.
+  def tiktoken_itself
     return [] unless defined?(::Tiktoken::VERSION)
 
     theirs = ::Tiktoken.get_encoding(@encoding)
     [Way.new("peer", "tiktoken_ruby #{::Tiktoken::VERSION}", ->(text) { theirs.encode_ordinary(text) })]
   end
 
-  def check_answers
-    @documents.each_slice([1, @documents.size / 50].max) do |text, *|
-      next if @ways.map { |way| way.encode.(text) }.uniq.one?
+  # zlib's format, at its default level.
+  def compressing
+    ways = [Way.new("zlib", "Ruby's Zlib", ->(text) { Zlib.deflate(text) }),
+            Way.new("off", "offlock, off the lock", ->(text) { Offlock::Zlib.deflate(text) })]
+    Operation.new("Zlib.deflate", ways, @seconds / 3, ->(packed) { Zlib.inflate(packed) })
+  end
 
-      abort "the ways disagree on the document that begins #{text[0, 60].inspect}"
+  # Speed-up is against one thread of the same way.
+  def print_table(operation, results)
+    puts format("%-28s%7s%9s%10s   a request is late by, ms", operation.name, "threads", "MB/s", "speed-up")
+    puts format("%54s%9s%9s%9s", "", "p50", "p99", "max")
+    results.group_by(&:way).each_value { |rows| rows.each { |row| puts table_row(row, rows.first) } }
+    puts
+  end
+
+  def table_row(row, first)
+    format("%-28s%7d%9.1f%10s%9.2f%9.2f%9.2f", row.equal?(first) ? row.way : "", row.threads, row.mb_per_s,
+           format("%.2fx", row.mb_per_s / first.mb_per_s), row.late_p50_ms, row.late_p99_ms, row.late_max_ms)
+  end
+
+  def check_answers(operation)
+    @documents.each_slice([1, @documents.size / 50].max) do |text, *|
+      next if operation.ways.map { |way| operation.answer.(way.call.(text)) }.uniq.one?
+
+      abort "#{operation.name}: the ways disagree on the document that begins #{text[0, 60].inspect}"
     end
   end
 
   # Records who holds the lock and who waits for it, into a file named after the run.
-  def recorded(way, threads, &)
-    return yield unless @traces
+  def recorded(operation, way, threads, &)
+    return yield unless operation.traces
 
-    Offlock::Lock.trace(File.join(@traces, "ruby-#{way.key}-#{threads}.offlock"), &)
+    Offlock::Lock.trace(File.join(operation.traces, "ruby-#{way.key}-#{threads}.offlock"), &)
   end
 
-  def measure(way, threads)
-    progress "Ruby: #{way.name}, #{threads} thread#{"s" if threads > 1} …"
+  def measure(operation, way, threads)
+    progress "Ruby: #{operation.name}, #{way.name}, #{threads} thread#{"s" if threads > 1} …"
     late, stop = [], Thread::Queue.new
     probe = named("request") { run_probe(late, stop) }
     started = now
-    bytes = work(way, threads, started + @seconds)
+    bytes = work(way, threads, started + operation.seconds)
     rate = bytes / (now - started) / 1e6
     stop.close
     probe.join
     progress ""
     late.sort!
-    Result.new(way.name, threads, rate, *[0.50, 0.99, 1.0].map { |share| percentile_ms(late, share) })
+    Result.new(operation.name, way.name, threads, rate, *[0.50, 0.99, 1.0].map { |share| percentile_ms(late, share) })
   end
 
-  # Tokenizes documents in turn on as many threads until the deadline.
-  # @return [Integer] bytes of text tokenized
+  # Works on documents in turn on as many threads until the deadline.
+  # @return [Integer] bytes of text worked through
   def work(way, threads, deadline)
     turns = (0...threads).map { |first| first.step(by: threads) }
-    workers = turns.map.with_index(1) { |turn, n| named("tokenizer #{n}") { work_alone(way, turn, deadline) } }
+    workers = turns.map.with_index(1) { |turn, n| named("worker #{n}") { work_alone(way, turn, deadline) } }
     workers.sum(&:value)
   end
 
@@ -118,7 +135,7 @@ class Demo
     bytes = 0
     while now < deadline
       text = @documents[turn.next % @documents.size]
-      way.encode.(text)
+      way.call.(text)
       bytes += text.bytesize
     end
     bytes
@@ -159,7 +176,7 @@ end
 options = { encoding: "o200k_base", seconds: 3.0, threads: [1, 2, 4] }
 parser = OptionParser.new("Usage: demo.rb [options] DOCUMENTS   (a file that names one document a line)") do |o|
   o.on("--encoding NAME", "default: #{options[:encoding]}")
-  o.on("--seconds N", Float, "per row of the table (default: #{options[:seconds]})")
+  o.on("--seconds N", Float, "per row of the first table (default: #{options[:seconds]})")
   o.on("--threads N,N", Array, "default: #{options[:threads].join(",")}") { |list| list.map { |n| Integer(n) } }
   o.on("--traces DIR", "also record who holds the lock, in this folder")
   o.on("--json FILE", "also write the figures to this file")
@@ -172,7 +189,5 @@ options[:threads] = options[:threads].map { |n| Integer(n) }
 documents = read_documents(listing)
 abort "#{listing}: names no document that is UTF-8 text" if documents.empty?
 
-demo = Demo.new(documents:, **options)
-results = demo.run
-demo.print_table(results)
+results = Demo.new(documents:, **options).run
 File.write(json, "#{JSON.pretty_generate(results.map(&:to_h))}\n") if json
