@@ -18,11 +18,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import offlock
 import offlock.lock
+import offlock.msgpack
 import offlock.tiktoken
 import offlock.zlib
 
@@ -30,8 +32,14 @@ try:
     import tiktoken
 except ImportError:
     tiktoken = None
+try:
+    import msgpack
+except ImportError:
+    msgpack = None
 
 PROBE_INTERVAL_NS = 1_000_000
+MESSAGES = 20
+MESSAGE_DOCUMENTS = 50
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ def main() -> None:
     size = sum(len(text.encode()) for text in documents) / 1e6
     print(f"Python {platform.python_version()}: {len(documents):,} documents, {size:.1f} MB\n")
     results = []
-    for operation in [tokenizing(documents, args), compressing(documents, args)]:
+    for operation in [tokenizing(documents, args), compressing(documents, args), unpacking(documents, args)]:
         check_answers(operation)
         of_operation = [
             measure(operation, way, threads) for way in operation.ways for threads in args.threads
@@ -159,6 +167,32 @@ def compressing(documents: list[str], args: argparse.Namespace) -> Operation:
     return Operation(
         "zlib.compress", inputs, [len(data) for data in inputs], ways, args.seconds / 3, zlib.decompress
     )
+
+
+def unpacking(documents: list[str], args: argparse.Namespace) -> Operation:
+    """Messages of some documents with a record for each line; also only one field of all records."""
+    inputs = list(messages(documents))
+    theirs = [Way("peer", f"msgpack {version('msgpack')}", msgpack.unpackb)] if msgpack else []
+    ways = [
+        *theirs,
+        Way("off", "offlock, off the lock", offlock.msgpack.unpackb),
+        Way("field", "offlock, one field", lambda message: offlock.msgpack.extract(message, "text")),
+    ]
+    return Operation(
+        "msgpack.unpackb", inputs, [len(message) for message in inputs], ways, args.seconds / 3, text_field
+    )
+
+
+def messages(documents: list[str]) -> Iterator[bytes]:
+    """Pack the lines of the first documents."""
+    for start in range(0, min(len(documents), MESSAGES * MESSAGE_DOCUMENTS), MESSAGE_DOCUMENTS):
+        lines = [line for text in documents[start : start + MESSAGE_DOCUMENTS] for line in text.splitlines()]
+        yield offlock.msgpack.packb([{"text": line, "size": len(line)} for line in lines])
+
+
+def text_field(unpacked: list[Any]) -> list[str]:
+    """The texts, whether of records or alone."""
+    return [record["text"] if isinstance(record, dict) else record for record in unpacked]
 
 
 def check_answers(operation: Operation) -> None:

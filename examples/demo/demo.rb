@@ -16,13 +16,18 @@ begin
 rescue LoadError
   # The table then compares with our own call that keeps the lock.
 end
+begin
+  require "msgpack"
+rescue LoadError
+  # The table then does without the original.
+end
 
 # One way to do an operation: what files and the table call it, and the call itself.
 Way = Struct.new(:key, :name, :call)
 
-# What is done to each document, in several ways, each for so many seconds; `answer` is what all ways have to agree on,
+# What is done to each input, in several ways, each for so many seconds; `answer` is what all ways have to agree on,
 # `traces` where to record who holds the lock, if that is wanted.
-Operation = Struct.new(:name, :ways, :seconds, :answer, :traces)
+Operation = Struct.new(:name, :inputs, :ways, :seconds, :answer, :traces)
 
 # What one way reached with one number of threads.
 Result = Struct.new(:operation, :way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
@@ -30,6 +35,8 @@ Result = Struct.new(:operation, :way, :threads, :mb_per_s, :late_p50_ms, :late_p
 # The comparison and its tables.
 class Demo
   PROBE_INTERVAL = 0.001
+  MESSAGES = 20
+  MESSAGE_DOCUMENTS = 50
 
   def initialize(documents:, encoding:, seconds:, threads:, traces: nil)
     @documents = documents
@@ -43,7 +50,7 @@ class Demo
   # @return [Array<Result>]
   def run
     puts format("Ruby %s: %d documents, %.1f MB\n\n", RUBY_VERSION, @documents.size, @documents.sum(&:bytesize) / 1e6)
-    [tokenizing, compressing].flat_map do |operation|
+    [tokenizing, compressing, unpacking].flat_map do |operation|
       check_answers(operation)
       runs = operation.ways.product(@threads)
       results = runs.map { |way, threads| recorded(operation, way, threads) { measure(operation, way, threads) } }
@@ -61,7 +68,7 @@ class Demo
       Way.new("holding", "offlock, holding the lock", ->(text) { ours.encode_ordinary(text, release: :never) }),
       Way.new("off", "offlock, off the lock", ->(text) { ours.encode_ordinary(text) }),
     ]
-    Operation.new("tokens, #{@encoding}", ways, @seconds, :itself.to_proc, @traces)
+    Operation.new("tokens, #{@encoding}", @documents, ways, @seconds, :itself.to_proc, @traces)
   end
 
   # Where it is installed.
@@ -76,7 +83,26 @@ class Demo
   def compressing
     ways = [Way.new("zlib", "Ruby's Zlib", ->(text) { Zlib.deflate(text) }),
             Way.new("off", "offlock, off the lock", ->(text) { Offlock::Zlib.deflate(text) })]
-    Operation.new("Zlib.deflate", ways, @seconds / 3, ->(packed) { Zlib.inflate(packed) })
+    Operation.new("Zlib.deflate", @documents, ways, @seconds / 3, ->(packed) { Zlib.inflate(packed) })
+  end
+
+  # Messages of some documents with a record for each line; also only one field of all records.
+  def unpacking
+    ours = Offlock::MessagePack
+    ways = [Way.new("off", "offlock, off the lock", ->(message) { ours.unpack(message) }),
+            Way.new("field", "offlock, one field", ->(message) { ours.extract(message, "text") })]
+    if defined?(::MessagePack::VERSION)
+      ways.unshift(Way.new("peer", "msgpack #{::MessagePack::VERSION}", ->(message) { ::MessagePack.unpack(message) }))
+    end
+    texts = ->(unpacked) { unpacked.map { |record| record.is_a?(Hash) ? record["text"] : record } }
+    Operation.new("MessagePack.unpack", messages, ways, @seconds / 3, texts)
+  end
+
+  def messages
+    @documents.first(MESSAGES * MESSAGE_DOCUMENTS).each_slice(MESSAGE_DOCUMENTS).map do |documents|
+      lines = documents.flat_map { |text| text.lines(chomp: true) }
+      Offlock::MessagePack.pack(lines.map { |line| { "text" => line, "size" => line.size } })
+    end
   end
 
   # Speed-up is against one thread of the same way.
@@ -93,10 +119,10 @@ class Demo
   end
 
   def check_answers(operation)
-    @documents.each_slice([1, @documents.size / 50].max) do |text, *|
-      next if operation.ways.map { |way| operation.answer.(way.call.(text)) }.uniq.one?
+    operation.inputs.each_slice([1, operation.inputs.size / 50].max) do |input, *|
+      next if operation.ways.map { |way| operation.answer.(way.call.(input)) }.uniq.one?
 
-      abort "#{operation.name}: the ways disagree on the document that begins #{text[0, 60].inspect}"
+      abort "#{operation.name}: the ways disagree on the input that begins #{input[0, 60].inspect}"
     end
   end
 
@@ -112,7 +138,7 @@ class Demo
     late, stop = [], Thread::Queue.new
     probe = named("request") { run_probe(late, stop) }
     started = now
-    bytes = work(way, threads, started + operation.seconds)
+    bytes = work(operation.inputs, way, threads, started + operation.seconds)
     rate = bytes / (now - started) / 1e6
     stop.close
     probe.join
@@ -121,22 +147,22 @@ class Demo
     Result.new(operation.name, way.name, threads, rate, *[0.50, 0.99, 1.0].map { |share| percentile_ms(late, share) })
   end
 
-  # Works on documents in turn on as many threads until the deadline.
-  # @return [Integer] bytes of text worked through
-  def work(way, threads, deadline)
+  # Works on inputs in turn on as many threads until the deadline.
+  # @return [Integer] bytes worked through
+  def work(inputs, way, threads, deadline)
     turns = (0...threads).map { |first| first.step(by: threads) }
-    workers = turns.map.with_index(1) { |turn, n| named("worker #{n}") { work_alone(way, turn, deadline) } }
+    workers = turns.map.with_index(1) { |turn, n| named("worker #{n}") { work_alone(inputs, way, turn, deadline) } }
     workers.sum(&:value)
   end
 
   def named(name, &) = Thread.new(&).tap { |thread| thread.name = name }
 
-  def work_alone(way, turn, deadline)
+  def work_alone(inputs, way, turn, deadline)
     bytes = 0
     while now < deadline
-      text = @documents[turn.next % @documents.size]
-      way.call.(text)
-      bytes += text.bytesize
+      input = inputs[turn.next % inputs.size]
+      way.call.(input)
+      bytes += input.bytesize
     end
     bytes
   end
