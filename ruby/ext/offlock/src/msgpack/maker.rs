@@ -39,12 +39,12 @@ pub(super) struct Maker<S> {
     unpacker: *mut Unpacker,
     /// Keys that were made already: null until the first key.
     keys: *mut KeyCache,
-    /// With a tape, the containers to make until Ruby may switch threads and handle interrupts.
-    until_pause: u32,
+    /// With a tape, the values to make until other threads may have the lock and interrupts are handled.
+    until_pause: usize,
 }
 
-/// How many containers are made in one go.
-const PAUSE_EVERY: u32 = 1024;
+/// How many values are made in one go: about a millisecond's work.
+const PAUSE_EVERY: usize = 1 << 14;
 
 /// What a source does before Ruby code runs that might use the same unpacker, and after it.
 pub(super) trait Shared<'a>: Source<'a> {
@@ -175,6 +175,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
             }
             // SAFETY: an Array, and as many live objects as said.
             unsafe { rb_ary_cat(array, chunk.as_ptr(), items as c_long) };
+            self.pause(items);
             left -= items;
         }
         self.frozen(array)
@@ -194,6 +195,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
             }
             // SAFETY: a Hash, and as many live objects as said.
             unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
+            self.pause(entries * 2);
             left -= entries;
         }
         self.frozen(hash)
@@ -201,9 +203,6 @@ impl<'s, S: Shared<'s>> Maker<S> {
 
     #[inline]
     fn check_container(&mut self, values: u64, depth: usize) {
-        if S::PAUSES {
-            self.pause();
-        }
         if values > self.source.room() as u64 {
             self.fail(Error { kind: ErrorKind::Truncated, offset: self.source.offset() });
         }
@@ -212,15 +211,20 @@ impl<'s, S: Shared<'s>> Maker<S> {
         }
     }
 
-    /// Lets Ruby switch threads and handle interrupts now and then.
+    /// Counts what was made, and now and then lets other threads have the lock, for which Ruby itself would wait a tenth
+    /// of a second, and interrupts be handled.
     #[inline]
-    fn pause(&mut self) {
-        self.until_pause -= 1;
-        if self.until_pause == 0 {
-            self.until_pause = PAUSE_EVERY;
-            // SAFETY: may raise, and may run other threads: the tape and the bytes belong to an object and never change.
-            unsafe { rb_thread_check_ints() };
+    fn pause(&mut self, values: usize) {
+        if !S::PAUSES {
+            return;
         }
+        if self.until_pause > values {
+            self.until_pause -= values;
+            return;
+        }
+        self.until_pause = PAUSE_EVERY;
+        // SAFETY: may raise, and may run other threads: the tape and the bytes belong to an object and never change.
+        unsafe { rb_thread_schedule() };
     }
 
     /// Makes a key of a Hash.

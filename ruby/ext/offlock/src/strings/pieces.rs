@@ -30,7 +30,7 @@ const EMBEDDED: usize = 15;
 /// How many Strings are made before they go to the Array.
 const BURST: usize = 128;
 
-/// How many Strings are made between two chances for Ruby to handle interrupts.
+/// How many Strings are made until other threads may have the lock and interrupts are handled.
 const TURN: usize = BURST * 64;
 
 /// The pieces of `text` at `spans`, in order.
@@ -44,7 +44,7 @@ pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray
             for turn in spans.chunks(TURN) {
                 turn.chunks(BURST).for_each(|spans| maker.append(array, spans));
                 if turn.len() == TURN {
-                    rb_sys::rb_thread_check_ints();
+                    rb_sys::rb_thread_schedule();
                 }
             }
             array

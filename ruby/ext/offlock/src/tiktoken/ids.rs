@@ -10,7 +10,7 @@ use crate::borrow::Bytes;
 /// How many Integers are made before they go to the Array.
 const BURST: usize = 128;
 
-/// How many tokens go to an Array between two chances for Ruby to handle interrupts.
+/// How many tokens go to an Array until other threads may have the lock and interrupts are handled.
 const TURN: usize = BURST * 1024;
 
 /// An Array of Integers, or a packed String.
@@ -28,7 +28,7 @@ pub(super) fn list(ids: &[TokenId]) -> Result<RArray, Error> {
             for turn in ids.chunks(TURN) {
                 turn.chunks(BURST).for_each(|ids| append(array, ids));
                 if turn.len() == TURN {
-                    rb_sys::rb_thread_check_ints();
+                    rb_sys::rb_thread_schedule();
                 }
             }
             array
