@@ -12,12 +12,14 @@ use crate::{Failure, progress};
 pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
     let bytes = std::fs::read(path).map_err(|error| Failure::with_file(path, &error))?;
     let reading = format!("reading {}", path.display());
-    let recording = progress::during(&reading, bytes.len() as u64, |task| Recording::read(&bytes, task));
+    let recording =
+        progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
     let recording = recording.map_err(|error| Failure::with_file(path, &error))?;
     if let Some(damage) = recording.damage {
         eprintln!("offlock: {}: {damage}", path.display());
     }
-    let timeline = Timeline::of(&recording);
+    let sorting = format!("sorting {} events", recording.events);
+    let timeline = progress::during(&sorting, None, |_| Timeline::of(&recording));
     Ok((recording, timeline))
 }
 
@@ -29,7 +31,8 @@ pub(crate) fn write(
     let written = if path == Path::new("-") {
         write_to(io::stdout().lock(), content)
     } else {
-        File::create(path).and_then(|file| write_to(file, content))
+        let writing = format!("writing {}", path.display());
+        progress::during(&writing, None, |_| File::create(path).and_then(|file| write_to(file, content)))
     };
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

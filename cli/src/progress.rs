@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use offlock_core::Task;
 
@@ -10,8 +10,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(100);
 
 /// Does `work` and, when that takes long and standard error is a terminal, shows there which share of
-/// `total` the task has done.
-pub(crate) fn during<T>(what: &str, total: u64, work: impl FnOnce(&Task<'_>) -> T) -> T {
+/// `total` the task has done or, where that is not known beforehand, for how long it has been at it.
+pub(crate) fn during<T>(what: &str, total: Option<u64>, work: impl FnOnce(&Task<'_>) -> T) -> T {
     let task = Task::new();
     if !std::io::stderr().is_terminal() {
         return work(&task);
@@ -26,15 +26,35 @@ pub(crate) fn during<T>(what: &str, total: u64, work: impl FnOnce(&Task<'_>) -> 
     })
 }
 
-fn show(what: &str, total: u64, task: &Task<'_>, is_done: &mpsc::Receiver<()>) {
-    let mut wait = PATIENCE;
+fn show(what: &str, total: Option<u64>, task: &Task<'_>, is_done: &mpsc::Receiver<()>) {
+    let (began, mut wait) = (Instant::now(), PATIENCE);
     while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        let percent = task.done().saturating_mul(100) / total.max(1);
-        eprint!("\r{what}: {percent}%");
+        eprint!("\r{what}: {}", so_far(task.done(), total, began.elapsed()));
         let _ = std::io::stderr().flush();
         wait = STEP;
     }
     if wait == STEP {
         eprint!("\r\x1b[K");
+    }
+}
+
+fn so_far(done: u64, total: Option<u64>, time: Duration) -> String {
+    match total {
+        Some(total) => format!("{}%", (done.saturating_mul(100) / total.max(1)).min(100)),
+        None => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_shown_where_the_whole_is_known() {
+        let time = Duration::from_millis(1_540);
+        assert_eq!(so_far(0, Some(0), time), "0%");
+        assert_eq!(so_far(1, Some(3), time), "33%");
+        assert_eq!(so_far(u64::MAX, Some(3), time), "100%");
+        assert_eq!(so_far(1, None, time), "1.5 s");
     }
 }

@@ -3,14 +3,18 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use offlock_core::trace::{Comparison, Format, Summary, write_comparison, write_report};
+use offlock_core::trace::{Comparison, Format, Recording, Summary, Timeline, write_comparison, write_report};
 
-use crate::{Compare, Export, Failure, Report, files};
+use crate::{Compare, Export, Failure, Report, files, progress};
 
 pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
     let (recording, timeline) = files::read(&arguments.file)?;
-    let text = Summary::of(&recording, &timeline).to_text();
+    let text = summed_up(&recording, &timeline).to_text();
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
+}
+
+fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
+    progress::during("summing up", None, |_| Summary::of(recording, timeline))
 }
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
@@ -36,7 +40,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let (after, after_timeline) = files::read(&arguments.after)?;
     let piped = arguments.report.as_deref() == Some(Path::new("-"));
     if !piped {
-        let summaries = (Summary::of(&before, &before_timeline), Summary::of(&after, &after_timeline));
+        let summaries = (summed_up(&before, &before_timeline), summed_up(&after, &after_timeline));
         let text = Comparison::of(&summaries.0, &summaries.1).to_text();
         files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))?;
     }

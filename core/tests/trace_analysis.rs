@@ -5,7 +5,7 @@ mod simulate;
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Blame, Kind, Moment, RecordedThread, Recording, Stand, State, Summary, Timeline, Weight, pack_size,
+    Blame, Flaw, Kind, Moment, RecordedThread, Recording, Stand, State, Summary, Timeline, Weight, pack_size,
 };
 use proptest::prelude::*;
 use simulate::{Interpreter, LOCK, Script, Step, Truth, ms, simulate};
@@ -350,4 +350,18 @@ fn sizes_and_names_of_operations_come_from_the_file() {
     let nameless = recording([(1, Stand::Holds, begin)]);
     let summary = Summary::of(&nameless, &Timeline::of(&nameless));
     assert_eq!((summary.operations[0].name.as_str(), summary.operations[0].bytes), ("name 77", 3 << 30));
+}
+
+/// Found by fuzzing: times that cannot be added up.
+#[test]
+fn a_recording_that_claims_to_last_for_ages_is_damaged() {
+    let moment = |time, kind| Moment { time, kind, argument: 1, native: 1 };
+    let moments = vec![moment(1, Kind::Wants), moment(u64::MAX - 1, Kind::Acquired)];
+    let thread = RecordedThread { name: "a".into(), stand: Stand::Off, moments };
+    let threads = (0..3).map(|id| (id, thread.clone())).collect();
+    let absurd = Recording { end: u64::MAX, threads, events: 6, ..Recording::default() };
+    let read = Recording::read(&absurd.to_bytes(), &Task::new()).expect("a trace");
+    assert_eq!(read.damage.map(|damage| damage.flaw), Some(Flaw::Body));
+    let summary = Summary::of(&read, &Timeline::of(&read));
+    assert!(summary.times.total() <= 3 * summary.length && summary.length < u64::MAX / 3, "{summary:?}");
 }

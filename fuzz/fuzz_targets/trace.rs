@@ -32,7 +32,12 @@ fn judge(bytes: &[u8]) {
         assert_eq!(lived, life.end - life.start, "the states tile the life");
     }
     let summary = Summary::of(&recording, &timeline);
-    let _ = (summary.to_text(), summary.to_json(), Comparison::of(&summary, &summary).to_text());
+    let _ = (summary.to_text(), summary.to_json());
+    let nothing = Recording::default();
+    let nothing = Summary::of(&nothing, &Timeline::of(&nothing));
+    for (before, after) in [(&summary, &summary), (&summary, &nothing), (&nothing, &summary)] {
+        Comparison::of(before, after).to_text();
+    }
     for format in [Format::Perfetto, Format::GvlTracing, Format::Firefox, Format::Html] {
         format.write(&recording, &timeline, &mut std::io::sink()).expect("a sink takes everything");
     }

@@ -94,7 +94,11 @@ class Summary:
         return self._text
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self._text)}</pre>"
+        tables, title, findings = self._text.partition("\nFindings\n")
+        return (
+            f'<pre style="overflow-x: auto; white-space: pre">{html.escape(tables)}</pre>'
+            f'<pre style="white-space: pre-wrap">{html.escape(title.strip() + chr(10) + findings)}</pre>'
+        )
 
 
 class Trace:

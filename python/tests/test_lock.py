@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -69,6 +70,16 @@ def thread_named(summary: dict[str, Any], name: str) -> dict[str, Any]:
     ]
     assert len(found) == 1, name
     return found[0]
+
+
+def test_in_a_notebook_names_are_text() -> None:
+    with lock.measure() as trace:
+        run_threads(**{"<script>": lambda: None})
+    assert trace.summary is not None
+    shown = trace.summary._repr_html_()
+    assert "&lt;script&gt;" in shown
+    assert "<script>" not in shown
+    assert re.fullmatch(r"<pre [^>]*>[^<]*</pre><pre [^>]*>Findings\n[^<]*</pre>", shown)
 
 
 def test_two_computing_threads_share_the_lock_and_blame_each_other() -> None:

@@ -179,6 +179,7 @@ impl Measure {
         let change = match (self.before, self.after) {
             (before, after) if before == after => "=".to_owned(),
             (0.0, _) => "new".to_owned(),
+            (_, 0.0) => "gone".to_owned(),
             (before, after) => format!("x {}", three_digits(after / before)),
         };
         let verdict = match self.verdict() {
@@ -190,9 +191,10 @@ impl Measure {
     }
 }
 
+/// A positive factor; one that is next to nothing shows as zero.
 fn three_digits(factor: f64) -> String {
     let digits = match factor {
-        ..0.0995 => (2.0 - factor.log10().floor()) as usize,
+        ..0.0995 => (2.0 - factor.log10().floor()).min(6.0) as usize,
         ..9.995 => 2,
         _ => usize::from(factor < 99.95),
     };
@@ -212,5 +214,28 @@ impl ThreadChange {
             cell(self.after, waiting),
         ];
         [printable(&self.name)].into_iter().chain(times).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: f64, after: f64) -> String {
+        Measure { name: "gc", unit: Unit::Time, before, after, better: Better::Less }.row().remove(3)
+    }
+
+    #[test]
+    fn changes_from_and_to_nothing_are_shown() {
+        assert_eq!(change(0.0, 0.0), "=");
+        assert_eq!(change(0.0, 5.0), "new worse");
+        assert_eq!(change(5.0, 0.0), "gone better");
+    }
+
+    #[test]
+    fn factors_have_three_digits_as_far_as_that_says_something() {
+        assert_eq!([2.0, 20.0, 200.0].map(three_digits), ["2.00", "20.0", "200"]);
+        assert_eq!([0.5, 0.05, 0.0005].map(three_digits), ["0.50", "0.0500", "0.000500"]);
+        assert_eq!(three_digits(1e-300), "0.000000");
     }
 }

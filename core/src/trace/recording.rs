@@ -310,9 +310,16 @@ impl Recording {
             self.end = last.fold(self.end, u64::max);
             self.lost = self.losses.iter().map(|(_, count)| count).sum();
         }
-        self.end = self.end.max(self.start);
+        let longest = self.start.saturating_add(LONGEST);
+        if self.end > longest {
+            self.damage.get_or_insert(Damage { offset: self.bytes, flaw: Flaw::Body });
+        }
+        self.end = self.end.clamp(self.start, longest);
     }
 }
+
+/// No recording is longer than this many nanoseconds, 26 days: the times of thousands of threads can be added up.
+const LONGEST: u64 = 1 << 51;
 
 fn check_magic(bytes: &[u8]) -> Result<(), NotATrace> {
     let (name, version) = wire::MAGIC.split_at(wire::MAGIC.len() - 1);
