@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -206,6 +207,16 @@ impl<'a> Region<'a> {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         InternalError::new_err(format!("{} over {} bytes panicked: {text}", self.operation.name, self.bytes))
+    }
+}
+
+/// Whether no other thread could use the lock meanwhile.
+pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
+    // SAFETY: the lock is held. The newest thread comes first; only if that is this one, which lives, is it looked at.
+    unsafe {
+        let this = ffi::PyThreadState_Get();
+        let newest = ffi::PyInterpreterState_ThreadHead(ffi::PyInterpreterState_Get());
+        newest == this && ffi::PyThreadState_Next(this).is_null()
     }
 }
 

@@ -501,3 +501,42 @@ def test_threads_share_packers_and_large_messages() -> None:
     for thread in threads:
         thread.join()
     assert outcomes == [True] * 4
+
+
+LARGE = """
+import signal, sys, threading
+import msgpack as original
+from offlock import msgpack
+
+if "beside" in sys.argv:
+    stop = threading.Event()
+    threading.Thread(target=stop.wait, daemon=True).start()
+records = [{"id": n, "text": f"record {n} é", "more": [n, None, 0.5]} for n in range(20_000)]
+message = original.packb(records)
+assert msgpack.unpackb(message) == records
+assert msgpack.unpackb(bytearray(message), use_list=False) == tuple({**r, "more": tuple(r["more"])} for r in records)
+for wrong, error in [(message[:-1], ValueError), (message + b"\\x01", msgpack.ExtraData), (message[:-1] + b"\\xc1", ValueError)]:
+    try:
+        msgpack.unpackb(wrong)
+    except error:
+        continue
+    raise AssertionError(error)
+
+def alarm(*_):
+    raise TimeoutError
+
+signal.signal(signal.SIGALRM, alarm)
+many = b"\\xdd" + (5_000_000).to_bytes(4, "big") + b"\\x91\\x01" * 5_000_000
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    msgpack.unpackb(many)
+except TimeoutError:
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("other_threads", [[], ["beside"]])
+def test_large_messages_with_and_without_other_threads(other_threads: list[str]) -> None:
+    command = [sys.executable, "-c", LARGE, *other_threads]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr, run.returncode) == ("done\n", "", 0)

@@ -178,6 +178,14 @@ impl<'a, 'py> Builder<'a, 'py> {
         }
     }
 
+    /// Builds the object of a whole message in one pass. Also returns where the message ends.
+    #[inline]
+    pub(super) fn message(mut self, bytes: &[u8]) -> PyResult<(Bound<'py, PyAny>, usize)> {
+        let mut source = Direct::<false>::at(bytes, 0, self.options.limits(bytes.len()));
+        let object = self.build(&mut source)?;
+        Ok((object, source.pos()))
+    }
+
     #[cold]
     fn exception(&mut self, offset: usize) -> PyErr {
         match std::mem::replace(&mut self.stop, Stop::None) {
@@ -860,17 +868,4 @@ impl Pace {
         }
         Ok(())
     }
-}
-
-/// Builds the object of a whole message in one pass. Also returns where the message ends.
-#[inline]
-pub(super) fn direct<'py>(
-    py: Python<'py>,
-    bytes: &[u8],
-    options: &UnpackOptions,
-    cache: Option<&mut KeyCache>,
-) -> PyResult<(Bound<'py, PyAny>, usize)> {
-    let mut source = Direct::<false>::at(bytes, 0, options.limits(bytes.len()));
-    let object = Builder::new(py, options, cache).build(&mut source)?;
-    Ok((object, source.pos()))
 }

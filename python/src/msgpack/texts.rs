@@ -14,6 +14,11 @@ impl Texts {
         Self(if is_ready() { Maker::new(py, Kind::Block).ok() } else { None })
     }
 
+    /// Whether there is no such thing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Lays out the strings at these places, which ascend. `None` when that is not possible: they have to be made one
     /// by one then, which also raises what is wrong with them.
     pub(super) fn lay_out<'a>(

@@ -5,17 +5,18 @@ use offlock_core::msgpack::{Indexed, Tape};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::build::{self, Builder};
+use super::build::Builder;
 use super::classes;
 use super::errors::Whole;
 use super::input::Input;
 use super::key_cache::KeyCache;
 use super::options::UnpackOptions;
 use super::texts::{self, Texts};
-use crate::region::{Operation, Region, Release};
+use crate::region::{self, Operation, Region, Release};
 
 /// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
-/// about a tenth of the time, and built in bursts between which other threads can have the lock.
+/// about a tenth of the time, and built in bursts between which other threads can have the lock; unless there is no other
+/// thread.
 pub(super) static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
 
 /// Decodes `packed`, with or without keywords.
@@ -89,6 +90,10 @@ fn decode<'py>(
         return decode_directly(py, bytes, options, cache);
     }
     let texts = Texts::new(py);
+    if options.release == Release::Auto && texts.is_empty() && region::is_only_thread(py) {
+        let (object, end) = Builder::new(py, options, cache).giving_way().message(bytes)?;
+        return whole(object, bytes, end);
+    }
     let (tape, end, strings) =
         Region::new(&DECODE, bytes.len()).release(options.release).run(py, |task| {
             let (tape, end) = index(bytes, options, task)?;
@@ -113,7 +118,7 @@ fn decode_directly<'py>(
     options: &UnpackOptions,
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (object, end) = build::direct(py, bytes, options, cache)?;
+    let (object, end) = Builder::new(py, options, cache).message(bytes)?;
     whole(object, bytes, end)
 }
 
