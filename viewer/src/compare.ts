@@ -30,7 +30,7 @@ const FORMATS = {
 
 function change({ before, after, better }: Measure): HTMLElement {
   if (before === after) return h("td", {}, "=");
-  const text = before > 0 ? `× ${(after / before).toPrecision(3)}` : "new";
+  const text = before === 0 ? "new" : after === 0 ? "gone" : `× ${(after / before).toPrecision(3)}`;
   const good = better === "less" ? after < before : after > before;
   const notable = better !== "neither" && Math.abs(after - before) > 0.05 * Math.max(before, after);
   return h("td", { class: notable ? (good ? "good" : "bad") : "" }, `${text}${notable ? (good ? " better" : " worse") : ""}`);

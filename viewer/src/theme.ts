@@ -14,9 +14,12 @@ export interface Theme {
 const names = ["running", "waiting", "idle", "sleep", "off-lock", "gc"];
 
 export function theme(): Theme {
-  const style = getComputedStyle(document.documentElement);
-  const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return {
+  const probe = document.body.appendChild(document.createElement("span"));
+  const value = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const colors = {
     text: value("text"),
     muted: value("muted"),
     faint: value("faint"),
@@ -26,12 +29,14 @@ export function theme(): Theme {
     mark: value("mark"),
     states: names.map((name) => value(name)),
   };
+  probe.remove();
+  return colors;
 }
 
-/** A colour (#rrggbb) as a pixel of a canvas on a little-endian machine. */
+/** A colour, rgb(red, green, blue), as a pixel of a canvas on a little-endian machine. */
 export function pixel(color: string): number {
-  const rgb = Number.parseInt(color.slice(1), 16);
-  return (0xff000000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+  const [red, green, blue] = color.match(/\d+/g)!.map(Number);
+  return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 /** Calls back when colours change: the system's scheme, the button, printing. */

@@ -15,17 +15,25 @@ async function focus(page) {
   return page.keyboard;
 }
 
-/** How much of the visible timeline has about this colour. */
-const share = (page, color) =>
+/** A colour of the style sheet in the present theme: red, green and blue. */
+const bytes = (page, color) =>
   page.evaluate((color) => {
+    const probe = document.body.appendChild(document.createElement("span"));
+    probe.style.color = `var(${color})`;
+    const values = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+    probe.remove();
+    return values;
+  }, color);
+
+/** How much of the visible timeline has about this colour. */
+const share = async (page, color) =>
+  page.evaluate((wanted) => {
     const canvas = document.querySelector("canvas.rows");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const value = Number.parseInt(getComputedStyle(document.documentElement).getPropertyValue(color).trim().slice(1), 16);
-    const wanted = [value >> 16, (value >> 8) & 255, value & 255];
     let same = 0;
     for (let i = 0; i < data.length; i += 4) if (wanted.every((byte, j) => Math.abs(byte - data[i + j]) < 3)) same++;
     return same / (data.length / 4);
-  }, color);
+  }, await bytes(page, color));
 
 describe("a report", () => {
   test("needs nothing but itself and has no problems", async () => {
@@ -134,8 +142,8 @@ describe("a report", () => {
     await page.locator(".theme").click();
     const afresh = await pixels();
     // The hatching of waiting may lie elsewhere: only its colours may be exchanged.
-    const values = await page.evaluate(() => ["--waiting", "--panel"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()));
-    const waiting = new Set(values.map((value) => Number.parseInt(value.slice(1), 16)));
+    const values = [await bytes(page, "--waiting"), await bytes(page, "--panel")];
+    const waiting = new Set(values.map(([red, green, blue]) => (red << 16) | (green << 8) | blue));
     const color = (data, i) => (data[i] << 16) | (data[i + 1] << 8) | data[i + 2];
     let different = 0;
     for (let i = 0; i < panned.length; i += 4) {
