@@ -64,7 +64,7 @@ module Bench
   end
 
   # What the block gives in a run during which other programs left the machine alone; after some tries, in any run.
-  def undisturbed(tries: 12)
+  def undisturbed(tries: 4)
     loop do
       others = -cpu_of_others
       start = clock

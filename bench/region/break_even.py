@@ -26,14 +26,14 @@ import offlock.tiktoken
 import offlock.zlib
 
 SIZES = [64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
-ZLIB_SIZES = [256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10]
-SUM_SIZES = [32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10]
+ZLIB_SIZES = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10]
+SUM_SIZES = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20]
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
 SENTENCE = (
     "The quick brown fox jumps over the lazy dog; 12,345 times it did so, and then (naturally) it slept. "
 )
-ROUNDS = 5
+ROUNDS = 3
 SLICE = 0.06
 """Seconds of one measurement."""
 
@@ -213,7 +213,7 @@ def threads(count: int, call: Call, release: str) -> float:
     return sum(rates)
 
 
-def undisturbed(run: Callable[[], dict[str, float]], tries: int = 6) -> dict[str, float]:
+def undisturbed(run: Callable[[], dict[str, float]], tries: int = 3) -> dict[str, float]:
     """The result of a run during which other programs left the machine alone; after some tries, of any run."""
     while True:
         others, start = cpu_of_others(), time.perf_counter()

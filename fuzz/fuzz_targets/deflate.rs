@@ -7,7 +7,9 @@ use std::io::Read;
 use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use libfuzzer_sys::fuzz_target;
 use offlock_core::Task;
-use offlock_core::deflate::{self, Config, Deflater, ErrorKind, Flush, Inflater, Output, Status};
+use offlock_core::deflate::{
+    self, Config, Deflater, ErrorKind, Flush, GzipDecoder, Inflater, Members, Output, Status,
+};
 
 /// Larger outputs are cut off on both sides.
 const MOST: usize = 1 << 20;
@@ -24,8 +26,40 @@ fuzz_target!(|bytes: &[u8]| {
             strategy: i32::from(strategy % 5),
         };
         pack(rest, config);
+        members(rest, usize::from(*level) << 8 | usize::from(*wbits), *strategy);
     }
 });
+
+/// A file of several members, changed at a place: read together they are what they are one after the other.
+fn members(plain: &[u8], at: usize, by: u8) {
+    let mut file = Vec::new();
+    for part in plain.chunks(1 + plain.len() / 4) {
+        let mut out = Output::new();
+        deflate::compress(part, 6, 31, &mut out, &Task::new()).expect("nothing stops the task");
+        file.extend_from_slice(&out.into_bytes());
+    }
+    let changed = at % file.len().max(1);
+    if let Some(byte) = file.get_mut(changed) {
+        *byte ^= by;
+    }
+    assert_eq!(file_on_threads(&file, 3), file_on_threads(&file, 1));
+}
+
+/// What a file's decoder gives out, and how it ends.
+fn file_on_threads(file: &[u8], threads: usize) -> (Vec<u8>, Result<bool, (ErrorKind, u64)>) {
+    let mut decoder = GzipDecoder::new(Members::All).expect("memory").on_threads(threads);
+    let (mut rest, mut plain) = (file, Vec::new());
+    loop {
+        let mut out = Output::new().limited(1000);
+        let status = decoder.run(&mut rest, &mut out, &Task::new());
+        plain.extend_from_slice(&out.into_bytes());
+        match status {
+            Ok(Status::Full) if plain.len() <= MOST => {}
+            Ok(_) => return (plain, Ok(decoder.may_end())),
+            Err(error) => return (plain, Err((error.kind, error.offset))),
+        }
+    }
+}
 
 /// zlib's answer: the content, if it takes all of it.
 fn theirs(packed: &[u8], wbits: i32) -> Option<Vec<u8>> {

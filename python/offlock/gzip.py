@@ -32,6 +32,7 @@ WRITE = "wb"
 
 READ_BUFFER_SIZE = 128 * 1024
 _WRITE_BUFFER_SIZE = 4 * io.DEFAULT_BUFFER_SIZE
+_CHUNK = 1 << 20
 _BEST = 9
 
 
@@ -105,15 +106,15 @@ class _Reader(io.RawIOBase):
     def __init__(self, fp: IO[bytes], threads: int, max_output: int | None) -> None:
         self._fp = fp
         self._threads = threads
+        self._piece = READ_BUFFER_SIZE if threads == 1 else _native.gzip_window(threads)
         self._max_output = max_output
         self._last_mtime: int | None = None
         self._size = -1
         self._begin()
 
     def _begin(self) -> None:
-        self._decoder = _native.GzipDecompress(max_output=self._max_output)
+        self._decoder = _native.GzipDecompress(threads=self._threads, max_output=self._max_output)
         self._pos = 0
-        self._fresh = True
 
     def readable(self) -> bool:
         return True
@@ -126,11 +127,10 @@ class _Reader(io.RawIOBase):
             return self.readall()
         if not size or self._pos == self._size:
             return b""
-        self._fresh = False
         plain = b""
         while not plain:
             needed = self._decoder.needs_input
-            packed = self._fp.read(READ_BUFFER_SIZE) if needed else b""
+            packed = self._fp.read(self._piece) if needed else b""
             plain = self._decoder.decompress(packed, size)
             if not plain and needed and not packed:
                 self._finish()
@@ -151,20 +151,11 @@ class _Reader(io.RawIOBase):
         return len(plain)
 
     def readall(self) -> bytes:
-        if self._fresh and self._threads != 1:
-            return self._read_at_once()
         chunks = []
-        # sys.maxsize would make a first buffer of that size in some readers; the decoder grows its own.
-        while chunk := self.read(1 << 30):
+        # Chunks are copied with the lock held: of a size that takes well below a millisecond.
+        while chunk := self.read(_CHUNK):
             chunks.append(chunk)
         return b"".join(chunks)
-
-    def _read_at_once(self) -> bytes:
-        """The whole file in memory, so that its members can be worked on together."""
-        plain = decompress(self._fp.read(), threads=self._threads, max_output=self._max_output)
-        self._fresh = False
-        self._pos = self._size = len(plain)
-        return plain
 
     def tell(self) -> int:
         return self._pos
@@ -210,8 +201,9 @@ class GzipFile(io.BufferedIOBase):
     9. `mtime` is the time in the header, by default the current one.
 
     `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
-    reads as one stream, and lets `read()` of the whole file work on its members at once. Reading raises
-    `zlib.OutputLimitError` after `max_output` bytes.
+    reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
+    together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, beside what
+    is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes.
     """
 
     myfileobj: IO[bytes] | None = None

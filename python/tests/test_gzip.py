@@ -3,6 +3,8 @@
 import gzip as theirs
 import io
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,61 @@ def test_members_in_one_file(threads: int) -> None:
         assert file.read() == PLAIN
     with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
         assert b"".join(file) == PLAIN
+
+
+def many_members() -> tuple[bytes, bytes]:
+    """Members of many sizes, as in BGZF and in files that were put together, and their content."""
+    sizes = [0, 1, 500, 60_000, 300_000]
+    parts = [PLAIN[n * 1000 : n * 1000 + sizes[n % 5]] for n in range(60)]
+    return b"".join(theirs.compress(part, 1) for part in parts), b"".join(parts)
+
+
+def read_all(packed: bytes, threads: int, size: int) -> tuple[bytes, object]:
+    """What comes out of a file, and how reading ends."""
+    made = []
+    with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
+        try:
+            while chunk := file.read1(size):
+                made.append(chunk)
+        except (OSError, EOFError, zlib.error) as error:
+            return b"".join(made), (type(error), str(error))
+    return b"".join(made), None
+
+
+def test_members_on_threads_are_what_they_are_in_order() -> None:
+    packed, plain = many_members()
+    for threads in [0, 2, 5]:
+        assert read_all(packed, threads, 10_000) == (plain, None)
+        with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
+            assert file.readlines() == plain.splitlines(keepends=True)
+            file.seek(1000)
+            assert file.read() == plain[1000:]
+    for at in range(100, len(packed), len(packed) // 15):
+        bad = packed[:at] + bytes([packed[at] ^ 0x10]) + packed[at + 1 :]
+        for damaged in [bad, packed[:at]]:
+            assert read_all(damaged, 2, 10_000) == read_all(damaged, 1, 10_000)
+
+
+def test_reading_on_threads_takes_bounded_memory(tmp_path: Path) -> None:
+    # Resident memory belongs to a process: a fresh one tells what the reader takes.
+    path = tmp_path / "big.gz"
+    member = theirs.compress(PLAIN[:1_000_000], 1)
+    path.write_bytes(member * 200)
+    program = (
+        "import resource, sys\n"
+        "from offlock import gzip\n"
+        "rss = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before, total = rss(), 0\n"
+        "with gzip.open(sys.argv[1], threads=2) as file:\n"
+        "    while chunk := file.read(100_000):\n"
+        "        total += len(chunk)\n"
+        "assert total == 200_000_000, total\n"
+        "print((rss() - before) // (1 if sys.platform == 'darwin' else 1024))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < (60 << (20 if sys.platform == "darwin" else 0))
 
 
 def test_threads_cost_little_size() -> None:

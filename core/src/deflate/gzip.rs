@@ -1,6 +1,7 @@
 //! The gzip format (RFC 1952): headers, and files of one or more members.
 
 use super::error::{Error, ErrorKind};
+use super::members::{self, Content};
 use super::one_shot;
 use super::output::Output;
 use super::stream::{Inflater, Status};
@@ -185,6 +186,9 @@ pub enum Members {
 pub struct GzipDecoder {
     inflater: Inflater,
     members: Members,
+    threads: usize,
+    /// Content of members that were decompressed together, and not given out yet.
+    ahead: Content,
     place: Place,
     /// The part of a header or trailer that was read so far.
     partial: Vec<u8>,
@@ -201,6 +205,8 @@ impl GzipDecoder {
         Ok(Self {
             inflater: Inflater::new(-15)?,
             members,
+            threads: 1,
+            ahead: Content::default(),
             place: Place::Header,
             partial: Vec::new(),
             header: None,
@@ -211,9 +217,29 @@ impl GzipDecoder {
         })
     }
 
+    /// The same decoder, which works on as many of a file's members at once (0: one per core) when it gets several in one
+    /// input: [`window`](super::window) is a good size for that. It keeps what it made until there is room for it:
+    /// at most 8 MB for each thread.
+    #[must_use]
+    pub fn on_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Back to the beginning of a file.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        *self = Self::new(self.members)?.on_threads(self.threads);
+        Ok(())
+    }
+
     /// Decompresses `input`, which is advanced past what was read. `End` means that nothing more can follow.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         while !self.ended {
+            if !self.ahead.give(out) {
+                return Ok(Status::Full);
+            }
+            if out.left() > 0 && self.take_members(input, task)? {
+                continue;
+            }
             let before = input.len();
             let status = match self.place {
                 Place::Header => self.read_header(input),
@@ -230,6 +256,23 @@ impl GzipDecoder {
             }
         }
         Ok(Status::End)
+    }
+
+    /// Decompresses the members that `input` begins with together; false when that gains nothing.
+    fn take_members(&mut self, input: &mut &[u8], task: &Task<'_>) -> Result<bool, Error> {
+        let between = self.place == Place::Header && self.partial.is_empty();
+        if self.threads == 1 || self.members == Members::First || !between {
+            return Ok(false);
+        }
+        let Some(together) = members::together(input, self.threads, usize::MAX, task)? else {
+            return Ok(false);
+        };
+        *input = &input[together.read..];
+        self.read += together.read as u64;
+        self.header = Some(together.header);
+        self.ahead = together.content;
+        self.place = Place::Between;
+        Ok(true)
     }
 
     /// The error with its offset counted from the beginning of the file.
@@ -322,6 +365,11 @@ impl GzipDecoder {
         self.header.as_ref()
     }
 
+    #[cfg(test)]
+    pub(super) fn ahead_size(&self) -> usize {
+        self.ahead.size()
+    }
+
     /// Checksum and length of the member's content so far.
     pub fn sum(&self) -> (u32, u32) {
         (self.crc, self.size)
@@ -330,8 +378,13 @@ impl GzipDecoder {
     /// Whether a file may end here: before its first byte, or after a member.
     pub fn may_end(&self) -> bool {
         self.ended
-            || self.place == Place::Between
+            || self.ahead.is_empty() && self.place == Place::Between
             || self.place == Place::Header && self.partial.is_empty() && self.header.is_none()
+    }
+
+    /// Whether there is content to be given out without any more input.
+    pub fn has_ahead(&self) -> bool {
+        !self.ahead.is_empty()
     }
 
     /// Whether the compressed data of the current member is complete, and only its checksum and length are missing.

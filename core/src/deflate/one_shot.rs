@@ -116,8 +116,8 @@ pub fn continue_to(
     }
 }
 
-/// The whole-buffer engine, where it applies and succeeds.
-fn decompress_whole(
+/// The whole-buffer engine, where it applies and succeeds; returns how much of `input` was read.
+pub(super) fn decompress_whole(
     input: &[u8],
     wbits: i32,
     out: &mut Output<'_>,

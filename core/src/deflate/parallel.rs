@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::error::{Error, ErrorKind};
-use super::gzip::{self, Header, MAGIC};
+use super::gzip;
+use super::members;
 use super::one_shot;
 use super::output::Output;
 use super::stream::{Config, Deflater, Flush};
@@ -28,14 +29,14 @@ const BLOCKS_PER_THREAD: usize = 4;
 const WINDOW: usize = 32 << 10;
 
 /// How many threads to use for `bytes` of input when the caller asks for `threads` (0: one per core).
-fn threads_for(threads: usize, bytes: usize) -> usize {
+pub(super) fn threads_for(threads: usize, bytes: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = if threads == 0 { cores() } else { threads };
     wanted.min(bytes / WORTH_A_THREAD).max(1)
 }
 
 /// Lets `threads` workers take ranges of `0..count`, `step` at a time, and returns what each worker made.
-fn share<T: Send>(
+pub(super) fn share<T: Send>(
     count: usize,
     step: usize,
     threads: usize,
@@ -149,65 +150,20 @@ fn gather(count: usize, parts: Vec<Result<Part, IndexedError>>) -> Result<Batch,
 /// With several members (BGZF, or files that were put together) `threads` of them are worked on at once; 0 means one
 /// per core.
 pub fn gunzip(input: &[u8], threads: usize, out: &mut Output<'_>, task: &Task<'_>) -> Result<(), Error> {
-    let starts = if threads_for(threads, input.len()) > 1 { possible_members(input) } else { vec![0] };
-    let mut members =
-        if starts.len() > 1 { members_at(input, &starts, threads, out.left(), task)? } else { Vec::new() };
-    members.sort_unstable_by_key(|member| member.start);
     let mut at = 0;
     while at < input.len() {
-        if let Ok(found) = members.binary_search_by_key(&at, |member| member.start) {
-            let member = &members[found];
-            if !out.push(&member.plain) {
-                return Err(Error::new(ErrorKind::Limit, member.end as u64));
+        at += match members::together(&input[at..], threads, out.left(), task)? {
+            Some(mut together) => {
+                if !together.content.give(out) {
+                    return Err(Error::new(ErrorKind::Limit, (at + together.read) as u64));
+                }
+                together.read
             }
-            at = member.end;
-        } else {
-            at += gzip::first_member(&input[at..], out, task).map_err(|error| error.after(at))?;
-        }
+            None => gzip::first_member(&input[at..], out, task).map_err(|error| error.after(at))?,
+        };
         at += input[at..].iter().take_while(|&&byte| byte == 0).count();
     }
     Ok(())
-}
-
-/// Where members may begin: at every magic number, as compressed data holds one by chance only every 100 MB or so.
-fn possible_members(input: &[u8]) -> Vec<usize> {
-    let magic = [MAGIC[0], MAGIC[1], 8];
-    memchr::memmem::find_iter(input, &magic)
-        .filter(|&at| matches!(Header::parse(&input[at..input.len().min(at + WORTH_A_THREAD)]), Ok(Some(_))))
-        .collect()
-}
-
-struct Member {
-    start: usize,
-    end: usize,
-    plain: Vec<u8>,
-}
-
-/// The members that really begin at some of `starts`, as far as all of them together make no more than `most`.
-fn members_at(
-    input: &[u8],
-    starts: &[usize],
-    threads: usize,
-    most: usize,
-    task: &Task<'_>,
-) -> Result<Vec<Member>, Error> {
-    let made = AtomicUsize::new(0);
-    let parts = share(starts.len(), 1, threads_for(threads, input.len()), |ranges| {
-        let mut members = Vec::new();
-        for index in ranges.flatten() {
-            task.check()?;
-            let left = most.saturating_sub(made.load(Ordering::Relaxed));
-            let mut out = Output::new().limited(left);
-            let start = starts[index];
-            if let Ok(read) = one_shot::decompress(&input[start..], 31, &mut out, task) {
-                made.fetch_add(out.len(), Ordering::Relaxed);
-                members.push(Member { start, end: start + read, plain: out.into_bytes().into_vec() });
-            }
-        }
-        Ok(members)
-    });
-    let parts: Result<Vec<Vec<Member>>, Error> = parts.into_iter().collect();
-    Ok(parts?.into_iter().flatten().collect())
 }
 
 /// Makes one raw deflate stream on several threads.

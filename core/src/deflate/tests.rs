@@ -435,6 +435,69 @@ fn members_are_read_one_after_the_other_and_together() {
     }
 }
 
+/// Everything that a decoder gives out, in rooms of `room` bytes, and how it ends.
+fn read_all(
+    file: &[u8],
+    threads: usize,
+    piece: usize,
+    room: usize,
+) -> (Vec<u8>, Result<bool, (ErrorKind, u64)>) {
+    let mut decoder = GzipDecoder::new(Members::All).unwrap().on_threads(threads);
+    let mut plain = Vec::new();
+    for mut piece in file.chunks(piece) {
+        loop {
+            let mut out = Output::new().limited(room);
+            let status = decoder.run(&mut piece, &mut out, &Task::new());
+            plain.extend_from_slice(&out.into_bytes());
+            match status {
+                Ok(Status::Full) => {}
+                Ok(_) => break,
+                Err(error) => return (plain, Err((error.kind, error.offset))),
+            }
+        }
+    }
+    (plain, Ok(decoder.may_end()))
+}
+
+#[test]
+fn members_together_are_what_they_are_in_order() {
+    let (file, content) = many_members();
+    for (piece, room) in [(usize::MAX, 1000), (usize::MAX, usize::MAX), (300_000, 70_000), (1000, 1 << 20)] {
+        let (plain, end) = read_all(&file, 3, piece.min(file.len()), room);
+        assert!(plain == content && end == Ok(true), "{piece} {room} {end:?}");
+    }
+    // Cut off and damaged anywhere, also where a member begins or ends.
+    let mut bad = file.clone();
+    for at in (0..file.len()).step_by(file.len() / 12) {
+        bad[at] ^= 0x10;
+        assert_eq!(read_all(&bad, 3, file.len(), 1 << 20), read_all(&bad, 1, file.len(), 1 << 20), "{at}");
+        bad[at] ^= 0x10;
+        assert_eq!(
+            read_all(&file[..at], 3, at + 1, 1 << 20),
+            read_all(&file[..at], 1, at + 1, 1 << 20),
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn members_together_are_bounded() {
+    let bomb = theirs(&vec![0; 40 << 20], 9, 31);
+    let file = [theirs(b"first", 6, 31), bomb.clone(), bomb].concat();
+    let mut decoder = GzipDecoder::new(Members::All).unwrap().on_threads(2);
+    let (mut rest, mut total) = (&*file, 0);
+    loop {
+        let mut out = Output::new().limited(1 << 20);
+        let status = decoder.run(&mut rest, &mut out, &Task::new()).unwrap();
+        total += out.len();
+        assert!(decoder.ahead_size() <= 16 << 20);
+        if status != Status::Full {
+            break;
+        }
+    }
+    assert_eq!(total, 5 + (80 << 20));
+}
+
 #[test]
 fn bad_members_are_told_apart() {
     let good = ours(b"content", 6, 31).to_vec();

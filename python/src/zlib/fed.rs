@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use offlock_core::Task;
-use offlock_core::deflate::{Error, ErrorKind, GzipDecoder, Inflater, Output, Status};
+use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
 use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -18,16 +18,6 @@ use crate::region::{Failure, Region};
 pub(super) trait Decode: Send {
     fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error>;
     fn read_so_far(&self) -> u64;
-}
-
-impl Decode for GzipDecoder {
-    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
-        self.run(input, out, task)
-    }
-
-    fn read_so_far(&self) -> u64 {
-        self.total_in()
-    }
 }
 
 /// A decoder, its input that was not read yet, and what an interrupted call had made.

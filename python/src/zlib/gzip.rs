@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
-use offlock_core::deflate::{self, BlockDeflater, Flush, GzipDecoder, Header, Members, OS_UNIX, Output};
+use offlock_core::Task;
+use offlock_core::deflate::{
+    self, BlockDeflater, Error, ErrorKind, Flush, GzipDecoder, Header, Members, OS_UNIX, Output, Status,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::failure::{BadGzip, Failed};
-use super::fed::Fed;
+use super::fed::{Decode, Fed};
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
@@ -55,17 +58,52 @@ pub(super) fn gzip_header<'py>(
     PyBytes::new(py, &header.to_bytes())
 }
 
-/// Reads a gzip file of one or more members piece by piece.
+/// How much of a file to read at once, for its members to be decompressed on so many threads (0: one per core).
+#[pyfunction]
+#[pyo3(signature = (threads, /))]
+pub(super) fn gzip_window(threads: usize) -> usize {
+    deflate::window(threads)
+}
+
+/// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
 #[pyclass(frozen, module = "offlock.gzip")]
-pub(super) struct GzipDecompress(Turns<Fed<GzipDecoder>>);
+pub(super) struct GzipDecompress(Turns<Fed<Reading>>);
+
+/// A decoder that gives out everything before what is wrong with a file, and only then fails: so that it does not
+/// depend on the number of threads what comes out.
+struct Reading {
+    decoder: GzipDecoder,
+    failure: Option<Error>,
+}
+
+impl Decode for Reading {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let before = out.len();
+        match self.decoder.run(input, out, task) {
+            Err(error) if error.kind != ErrorKind::Stopped && out.len() > before => {
+                self.failure = Some(error);
+                Ok(Status::More)
+            }
+            status => status,
+        }
+    }
+
+    fn read_so_far(&self) -> u64 {
+        self.decoder.total_in()
+    }
+}
 
 #[pymethods]
 impl GzipDecompress {
     #[new]
-    #[pyo3(signature = (*, max_output=None))]
-    fn new(py: Python<'_>, max_output: Option<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (*, threads=1, max_output=None))]
+    fn new(py: Python<'_>, threads: usize, max_output: Option<usize>) -> PyResult<Self> {
         let decoder = GzipDecoder::new(Members::All).map_err(|error| BadGzip(error).into_exception(py))?;
-        Ok(Self(Turns::new(Fed::new(decoder, max_output))))
+        let reading = Reading { decoder: decoder.on_threads(threads), failure: None };
+        Ok(Self(Turns::new(Fed::new(reading, max_output))))
     }
 
     /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes.
@@ -83,19 +121,21 @@ impl GzipDecompress {
     /// Whether all input was read, so that only more of it gives more output.
     #[getter]
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.take(py)?.left().is_empty())
+        let fed = self.0.take(py)?;
+        let Reading { decoder, failure } = &fed.stream;
+        Ok(fed.left().is_empty() && !decoder.has_ahead() && failure.is_none())
     }
 
     /// Whether a file may end here.
     #[getter]
     fn may_end(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.take(py)?.stream.may_end())
+        Ok(self.0.take(py)?.stream.decoder.may_end())
     }
 
     /// The time in the header of the member read last.
     #[getter]
     fn mtime(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        Ok(self.0.take(py)?.stream.header().map(|header| header.mtime))
+        Ok(self.0.take(py)?.stream.decoder.header().map(|header| header.mtime))
     }
 }
 

@@ -95,6 +95,59 @@ class GzipTest < Minitest::Test
     assert_raises(Ours::GzipFile::NoFooter) { reader.close }
   end
 
+  # Members of many sizes, as in BGZF, and files that were put together.
+  def many_members
+    sizes = [0, 1, 500, 60_000, 300_000]
+    parts = Array.new(60) { |n| TEXT.b.byteslice(n * 1000, sizes[n % 5]) }
+    [parts.join, parts.map { |part| Theirs.gzip(part) }.join]
+  end
+
+  def test_members_on_threads_are_what_they_are_in_order
+    plain, packed = many_members
+    reader = Ours::GzipReader.new(StringIO.new(packed), threads: 2)
+    assert_equal plain.byteslice(0, 100_000), reader.read(100_000)
+    assert_equal plain.byteslice(100_000..), reader.read.b
+    assert_predicate reader, :eof?
+    reader.rewind
+    assert_equal plain.lines, reader.each_line.map(&:b)
+    assert_nil reader.unused
+    lines = []
+    Ours::GzipReader.zcat(StringIO.new(packed), threads: 3) { |line| lines << line.b }
+    assert_equal plain.lines, lines
+  end
+
+  def all_of(packed, threads)
+    made = String.new
+    reader = Ours::GzipReader.new(StringIO.new(packed), threads: threads)
+    loop { made << (reader.read(10_000) || break) }
+    [made, nil]
+  rescue Ours::Error => e
+    [made, e.class, e.message]
+  end
+
+  def test_damage_on_threads_is_found_where_it_is
+    _, packed = many_members
+    (100..packed.bytesize).step(packed.bytesize / 15).each do |at|
+      bad = packed.dup.tap { |bytes| bytes.setbyte(at, bytes.getbyte(at) ^ 0x10) }
+      cut = packed.byteslice(0, at)
+      # As many as there are members make each wait for its turn, on few threads and on many.
+      [bad, cut].each { |file| assert_equal all_of(file, 16), all_of(file, 2) }
+      assert_raises(Ours::Error) { Ours::GzipReader.zcat(StringIO.new(cut)) } if all_of(cut, 2)[1]
+    end
+  end
+
+  def test_every_way_to_read_is_limited
+    bomb = Theirs.gzip("\0" * 3_000_000)
+    [{}, { threads: 2 }].each do |options|
+      file = StringIO.new(bomb * 3)
+      assert_raises(Ours::OutputLimitError) { Ours::GzipReader.zcat(file, max_output: 8_999_999, **options) }
+      assert_equal 9_000_000, Ours::GzipReader.zcat(StringIO.new(bomb * 3), max_output: 9_000_000, **options).bytesize
+      assert_raises(Ours::OutputLimitError) { Ours::GzipReader.new(StringIO.new(bomb), max_output: 2_999_999, **options).read }
+    end
+    assert_raises(Ours::OutputLimitError) { Ours.gunzip_all(bomb * 3, max_output: 8_999_999) }
+    assert_raises(Ours::OutputLimitError) { Ours.gunzip(bomb, max_output: 2_999_999) }
+  end
+
   def test_threads_cost_little_size
     assert_operator write(Ours, TEXT, threads: 2).bytesize, :<, Theirs.gzip(TEXT).bytesize * 1.02 + 500
   end

@@ -2,7 +2,7 @@
 
 module Offlock
   module Zlib
-    # Reads the first member of a gzip file.
+    # Reads the first member of a gzip file; all members with `threads:`.
     class GzipReader < GzipFile
       include Enumerable
 
@@ -16,34 +16,46 @@ module Offlock
           wrap(File.open(path, "rb"), **options, &block)
         end
 
-        # All members of the file in `io`: as one String, or line by line to a block. With `threads:` other than 1, the rest of
-        # `io` is read at once, and as many members are worked on together (0: one per core).
-        def zcat(io, threads: 1, **options, &block)
-          return Zlib.gunzip_all(io.read, threads: threads, max_output: options[:max_output]) if threads != 1 && !block
+        # All members of the file in `io`: as one String, or line by line to a block. `threads:` is as for `new`.
+        def zcat(io, threads: 1, max_output: nil, **options, &block)
+          return together(io, threads: threads, max_output: max_output, **options, &block) if threads != 1
 
           plain = block ? nil : String.new
           lead = nil
           loop do
-            member = new(io, lead: lead, **options)
+            member = new(io, lead: lead, max_output: max_output, **options)
             block ? member.each(&block) : plain << member.read.b
+            max_output -= member.pos if max_output
             lead = member.unused
             member.finish
             break if lead.nil? && (lead = io.read(1)).nil?
           end
           plain&.force_encoding(options[:external_encoding] || Encoding.default_external)
         end
+
+        private
+
+        def together(io, **options, &block)
+          reader = new(io, **options)
+          made = block ? reader.each(&block) && nil : reader.read
+          reader.finish
+          made
+        end
       end
 
       attr_accessor :lineno
 
-      # `max_output:` is how many bytes may come out in all.
-      def initialize(io, max_output: nil, lead: nil, **options)
+      # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
+      # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
+      # file and 8 MB of its content, beside what is asked for. The header is the first member's.
+      def initialize(io, max_output: nil, threads: 1, lead: nil, **options)
         super()
         open_on(io)
         @max_output = max_output
         take_encodings(options)
         @external ||= Encoding.default_external
-        @engine = Engine.gunzip
+        @engine = Engine.gunzip(threads)
+        @window = Engine.window(threads) if threads != 1
         start(lead)
       end
 
@@ -230,7 +242,7 @@ module Offlock
 
       # What the file has next, as much as is there; nil at its end.
       def read_packed
-        packed = io.respond_to?(:readpartial) ? io.readpartial(PACKED) : io.read(PACKED)
+        packed = io.respond_to?(:readpartial) && !@window ? io.readpartial(PACKED) : io.read(@window || PACKED)
         @read += packed.bytesize if packed
         packed
       rescue EOFError
@@ -289,6 +301,8 @@ module Offlock
       end
 
       def end_early
+        return @over = true if @engine.may_end?
+
         @failure = if @engine.in_trailer?
                      GzipFile::NoFooter.new("footer is not found")
                    else

@@ -22,7 +22,8 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_singleton_method("deflate", function!(Engine::deflate, 4))?;
     class.define_singleton_method("blocks", function!(Engine::blocks, 3))?;
     class.define_singleton_method("inflate", function!(Engine::inflate, 1))?;
-    class.define_singleton_method("gunzip", function!(Engine::gunzip, 0))?;
+    class.define_singleton_method("gunzip", function!(Engine::gunzip, 1))?;
+    class.define_singleton_method("window", function!(Engine::window, 1))?;
     class.define_method("run", method!(Engine::run, 4))?;
     class.define_method("unread", method!(Engine::unread, 0))?;
     class.define_method("status", method!(Engine::status, 0))?;
@@ -39,6 +40,7 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_method("sync", method!(Engine::sync, 1))?;
     class.define_method("sync_point?", method!(Engine::sync_point, 0))?;
     class.define_method("header", method!(Engine::header, 0))?;
+    class.define_method("may_end?", method!(Engine::may_end, 0))?;
     class.define_method("in_trailer?", method!(Engine::in_trailer, 0))?;
     class.define_method("crc", method!(Engine::crc, 0))?;
     Ok(())
@@ -98,8 +100,16 @@ impl Engine {
         Self::made(ruby, Inflater::new(wbits).map(Codec::Inflate))
     }
 
-    fn gunzip(ruby: &Ruby) -> Result<Self, Error> {
-        Self::made(ruby, GzipDecoder::new(Members::First).map(Codec::Gunzip))
+    /// The first member of a file on one thread; all of them, several at once, on more.
+    fn gunzip(ruby: &Ruby, threads: usize) -> Result<Self, Error> {
+        let members = if threads == 1 { Members::First } else { Members::All };
+        let decoder = GzipDecoder::new(members).map(|decoder| decoder.on_threads(threads));
+        Self::made(ruby, decoder.map(Codec::Gunzip))
+    }
+
+    /// How much of a file to read at once for so many threads.
+    fn window(threads: usize) -> usize {
+        deflate::window(threads)
     }
 
     fn state(&self, ruby: &Ruby) -> Result<MutexGuard<'_, State>, Error> {
@@ -222,7 +232,7 @@ impl Engine {
         let done = match &mut state.codec {
             Codec::Deflate(stream) => stream.reset(),
             Codec::Inflate(stream) => stream.reset(),
-            Codec::Gunzip(stream) => GzipDecoder::new(Members::First).map(|fresh| *stream = fresh),
+            Codec::Gunzip(stream) => stream.reset(),
             Codec::Blocks(_) => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         state.kept.clear();
@@ -300,6 +310,14 @@ impl Engine {
         fields.push(text(&header.name))?;
         fields.push(text(&header.comment))?;
         Ok(Some(fields))
+    }
+
+    /// Whether a gzip file may end here.
+    fn may_end(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Gunzip(stream) => stream.may_end(),
+            _ => false,
+        })
     }
 
     fn in_trailer(ruby: &Ruby, this: &Self) -> Result<bool, Error> {

@@ -1,0 +1,159 @@
+//! The members of a gzip file, several at once: files that were put together, BGZF.
+//!
+//! A window of the file is looked through for places where a member may begin. What lies between two of them is
+//! decompressed on some thread, and taken for a member when it proves to be one and the member before it ends there.
+//! Everything else (the member that the window cuts off, one that is large or bad) is left to the decoder that goes through
+//! the file in order, so that results and errors are its.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::error::Error;
+use super::gzip::{Header, MAGIC};
+use super::one_shot;
+use super::output::Output;
+use super::parallel::{share, threads_for};
+use crate::Task;
+
+/// Packed bytes that are looked through together, for each thread.
+const PACKED: usize = 1 << 20;
+
+/// The most plain bytes that are made together, for each thread.
+const PLAIN: usize = 8 << 20;
+
+/// Headers are looked for this far.
+const HEADER: usize = 64 << 10;
+
+/// How much of a file to look through at once with so many threads (0: one per core).
+pub fn window(threads: usize) -> usize {
+    threads_for(threads, usize::MAX) * PACKED
+}
+
+/// Whole members from the beginning of a window.
+pub(super) struct Together {
+    /// How much of the window they take, with the zero bytes after them.
+    pub(super) read: usize,
+    /// The header of the last one.
+    pub(super) header: Header,
+    pub(super) content: Content,
+}
+
+/// Plain bytes that wait to be given out.
+#[derive(Default)]
+pub(super) struct Content {
+    buffers: Vec<Vec<u8>>,
+    pieces: VecDeque<(usize, Range<usize>)>,
+}
+
+impl Content {
+    /// Moves to `out` what it has room for; true when nothing is left.
+    pub(super) fn give(&mut self, out: &mut Output<'_>) -> bool {
+        while let Some((buffer, range)) = self.pieces.front_mut() {
+            let end = range.end.min(range.start.saturating_add(out.left()));
+            out.push(&self.buffers[*buffer][range.start..end]);
+            range.start = end;
+            if range.start < range.end {
+                return false;
+            }
+            self.pieces.pop_front();
+        }
+        self.buffers.clear();
+        true
+    }
+
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.buffers.iter().map(Vec::len).sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+}
+
+/// The members that `input` begins with, decompressed to at most `most` bytes; `None` when there is nothing to be gained.
+pub(super) fn together(
+    input: &[u8],
+    threads: usize,
+    most: usize,
+    task: &Task<'_>,
+) -> Result<Option<Together>, Error> {
+    let input = &input[..input.len().min(window(threads))];
+    let starts = possible_members(input);
+    if starts.first() != Some(&0) || starts.len() < 2 {
+        return Ok(None);
+    }
+    let most = most.min(threads_for(threads, usize::MAX) * PLAIN);
+    let parts: Vec<Part> =
+        members_at(input, &starts, threads, most, task).into_iter().collect::<Result<_, _>>()?;
+    Ok(chain(input, parts))
+}
+
+/// Where members may begin: at every magic number with a good header behind it, which compressed data holds by chance only
+/// every 100 MB or so.
+fn possible_members(input: &[u8]) -> Vec<usize> {
+    let magic = [MAGIC[0], MAGIC[1], 8];
+    memchr::memmem::find_iter(input, &magic)
+        .filter(|&at| matches!(Header::parse(&input[at..input.len().min(at + HEADER)]), Ok(Some(_))))
+        .collect()
+}
+
+/// A member of the window, and where in its thread's buffer the content is.
+struct Member {
+    place: Range<usize>,
+    content: Range<usize>,
+}
+
+type Part = (Vec<u8>, Vec<Member>);
+
+/// What each thread found.
+fn members_at(
+    input: &[u8],
+    starts: &[usize],
+    threads: usize,
+    most: usize,
+    task: &Task<'_>,
+) -> Vec<Result<Part, Error>> {
+    let made = AtomicUsize::new(0);
+    share(starts.len(), 1, threads_for(threads, input.len()), |ranges| {
+        let mut out = Output::new();
+        let mut members = Vec::new();
+        for index in ranges.flatten() {
+            let start = starts[index];
+            let end = starts.get(index + 1).copied().unwrap_or(input.len());
+            let before = out.len();
+            out.set_room(most.saturating_sub(made.load(Ordering::Relaxed)));
+            match one_shot::decompress_whole(&input[start..end], 31, &mut out, task)? {
+                Some(read) => {
+                    made.fetch_add(out.len() - before, Ordering::Relaxed);
+                    members.push(Member { place: start..start + read, content: before..out.len() });
+                }
+                None => out.truncate(before),
+            }
+        }
+        Ok((out.into_bytes().into_vec(), members))
+    })
+}
+
+/// Those members that follow one another from the beginning on.
+fn chain(input: &[u8], parts: Vec<Part>) -> Option<Together> {
+    let mut found: Vec<(usize, &Member)> = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(part, (_, members))| members.iter().map(move |m| (part, m)))
+        .collect();
+    found.sort_unstable_by_key(|(_, member)| member.place.start);
+    let (mut at, mut last, mut pieces) = (0, None, VecDeque::new());
+    for (part, member) in found {
+        if member.place.start == at {
+            pieces.push_back((part, member.content.clone()));
+            last = Some(at);
+            at = member.place.end;
+            at += input[at..].iter().take_while(|&&byte| byte == 0).count();
+        }
+    }
+    let (header, _) = Header::parse(&input[last?..]).ok()??;
+    let buffers = parts.into_iter().map(|(buffer, _)| buffer).collect();
+    Some(Together { read: at, header, content: Content { buffers, pieces } })
+}
