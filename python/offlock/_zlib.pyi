@@ -48,6 +48,7 @@ def deflate_all(
     wbits: int = 15,
     *,
     threads: int = 0,
+    progress: Progress | None = None,
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> list[bytes]: ...
@@ -58,6 +59,7 @@ def inflate_all(
     *,
     max_output: int | None = None,
     threads: int = 0,
+    progress: Progress | None = None,
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> list[bytes]: ...

@@ -3,7 +3,9 @@
     import offlock.gzip as gzip
 
 Beyond the original: `threads=` compresses on several threads (0: one per core) and decompresses the
-members of a file at once, `max_output=` bounds what a reader may make.
+members of a file at once, `max_output=` bounds what a reader may make, `progress=` is called about every
+megabyte with the bytes done (of the file when reading, of the content when writing) and the bytes in all,
+or None where that is not known; what it raises ends the work.
 """
 
 import builtins
@@ -21,7 +23,11 @@ from . import zlib
 from ._offlock import zlib as _native
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Buffer
+
+    Progress: TypeAlias = Callable[[int, int | None], object]
 
     StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -33,6 +39,7 @@ WRITE = "wb"
 READ_BUFFER_SIZE = 128 * 1024
 _WRITE_BUFFER_SIZE = 4 * io.DEFAULT_BUFFER_SIZE
 _CHUNK = 1 << 20
+_REPORT_EVERY = 1 << 20
 _BEST = 9
 
 
@@ -46,11 +53,12 @@ def open(
     *,
     threads: int = 1,
     max_output: int | None = None,
+    progress: "Progress | None" = None,
 ) -> "GzipFile | io.TextIOWrapper":
     """Open a gzip file in binary or (with "t" in `mode`) text mode.
 
-    `filename` is a path, or a file object to read from or write to. `threads` and `max_output` are as
-    in `GzipFile`.
+    `filename` is a path, or a file object to read from or write to. `threads`, `max_output` and
+    `progress` are as in `GzipFile`.
     """
     if "t" in mode:
         if "b" in mode:
@@ -68,7 +76,13 @@ def open(
     else:
         raise TypeError("filename must be a str or bytes object, or a file")
     binary = GzipFile(
-        path, mode.replace("t", ""), compresslevel, fileobj, threads=threads, max_output=max_output
+        path,
+        mode.replace("t", ""),
+        compresslevel,
+        fileobj,
+        threads=threads,
+        max_output=max_output,
+        progress=progress,
     )
     if "t" in mode:
         return io.TextIOWrapper(cast(IO[bytes], binary), io.text_encoding(encoding), errors, newline)
@@ -76,9 +90,16 @@ def open(
 
 
 def compress(
-    data: "Buffer", compresslevel: int = _BEST, *, mtime: float | None = None, threads: int = 1
+    data: "Buffer",
+    compresslevel: int = _BEST,
+    *,
+    mtime: float | None = None,
+    threads: int = 1,
+    progress: "Progress | None" = None,
 ) -> bytes:
     """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core)."""
+    if progress is not None:
+        return _compress_reporting(memoryview(data).cast("B"), compresslevel, mtime, threads, progress)
     header = _native.gzip_header(_seconds(mtime), compresslevel, None)
     if threads == 1:
         return header + memoryview(zlib.compress(data, compresslevel, 31))[len(header) :]
@@ -87,8 +108,32 @@ def compress(
     return b"".join([header, stream.compress(view), stream.flush(), _trailer(zlib.crc32(view), len(view))])
 
 
-def decompress(data: "Buffer", *, threads: int = 1, max_output: int | None = None) -> bytes:
+def _compress_reporting(
+    data: memoryview, level: int, mtime: float | None, threads: int, progress: "Progress"
+) -> bytes:
+    packed, size = io.BytesIO(), len(data)
+    with GzipFile(
+        None, WRITE, level, packed, mtime, threads=threads, progress=lambda done, _: progress(done, size)
+    ) as file:
+        for start in range(0, size, _REPORT_EVERY):
+            file.write(data[start : start + _REPORT_EVERY])
+    return packed.getvalue()
+
+
+def decompress(
+    data: "Buffer",
+    *,
+    threads: int = 1,
+    max_output: int | None = None,
+    progress: "Progress | None" = None,
+) -> bytes:
     """Decompress a gzip file of any number of members, `threads` of them at once (0: one per core)."""
+    if progress is not None:
+        file = io.BytesIO(data)
+        with GzipFile(
+            fileobj=file, mode=READ, threads=threads, max_output=max_output, progress=progress
+        ) as reader:
+            return reader.read()
     return _native.gunzip(data, threads=threads, max_output=max_output)
 
 
@@ -100,11 +145,38 @@ def _trailer(crc: int, size: int) -> bytes:
     return struct.pack("<LL", crc, size & 0xFFFFFFFF)
 
 
+class _Report:
+    """Tells a callback how far the work is: about every megabyte, and at the end."""
+
+    def __init__(self, progress: "Progress | None", total: int | None) -> None:
+        self._progress = progress
+        self._total = total
+        self._told = 0
+
+    def at(self, done: int, end: bool = False) -> None:
+        if self._progress is not None and (end or done - self._told >= _REPORT_EVERY):
+            self._told = done
+            self._progress(done, self._total)
+
+
+def _size(file: IO[bytes]) -> int | None:
+    """The size of a file, if it has one."""
+    if isinstance(file, io.BytesIO):
+        return file.getbuffer().nbytes
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except (AttributeError, OSError):
+        return None
+
+
 class _Reader(io.RawIOBase):
     """The plain content of a gzip file, for a `BufferedReader` to read."""
 
-    def __init__(self, fp: IO[bytes], threads: int, max_output: int | None) -> None:
+    def __init__(
+        self, fp: IO[bytes], threads: int, max_output: int | None, progress: "Progress | None"
+    ) -> None:
         self._fp = fp
+        self._report = _Report(progress, _size(fp) if progress is not None else None)
         self._threads = threads
         self._piece = READ_BUFFER_SIZE if threads == 1 else _native.gzip_window(threads)
         self._max_output = max_output
@@ -114,7 +186,7 @@ class _Reader(io.RawIOBase):
 
     def _begin(self) -> None:
         self._decoder = _native.GzipDecompress(threads=self._threads, max_output=self._max_output)
-        self._pos = 0
+        self._pos = self._packed = 0
 
     def readable(self) -> bool:
         return True
@@ -130,7 +202,7 @@ class _Reader(io.RawIOBase):
         plain = b""
         while not plain:
             needed = self._decoder.needs_input
-            packed = self._fp.read(self._piece) if needed else b""
+            packed = self._read_packed() if needed else b""
             plain = self._decoder.decompress(packed, size)
             if not plain and needed and not packed:
                 self._finish()
@@ -139,10 +211,18 @@ class _Reader(io.RawIOBase):
         self._pos += len(plain)
         return plain
 
+    def _read_packed(self) -> bytes:
+        # Before reading on: if the callback raises, nothing is lost.
+        self._report.at(self._packed)
+        packed = self._fp.read(self._piece)
+        self._packed += len(packed)
+        return packed
+
     def _finish(self) -> None:
         if not self._decoder.may_end:
             raise EOFError("Compressed file ended before the end-of-stream marker was reached")
         self._size = self._pos
+        self._report.at(self._packed, end=True)
 
     def readinto(self, buffer: "Buffer") -> int:
         with memoryview(buffer) as view, view.cast("B") as octets:
@@ -203,7 +283,8 @@ class GzipFile(io.BufferedIOBase):
     `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
     reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
     together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, beside what
-    is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes.
+    is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes. `progress` is called
+    about every megabyte, and at the end.
     """
 
     myfileobj: IO[bytes] | None = None
@@ -218,6 +299,7 @@ class GzipFile(io.BufferedIOBase):
         *,
         threads: int = 1,
         max_output: int | None = None,
+        progress: "Progress | None" = None,
     ) -> None:
         if mode and ("t" in mode or "U" in mode):
             raise ValueError(f"Invalid mode: {mode!r}")
@@ -230,7 +312,7 @@ class GzipFile(io.BufferedIOBase):
             fileobj = self.myfileobj = cast(IO[bytes], opened)
         self.fileobj: IO[bytes] | None = None
         try:
-            self._open(filename, mode, compresslevel, fileobj, mtime, threads, max_output)
+            self._open(filename, mode, compresslevel, fileobj, mtime, threads, max_output, progress)
         except BaseException:
             self._close_mine()
             raise
@@ -244,13 +326,14 @@ class GzipFile(io.BufferedIOBase):
         mtime: float | None,
         threads: int,
         max_output: int | None,
+        progress: "Progress | None",
     ) -> None:
         self.name: str | bytes = _name(filename, fileobj)
         actual = getattr(fileobj, "mode", "rb") if mode is None else mode
         self._buffer: io.BufferedReader | io.BufferedWriter
         if actual.startswith("r"):
             self.mode: Any = READ
-            self._buffer = io.BufferedReader(_Reader(fileobj, threads, max_output))
+            self._buffer = io.BufferedReader(_Reader(fileobj, threads, max_output, progress))
         elif actual.startswith(("w", "a", "x")):
             if mode is None:
                 text = "GzipFile was opened for writing, because its file object is; say so with mode="
@@ -260,6 +343,7 @@ class GzipFile(io.BufferedIOBase):
             self.size = 0
             self.offset = 0
             self.compress = _compressor(compresslevel, threads)
+            self._report = _Report(progress, None)
             self._buffer = io.BufferedWriter(_Writer(self), _WRITE_BUFFER_SIZE)
             fileobj.write(_native.gzip_header(_seconds(mtime), compresslevel, _header_name(self.name)))
         else:
@@ -296,6 +380,7 @@ class GzipFile(io.BufferedIOBase):
                 self.crc = zlib.crc32(data, self.crc)
                 self.size += length
                 self.offset += length
+                self._report.at(self.size)
         return length
 
     @property
@@ -341,6 +426,7 @@ class GzipFile(io.BufferedIOBase):
                 self._buffer.flush()
                 fileobj.write(self.compress.flush())
                 fileobj.write(_trailer(self.crc, self.size))
+                self._report.at(self.size, end=True)
             else:
                 self._buffer.close()
         finally:

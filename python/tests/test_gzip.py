@@ -78,6 +78,35 @@ def test_members_on_threads_are_what_they_are_in_order() -> None:
             assert read_all(damaged, 2, 10_000) == read_all(damaged, 1, 10_000)
 
 
+def test_progress_is_told(tmp_path: Path) -> None:
+    plain = random.Random(7).randbytes(3_500_000)
+    told: list[tuple[int, int | None]] = []
+
+    def progress(done: int, of: int | None) -> None:
+        told.append((done, of))
+
+    packed = ours.compress(plain, progress=progress)
+    assert told[-1] == (len(plain), len(plain))
+    assert len(told) > 3
+    path = tmp_path / "a.gz"
+    path.write_bytes(packed)
+    for threads in [1, 2]:
+        told.clear()
+        assert ours.decompress(packed, threads=threads, progress=progress) == plain
+        assert told[-1] == (len(packed), len(packed))
+        with ours.open(path, threads=threads, progress=progress) as file:
+            assert file.read() == plain
+        assert told[-1] == (len(packed), len(packed))
+    told.clear()
+    with ours.open(path, "wb", threads=2, progress=progress) as file:
+        assert isinstance(file, ours.GzipFile)
+        file.write(plain)
+    assert told[-1][0] == len(plain)
+    assert told[-1][1] is None
+    with pytest.raises(ZeroDivisionError):
+        ours.decompress(packed, progress=lambda done, of: 1 // 0)
+
+
 def test_reading_on_threads_takes_bounded_memory(tmp_path: Path) -> None:
     # Resident memory belongs to a process: a fresh one tells what the reader takes.
     path = tmp_path / "big.gz"

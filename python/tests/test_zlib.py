@@ -202,3 +202,18 @@ def test_the_surface_is_the_originals() -> None:
     for name in dir(theirs):
         if name.startswith(("Z_", "DEF", "MAX")):
             assert getattr(ours, name) == getattr(theirs, name)
+
+
+def test_progress_of_a_batch_is_told() -> None:
+    noise = random.Random(6)
+    plain = [noise.randbytes(1_000_000) for _ in range(20)]
+    told: list[tuple[int, int]] = []
+    packed = ours.deflate_all(plain, progress=lambda done, of: told.append((done, of)))
+    assert told == [(done, 20_000_000) for done in (9_000_000, 18_000_000, 20_000_000)]
+    assert ours.inflate_all(packed, progress=lambda done, of: told.append((done, of))) == plain
+    assert told[-1][0] == sum(map(len, packed))
+    with pytest.raises(ZeroDivisionError):
+        ours.deflate_all(plain, progress=lambda done, of: 1 // 0)
+    packed[15] = b"bad"
+    with pytest.raises(ours.error, match="input 15:"):
+        ours.inflate_all(packed, progress=lambda done, of: None)

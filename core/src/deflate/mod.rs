@@ -29,5 +29,5 @@ pub use gzip::{GzipDecoder, Header, MAGIC, Members, OS_UNIX, first_member};
 pub use members::window;
 pub use one_shot::{compress, continue_to, decompress, expected_size, worth_lending};
 pub use output::{Bytes, Output};
-pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, gunzip, inflate_all};
+pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, groups, gunzip, inflate_all};
 pub use stream::{Config, Deflater, Flush, Inflater, Status};

@@ -75,6 +75,19 @@ impl Batch {
     }
 }
 
+/// Cuts `inputs` into groups of at least `size` bytes, for callers that report between them.
+pub fn groups<'a, 'b>(inputs: &'a [&'b [u8]], size: usize) -> impl Iterator<Item = &'a [&'b [u8]]> {
+    let mut bytes = 0;
+    inputs.chunk_by(move |input, _| {
+        bytes += input.len();
+        let full = bytes >= size;
+        if full {
+            bytes = 0;
+        }
+        !full
+    })
+}
+
 /// A failure, and the index of the input it happened in.
 pub type IndexedError = (usize, Error);
 

@@ -1,6 +1,7 @@
 //! One call from plain to compressed data or back, and checksums.
 
-use offlock_core::deflate::{self, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
+use offlock_core::Task;
+use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -13,6 +14,9 @@ use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
 const REPORT_EVERY: usize = 1 << 20;
+
+/// Bytes of a batch between two calls of a progress callback: enough for all cores.
+const GROUP: usize = 8 << 20;
 
 /// Compresses `data` to a `bytes`.
 #[pyfunction]
@@ -81,7 +85,7 @@ pub(super) fn decompress<'py>(
     if let Some(progress) = progress {
         return decompress_reporting(py, data, wbits, limit, progress, region);
     }
-    let work = |out: &mut Output<'_>, task: &offlock_core::Task<'_>| {
+    let work = |out: &mut Output<'_>, task: &Task<'_>| {
         deflate::decompress(data, wbits, out, task).map_err(Failed::while_("while decompressing data"))
     };
     if let Some(mut lent) = lend(py, data, wbits, limit) {
@@ -146,45 +150,73 @@ fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
 
 /// Compresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
 #[pyfunction]
-#[pyo3(signature = (data, /, level=-1, wbits=15, *, threads=0, release=Release::Auto, cancel=None))]
+#[pyo3(signature = (
+    data, /, level=-1, wbits=15, *, threads=0, progress=None, release=Release::Auto, cancel=None
+))]
+#[allow(clippy::too_many_arguments, reason = "each is the caller's to set")]
 pub(super) fn deflate_all<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     level: i32,
     wbits: i32,
     threads: usize,
+    progress: Option<&Bound<'py, PyAny>>,
     release: Release,
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let data = borrow_all(data)?;
-    let data: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
-    let total = data.iter().map(|input| input.len()).sum();
-    let batch = Region::new(&DEFLATE, total).release(release).cancel(cancel).run(py, |task| {
-        deflate::deflate_all(&data, level, wbits, threads, task).map_err(indexed("while compressing data"))
-    })?;
-    PyList::new(py, batch.iter().map(|packed| PyBytes::new(py, packed)))
+    let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
+    in_groups(py, data, progress, "while compressing data", region, |group, task| {
+        deflate::deflate_all(group, level, wbits, threads, task)
+    })
 }
 
 /// Decompresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
 #[pyfunction]
-#[pyo3(signature = (data, /, wbits=15, *, max_output=None, threads=0, release=Release::Auto, cancel=None))]
+#[pyo3(signature = (
+    data, /, wbits=15, *, max_output=None, threads=0, progress=None, release=Release::Auto, cancel=None
+))]
+#[allow(clippy::too_many_arguments, reason = "each is the caller's to set")]
 pub(super) fn inflate_all<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     wbits: i32,
     max_output: Option<usize>,
     threads: usize,
+    progress: Option<&Bound<'py, PyAny>>,
     release: Release,
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
+    let region = |len| Region::new(&INFLATE, len).release(release).cancel(cancel);
+    in_groups(py, data, progress, "while decompressing data", region, |group, task| {
+        deflate::inflate_all(group, wbits, max_output, threads, task)
+    })
+}
+
+/// Works on all of `data` at once; to report, on groups of at least [`GROUP`] bytes, one after the other.
+fn in_groups<'py, 'a>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+    doing: &'static str,
+    region: impl Fn(usize) -> Region<'a>,
+    work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
+) -> PyResult<Bound<'py, PyList>> {
     let data = borrow_all(data)?;
-    let data: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
-    let total = data.iter().map(|input| input.len()).sum();
-    let batch = Region::new(&INFLATE, total).release(release).cancel(cancel).run(py, |task| {
-        deflate::inflate_all(&data, wbits, max_output, threads, task)
-            .map_err(indexed("while decompressing data"))
-    })?;
-    PyList::new(py, batch.iter().map(|plain| PyBytes::new(py, plain)))
+    let views: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
+    let total: usize = views.iter().map(|view| view.len()).sum();
+    let made = PyList::empty(py);
+    let mut done = 0;
+    for group in deflate::groups(&views, if progress.is_some() { GROUP } else { usize::MAX }) {
+        let first = made.len();
+        let size = group.iter().map(|view| view.len()).sum();
+        let batch = region(size).run(py, |task| {
+            work(group, task).map_err(|(index, error)| indexed(doing)((first + index, error)))
+        })?;
+        batch.iter().try_for_each(|result| made.append(PyBytes::new(py, result)))?;
+        done += size;
+        progress.map(|progress| progress.call1((done, total))).transpose()?;
+    }
+    Ok(made)
 }
 
 fn borrow_all(data: &Bound<'_, PyAny>) -> PyResult<Vec<Bytes>> {

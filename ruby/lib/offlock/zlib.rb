@@ -11,8 +11,9 @@ module Offlock
   # The exceptions are the original's own, so that what rescues Zlib::Error rescues ours.
   #
   # Beyond the original: `deflate_all` and `inflate_all` work on many Strings at once on all cores, `max_output:` bounds what a
-  # decoder may make, `threads:` uses several cores for one gzip file, `progress:` is called with bytes done and bytes
-  # in all, `release:` (`:auto`, `:always`, `:never`) overrules when the lock is given up.
+  # decoder may make, `threads:` uses several cores for one gzip file, `progress:` is called about every megabyte with bytes
+  # done and bytes in all (nil where that is not known), `release:` (`:auto`, `:always`, `:never`) overrules when the lock is
+  # given up.
   module Zlib
     original = ::Zlib
     VERSION = original::VERSION
@@ -81,26 +82,32 @@ module Offlock
         Inflate.new(max_output: max_output).in_steps(string, progress, &block)
       end
 
-      def gzip(string, level: nil, strategy: nil, release: :auto)
+      def gzip(string, level: nil, strategy: nil, progress: nil, release: :auto)
+        return GzipWriter.pack(string, level, strategy, progress) if progress
+
         native_gzip(string, level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY, Time.now.to_i, release)
       end
 
-      def gunzip(string, max_output: nil, release: :auto)
+      def gunzip(string, max_output: nil, progress: nil, release: :auto)
+        return GzipReader.unpack(string, max_output: max_output, progress: progress) if progress
+
         native_gunzip(string, max_output, release)
       end
 
       # Decompresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
-      def inflate_all(strings, wbits: MAX_WBITS, max_output: nil, threads: 0, release: :auto)
-        native_inflate_all(strings, wbits, max_output, threads, release)
+      def inflate_all(strings, wbits: MAX_WBITS, max_output: nil, threads: 0, progress: nil, release: :auto)
+        native_inflate_all(strings, wbits, max_output, threads, progress, release)
       end
 
       # Compresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
-      def deflate_all(strings, level = DEFAULT_COMPRESSION, wbits: MAX_WBITS, threads: 0, release: :auto)
-        native_deflate_all(strings, level, wbits, threads, release)
+      def deflate_all(strings, level = DEFAULT_COMPRESSION, wbits: MAX_WBITS, threads: 0, progress: nil, release: :auto)
+        native_deflate_all(strings, level, wbits, threads, progress, release)
       end
 
       # Decompresses all members of a gzip file, `threads` of them at once (0: one per core).
-      def gunzip_all(string, threads: 0, max_output: nil, release: :auto)
+      def gunzip_all(string, threads: 0, max_output: nil, progress: nil, release: :auto)
+        return GzipReader.unpack(string, threads: threads, max_output: max_output, progress: progress) if progress
+
         native_gunzip_all(string, threads, max_output, release)
       end
 

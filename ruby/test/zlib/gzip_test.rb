@@ -148,6 +148,24 @@ class GzipTest < Minitest::Test
     assert_raises(Ours::OutputLimitError) { Ours.gunzip(bomb, max_output: 2_999_999) }
   end
 
+  def test_progress_is_told
+    plain = Random.new(7).bytes(3_500_000)
+    told = []
+    packed = Ours.gzip(plain, progress: ->(*step) { told << step })
+    assert_equal [1, 2, 3].map { |n| [n << 20, plain.bytesize] } + [[plain.bytesize] * 2], told
+    readings = [->(progress) { Ours.gunzip(packed, progress: progress) },
+                ->(progress) { Ours.gunzip_all(packed, threads: 2, progress: progress) },
+                ->(progress) { Ours::GzipReader.zcat(StringIO.new(packed), threads: 2, progress: progress).b },
+                ->(progress) { Ours::GzipReader.wrap(StringIO.new(packed), progress: progress, &:read).b }]
+    readings.each do |reading|
+      told.clear
+      assert_equal plain, reading.(->(*step) { told << step })
+      assert_equal [packed.bytesize] * 2, told.last
+      assert_raises(ZeroDivisionError) { reading.(->(*) { 1 / 0 }) }
+    end
+    assert_operator told.size, :>, 1
+  end
+
   def test_threads_cost_little_size
     assert_operator write(Ours, TEXT, threads: 2).bytesize, :<, Theirs.gzip(TEXT).bytesize * 1.02 + 500
   end

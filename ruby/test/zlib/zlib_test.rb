@@ -126,6 +126,20 @@ class ZlibTest < Minitest::Test
     assert_equal packed.bytesize, told.last
   end
 
+  def test_progress_of_a_batch_is_told
+    noise = Random.new(6)
+    plain = Array.new(20) { noise.bytes(1_000_000) }
+    told = []
+    packed = Ours.deflate_all(plain, progress: ->(*step) { told << step })
+    assert_equal [9_000_000, 18_000_000, 20_000_000].map { |done| [done, 20_000_000] }, told
+    assert_equal plain, Ours.inflate_all(packed, progress: ->(done, _) { told << done })
+    assert_equal packed.sum(&:bytesize), told.last
+    assert_raises(ZeroDivisionError) { Ours.deflate_all(plain, progress: ->(*) { 1 / 0 }) }
+    packed[15] = "bad"
+    error = assert_raises(Ours::DataError) { Ours.inflate_all(packed, progress: ->(*) {}) }
+    assert_match(/input 15:/, error.message)
+  end
+
   def test_timeout_ends_a_large_inflate_at_once
     bomb = Ours.deflate("\0" * (1 << 20) * 512, 1)
     start = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -9,6 +9,10 @@ module Offlock
       CRCError = ::Zlib::GzipFile::CRCError
       LengthError = ::Zlib::GzipFile::LengthError
 
+      # Bytes between two calls of a `progress:` callback.
+      REPORT_EVERY = 1 << 20
+      private_constant :REPORT_EVERY
+
       # The path of a file that has one, also after it is closed.
       module Path
         attr_reader :path
@@ -62,6 +66,17 @@ module Offlock
 
         extend Path
         @path = io.path
+      end
+
+      # How much there is to be done, if that is known.
+      def total_size = nil
+
+      # Calls `progress` with how far the work is, about every megabyte and at the end.
+      def report(done, ending: false)
+        return unless @progress && (ending || done - (@told || 0) >= REPORT_EVERY)
+
+        @told = done
+        @progress.call(done, total_size)
       end
 
       def io

@@ -33,6 +33,9 @@ module Offlock
           plain&.force_encoding(options[:external_encoding] || Encoding.default_external)
         end
 
+        # All that a reader with these options gives of a gzip file in a String.
+        def unpack(string, **options) = wrap(StringIO.new(string), external_encoding: Encoding::BINARY, **options, &:read)
+
         private
 
         def together(io, **options, &block)
@@ -48,10 +51,12 @@ module Offlock
       # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
       # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
       # file and 8 MB of its content, beside what is asked for. The header is the first member's.
-      def initialize(io, max_output: nil, threads: 1, lead: nil, **options)
+      # `progress:` is called with the bytes of the file that were read, and its size if it has one.
+      def initialize(io, max_output: nil, threads: 1, progress: nil, lead: nil, **options)
         super()
         open_on(io)
         @max_output = max_output
+        @progress = progress
         take_encodings(options)
         @external ||= Encoding.default_external
         @engine = Engine.gunzip(threads)
@@ -87,6 +92,7 @@ module Offlock
       # Leaves open what the file is in.
       def finish
         file = io
+        report(@read, ending: true) if drained?
         @closed = true
         raise @failure if @failure && buffered.zero?
 
@@ -200,6 +206,8 @@ module Offlock
 
       private
 
+      def total_size = (io.size if io.respond_to?(:size))
+
       def start(lead)
         @packed = lead ? lead.b : String.new
         @read = @packed.bytesize
@@ -242,6 +250,8 @@ module Offlock
 
       # What the file has next, as much as is there; nil at its end.
       def read_packed
+        # Before reading on: if the callback raises, nothing is lost.
+        report(@read)
         packed = io.respond_to?(:readpartial) && !@window ? io.readpartial(PACKED) : io.read(@window || PACKED)
         @read += packed.bytesize if packed
         packed

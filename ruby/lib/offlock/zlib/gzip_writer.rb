@@ -14,9 +14,21 @@ module Offlock
         wrap(File.open(path, "wb"), level, strategy, **options, &block)
       end
 
+      # A String as a gzip file of one member.
+      def self.pack(string, level, strategy, progress)
+        packed = StringIO.new(String.new)
+        report = ->(done, _) { progress.call(done, string.bytesize) }
+        wrap(packed, level, strategy, progress: report) do |file|
+          (0...string.bytesize).step(REPORT_EVERY) { |at| file.write(string.byteslice(at, REPORT_EVERY)) }
+        end
+        packed.string
+      end
+
       # `threads:` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader reads as one stream.
-      def initialize(io, level = nil, strategy = nil, threads: 1, **options)
+      # `progress:` is called with the plain bytes that were compressed, and nil.
+      def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
         super()
+        @progress = progress
         level ||= DEFAULT_COMPRESSION
         strategy ||= DEFAULT_STRATEGY
         @engine = threads == 1 ? Engine.deflate(level, -MAX_WBITS, DEF_MEM_LEVEL, strategy) : Engine.blocks(level, strategy, threads)
@@ -98,6 +110,7 @@ module Offlock
       def finish
         compress(FINISH)
         io.write([@crc, @size & 0xffffffff].pack("VV"))
+        report(@size, ending: true)
         @closed = true
         @engine = nil
         @io
@@ -133,6 +146,7 @@ module Offlock
         @size += plain.bytesize
         packed = run(plain, flush)
         io.write(packed) unless packed.empty?
+        report(@size)
       end
 
       # An interrupt leaves what was not read to the next run.

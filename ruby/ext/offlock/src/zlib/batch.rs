@@ -1,16 +1,21 @@
 //! Many buffers in one release of the lock, on several threads.
 
-use magnus::{Error, Object, RArray, RModule, Ruby, function};
+use magnus::value::ReprValue;
+use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
+use offlock_core::Task;
 use offlock_core::deflate::{self, Batch};
 
 use super::failure::Indexed;
 use crate::borrow::AllBytes;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
-use crate::region::{Region, Release};
+use crate::region::{Operation, Region, Release};
+
+/// Bytes of a batch between two calls of a progress callback: enough for all cores.
+const GROUP: usize = 8 << 20;
 
 pub(super) fn define(zlib: RModule) -> Result<(), Error> {
-    zlib.define_singleton_method("native_deflate_all", function!(deflate_all, 5))?;
-    zlib.define_singleton_method("native_inflate_all", function!(inflate_all, 5))
+    zlib.define_singleton_method("native_deflate_all", function!(deflate_all, 6))?;
+    zlib.define_singleton_method("native_inflate_all", function!(inflate_all, 6))
 }
 
 fn deflate_all(
@@ -19,14 +24,12 @@ fn deflate_all(
     level: i32,
     wbits: i32,
     threads: usize,
+    progress: Option<Value>,
     release: Release,
 ) -> Result<RArray, Error> {
-    let data = AllBytes::borrow(ruby, data)?;
-    let views = data.views(ruby);
-    let batch = Region::new(&ZLIB_DEFLATE, total(&views))
-        .release(release)
-        .run(ruby, |task| deflate::deflate_all(&views, level, wbits, threads, task).map_err(Indexed))?;
-    Ok(strings(ruby, &batch))
+    in_groups(ruby, data, progress, &ZLIB_DEFLATE, release, |group, task| {
+        deflate::deflate_all(group, level, wbits, threads, task)
+    })
 }
 
 fn inflate_all(
@@ -35,20 +38,37 @@ fn inflate_all(
     wbits: i32,
     max_output: Option<usize>,
     threads: usize,
+    progress: Option<Value>,
     release: Release,
+) -> Result<RArray, Error> {
+    in_groups(ruby, data, progress, &ZLIB_INFLATE, release, |group, task| {
+        deflate::inflate_all(group, wbits, max_output, threads, task)
+    })
+}
+
+/// Works on all of `data` at once; to report, on groups of at least [`GROUP`] bytes, one after the other.
+fn in_groups(
+    ruby: &Ruby,
+    data: RArray,
+    progress: Option<Value>,
+    operation: &'static Operation,
+    release: Release,
+    work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> Result<RArray, Error> {
     let data = AllBytes::borrow(ruby, data)?;
     let views = data.views(ruby);
-    let batch = Region::new(&ZLIB_INFLATE, total(&views))
-        .release(release)
-        .run(ruby, |task| deflate::inflate_all(&views, wbits, max_output, threads, task).map_err(Indexed))?;
-    Ok(strings(ruby, &batch))
-}
-
-fn total(views: &[&[u8]]) -> usize {
-    views.iter().map(|view| view.len()).sum()
-}
-
-fn strings(ruby: &Ruby, batch: &Batch) -> RArray {
-    ruby.ary_from_iter(batch.iter().map(|result| ruby.str_from_slice(result)))
+    let total: usize = views.iter().map(|view| view.len()).sum();
+    let made = ruby.ary_new_capa(views.len());
+    let mut done = 0;
+    for group in deflate::groups(&views, if progress.is_some() { GROUP } else { usize::MAX }) {
+        let first = made.len();
+        let size = group.iter().map(|view| view.len()).sum();
+        let batch = Region::new(operation, size)
+            .release(release)
+            .run(ruby, |task| work(group, task).map_err(|(index, error)| Indexed((first + index, error))))?;
+        batch.iter().try_for_each(|result| made.push(ruby.str_from_slice(result)))?;
+        done += size;
+        progress.map(|progress| progress.funcall::<_, _, Value>("call", (done, total))).transpose()?;
+    }
+    Ok(made)
 }
