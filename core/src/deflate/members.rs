@@ -22,8 +22,8 @@ const PACKED: usize = 1 << 20;
 /// The most plain bytes that are made together, for each thread.
 const PLAIN: usize = 8 << 20;
 
-/// Headers are looked for this far.
-const HEADER: usize = 64 << 10;
+/// Longer headers are left to the decoder that goes in order: many places may look like the beginning of one.
+const HEADER: usize = 4 << 10;
 
 /// How much of a file to look through at once with so many threads (0: one per core).
 pub fn window(threads: usize) -> usize {
