@@ -67,7 +67,8 @@ def test_computing_threads_run_and_sleeping_ones_do_not() -> None:
     )
     found = threads(summary)
     for name in "ab":
-        assert 150e6 <= found[name]["times"]["running"] <= 260e6
+        # An estimate: a sampler that comes late ascribes some of the time to the other thread.
+        assert 100e6 <= found[name]["times"]["running"] <= 300e6
     assert found["c"]["times"]["running"] < 50e6
     sampler = found["offlock sampler"]
     assert sampler["waits"]["count"] > 5
