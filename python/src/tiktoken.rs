@@ -386,15 +386,15 @@ impl Tokenizer {
         let py = batch.py();
         let kind = if strings::is_ready() { strings::Kind::Block } else { strings::Kind::Exact };
         let maker = strings::Maker::new(py, kind)?;
-        let made = self.decoded(batch, num_threads, release, cancel, |text, spans, task| {
+        let batch = Sequences::read(batch, num_threads)?;
+        let made = self.decoded(py, &batch, release, cancel, |text, spans, task| {
             maker.make(Pieces::new(text, spans, task).ok()?, task).ok()
         })?;
         if let Some(made) = made {
             return Ok(made.collect(py, strings::Container::List)?.cast_into()?);
         }
         // Some begin or end inside a character.
-        let (text, spans) =
-            self.decoded(batch, num_threads, release, cancel, |text, spans, _| (text, spans))?;
+        let (text, spans) = self.decoded(py, &batch, release, cancel, |text, spans, _| (text, spans))?;
         let texts = spans.iter().map(|span| to_str(py, &text[span.start..span.end], errors));
         PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)
     }
@@ -411,12 +411,10 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (text, spans) =
-            self.decoded(batch, num_threads, release, cancel, |text, spans, _| (text, spans))?;
-        PyList::new(
-            batch.py(),
-            spans.iter().map(|span| PyBytes::new(batch.py(), &text[span.start..span.end])),
-        )
+        let py = batch.py();
+        let batch = Sequences::read(batch, num_threads)?;
+        let (text, spans) = self.decoded(py, &batch, release, cancel, |text, spans, _| (text, spans))?;
+        PyList::new(py, spans.iter().map(|span| PyBytes::new(py, &text[span.start..span.end])))
     }
 
     /// The bytes of one token, ordinary or special. Raises `KeyError` for an unknown id.
@@ -503,44 +501,54 @@ impl Tokenizer {
             .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
     }
 
-    /// Decodes many sequences of ids; gives what `after` makes of their bytes and where each one's are, without the lock.
-    ///
-    /// Decoding copies a few bytes a token: more threads would only wait for memory.
+    /// What `after` makes, without the lock, of the bytes of all sequences and where each one's are.
     fn decoded<T: Send>(
         &self,
-        batch: &Bound<'_, PyAny>,
-        num_threads: isize,
+        py: Python<'_>,
+        batch: &Sequences,
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
         after: impl FnOnce(Vec<u8>, Vec<Span>, &Task<'_>) -> T + Send,
     ) -> PyResult<T> {
-        threads(num_threads, 0)?;
         let encoding = self.encoding()?;
-        let (mut ids, mut ends) = (Vec::new(), Vec::new());
+        let region = Region::new(&DECODE, batch.ids.len()).release(release);
+        region.cancel(cancel.map(Bound::get)).run(py, |task| {
+            let mut bytes = Vec::with_capacity(batch.ids.len() * 4);
+            let decode = |ids: &[TokenId]| {
+                let start = bytes.len();
+                encoding.decode_bytes_to(ids, &mut bytes, task)?;
+                Ok(Span { start, end: bytes.len() })
+            };
+            let spans = batch.iter().map(decode).collect::<Result<_, tokens::Error>>()?;
+            let made = after(bytes, spans, task);
+            task.check()?;
+            Ok::<_, tokens::Error>(made)
+        })
+    }
+}
+
+/// The ids of a batch call, one sequence after the other.
+struct Sequences {
+    ids: Vec<TokenId>,
+    /// Where each sequence begins, and the end of the last one.
+    starts: Vec<usize>,
+}
+
+impl Sequences {
+    /// Decoding copies a few bytes a token, so more threads would only wait for memory: `num_threads` is no more than
+    /// checked.
+    fn read(batch: &Bound<'_, PyAny>, num_threads: isize) -> PyResult<Self> {
+        threads(num_threads, 0)?;
+        let mut read = Self { ids: Vec::new(), starts: vec![0] };
         for tokens in batch.try_iter()? {
-            ids::read_to(&tokens?, &mut ids)?;
-            ends.push(ids.len());
+            ids::read_to(&tokens?, &mut read.ids)?;
+            read.starts.push(read.ids.len());
         }
-        Region::new(&DECODE, ids.len()).release(release).cancel(cancel.map(Bound::get)).run(
-            batch.py(),
-            |task| {
-                let mut bytes = Vec::with_capacity(ids.len() * 4);
-                let mut start = 0;
-                let decode = |&end: &usize| {
-                    let from = bytes.len();
-                    encoding.decode_bytes_to(
-                        &ids[std::mem::replace(&mut start, end)..end],
-                        &mut bytes,
-                        task,
-                    )?;
-                    Ok(Span { start: from, end: bytes.len() })
-                };
-                let spans = ends.iter().map(decode).collect::<Result<_, tokens::Error>>()?;
-                let made = after(bytes, spans, task);
-                task.check()?;
-                Ok::<_, tokens::Error>(made)
-            },
-        )
+        Ok(read)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[TokenId]> {
+        self.starts.windows(2).map(|ends| &self.ids[ends[0]..ends[1]])
     }
 }
 

@@ -204,6 +204,7 @@ class TestDecoding:
         crab = [CL100K.encode_single_token(bytes([byte])) for byte in "🦀".encode()]
         batch = [crab[:2], crab[2:], crab]
         assert CL100K.decode_batch(batch) == ["\ufffd", "\ufffd\ufffd", "🦀"]
+        assert CL100K.decode_batch(iter(batch)) == ["\ufffd", "\ufffd\ufffd", "🦀"]
         assert CL100K.decode_batch(batch, errors="ignore") == ["", "", "🦀"]
         assert CL100K.decode_bytes_batch(batch) == ["🦀".encode()[:2], "🦀".encode()[2:], "🦀".encode()]
 
