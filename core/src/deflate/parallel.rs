@@ -75,8 +75,12 @@ impl Batch {
     }
 }
 
-/// Cuts `inputs` into groups of at least `size` bytes, for callers that report between them.
-pub fn groups<'a, 'b>(inputs: &'a [&'b [u8]], size: usize) -> impl Iterator<Item = &'a [&'b [u8]]> {
+/// Bytes of a batch between two reports: enough for all cores.
+const REPORTED: usize = 8 << 20;
+
+/// All of `inputs` as one group or, for callers that report between them, as groups of at least 8 MB.
+pub fn groups<'a, 'b>(inputs: &'a [&'b [u8]], reporting: bool) -> impl Iterator<Item = &'a [&'b [u8]]> {
+    let size = if reporting { REPORTED } else { usize::MAX };
     let mut bytes = 0;
     inputs.chunk_by(move |input, _| {
         bytes += input.len();

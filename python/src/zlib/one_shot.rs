@@ -1,7 +1,7 @@
 //! One call from plain to compressed data or back, and checksums.
 
-use offlock_core::Task;
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
+use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -14,9 +14,6 @@ use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
 const REPORT_EVERY: usize = 1 << 20;
-
-/// Bytes of a batch between two calls of a progress callback: enough for all cores.
-const GROUP: usize = 8 << 20;
 
 /// Compresses `data` to a `bytes`.
 #[pyfunction]
@@ -192,7 +189,7 @@ pub(super) fn inflate_all<'py>(
     })
 }
 
-/// Works on all of `data` at once; to report, on groups of at least [`GROUP`] bytes, one after the other.
+/// Works on all of `data` at once; to report, on one group after the other.
 fn in_groups<'py, 'a>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
@@ -206,7 +203,7 @@ fn in_groups<'py, 'a>(
     let total: usize = views.iter().map(|view| view.len()).sum();
     let made = PyList::empty(py);
     let mut done = 0;
-    for group in deflate::groups(&views, if progress.is_some() { GROUP } else { usize::MAX }) {
+    for group in deflate::groups(&views, progress.is_some()) {
         let first = made.len();
         let size = group.iter().map(|view| view.len()).sum();
         let batch = region(size).run(py, |task| {
@@ -240,9 +237,7 @@ pub(super) fn crc32(
     value: Checksum,
     release: Release,
 ) -> PyResult<u32> {
-    let data = Bytes::borrow(data)?;
-    let data = data.as_slice();
-    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| deflate::crc32(value.0, data, task))
+    checksum(py, data, value, release, deflate::crc32)
 }
 
 /// Adler-32 of `data`, continued from `value`.
@@ -254,9 +249,19 @@ pub(super) fn adler32(
     value: Checksum,
     release: Release,
 ) -> PyResult<u32> {
+    checksum(py, data, value, release, deflate::adler32)
+}
+
+fn checksum(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    value: Checksum,
+    release: Release,
+    sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
+) -> PyResult<u32> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| deflate::adler32(value.0, data, task))
+    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| sum(value.0, data, task))
 }
 
 /// CRC-32 of two pieces from the checksums of both and the length of the second.

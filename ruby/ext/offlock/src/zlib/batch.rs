@@ -10,9 +10,6 @@ use crate::borrow::AllBytes;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
 
-/// Bytes of a batch between two calls of a progress callback: enough for all cores.
-const GROUP: usize = 8 << 20;
-
 pub(super) fn define(zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_deflate_all", function!(deflate_all, 6))?;
     zlib.define_singleton_method("native_inflate_all", function!(inflate_all, 6))
@@ -46,7 +43,7 @@ fn inflate_all(
     })
 }
 
-/// Works on all of `data` at once; to report, on groups of at least [`GROUP`] bytes, one after the other.
+/// Works on all of `data` at once; to report, on one group after the other.
 fn in_groups(
     ruby: &Ruby,
     data: RArray,
@@ -60,7 +57,7 @@ fn in_groups(
     let total: usize = views.iter().map(|view| view.len()).sum();
     let made = ruby.ary_new_capa(views.len());
     let mut done = 0;
-    for group in deflate::groups(&views, if progress.is_some() { GROUP } else { usize::MAX }) {
+    for group in deflate::groups(&views, progress.is_some()) {
         let first = made.len();
         let size = group.iter().map(|view| view.len()).sum();
         let batch = Region::new(operation, size)

@@ -1,8 +1,8 @@
 //! One call from plain to compressed data or back, and checksums.
 
 use magnus::{Error, Object, RModule, RString, Ruby, function};
-use offlock_core::Task;
 use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
+use offlock_core::{Stopped, Task};
 
 use super::build::Lent;
 use super::failure::{BadGzip, Failed};
@@ -127,17 +127,23 @@ fn gunzip_all(
 }
 
 fn crc32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
-    let data = Bytes::borrow(data)?;
-    let view = data.view();
-    Region::new(&ZLIB_CHECKSUM, view.len())
-        .release(release)
-        .run(ruby, |task| Ok::<_, Failed>(deflate::crc32(value, view, task)?))
+    checksum(ruby, value, data, release, deflate::crc32)
 }
 
 fn adler32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
+    checksum(ruby, value, data, release, deflate::adler32)
+}
+
+fn checksum(
+    ruby: &Ruby,
+    value: u32,
+    data: RString,
+    release: Release,
+    sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
+) -> Result<u32, Error> {
     let data = Bytes::borrow(data)?;
     let view = data.view();
     Region::new(&ZLIB_CHECKSUM, view.len())
         .release(release)
-        .run(ruby, |task| Ok::<_, Failed>(deflate::adler32(value, view, task)?))
+        .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
 }
