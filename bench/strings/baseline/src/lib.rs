@@ -43,6 +43,7 @@ impl Lines {
 
     /// `PyUnicode_New` and a copy for each.
     fn copied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the lock is held; a new object has room for as many characters as wide as these, and nobody knows it yet.
         self.tuple(py, |line| unsafe {
             let object = ffi::PyUnicode_New(line.chars.cast_signed(), line.widest.into());
             if !object.is_null() {
@@ -54,6 +55,7 @@ impl Lines {
 
     /// `PyUnicode_DecodeUTF8` for each.
     fn decoded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the lock is held; CPython copies that many bytes.
         self.tuple(py, |line| unsafe {
             ffi::PyUnicode_DecodeUTF8(line.utf8.as_ptr().cast(), line.utf8.len().cast_signed(), ptr::null())
         })
@@ -66,6 +68,7 @@ impl Lines {
         py: Python<'py>,
         make: impl Fn(&Line) -> *mut ffi::PyObject,
     ) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the lock is held; the new tuple has that many empty places, and each gets a reference of its own.
         unsafe {
             let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(self.0.len().cast_signed()))?;
             for (index, line) in self.0.iter().enumerate() {
