@@ -1,6 +1,7 @@
 //! Map keys that were built already, kept by one thread, one decoding or one `Unpacker`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use offlock_core::msgpack::ShortKey;
 use pyo3::ffi as c;
@@ -65,31 +66,71 @@ struct Keys(RefCell<KeyCache>);
 // SAFETY: no Python code can get at the object, and `of_this_thread` finds it for its own thread only.
 unsafe impl Sync for Keys {}
 
+impl Drop for Keys {
+    fn drop(&mut self) {
+        ERA.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends whenever the keys of some thread go.
+static ERA: AtomicUsize = AtomicUsize::new(0);
+
+/// The keys that are in the dict of a Python thread; surely there until the era ends.
+#[derive(Clone, Copy)]
+struct Found {
+    thread: *mut c::PyThreadState,
+    era: usize,
+    keys: *mut c::PyObject,
+}
+
+thread_local! {
+    /// What was found last, so that the dict need not be asked each time.
+    static FOUND: Cell<Option<Found>> = const { Cell::new(None) };
+}
+
 /// Calls `body` with the keys of this thread; without, when they are in use further up the stack.
 #[inline]
 pub(super) fn of_this_thread<'py, T>(
     py: Python<'py>,
     body: impl FnOnce(Option<&mut KeyCache>) -> PyResult<T>,
 ) -> PyResult<T> {
+    // SAFETY: the lock is held, so that there is a thread.
+    let thread = unsafe { c::PyThreadState_Get() };
+    let era = ERA.load(Ordering::Relaxed);
+    let keys = match FOUND.try_with(Cell::get) {
+        // SAFETY: the dict of this thread still keeps the object. A reference is taken, because what runs meanwhile might
+        // clear the dict.
+        Ok(Some(found)) if found.thread == thread && found.era == era => unsafe {
+            Borrowed::from_ptr(py, found.keys).cast_unchecked::<Keys>().to_owned()
+        },
+        _ => match in_dict(py)? {
+            Some(keys) => {
+                let _ = FOUND.try_with(|found| found.set(Some(Found { thread, era, keys: keys.as_ptr() })));
+                keys
+            }
+            None => return body(None),
+        },
+    };
+    let mut cache = keys.get().0.try_borrow_mut().ok();
+    body(cache.as_deref_mut())
+}
+
+/// The keys in the dict of this thread, made if need be; `None` when there is no memory for the dict.
+#[cold]
+fn in_dict(py: Python<'_>) -> PyResult<Option<Bound<'_, Keys>>> {
     // SAFETY: returns a borrowed reference that lives as long as the thread, or null when there is no memory.
     let here = unsafe { c::PyThreadState_GetDict() };
     if here.is_null() {
-        return body(None);
+        return Ok(None);
     }
     // SAFETY: a live object, exactly a dict.
     let here = unsafe { Borrowed::from_ptr(py, here).cast_unchecked::<PyDict>() };
     let name = intern!(py, "offlock.msgpack.keys");
-    // SAFETY: a dict and a str; returns a borrowed reference, or null.
-    let known = unsafe { c::PyDict_GetItemWithError(here.as_ptr(), name.as_ptr()) };
-    let keys = if known.is_null() {
-        let new = Bound::new(py, Keys::default())?;
-        here.set_item(name, &new)?;
-        new
-    } else {
-        // SAFETY: nobody else puts anything under this name. A reference is taken, because what runs meanwhile might clear
-        // the dict.
-        unsafe { Borrowed::from_ptr(py, known).cast_unchecked::<Keys>().to_owned() }
-    };
-    let mut cache = keys.get().0.try_borrow_mut().ok();
-    body(cache.as_deref_mut())
+    if let Some(known) = here.get_item(name)? {
+        // SAFETY: nobody else puts anything under this name.
+        return Ok(Some(unsafe { known.cast_into_unchecked() }));
+    }
+    let new = Bound::new(py, Keys::default())?;
+    here.set_item(name, &new)?;
+    Ok(Some(new))
 }

@@ -26,12 +26,20 @@ pub(super) fn unpackb<'py>(
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static DEFAULT: UnpackOptions = UnpackOptions::DEFAULT;
-    let input = Input::borrow(packed)?;
+    let py = packed.py();
+    let other;
+    let bytes = match packed.cast_exact::<PyBytes>() {
+        Ok(bytes) => bytes.as_bytes(), // the caller holds it: what an `Input` costs shows in a short message
+        Err(_) => {
+            other = Input::borrow(packed)?;
+            other.as_slice()
+        }
+    };
     match options {
-        None => decode(packed.py(), input.as_slice(), &DEFAULT, cache),
+        None => decode(py, bytes, &DEFAULT, cache),
         Some(options) => {
             let options = UnpackOptions::from_keywords(options, |_, _| Ok(false))?;
-            decode(packed.py(), input.as_slice(), &options, cache)
+            decode(py, bytes, &options, cache)
         }
     }
 }
