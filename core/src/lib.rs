@@ -7,9 +7,12 @@
 
 pub mod deflate;
 pub mod msgpack;
+pub mod processor;
 pub mod task;
 pub mod text;
 pub mod tokens;
 pub mod trace;
+mod turns;
 
 pub use task::{Stopped, Task};
+pub use turns::Turns;

@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{Stopped, Task};
+use offlock_core::{Stopped, Task, Turns};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -45,6 +45,9 @@ pyo3::create_exception!(
     PyRuntimeError,
     "A bug in offlock: its native code panicked. The call had no effect."
 );
+
+/// The turns at the lock. There is one lock: PyO3's modules are for the main interpreter alone.
+static TURNS: Turns = Turns::new();
 
 /// How much work the main thread does between two looks for signals.
 ///
@@ -182,7 +185,19 @@ impl<'a> Region<'a> {
     /// The only place where the lock is given up and taken back: what has to be known about time spent
     /// off the lock (which operation, how many bytes, from when to when) is known here.
     fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-        lock::off_the_lock(self.operation.name, self.bytes, || py.detach(work))
+        lock::off_the_lock(self.operation.name, self.bytes, || {
+            if cfg!(Py_GIL_DISABLED) {
+                return py.detach(work);
+            }
+            let result = py.detach(|| {
+                TURNS.gave();
+                let result = work();
+                TURNS.claim();
+                result
+            });
+            TURNS.took();
+            result
+        })
     }
 
     fn deliver<T, E: Failure>(
@@ -222,11 +237,18 @@ pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
 
 /// Lets other threads have the lock for a moment in the middle of a long build; then looks for signals.
 ///
-/// Whoever waits is woken when the lock is free, but it takes it some microseconds to arrive: hence the pause.
+/// Who waits is woken when the lock is free, but it takes it tens of microseconds to arrive: hence the pause. Without one it
+/// would find the lock taken again and go back to sleep, and never ask for the lock with force, which CPython lets it do
+/// only after 5 ms in which nothing happened.
 pub(crate) fn give_way(py: Python<'_>) -> PyResult<()> {
-    py.detach(thread::yield_now);
+    if !is_only_thread(py) {
+        py.detach(|| thread::sleep(ARRIVAL));
+    }
     py.check_signals()
 }
+
+/// With what the system adds, some 70 µs.
+const ARRIVAL: Duration = Duration::from_micros(15);
 
 /// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {

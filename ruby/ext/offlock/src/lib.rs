@@ -7,6 +7,7 @@ use magnus::{Error, Ruby};
 mod borrow;
 mod command;
 mod lock;
+mod main_ractor;
 mod msgpack;
 mod operations;
 mod region;
@@ -20,6 +21,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
     // state outside of objects.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
+    main_ractor::mark();
     let offlock = ruby.define_module("Offlock")?;
     command::define(offlock)?;
     lock::define(ruby, offlock)?;

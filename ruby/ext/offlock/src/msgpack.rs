@@ -21,7 +21,6 @@ mod writer;
 
 /// Defines `Offlock::MessagePack`; the rest of it is in `offlock/message_pack.rb`.
 pub(crate) fn define() -> Result<(), Error> {
-    registry::mark_main_ractor();
     magnus::rb_sys::protect(|| {
         buffer::define();
         factory::define();

@@ -9,8 +9,9 @@ use super::buffer::io_and_options;
 use super::globals::globals;
 use super::packer::{self, check_changeable};
 use super::rb::{self, Held, Kind, NIL};
-use super::registry::{Callable, PackEntry, Registry, UnpackEntry, changeable, ext_type, in_main_ractor};
+use super::registry::{Callable, PackEntry, Registry, UnpackEntry, changeable, ext_type};
 use super::unpacker::{self, class_method};
+use crate::main_ractor;
 
 /// What an object of the class `Factory` holds. A frozen one can be shared between Ractors, and so can the default
 /// factory, whose types only the main Ractor may change: hence the lock, which is held for a moment only and never
@@ -126,7 +127,7 @@ unsafe extern "C" fn register_type_internal(
 
 /// The default factory is seen by all Ractors, but belongs to the main one.
 fn check_ractor(this: VALUE) {
-    if in_main_ractor() || default_factory() != this {
+    if main_ractor::is_current() || default_factory() != this {
         return;
     }
     // SAFETY: the name of a class.

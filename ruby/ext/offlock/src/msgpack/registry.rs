@@ -1,10 +1,11 @@
 //! Extension types: which class is packed as what, and what a type is unpacked with.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rb_sys::*;
 
 use super::rb::{self, NIL};
+use crate::main_ractor;
 
 /// Something that packs or unpacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(super) enum Callable {
 impl Callable {
     /// A Proc that the calling Ractor registers.
     pub(super) fn of_proc(block: VALUE) -> Self {
-        Self::Proc(block, in_main_ractor())
+        Self::Proc(block, main_ractor::is_current())
     }
 
     /// Calls it with `subject` and, if any, one more argument.
@@ -64,7 +65,7 @@ impl Callable {
 
 /// A Proc of the main Ractor can be called in others only if it is shareable: raises when it may not be called here.
 fn check_shareable(block: VALUE) {
-    if in_main_ractor() {
+    if main_ractor::is_current() {
         return;
     }
     // SAFETY: reads constants, and asks about a live object.
@@ -77,36 +78,6 @@ fn check_shareable(block: VALUE) {
         let advice = "make it with Ractor.make_shareable, or register the name of a method";
         rb::raise(class, format_args!("a Proc of the main Ractor cannot be called in this one: {advice}"));
     }
-}
-
-/// Set in the main Ractor, which loads the extension, and in no other.
-static MAIN: OnceLock<MainKey> = OnceLock::new();
-
-struct MainKey(rb_ractor_local_key_t);
-
-// SAFETY: a key that Ruby made for all threads and Ractors.
-unsafe impl Send for MainKey {}
-// SAFETY: as above.
-unsafe impl Sync for MainKey {}
-
-/// Remembers that the calling Ractor is the main one.
-pub(super) fn mark_main_ractor() {
-    static HERE: u8 = 1;
-    // SAFETY: makes a key whose values need no freeing, and stores the address of something that lives for ever.
-    MAIN.get_or_init(|| unsafe {
-        let key = rb_ractor_local_storage_ptr_newkey(&raw const NOTHING_TO_FREE);
-        rb_ractor_local_storage_ptr_set(key, (&raw const HERE).cast_mut().cast());
-        MainKey(key)
-    });
-}
-
-static NOTHING_TO_FREE: rb_ractor_local_storage_type =
-    rb_ractor_local_storage_type { mark: None, free: None };
-
-/// Whether the calling Ractor is the main one.
-pub(super) fn in_main_ractor() -> bool {
-    // SAFETY: a key that exists.
-    MAIN.get().is_none_or(|key| !unsafe { rb_ractor_local_storage_ptr(key.0) }.is_null())
 }
 
 /// How a class is packed.

@@ -7,8 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, Ruby, Value};
+use offlock_core::Turns;
 
 use super::unpoisoned;
+use crate::main_ractor;
 
 /// The version of Ruby's API that the extension was built for.
 const API: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
@@ -88,10 +90,14 @@ fn offer(ruby: &Ruby, passage: &Arc<Passage>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The turns at the lock of the main Ractor. In another one a thread is mostly alone with its lock.
+static TURNS: Turns = Turns::new();
+
 /// A way out of the lock and back that is taken at most once.
 struct Passage {
     body: *mut (dyn FnMut() + Send),
     unblock: *const (dyn Fn() + Sync),
+    turns: Option<&'static Turns>,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -121,7 +127,13 @@ impl Passage {
                 std::mem::transmute::<*const (dyn Fn() + Sync + 'a), *const (dyn Fn() + Sync)>(unblock),
             )
         };
-        Self { body, unblock, state: Mutex::new(State::Open), ended: Condvar::new() }
+        Self {
+            body,
+            unblock,
+            turns: main_ractor::is_current().then_some(&TURNS),
+            state: Mutex::new(State::Open),
+            ended: Condvar::new(),
+        }
     }
 
     /// Releases the lock of the calling thread and calls the body, unless the passage is closed or an interrupt is pending.
@@ -131,6 +143,9 @@ impl Passage {
             // SAFETY: the calling thread holds the lock, and `self` outlives the call. What a fiber scheduler
             // raises is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::run), this, Some(Self::unblock), this, FLAGS) };
+            if let Some(turns) = self.turns {
+                turns.took();
+            }
             rb_sys::Qnil as rb_sys::VALUE
         })?;
         Ok(())
@@ -140,8 +155,14 @@ impl Passage {
         // SAFETY: `enter` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
         if this.advance(State::Open, State::Running) {
+            if let Some(turns) = this.turns {
+                turns.gave();
+            }
             // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
             unsafe { (*this.body)() };
+            if let Some(turns) = this.turns {
+                turns.claim();
+            }
             this.advance(State::Running, State::Closed);
             this.ended.notify_all();
         }
