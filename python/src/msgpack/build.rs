@@ -850,7 +850,8 @@ struct Pace {
 }
 
 const LOOK_EVERY: u32 = 512;
-const BURST: Duration = Duration::from_millis(1);
+/// Between two bursts some 70 µs are lost.
+const BURST: Duration = Duration::from_millis(2);
 
 impl Default for Pace {
     fn default() -> Self {
