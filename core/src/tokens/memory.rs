@@ -2,6 +2,7 @@
 //! neighbours. Bounded, and only ever facts: it changes how fast an answer comes, never the answer.
 
 use super::table::Window;
+use crate::processor;
 use std::sync::{Mutex, TryLockError};
 
 /// Room to work in and what was found out so far.
@@ -19,20 +20,30 @@ impl Memory {
     const ROOM: usize = 1 << 12;
 }
 
-/// The memories that no run uses just now. A run takes one and brings it back, so that there are never more than
-/// there were runs at once.
+/// The memories that no run uses just now, each with the processor that used it last. A run takes one and brings it back, so
+/// that there are never more than there were runs at once; if it can, one that is still in the processor's caches.
 ///
-/// Nobody waits for the lock: a run that finds it taken starts with an empty memory. So a child forked while
-/// another thread held it works all the same.
+/// Nobody waits for the lock for long: a run that cannot get it starts with an empty memory. So a child forked while another
+/// thread held it works all the same.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<Memory>>);
+pub(super) struct Pool(Mutex<Vec<(usize, Memory)>>);
 
 impl Pool {
     /// This many are kept.
     const MOST: usize = 16;
 
+    /// How often the lock is tried, which is held for some 20 ns at a time.
+    const TRIES: u32 = 100;
+
     pub(super) fn take(&self) -> Memory {
-        self.with(Vec::pop).flatten().unwrap_or_default()
+        let here = processor::current();
+        self.with(|kept| {
+            let last = kept.len().checked_sub(1)?;
+            let warm = kept.iter().rposition(|(processor, _)| *processor == here);
+            Some(kept.swap_remove(warm.unwrap_or(last)).1)
+        })
+        .flatten()
+        .unwrap_or_default()
     }
 
     pub(super) fn give_back(&self, mut memory: Memory) {
@@ -42,17 +53,20 @@ impl Pool {
         memory.dead.shrink_to(Memory::ROOM);
         self.with(|kept| {
             if kept.len() < Self::MOST {
-                kept.push(memory);
+                kept.push((processor::current(), memory));
             }
         });
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Vec<Memory>) -> T) -> Option<T> {
-        match self.0.try_lock() {
-            Ok(mut kept) => Some(f(&mut kept)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<(usize, Memory)>) -> T) -> Option<T> {
+        for _ in 0..Self::TRIES {
+            match self.0.try_lock() {
+                Ok(mut kept) => return Some(f(&mut kept)),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(f(&mut poisoned.into_inner())),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
         }
+        None
     }
 }
 

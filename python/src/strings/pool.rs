@@ -13,6 +13,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use offlock_core::processor;
 use offlock_core::text::Memory;
 
 use super::memory;
@@ -22,7 +23,7 @@ pub(super) const BLOCK: usize = 16 << 10;
 
 /// Blocks that change hands between threads at once. Few, so that a thread that is next finds memory that is still warm
 /// from the one before it.
-const CHAIN: u32 = 8;
+const CHAIN: u32 = 4;
 
 /// Blocks that are taken from the system at once.
 const FRESH: u32 = 64;
@@ -169,9 +170,8 @@ struct Pool {
     links: NonNull<Link>,
     /// The first block that was never used.
     fresh: AtomicU32,
-    /// The chains of free blocks that no thread has: the first block of the top one (none: 0, else one
-    /// more than its number), and a count of changes in the upper half, so that no change goes unseen.
-    top: AtomicU64,
+    /// The chains of free blocks that no thread has, by the processor that used them last.
+    stacks: [Stack; STACKS],
     /// Blocks in these chains.
     spare: AtomicU32,
     /// Blocks that are neither free nor fresh.
@@ -183,7 +183,16 @@ unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// What is known of a free block outside of it. Blocks are written here as in `top`: one more than the number.
+/// How many processors have a stack of their own; others share.
+const STACKS: usize = 16;
+
+/// Chains of free blocks: the first block of the top one (none: 0, else one more than its number), and a count of changes
+/// in the upper half, so that no change goes unseen. Alone in its cache line, as each is used by another processor.
+#[derive(Default)]
+#[repr(align(128))]
+struct Stack(AtomicU64);
+
+/// What is known of a free block outside of it. Blocks are written here as in a [`Stack`]: one more than the number.
 #[derive(Default)]
 struct Link {
     /// The next block of its chain.
@@ -217,7 +226,7 @@ impl Pool {
             bytes,
             links: memory::zeros(bytes / BLOCK * size_of::<Link>())?.cast(),
             fresh: AtomicU32::new(0),
-            top: AtomicU64::new(0),
+            stacks: Default::default(),
             spare: AtomicU32::new(0),
             taken: AtomicUsize::new(0),
         })
@@ -283,17 +292,19 @@ impl Pool {
         Some((first, FRESH))
     }
 
+    /// A chain that this processor used last, or else another one.
     fn pop_chain(&self) -> Option<(u32, u32)> {
-        let mut top = self.top.load(Ordering::Acquire);
+        let here = processor::current();
+        (here..here + STACKS).find_map(|number| self.pop_from(&self.stacks[number % STACKS].0))
+    }
+
+    fn pop_from(&self, stack: &AtomicU64) -> Option<(u32, u32)> {
+        let mut top = stack.load(Ordering::Acquire);
         loop {
             let id = first_of(top).checked_sub(1)?;
             let below = self.link(id).below.load(Ordering::Relaxed);
-            match self.top.compare_exchange_weak(
-                top,
-                changed(top, below),
-                Ordering::Acquire,
-                Ordering::Acquire,
-            ) {
+            match stack.compare_exchange_weak(top, changed(top, below), Ordering::Acquire, Ordering::Acquire)
+            {
                 Ok(_) => {
                     let length = self.link(id).length.load(Ordering::Relaxed);
                     self.spare.fetch_sub(length, Ordering::Relaxed);
@@ -310,11 +321,12 @@ impl Pool {
         }
         let link = self.link(first);
         link.length.store(length, Ordering::Relaxed);
-        let mut top = self.top.load(Ordering::Relaxed);
+        let stack = &self.stacks[processor::current() % STACKS].0;
+        let mut top = stack.load(Ordering::Relaxed);
         loop {
             link.below.store(first_of(top), Ordering::Relaxed);
             let pushed = changed(top, first + 1);
-            match self.top.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
+            match stack.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
             }
@@ -338,13 +350,13 @@ impl Pool {
     }
 }
 
-/// The part of `top` that names a block.
+/// The part of a stack's top that names a block.
 #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 const fn first_of(top: u64) -> u32 {
     top as u32
 }
 
-/// `top` after a change that makes `first` its block.
+/// The top of a stack after a change that makes `first` its block.
 const fn changed(top: u64, first: u32) -> u64 {
     ((top >> 32) + 1) << 32 | first as u64
 }
