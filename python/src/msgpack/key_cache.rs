@@ -94,8 +94,7 @@ pub(super) fn of_this_thread<'py, T>(
     py: Python<'py>,
     body: impl FnOnce(Option<&mut KeyCache>) -> PyResult<T>,
 ) -> PyResult<T> {
-    // SAFETY: the lock is held, so that there is a thread.
-    let thread = unsafe { c::PyThreadState_Get() };
+    let thread = this_thread();
     let era = ERA.load(Ordering::Relaxed);
     let keys = match FOUND.try_with(Cell::get) {
         // SAFETY: the dict of this thread still keeps the object. A reference is taken, because what runs meanwhile might
@@ -113,6 +112,14 @@ pub(super) fn of_this_thread<'py, T>(
     };
     let mut cache = keys.get().0.try_borrow_mut().ok();
     body(cache.as_deref_mut())
+}
+
+/// What Python knows the thread by. Where there is a lock it does not matter: nobody else uses what a thread of the system
+/// has found while that runs.
+#[inline]
+fn this_thread() -> *mut c::PyThreadState {
+    // SAFETY: the caller is attached, so that there is a thread.
+    if cfg!(Py_GIL_DISABLED) { unsafe { c::PyThreadState_Get() } } else { std::ptr::null_mut() }
 }
 
 /// The keys in the dict of this thread, made if need be; `None` when there is no memory for the dict.
