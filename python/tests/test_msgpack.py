@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import uuid
 import weakref
 from pathlib import Path
@@ -487,6 +488,28 @@ def test_unpack_all(release: Any) -> None:
     assert msgpack.unpack_all([msgpack.packb(value) for value in values], release=release) == values
     with pytest.raises(ValueError, match="incomplete"):
         msgpack.unpack_all([b"\x01", b"\x91"], release=release)
+
+
+def test_other_threads_get_the_lock_while_a_large_message_is_built() -> None:
+    message = msgpack.packb([{"id": number, "name": f"name {number}"} for number in range(200_000)])
+    turns: list[float] = []
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.is_set():
+            time.sleep(0.0002)
+            turns.append(time.monotonic())
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    start = time.monotonic()
+    msgpack.unpackb(message)
+    end = time.monotonic()
+    stop.set()
+    thread.join()
+    # The index is made without the lock, in less than a third of the time: the turns that count come later.
+    building = [turn for turn in turns if start + (end - start) / 2 < turn < end]
+    assert len(building) >= 5, f"{len(building)} turns in the second half of {end - start:.3f} s"
 
 
 def test_threads_share_packers_and_large_messages() -> None:
