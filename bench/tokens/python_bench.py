@@ -39,9 +39,10 @@ ROUNDS = 9
 CHARACTERS = 250_000
 """Characters of a text in a round."""
 THREAD_ROUNDS = 3
-THREAD_CHARACTERS = 1_500_000
-"""Threads get more, so that their turns at the lock, 5 ms long, do not decide."""
+"""Few but long ones, of all texts: threads start cold, and turns at the lock, 5 ms long, must not decide."""
 KINDS = ["list", "numpy", "count"]
+TEXTS = ["prose", "code", "multi"]
+THREADS = [1, 2, 4]
 Encode = Callable[[str], object]
 
 
@@ -66,16 +67,18 @@ def main() -> None:
     results = []
     for encoding in args.encoding or ["cl100k_base", "o200k_base"]:
         ways = list(all_ways(encoding))
-        for name in ["prose", "code", "multi"]:
+        for name in TEXTS:
             rounds = documents(args.folder / f"{name}.txt.gz", ROUNDS, CHARACTERS)
-            many = documents(args.folder / f"{name}.txt.gz", THREAD_ROUNDS, THREAD_CHARACTERS)
             check(ways, rounds[0], f"{encoding} {name}")
             results += [{"encoding": encoding, "text": name, **row} for row in compare(ways, rounds)]
-            results += [{"encoding": encoding, "text": name, **row} for row in compare_threads(ways, many)]
-            show(
-                f"{encoding}, {name}",
-                [row for row in results if (row["encoding"], row["text"]) == (encoding, name)],
-            )
+            show(f"{encoding}, {name}", chosen(results, encoding, name), [(kind, 0) for kind in KINDS])
+        results += [
+            {"encoding": encoding, "text": "all", **row}
+            for row in compare_threads(ways, all_texts(args.folder))
+        ]
+        show(
+            f"{encoding}, all texts", chosen(results, encoding, "all"), [("list", count) for count in THREADS]
+        )
     if args.json:
         args.json.write_text(json.dumps({"about": about(), "results": results}, indent=1) + "\n")
 
@@ -154,6 +157,15 @@ def documents(file: Path, count: int, characters: int) -> list[list[str]]:
     return rounds
 
 
+def all_texts(folder: Path) -> list[list[str]]:
+    """Rounds of documents of every kind, each round three times."""
+    kinds = [documents(folder / f"{name}.txt.gz", THREAD_ROUNDS, sys.maxsize) for name in TEXTS]
+    rounds = [[text for texts in kinds for text in texts[number]] for number in range(THREAD_ROUNDS)]
+    for texts in rounds:
+        random.Random(len(texts)).shuffle(texts)
+    return rounds * 3
+
+
 def megabytes(texts: list[str]) -> float:
     return sum(len(text.encode()) for text in texts) / 1e6
 
@@ -193,7 +205,7 @@ def compare(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]
 def compare_threads(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]:
     """Lists, with the documents dealt out to threads."""
     rows = []
-    for threads in (1, 2, 4):
+    for threads in THREADS:
         calls = {way.name: way.list for way in ways if way.list}
         speeds = alternate(calls, rounds, lambda call, texts: run_threads(call, texts, threads))  # noqa: B023
         rows += [
@@ -245,8 +257,11 @@ def run_threads(call: Encode, texts: list[str], count: int) -> None:
 # Telling.
 
 
-def show(title: str, rows: list[dict[str, object]]) -> None:
-    columns = [("list", 0), ("numpy", 0), ("count", 0), ("list", 1), ("list", 2), ("list", 4)]
+def chosen(rows: list[dict[str, object]], encoding: str, text: str) -> list[dict[str, object]]:
+    return [row for row in rows if (row["encoding"], row["text"]) == (encoding, text)]
+
+
+def show(title: str, rows: list[dict[str, object]], columns: list[tuple[str, int]]) -> None:
     heads = [f"{kind}, {threads} thr." if threads else kind for kind, threads in columns]
     print(f"\n{title}: MB/s (and times tiktoken)\n{'':14}" + "".join(f"{head:>16}" for head in heads))
     for name in dict.fromkeys(row["name"] for row in rows):
