@@ -1,5 +1,6 @@
 //! Where a message is written to that becomes a String: on the stack while it is short, then into a String.
 
+use std::cell::Cell;
 use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -10,6 +11,15 @@ use rb_sys::*;
 use super::rb;
 
 const SHORT: usize = 512;
+
+/// The longest message that the next one is expected to be as long as.
+const LONG: usize = 512 << 10;
+
+thread_local! {
+    /// The length of the last message that was not short. The next one is often about as long: what need not grow need not
+    /// be copied, nor have memory that the system has to clear.
+    static LAST: Cell<usize> = const { Cell::new(0) };
+}
 
 /// A message that becomes a String. It owns nothing: should Ruby raise, the garbage collector finds the String.
 pub(super) struct StringSink {
@@ -44,6 +54,12 @@ impl StringSink {
             }
             rb_str_set_len(self.string, length);
         }
+        LAST.set(self.length().min(LONG));
+        let room = self.end.addr() - self.start.addr();
+        if room > 2 * self.length() {
+            // SAFETY: our own String, which gives back the room that is left.
+            unsafe { rb_str_resize(self.string, length) };
+        }
         self.string
     }
 
@@ -51,7 +67,8 @@ impl StringSink {
     #[cold]
     fn grow(&mut self, more: usize) {
         let length = self.length();
-        let capacity = (length + more) * 2;
+        let first = if self.string == rb::NIL { LAST.get() * 9 / 8 } else { 0 };
+        let capacity = first.max((length + more) * 2);
         // SAFETY: the String has room for `capacity` bytes after this, and keeps the `length` bytes written.
         unsafe {
             if self.string == rb::NIL {
