@@ -6,13 +6,13 @@
 #![deny(unsafe_code)]
 
 pub mod deflate;
+mod handover;
 pub mod msgpack;
 pub mod processor;
 pub mod task;
 pub mod text;
 pub mod tokens;
 pub mod trace;
-mod turns;
 
+pub use handover::Handover;
 pub use task::{Stopped, Task};
-pub use turns::Turns;

@@ -13,6 +13,7 @@ import errno
 import io
 import os
 import struct
+import sys
 import time
 import warnings
 import weakref
@@ -41,6 +42,8 @@ _WRITE_BUFFER_SIZE = 4 * io.DEFAULT_BUFFER_SIZE
 _CHUNK = 1 << 20
 _REPORT_EVERY = 1 << 20
 _BEST = 9
+_MTIME = 0 if sys.version_info >= (3, 14) else None
+"""What `compress` writes unless it is told; None is the time of the call."""
 
 
 def open(
@@ -93,7 +96,7 @@ def compress(
     data: "Buffer",
     compresslevel: int = _BEST,
     *,
-    mtime: float | None = None,
+    mtime: float | None = _MTIME,
     threads: int = 1,
     progress: "Progress | None" = None,
 ) -> bytes:
@@ -138,7 +141,10 @@ def decompress(
 
 
 def _seconds(mtime: float | None) -> int:
-    return int(time.time() if mtime is None else mtime)
+    seconds = time.time() if mtime is None else mtime
+    if sys.version_info >= (3, 14) and not 0 <= seconds < 2**32:
+        return 0
+    return int(seconds)
 
 
 def _trailer(crc: int, size: int) -> bytes:
@@ -416,6 +422,13 @@ class GzipFile(io.BufferedIOBase):
     @property
     def closed(self) -> bool:
         return self.fileobj is None
+
+    if sys.version_info >= (3, 14):
+
+        def __del__(self) -> None:
+            if getattr(self, "mode", None) == WRITE and not self.closed:
+                warnings.warn("unclosed GzipFile", ResourceWarning, 2, self)
+            super().__del__()
 
     def close(self) -> None:
         fileobj = self.fileobj

@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{Stopped, Task, Turns};
+use offlock_core::{Handover, Stopped, Task};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -46,8 +46,8 @@ pyo3::create_exception!(
     "A bug in offlock: its native code panicked. The call had no effect."
 );
 
-/// The turns at the lock. There is one lock: PyO3's modules are for the main interpreter alone.
-static TURNS: Turns = Turns::new();
+/// How the lock goes from one of us to the next. There is one lock: PyO3's modules are for the main interpreter alone.
+static HANDOVER: Handover = Handover::new();
 
 /// How much work the main thread does between two looks for signals.
 ///
@@ -190,12 +190,12 @@ impl<'a> Region<'a> {
                 return py.detach(work);
             }
             let result = py.detach(|| {
-                TURNS.gave();
+                HANDOVER.gave();
                 let result = work();
-                TURNS.claim();
+                HANDOVER.claim();
                 result
             });
-            TURNS.took();
+            HANDOVER.took();
             result
         })
     }

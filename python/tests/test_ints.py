@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from interpreter import with_gil
 
 PROGRAM = """
 import copy, gc, pickle, sys, threading
@@ -72,6 +73,7 @@ print("done")
 """
 
 
+@with_gil
 def test_texts_are_made_in_blocks_once_these_are_enabled() -> None:
     run = subprocess.run([sys.executable, "-c", BLOCKS], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr, run.returncode) == ("done\n", "", 0)

@@ -10,6 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from interpreter import with_gil
+
 BEGINNING = """
     import sys, threading, time
     from offlock import lock, tiktoken
@@ -57,6 +59,7 @@ def test_it_tells_what_is_missing() -> None:
     assert run("print(lock.obstacle())") == "OFFLOCK_FEED asks for samples\n"
 
 
+@with_gil
 def test_computing_threads_run_and_sleeping_ones_do_not() -> None:
     summary = checked(
         run("""
@@ -135,6 +138,7 @@ def test_live_numbers_stay_zero_and_say_so() -> None:
     assert printed == "True 0 the numbers of GlobalTimer stay zero: OFFLOCK_FEED asks for samples\n"
 
 
+@with_gil
 def test_a_forked_child_samples_anew(tmp_path: Path) -> None:
     run(f"""
         import os

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interpreter import with_gil
 
 from offlock import msgpack
 
@@ -282,6 +283,7 @@ print("done")
 """
 
 
+@with_gil
 def test_strings_of_large_messages_in_blocks() -> None:
     run = subprocess.run([sys.executable, "-c", IN_BLOCKS], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("done\n", "")
@@ -294,6 +296,7 @@ def test_long_messages_end_where_they_end() -> None:
         assert msgpack.unpackb(message)[-1] == "y" * (length % 1000)
 
 
+@with_gil  # without one, copies are packed
 def test_objects_that_change_while_they_are_packed() -> None:
     class Odd: ...
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import platform
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import HAS_GIL, IS_DEBUG_BUILD, with_gil
 from processes import run
 from stringmaking import WIDTHS
 
 from offlock import strings
 
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 PRELUDE = """
 import gc, sys, tracemalloc
 from offlock import strings
@@ -35,7 +34,6 @@ def allocator():
     api.PyMem_GetAllocator(2, found)
     return found
 """
-with_gil = pytest.mark.skipif(not HAS_GIL, reason="there are no blocks without a GIL")
 
 
 def test_blocks_are_there_where_they_can_be() -> None:
@@ -199,6 +197,8 @@ def test_strings_in_blocks_are_interned_and_marshalled() -> None:
     )
 
 
+@pytest.mark.skipif(IS_DEBUG_BUILD, reason="a debug build lets nobody change its own types")
+@with_gil
 def test_where_the_layout_is_unknown_there_are_plain_strings_only() -> None:
     """Objects are made to say something odd about their size, before the layout is looked at."""
     run(

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import pytest
+from interpreter import HAS_GIL
 from processes import run
 from stringmaking import KINDS, WIDTHS
 
@@ -31,7 +32,6 @@ def kinds():
         pass
     return [kind for kind, found in strings.capabilities().items() if found.available]
 """
-HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 TEXT = "\n".join(WIDTHS * 2000).encode()
 
 

@@ -265,6 +265,9 @@ class ViewMaker:
 
     maketrans = staticmethod(str.maketrans)
 
+    def __mro_entries__(self, _: object) -> tuple[type[str]]:
+        return (str,)  # a class derived from it is one of plain strings
+
     def __call__(self, text: object = "") -> str:
         try:
             return view(str(text))

@@ -351,7 +351,19 @@ fn template(
         }
     }
     words[TYPE_AT] = class.as_ptr().expose_provenance();
+    #[cfg(Py_GIL_DISABLED)]
+    untrack(&mut words);
     Ok(words)
+}
+
+/// Without the GIL an object itself says whether the collector tracks it, which it does for instances of the sample
+/// class, as for those of any class made by `type`. Ours cannot be traversed.
+#[cfg(Py_GIL_DISABLED)]
+fn untrack(words: &mut [Word; MOST_WORDS]) {
+    const GC_BITS_AT: usize = offset_of!(ffi::PyObject, ob_gc_bits);
+    let mut bytes = words[GC_BITS_AT / WORD].to_ne_bytes();
+    bytes[GC_BITS_AT % WORD] = 0;
+    words[GC_BITS_AT / WORD] = Word::from_ne_bytes(bytes);
 }
 
 /// The templates for objects that the calling thread makes.

@@ -276,7 +276,8 @@ impl Decompress {
         }
         let mut state = self.0.take(py)?;
         let tail = state.unconsumed_tail.clone_ref(py);
-        let rest = state.run(py, tail.as_bytes(py), usize::MAX, true)?;
+        let lenient = !cfg!(Py_3_14); // CPython has mended this
+        let rest = state.run(py, tail.as_bytes(py), usize::MAX, lenient)?;
         state.finished = state.stream.ended();
         Ok(rest)
     }

@@ -22,15 +22,15 @@ module MessagePackTests
     end
 
     def test_what_a_message_takes_does_not_depend_on_the_one_before
-    long = "x" * 300_000
-    [1_000, 300, 100_000, 600, 300_000, 700].each do |length|
-      message = MessagePack.pack(long.byteslice(0, length))
-      assert_equal long.byteslice(0, length), MessagePack.unpack(message)
-      assert_operator ObjectSpace.memsize_of(message), :<=, (2 * length) + 200
+      long = "x" * 300_000
+      [1_000, 300, 100_000, 600, 300_000, 700].each do |length|
+        message = MessagePack.pack(long.byteslice(0, length))
+        assert_equal long.byteslice(0, length), MessagePack.unpack(message)
+        assert_operator ObjectSpace.memsize_of(message), :<=, (2 * length) + 200
+      end
     end
-  end
 
-  def test_round_trip
+    def test_round_trip
       assert_equal RECORDS, MessagePack.unpack(MessagePack.pack(RECORDS))
       assert_equal RECORDS, MessagePack.unpack(MessagePack.pack(RECORDS), release: :always)
       assert_equal MessagePack.pack(RECORDS), MessagePack::Packer.new.write(RECORDS).to_s

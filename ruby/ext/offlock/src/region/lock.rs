@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, Ruby, Value};
-use offlock_core::Turns;
+use offlock_core::Handover;
 
 use super::unpoisoned;
 use crate::main_ractor;
@@ -90,14 +90,14 @@ fn offer(ruby: &Ruby, passage: &Arc<Passage>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The turns at the lock of the main Ractor. In another one a thread is mostly alone with its lock.
-static TURNS: Turns = Turns::new();
+/// How the lock of the main Ractor goes from one of us to the next. In another one a thread is mostly alone with its lock.
+static HANDOVER: Handover = Handover::new();
 
 /// A way out of the lock and back that is taken at most once.
 struct Passage {
     body: *mut (dyn FnMut() + Send),
     unblock: *const (dyn Fn() + Sync),
-    turns: Option<&'static Turns>,
+    handover: Option<&'static Handover>,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -130,7 +130,7 @@ impl Passage {
         Self {
             body,
             unblock,
-            turns: main_ractor::is_current().then_some(&TURNS),
+            handover: main_ractor::is_current().then_some(&HANDOVER),
             state: Mutex::new(State::Open),
             ended: Condvar::new(),
         }
@@ -143,8 +143,8 @@ impl Passage {
             // SAFETY: the calling thread holds the lock, and `self` outlives the call. What a fiber scheduler
             // raises is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::run), this, Some(Self::unblock), this, FLAGS) };
-            if let Some(turns) = self.turns {
-                turns.took();
+            if let Some(handover) = self.handover {
+                handover.took();
             }
             rb_sys::Qnil as rb_sys::VALUE
         })?;
@@ -155,13 +155,13 @@ impl Passage {
         // SAFETY: `enter` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
         if this.advance(State::Open, State::Running) {
-            if let Some(turns) = this.turns {
-                turns.gave();
+            if let Some(handover) = this.handover {
+                handover.gave();
             }
             // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
             unsafe { (*this.body)() };
-            if let Some(turns) = this.turns {
-                turns.claim();
+            if let Some(handover) = this.handover {
+                handover.claim();
             }
             this.advance(State::Running, State::Closed);
             this.ended.notify_all();

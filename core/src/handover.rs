@@ -1,4 +1,4 @@
-//! Turns at an interpreter lock: a hint that spares threads the sleep to which the lock itself would put them.
+//! Handing over an interpreter lock: a hint that spares threads the sleep to which the lock itself would put them.
 //!
 //! After its work a thread wants the lock back to build its result, often just while another thread of ours has it for the
 //! same short while. An interpreter lock puts whoever has to wait to sleep, and waking up takes longer (20 to 100 µs)
@@ -18,9 +18,9 @@ const SHORT: u64 = 60_000;
 
 /// When one of us took a lock last: nanoseconds since some moment, 0 once it was given up.
 #[derive(Debug, Default)]
-pub struct Turns(AtomicU64);
+pub struct Handover(AtomicU64);
 
-impl Turns {
+impl Handover {
     /// Nobody holds the lock.
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
@@ -31,7 +31,7 @@ impl Turns {
         self.0.store(0, Ordering::Release);
     }
 
-    /// To be called before the lock is taken: waits while another one of us is expected to give it up, and claims the turn.
+    /// To be called before the lock is taken: waits while another one of us is expected to give it up, and is the next.
     pub fn claim(&self) {
         let came = now();
         let mut present = came;
@@ -86,31 +86,31 @@ mod tests {
     }
 
     #[test]
-    fn the_turn_goes_from_one_to_the_next() {
-        let turns = Turns::new();
+    fn the_lock_goes_from_one_to_the_next() {
+        let handover = Handover::new();
         let holders = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        turns.claim();
-                        turns.took();
+                        handover.claim();
+                        handover.took();
                         holders.fetch_add(1, Ordering::Relaxed);
-                        turns.gave();
+                        handover.gave();
                     }
                 });
             }
         });
         assert_eq!(holders.into_inner(), 4000);
-        assert_eq!(turns.0.into_inner(), 0);
+        assert_eq!(handover.0.into_inner(), 0);
     }
 
     #[test]
     fn a_holder_that_stays_away_stops_nobody() {
-        let turns = Turns::new();
-        turns.took();
-        turns.claim();
-        turns.claim();
-        assert_ne!(turns.0.into_inner(), 0);
+        let handover = Handover::new();
+        handover.took();
+        handover.claim();
+        handover.claim();
+        assert_ne!(handover.0.into_inner(), 0);
     }
 }

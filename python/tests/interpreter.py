@@ -1,0 +1,12 @@
+"""What kind of interpreter runs the tests."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+IS_DEBUG_BUILD = hasattr(sys, "gettotalrefcount")
+
+with_gil = pytest.mark.skipif(not HAS_GIL, reason="about builds with a GIL")
