@@ -8,6 +8,7 @@ Arrow array. Builds the baseline in bench/strings/baseline first. The text is in
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import importlib.util
 import json
@@ -32,7 +33,7 @@ from offlock import strings
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / "../shared/data"))
-THREADS = 16
+THREADS = [2, 4, 16]
 Call = Callable[[], Any]
 
 
@@ -92,21 +93,21 @@ def alone(call: Call, count: int) -> float:
     return (time.process_time() - start) / count
 
 
-def together(call: Call, count: int) -> float:
-    """Seconds by the clock for one call, with many threads calling."""
-    each = max(1, count // THREADS)
+def together(call: Call, count: int, threads: int) -> float:
+    """Seconds by the clock for one call, with so many threads calling."""
+    each = max(1, count // threads)
 
     def work() -> None:
         for _ in range(each):
             call()
 
-    workers = [threading.Thread(target=work) for _ in range(THREADS)]
+    workers = [threading.Thread(target=work) for _ in range(threads)]
     start = time.perf_counter()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return (time.perf_counter() - start) / (each * THREADS)
+    return (time.perf_counter() - start) / (each * threads)
 
 
 def measure(
@@ -152,7 +153,7 @@ def judged(rows: dict[str, Any]) -> dict[str, Any]:
     """What was promised, and what was measured."""
     bars = {}
     for text in ("as it is", "ASCII"):
-        one, many = (rows[f"{text}, {threads}"] for threads in ("1 thread", f"{THREADS} threads"))
+        one, two, four, many = (rows[f"{text}, {threads} threads"] for threads in (1, *THREADS))
 
         def ratio(where: dict[str, Any], name: str, against: str) -> float:
             return round(where[against]["ns_per_string"] / where[name]["ns_per_string"], 2)
@@ -162,9 +163,12 @@ def judged(rows: dict[str, Any]) -> dict[str, Any]:
             "view, 16 threads, >= 5 PyUnicode_New": ratio(many, "view, prepared", "PyUnicode_New"),
             "block, >= 1.4 PyUnicode_New": ratio(one, "block, prepared", "PyUnicode_New"),
             "block, >= 2.5 PyUnicode_DecodeUTF8": ratio(one, "block, prepared", "PyUnicode_DecodeUTF8"),
-            "block, 16 threads against 1, > 1": round(
-                one["block, prepared"]["ns_per_string"] / many["block, prepared"]["ns_per_string"], 2
-            ),
+            **{
+                f"block, {threads} threads against 1, > 1": round(
+                    one["block, prepared"]["ns_per_string"] / row["block, prepared"]["ns_per_string"], 2
+                )
+                for threads, row in zip(THREADS, (two, four, many), strict=True)
+            },
             "str from bytes, >= 2 splitlines": ratio(one, "str, from bytes", "splitlines"),
             "view from bytes against PyUnicode_New": ratio(one, "view, from bytes", "PyUnicode_New"),
             "block from bytes against PyUnicode_New": ratio(one, "block, from bytes", "PyUnicode_New"),
@@ -186,8 +190,9 @@ def main() -> None:
     rows: dict[str, Any] = {}
     for name, raw in texts().items():
         calls, count = contestants(raw, usual), len(raw.decode().splitlines())
-        for threads, run in (("1 thread", alone), (f"{THREADS} threads", together)):
-            title = f"{name}, {threads}"
+        for threads in (1, *THREADS):
+            run = alone if threads == 1 else functools.partial(together, threads=threads)
+            title = f"{name}, {threads} threads"
             rows[title] = shown(title, measure(calls, run, options.seconds), count, "PyUnicode_New")
     title = "1M short Arrow strings"
     rows[title] = shown(

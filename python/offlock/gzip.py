@@ -100,7 +100,11 @@ def compress(
     threads: int = 1,
     progress: "Progress | None" = None,
 ) -> bytes:
-    """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core)."""
+    """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core).
+
+    `mtime` is the time in its header, 0 for none; None is the current time. As in the original the default is None before
+    CPython 3.14 and 0 from there on.
+    """
     if progress is not None:
         return _compress_reporting(memoryview(data).cast("B"), compresslevel, mtime, threads, progress)
     header = _native.gzip_header(_seconds(mtime), compresslevel, None)
