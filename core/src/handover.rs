@@ -10,13 +10,14 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+
+use crate::trace::monotonic_nanoseconds as now;
 
 /// How long a holder is expected to have the lock, and the longest that anybody waits actively: about as long as it takes
 /// to be woken.
 const SHORT: u64 = 60_000;
 
-/// When one of us took a lock last: nanoseconds since some moment, 0 once it was given up.
+/// When one of us took a lock last: nanoseconds of the monotonic clock, 0 once it was given up.
 #[derive(Debug, Default)]
 pub struct Handover(AtomicU64);
 
@@ -61,13 +62,6 @@ const fn has_to_wait(taken: u64, came: u64, present: u64) -> bool {
 fn is_alone() -> bool {
     static ALONE: OnceLock<bool> = OnceLock::new();
     *ALONE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|count| count.get() == 1))
-}
-
-/// Nanoseconds since the first call, and one more: never 0.
-fn now() -> u64 {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    let passed = ORIGIN.get_or_init(Instant::now).elapsed().as_nanos();
-    u64::try_from(passed).unwrap_or(u64::MAX - 1) + 1
 }
 
 #[cfg(test)]

@@ -62,5 +62,6 @@ pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording};
 pub use report::{write_comparison, write_report};
 pub use session::{Memory, Options, Trace};
 pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
+pub(crate) use sys::monotonic_nanoseconds;
 pub use sys::{Remade, after_fork_in_child};
 pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};

@@ -47,7 +47,7 @@ fn kernel_trusts_counter() -> bool {
 /// Nanoseconds of the system's monotonic clock, the same for all processes since boot.
 #[cfg(unix)]
 #[inline]
-pub(super) fn monotonic_nanoseconds() -> u64 {
+pub(crate) fn monotonic_nanoseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place to write a timespec to; the clock exists on every Unix.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
@@ -56,7 +56,7 @@ pub(super) fn monotonic_nanoseconds() -> u64 {
 
 /// Nanoseconds since the first call.
 #[cfg(not(unix))]
-pub(super) fn monotonic_nanoseconds() -> u64 {
+pub(crate) fn monotonic_nanoseconds() -> u64 {
     static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     ORIGIN.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
 }
