@@ -60,9 +60,25 @@ impl Histogram {
         self.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    pub(super) fn snapshot(&self, nanoseconds: impl Fn(u64) -> u64) -> Waits {
-        let filled = self.0.iter().enumerate().map(|(i, count)| (i, count.load(Ordering::Relaxed)));
-        Waits(filled.filter(|(_, n)| *n > 0).map(|(i, n)| (nanoseconds(middle(i)), n)).collect())
+    /// How many durations were counted.
+    pub(super) fn count(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// What several histograms hold together.
+    pub(super) fn snapshot<'a>(
+        histograms: impl IntoIterator<Item = &'a Self>,
+        nanoseconds: impl Fn(u64) -> u64,
+    ) -> Waits {
+        let mut counts = [0; BUCKETS];
+        for histogram in histograms {
+            counts
+                .iter_mut()
+                .zip(&histogram.0)
+                .for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        }
+        let filled = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        Waits(filled.map(|(i, count)| (nanoseconds(middle(i)), count)).collect())
     }
 }
 
@@ -119,7 +135,8 @@ mod tests {
             histogram.add(ticks * 1_000);
             histogram.add_shared(ticks * 1_000);
         }
-        let waits = histogram.snapshot(|ticks| ticks);
+        let waits = Histogram::snapshot([&histogram], |ticks| ticks);
+        assert_eq!(histogram.count(), 2_000);
         assert_eq!(waits.count(), 2_000);
         for (quantile, exact) in [(0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
             let off = (waits.quantile(quantile) as f64 - exact).abs() / exact;

@@ -1,13 +1,14 @@
 //! Live numbers: how long threads have waited for the lock, how many wait now.
 //!
-//! Feeds call [`Thread`](super::Thread)'s methods; these update the numbers with a few atomic
-//! additions. Reading never blocks and never stops anybody.
+//! Feeds call [`Thread`](super::Thread)'s methods; these update the numbers with a few additions. Whoever
+//! reads puts together what threads and processors have. Reading never blocks and never stops anybody.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::clock::{self, Ticks};
 use super::histogram::{Histogram, Waits};
 use super::recorder;
+use crate::processor;
 
 /// What can be measured, each switched on and off by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +40,10 @@ impl Metric {
 
     /// Stops measuring; the numbers stay as they are.
     pub fn disable(self) {
-        recorder::switch_off(self as u32);
         if self == Self::Waiting {
-            count_waiting_anew(|waiting| waiting);
+            WAITED_AT_END.store(waiting(), Ordering::Relaxed);
         }
+        recorder::switch_off(self as u32);
     }
 
     /// Whether it is being measured.
@@ -52,66 +53,88 @@ impl Metric {
 }
 
 static ENABLED_AT: AtomicU64 = AtomicU64::new(0);
-static WAITS: Histogram = Histogram::new();
+/// Who has waited since before this moment is not counted among the waiting threads.
+static WAITING_FROM: AtomicU64 = AtomicU64::new(0);
+static WAITED_AT_END: AtomicU32 = AtomicU32::new(0);
 
-/// What every hand-over of a lock changes: together, so that one cache line goes from one processor to the next.
-#[repr(align(64))]
-struct Common {
+/// What threads have added together while they ran on one processor: a memory line that several of them write to in turn
+/// would have to travel at every hand-over.
+#[repr(align(128))]
+struct Shard {
     waited: AtomicU64,
-    acquisitions: AtomicU64,
-    /// The number of waiting threads in the lower half; the upper half changes whenever counting starts
-    /// anew or ends, so that a thread which was counted before is not subtracted after.
-    waiting: AtomicU64,
+    /// How often a lock was acquired after a wait that nobody saw begin.
+    unmeasured: AtomicU64,
+    waits: Histogram,
 }
 
-static COMMON: Common =
-    Common { waited: AtomicU64::new(0), acquisitions: AtomicU64::new(0), waiting: AtomicU64::new(1 << 32) };
+/// Processors share a shard if there are more of them.
+static SHARDS: [Shard; 16] = [const { Shard::new() }; 16];
 
-/// Whoever was counted among the waiting threads is not subtracted any more.
-fn count_waiting_anew(number: impl Fn(u32) -> u32) {
-    let next = |waiting: u64| {
-        let turn = ((waiting >> 32) as u32).wrapping_add(1).max(1);
-        Some(u64::from(turn) << 32 | u64::from(number(waiting as u32)))
-    };
-    let _ = COMMON.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+impl Shard {
+    const fn new() -> Self {
+        Self { waited: AtomicU64::new(0), unmeasured: AtomicU64::new(0), waits: Histogram::new() }
+    }
+
+    #[inline]
+    fn present() -> &'static Self {
+        &SHARDS[processor::current() % SHARDS.len()]
+    }
+
+    #[inline]
+    fn count(&self, wait: Option<u64>) {
+        match wait {
+            None => self.unmeasured.fetch_add(1, Ordering::Relaxed),
+            Some(wait) => {
+                self.waits.add_shared(wait);
+                self.waited.fetch_add(wait, Ordering::Relaxed)
+            }
+        };
+    }
 }
 
 /// Nanoseconds that all threads together have waited for their locks.
 pub fn waited() -> u64 {
-    clock::nanoseconds(COMMON.waited.load(Ordering::Relaxed))
+    clock::nanoseconds(SHARDS.iter().map(|shard| shard.waited.load(Ordering::Relaxed)).sum())
 }
 
 /// How often a lock was acquired by any thread.
 pub fn acquisitions() -> u64 {
-    COMMON.acquisitions.load(Ordering::Relaxed)
+    SHARDS.iter().map(|shard| shard.unmeasured.load(Ordering::Relaxed) + shard.waits.count()).sum()
 }
 
 /// How long the waits of all threads took.
 pub fn waits() -> Waits {
-    WAITS.snapshot(clock::nanoseconds)
+    Histogram::snapshot(SHARDS.iter().map(|shard| &shard.waits), clock::nanoseconds)
 }
 
 /// How many threads wait for a lock at the moment or, once it is not measured any more, waited at the end.
 pub fn waiting() -> u32 {
-    COMMON.waiting.load(Ordering::Relaxed) as u32
+    if !Metric::Waiting.is_enabled() {
+        return WAITED_AT_END.load(Ordering::Relaxed);
+    }
+    let from = WAITING_FROM.load(Ordering::Relaxed);
+    recorder::every_thread().filter(|thread| thread.waits_since(from)).count() as u32
 }
 
 /// Counts waiting threads from zero again.
 pub fn reset_waiting() {
-    count_waiting_anew(|_| 0);
+    WAITING_FROM.store(clock::now(), Ordering::Relaxed);
+    WAITED_AT_END.store(0, Ordering::Relaxed);
 }
 
 /// Sets the numbers of all threads together back to zero.
 pub fn reset() {
-    COMMON.waited.store(0, Ordering::Relaxed);
-    COMMON.acquisitions.store(0, Ordering::Relaxed);
-    WAITS.clear();
+    for shard in &SHARDS {
+        shard.waited.store(0, Ordering::Relaxed);
+        shard.unmeasured.store(0, Ordering::Relaxed);
+        shard.waits.clear();
+    }
 }
 
 /// One thread's numbers. Written by whoever acts for the thread, read by anyone.
 pub(super) struct Local {
+    /// When the thread began to wait; 0 while it does not.
     since: AtomicU64,
-    counted: AtomicU32,
     waited: AtomicU64,
     acquisitions: AtomicU64,
     releases: AtomicU64,
@@ -127,7 +150,6 @@ impl Local {
     pub(super) const fn new() -> Self {
         Self {
             since: AtomicU64::new(0),
-            counted: AtomicU32::new(0),
             waited: AtomicU64::new(0),
             acquisitions: AtomicU64::new(0),
             releases: AtomicU64::new(0),
@@ -135,31 +157,29 @@ impl Local {
         }
     }
 
-    pub(super) fn wants(&self, at: Ticks, mode: u32) {
+    #[inline]
+    pub(super) fn wants(&self, at: Ticks) {
         let since = self.since.load(Ordering::Relaxed);
         if since == 0 || since < ENABLED_AT.load(Ordering::Relaxed) {
             self.since.store(at, Ordering::Relaxed);
         }
-        if mode & Metric::Waiting as u32 != 0 && self.counted.load(Ordering::Relaxed) == 0 {
-            let before = COMMON.waiting.fetch_add(1, Ordering::Relaxed);
-            self.counted.store((before >> 32) as u32, Ordering::Relaxed);
-        }
     }
 
+    #[inline]
     pub(super) fn acquired(&self, at: Ticks, mode: u32) {
         let since = self.since.load(Ordering::Relaxed);
-        self.since.store(0, Ordering::Relaxed);
         self.leave();
         let known = since != 0 && since >= ENABLED_AT.load(Ordering::Relaxed);
         let wait = known.then(|| at.saturating_sub(since));
         if mode & Metric::Global as u32 != 0 {
-            count_globally(wait);
+            Shard::present().count(wait);
         }
         if mode & Metric::Local as u32 != 0 {
             self.count(wait);
         }
     }
 
+    #[inline]
     pub(super) fn released(&self, mode: u32) {
         if mode & Metric::Local as u32 != 0 {
             add(&self.releases, 1);
@@ -167,14 +187,14 @@ impl Local {
     }
 
     /// The thread waits no more, be it that it has the lock or that it ended.
+    #[inline]
     pub(super) fn leave(&self) {
-        let counted = self.counted.load(Ordering::Relaxed);
-        if counted == 0 {
-            return;
-        }
-        self.counted.store(0, Ordering::Relaxed);
-        let less = |waiting: u64| (waiting >> 32 == u64::from(counted)).then(|| waiting - 1);
-        let _ = COMMON.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.since.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the thread waits, and has not done so since before `from`.
+    pub(super) fn waits_since(&self, from: Ticks) -> bool {
+        self.since.load(Ordering::Relaxed) >= from.max(1)
     }
 
     fn count(&self, wait: Option<u64>) {
@@ -201,15 +221,7 @@ impl Local {
     }
 
     pub(super) fn waits(&self) -> Waits {
-        self.waits.snapshot(clock::nanoseconds)
-    }
-}
-
-fn count_globally(wait: Option<u64>) {
-    COMMON.acquisitions.fetch_add(1, Ordering::Relaxed);
-    if let Some(wait) = wait {
-        COMMON.waited.fetch_add(wait, Ordering::Relaxed);
-        WAITS.add_shared(wait);
+        Histogram::snapshot([&self.waits], clock::nanoseconds)
     }
 }
 

@@ -16,7 +16,7 @@ use super::event::{Event, Kind, Reason, pack_release, pack_size};
 use super::histogram::Waits;
 use super::metrics::{self, ThreadMetrics};
 use super::queue::{Pool, Queue, Writer};
-use super::sys::{self, Remade};
+use super::sys::{self, Grown, Remade};
 
 /// The mode bit that says a trace is being recorded.
 pub(super) const TRACING: u32 = 1;
@@ -356,13 +356,24 @@ impl Lock {
 /// storage of its own or, where interpreter threads are native threads, with [`Thread::set_current`].
 ///
 /// Threads are never freed but used again for later ones: after [`end`](Thread::end) let go of it.
+///
+/// What a hand-over changes comes first and together: the thread's next processor has to fetch it from the last one.
+#[repr(C, align(64))]
 pub struct Thread {
     id: AtomicU32,
     stand: AtomicU8,
     /// When it gave the lock up that it does not want since; 0 if it did not.
     off_since: AtomicU64,
-    regions: Regions,
     metrics: metrics::Local,
+    regions: Regions,
+}
+
+/// All there have ever been; those of the parent, too, in the child of a fork.
+static THREADS: Grown<Thread> = Grown::new();
+
+/// The threads that live, and others that nothing happens to any more.
+pub(super) fn every_thread() -> impl Iterator<Item = &'static Thread> {
+    THREADS.iter()
 }
 
 static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
@@ -416,7 +427,7 @@ impl Thread {
     /// A thread that was there before anyone recorded.
     pub fn present(name: &str) -> &'static Self {
         let spare = lock(&state().spare_threads).pop();
-        let thread: &'static Self = spare.unwrap_or_else(|| Box::leak(Box::new(Self::new())));
+        let thread = spare.unwrap_or_else(|| THREADS.push(Self::new()));
         thread.id.store(NEXT_THREAD.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         thread.rename(name);
         thread
@@ -486,7 +497,7 @@ impl Thread {
     pub fn wants(&self, at: Ticks, lock: Lock) {
         let mode = mode();
         if mode & metrics::ALL != 0 {
-            self.metrics.wants(at, mode);
+            self.metrics.wants(at);
         }
         self.stands(mode, at, Kind::Wants, lock.0, Stand::Wants);
     }
@@ -511,7 +522,7 @@ impl Thread {
         if mode & metrics::ALL != 0 {
             self.metrics.released(mode);
             if stand == Stand::Wants {
-                self.metrics.wants(at, mode);
+                self.metrics.wants(at);
             }
         }
         self.stands(mode, at, Kind::Released, pack_release(lock.0, reason), stand);
@@ -585,6 +596,11 @@ impl Thread {
     /// The thread's innermost mark ends.
     pub fn mark_end(&self, at: Ticks) {
         self.trace(at, Kind::MarkEnd, 0);
+    }
+
+    /// Whether it waits for the lock, and has not done so since before `from`.
+    pub(super) fn waits_since(&self, from: Ticks) -> bool {
+        self.metrics.waits_since(from)
     }
 
     /// What was measured of this thread.
