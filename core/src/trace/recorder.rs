@@ -528,6 +528,12 @@ impl Thread {
         self.stands(mode, at, Kind::Released, pack_release(lock.0, reason), stand);
     }
 
+    /// Whether the thread has the lock, as far as was told.
+    #[inline]
+    pub fn has_lock(&self) -> bool {
+        self.stand() == Stand::Holds
+    }
+
     /// The thread has the lock. If it last gave the lock up, as far as was told, then it did not: from that moment
     /// on it has it.
     #[inline]

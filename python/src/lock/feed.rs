@@ -27,11 +27,16 @@ static REQUESTED: [AtomicBool; MAX_LOCKS] = [const { AtomicBool::new(false) }; M
 /// else.
 const AT_ONCE: i64 = 20_000;
 
+/// What a native thread has lately done.
+struct Recent {
+    /// When it last asked for a lock; 0 once that is recorded.
+    asked: Cell<Ticks>,
+    /// When it gave a lock up on request, and what it had done by then.
+    given_up: Cell<Option<(Ticks, Effort)>>,
+}
+
 thread_local! {
-    /// When this thread last asked for a lock; 0 once that is recorded.
-    static ASKED: Cell<Ticks> = const { Cell::new(0) };
-    /// When this thread gave a lock up on request, and what it had done by then.
-    static GIVEN_UP: Cell<Option<(Ticks, Effort)>> = const { Cell::new(None) };
+    static RECENT: Recent = const { Recent { asked: Cell::new(0), given_up: Cell::new(None) } };
     /// The recorder's thread, told when the native thread ends.
     static OWN: Own = const { Own(Cell::new(None)) };
 }
@@ -178,27 +183,34 @@ impl Effort {
     }
 }
 
-/// The thread asks for a lock.
+/// The thread asks for a lock, or is about to give up the one that it has: both begin with the same call.
 #[inline]
 pub(super) fn asks() {
-    if trace::is_active() {
-        ASKED.set(given_up_just_now().unwrap_or_else(trace::now));
+    if trace::is_active() && !Thread::current().is_some_and(Thread::has_lock) {
+        RECENT.with(|recent| recent.asked.set(recent.given_up_just_now().unwrap_or_else(trace::now)));
     }
 }
 
-/// When the thread gave the lock up, if that was on request and it has done nothing since.
-#[inline]
-fn given_up_just_now() -> Option<Ticks> {
-    let (at, before) = GIVEN_UP.take()?;
-    Effort::so_far().is_nothing_since(before).then_some(at)
+impl Recent {
+    /// When the thread gave the lock up, if that was on request and it has done nothing since.
+    #[inline]
+    fn given_up_just_now(&self) -> Option<Ticks> {
+        let (at, before) = self.given_up.take()?;
+        Effort::so_far().is_nothing_since(before).then_some(at)
+    }
 }
 
 /// The thread has to wait for the lock it asked for. Called again after each time slice.
 #[inline]
 pub(super) fn waits(index: LockIndex) {
-    let asked = ASKED.take();
+    record_wish(current(), lock(index));
+}
+
+#[inline]
+fn record_wish(thread: &Thread, lock: Lock) {
+    let asked = RECENT.with(|recent| recent.asked.take());
     if asked != 0 {
-        current().wants(asked, lock(index));
+        thread.wants(asked, lock);
     }
 }
 
@@ -211,31 +223,39 @@ pub(super) fn requests(index: LockIndex) {
 /// The thread has the lock.
 #[inline]
 pub(super) fn acquired(index: LockIndex) {
-    REQUESTED[index].store(false, Ordering::Relaxed);
+    // Written to only if it changes: all threads read what lies beside it.
+    if REQUESTED[index].load(Ordering::Relaxed) {
+        REQUESTED[index].store(false, Ordering::Relaxed);
+    }
     if trace::is_active() {
-        waits(index);
-        current().acquired(trace::now_holding(), lock(index));
+        let (thread, lock) = (current(), lock(index));
+        record_wish(thread, lock);
+        thread.acquired(trace::now_holding(), lock);
     }
 }
 
 /// The thread gives the lock up.
 #[inline]
 pub(super) fn released(index: LockIndex) {
-    ASKED.set(0);
-    if trace::is_active() {
-        let now = trace::now();
-        current().released(now, lock(index), Reason::Blocks);
-        if REQUESTED[index].load(Ordering::Relaxed) {
-            GIVEN_UP.set(Some((now, Effort::so_far())));
-        }
+    RECENT.with(|recent| recent.asked.set(0));
+    if !trace::is_active() {
+        return;
+    }
+    let requested = REQUESTED[index].load(Ordering::Relaxed);
+    let now = if requested { trace::now() } else { trace::now_releasing() };
+    current().released(now, lock(index), Reason::Blocks);
+    if requested {
+        RECENT.with(|recent| recent.given_up.set(Some((now, Effort::so_far()))));
     }
 }
 
 /// The thread has waited for another to take the lock that it gave up, which is no doing of its own.
 pub(super) fn handed_over() {
-    if let Some((at, _)) = GIVEN_UP.get() {
-        GIVEN_UP.set(Some((at, Effort::so_far())));
-    }
+    RECENT.with(|recent| {
+        if let Some((at, _)) = recent.given_up.get() {
+            recent.given_up.set(Some((at, Effort::so_far())));
+        }
+    });
 }
 
 /// All threads that are known, by native id.

@@ -97,10 +97,11 @@ fn lock_with(distance: &AtomicUsize, address: usize) -> Option<LockIndex> {
 }
 
 unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
-    if lock_at(mutex as usize).is_some() {
+    let address = mutex as usize;
+    if lock_at(address).is_some() {
         feed::asks();
-    } else {
-        on_unknown_lock(mutex as usize);
+    } else if lock_with(&SWITCH_MUTEX, address).is_none() {
+        on_unknown_lock(address);
     }
     // SAFETY: the interpreter's own call, passed on.
     unsafe { libc::pthread_mutex_lock(mutex) }
