@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 Workload = Callable[[int], None]
-ROUNDS = 15
+ROUNDS = 31
 ENOUGH = 0.2
 PROCESSES = 5
 

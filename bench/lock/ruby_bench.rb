@@ -118,7 +118,7 @@ end
 
 # A workload, watched in every way.
 class Overhead
-  ROUNDS = 15
+  ROUNDS = 31
   # Start and stop of a trace are little beside this many seconds.
   ENOUGH = 0.2
   # Runs per way and round.
