@@ -5,6 +5,9 @@ use super::reader::{Reader, Token};
 use super::scan::skip;
 use crate::Task;
 
+/// How much of a message is read between two looks at the task, in bytes, if its records are short.
+const STRETCH: usize = 64 << 10;
+
 /// Where one string lies in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -43,9 +46,13 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
         return Err(Error::new(ErrorKind::Truncated, 0));
     }
     let mut column = Vec::with_capacity(records);
+    let mut looked = 0;
     for _ in 0..records {
         column.push(field(&mut reader, path, task)?);
-        task.check()?;
+        if reader.pos() - looked >= STRETCH {
+            task.check()?;
+            looked = reader.pos();
+        }
     }
     Ok((column, reader.pos()))
 }

@@ -8,7 +8,7 @@ use crate::Task;
 use std::ops::Range;
 
 /// How much text is encoded between two looks at the task, in bytes.
-const STRETCH: usize = 16 << 10;
+pub(super) const STRETCH: usize = 16 << 10;
 
 /// How many pieces are looked up together.
 const BATCH: usize = 64;

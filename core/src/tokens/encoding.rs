@@ -1,6 +1,6 @@
 //! An encoding: a pattern, a vocabulary and special tokens.
 
-use super::encoder::Encoder;
+use super::encoder::{Encoder, STRETCH};
 use super::specials::SpecialTokens;
 use super::split::Splitter;
 use super::vocabulary::Vocabulary;
@@ -189,9 +189,12 @@ impl Encoding {
         let mut encoder = Encoder::new(self, task);
         let segment = &text[range.clone()];
         let mut tokens = Vec::new();
-        let mut at = 0;
+        let (mut at, mut looked) = (0, 0);
         while let Some(piece) = self.splitter.next(segment, at)? {
-            task.check()?;
+            if at - looked >= STRETCH {
+                task.check()?;
+                looked = at;
+            }
             encoder.one(segment.as_bytes(), piece.clone(), &mut tokens)?;
             task.advance((piece.end - at) as u64);
             at = piece.end;

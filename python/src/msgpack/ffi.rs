@@ -269,7 +269,8 @@ pub(super) unsafe fn copy_short(from: &[u8], to: *mut u8) {
     // first and the last bytes of a length that is at least one word and at most two.
     unsafe {
         match length {
-            8..=16 => copy_ends::<u64>(start, to, length),
+            16..=32 => copy_ends::<u128>(start, to, length),
+            8..16 => copy_ends::<u64>(start, to, length),
             4..8 => copy_ends::<u32>(start, to, length),
             2..4 => copy_ends::<u16>(start, to, length),
             _ => ptr::copy_nonoverlapping(start, to, length),
