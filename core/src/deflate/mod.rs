@@ -12,6 +12,7 @@ mod frame;
 mod gzip;
 mod level;
 mod members;
+mod noise;
 mod one_shot;
 mod output;
 mod parallel;

@@ -7,6 +7,7 @@ use super::error::{Error, ErrorKind};
 use super::frame::{self, Frame, Kind, Sum};
 use super::gzip;
 use super::level;
+use super::noise;
 use super::output::Output;
 use super::seam;
 use super::stream::{Config, Deflater, Flush, Inflater, Status};
@@ -242,5 +243,6 @@ fn is_repetitive(input: &[u8], level: i32) -> Result<bool, Error> {
 }
 
 fn deflate_piece(piece: &[u8], level: i32, out: &mut Output<'_>) -> Result<(), Error> {
+    let level = if level > 0 && noise::is_noise(piece) { 0 } else { level };
     whole::deflate(level, piece, out).ok_or(Error::new(ErrorKind::Mem, 0))
 }

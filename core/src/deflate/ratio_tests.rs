@@ -9,10 +9,10 @@ use super::*;
 use crate::Task;
 
 /// A small generator: the tests must not depend on the machine.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -73,7 +73,7 @@ pub(super) fn source_text() -> Vec<u8> {
 }
 
 /// Beginnings of about `len` bytes of every kind of data, by name.
-fn kinds(len: usize) -> Vec<(String, Vec<u8>)> {
+pub(super) fn kinds(len: usize) -> Vec<(String, Vec<u8>)> {
     let mut random = Random(77);
     let mut kinds: Vec<(String, Vec<u8>)> = Vec::new();
     let mut add = |name: &str, mut data: Vec<u8>| {

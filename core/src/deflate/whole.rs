@@ -92,7 +92,9 @@ fn bound(len: usize) -> usize {
 
 /// Compresses `input` to a raw stream with libdeflate's `level`; `None` when room or memory are short.
 pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<()> {
-    let kept = ENCODER.try_with(Cell::take).unwrap_or_default();
+    // Level 0 needs next to nothing, and must not take the place of a level that is in use.
+    let keep = level > 0;
+    let kept = if keep { ENCODER.try_with(Cell::take).unwrap_or_default() } else { None };
     let make = || {
         // SAFETY: gives a state or null.
         let state = NonNull::new(unsafe { ld::libdeflate_alloc_compressor(level) })?;
@@ -110,7 +112,9 @@ pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<
             room.len(),
         )
     };
-    let _ = ENCODER.try_with(|kept| kept.set(Some(encoder)));
+    if keep {
+        let _ = ENCODER.try_with(|kept| kept.set(Some(encoder)));
+    }
     // SAFETY: the engine wrote that many bytes from the start of the room; none when it is too small.
     unsafe { out.written(written) };
     (written > 0).then_some(())
