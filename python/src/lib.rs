@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 #[allow(dead_code, reason = "what only later operations need")]
 mod borrow;
+mod bytes;
 mod command;
 mod errors;
 mod ids;

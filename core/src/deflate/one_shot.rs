@@ -3,6 +3,8 @@
 //! Buffers that the whole-buffer engine works through within about 20 ms go to it; larger ones, and everything that it
 //! refuses, go to a stream, which can be interrupted and knows exactly what is wrong where.
 
+use std::cell::Cell;
+
 use super::error::{Error, ErrorKind};
 use super::frame::{self, Frame, Kind, Sum};
 use super::gzip;
@@ -61,13 +63,25 @@ pub fn expected_size(input: &[u8], wbits: i32) -> usize {
     }
 }
 
-/// Extrapolates from the first bytes, with a quarter on top.
+thread_local! {
+    /// How many times as large as its input this thread's last larger output got; 0 before the first.
+    static LAST_RATIO: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// How far the last ratio may be from the present input's beginning, as a factor, to be believed of all of it.
+const ALIKE: f64 = 3.0;
+
+/// Extrapolates, with a quarter on top, from the last output or, if the input does not begin like that, from its first bytes:
+/// a beginning is often unlike the rest, and an input like the last one.
 fn sampled_size(input: &[u8], wbits: i32) -> Option<usize> {
     let mut sample = &input[..input.len().min(SAMPLE)];
     let len = sample.len();
     let mut out = Output::new().limited(len * 16);
     Inflater::new(wbits).ok()?.run(&mut sample, &mut out, &Task::new()).ok()?;
-    let ratio = out.len() as f64 / (len - sample.len()).max(1) as f64;
+    let sampled = out.len() as f64 / (len - sample.len()).max(1) as f64;
+    let last = LAST_RATIO.get();
+    let alike = (sampled / ALIKE..=sampled * ALIKE).contains(&last);
+    let ratio = if alike { last } else { sampled };
     Some((input.len() as f64 * ratio * 1.25) as usize + SMALL)
 }
 
@@ -149,6 +163,9 @@ pub(super) fn decompress_whole(
         return Ok(None);
     }
     let all = frame.header + read + frame.trailer();
+    if all > SMALL {
+        LAST_RATIO.set((out.len() - start) as f64 / all as f64);
+    }
     task.advance(all as u64);
     Ok(Some(all))
 }

@@ -8,16 +8,9 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-unsafe extern "C" {
-    /// Declared in CPython's documentation; PyO3 keeps it to itself.
-    fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, length: ffi::Py_ssize_t) -> std::ffi::c_int;
-}
+use crate::bytes;
 
 const SHORT: usize = 1024;
-
-/// From this length on the room that is left over stays with the bytes, up to half as much as is used: were it given
-/// back to the system, the next message of this length would have to wait for fresh pages.
-const LONG: usize = 128 * 1024;
 
 /// A message that becomes a bytes object.
 pub(super) struct BytesSink<'py> {
@@ -65,24 +58,17 @@ impl<'py> BytesSink<'py> {
                 PyErr::take(self.py).unwrap_or_else(|| PyMemoryError::new_err("no memory for the message"))
             );
         }
-        let length = self.length().cast_signed();
-        let Some(object) = self.long.take() else {
+        let length = self.length();
+        match self.long.take() {
+            // SAFETY: our own reference to a bytes, whose first `length` bytes were written.
+            Some(object) => unsafe {
+                bytes::finish(self.py, object.as_ptr(), length, self.end.addr() - self.start.addr())
+            },
             // SAFETY: `length` bytes were written from `start` on; returns a new reference, or null with an exception set.
-            return unsafe {
-                super::ffi::owned(self.py, ffi::PyBytes_FromStringAndSize(self.start.cast(), length))
-            };
-        };
-        let mut object = object.as_ptr();
-        // SAFETY: we hold the only reference to the bytes and hand it over; what comes back is ours again, or
-        // null with an exception set. Its room is longer than the message, and CPython puts a zero behind that.
-        unsafe {
-            if self.length() < LONG {
-                _PyBytes_Resize(&raw mut object, length);
-            } else {
-                self.start.add(self.length()).write(0);
-                (*object.cast::<ffi::PyVarObject>()).ob_size = length;
-            }
-            super::ffi::owned(self.py, object)
+            None => unsafe {
+                let object = ffi::PyBytes_FromStringAndSize(self.start.cast(), length.cast_signed());
+                super::ffi::owned(self.py, object)
+            },
         }
     }
 
@@ -105,7 +91,7 @@ impl<'py> BytesSink<'py> {
                     ptr::copy_nonoverlapping(self.start, contents(object), length);
                 }
             } else {
-                _PyBytes_Resize(&raw mut object, capacity.cast_signed());
+                object = bytes::resize(object, capacity);
             }
         }
         self.long = NonNull::new(object);

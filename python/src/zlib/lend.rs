@@ -7,14 +7,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-unsafe extern "C" {
-    /// Part of the C interface and its stable ABI, underscore and all; missing in `pyo3::ffi`.
-    fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, size: ffi::Py_ssize_t) -> std::ffi::c_int;
-}
+use crate::bytes;
 
 /// Memory inside a new `bytes`, for a result whose size is not known yet.
 ///
-/// What is lent too much costs nothing: large memory that was never touched is given back as it came.
+/// What is lent too much costs nothing: large memory that was never touched is no memory yet.
 pub(super) struct Lent<'py> {
     py: Python<'py>,
     object: *mut ffi::PyObject,
@@ -55,14 +52,11 @@ impl<'py> Lent<'py> {
                 Ok(())
             });
         }
-        // SAFETY: this holds the only reference; on failure the object is gone and the pointer null.
-        let failed = unsafe { _PyBytes_Resize(&mut self.object, used as ffi::Py_ssize_t) } != 0;
         let object = std::mem::replace(&mut self.object, std::ptr::null_mut());
-        if failed {
-            return Err(PyErr::fetch(self.py));
-        }
-        // SAFETY: a new reference to a `bytes`.
-        Ok(unsafe { Bound::from_owned_ptr(self.py, object).cast_into_unchecked() })
+        // SAFETY: the only reference, to a `bytes` whose first `used` bytes were written.
+        let finished = unsafe { bytes::finish(self.py, object, used, self.size) }?;
+        // SAFETY: as above.
+        Ok(unsafe { finished.cast_into_unchecked() })
     }
 }
 

@@ -5,9 +5,13 @@ use std::mem::MaybeUninit;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RString, TryConvert, Value};
 
+/// From this length on room that is left over stays with the String, up to half as much as is used: were it given back to
+/// the system, the next String of this length would have to wait for fresh pages.
+const LONG: usize = 128 << 10;
+
 /// Memory inside a new binary String, for a result whose size is not known yet.
 ///
-/// What is lent too much costs nothing: large memory that was never touched is given back as it came.
+/// What is lent too much costs nothing: large memory that was never touched is no memory yet.
 pub(super) struct Lent {
     string: RString,
     size: usize,
@@ -34,8 +38,17 @@ impl Lent {
 
     /// The String, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
     pub(super) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
-        // SAFETY: a String that nobody else knows, with room for that many bytes; gives back what is too much.
-        protect(|| unsafe { rb_sys::rb_str_resize(self.string.as_raw(), used as std::ffi::c_long) })?;
+        let length = used as std::ffi::c_long;
+        // SAFETY: a String that nobody else knows, with room for that many bytes. Either raises only for lack of memory,
+        // which is caught here.
+        protect(|| unsafe {
+            if used >= LONG && self.size - used <= used / 2 {
+                rb_sys::rb_str_set_len(self.string.as_raw(), length);
+                self.string.as_raw()
+            } else {
+                rb_sys::rb_str_resize(self.string.as_raw(), length)
+            }
+        })?;
         if !rest.is_empty() {
             self.string.cat(rest);
         }
