@@ -3,7 +3,7 @@
 //! Buffers that the whole-buffer engine works through within about 20 ms go to it; larger ones, and everything that it
 //! refuses, go to a stream, which can be interrupted and knows exactly what is wrong where.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::{Error, ErrorKind};
 use super::frame::{self, Frame, Kind, Sum};
@@ -63,25 +63,33 @@ pub fn expected_size(input: &[u8], wbits: i32) -> usize {
     }
 }
 
-thread_local! {
-    /// How many times as large as its input this thread's last larger output got; 0 before the first.
-    static LAST_RATIO: Cell<f64> = const { Cell::new(0.0) };
-}
+/// How many times as large as their inputs the last larger outputs got, as the bits of a float; 0 before the first. Of all
+/// threads: most do the same work, and some live for one call. A guess is all that it is for.
+static LAST_RATIO: AtomicU64 = AtomicU64::new(0);
 
-/// How far the last ratio may be from the present input's beginning, as a factor, to be believed of all of it.
+/// How far the last ratio may be from that of the present input's beginning, as a factor, to be believed of all of it.
 const ALIKE: f64 = 3.0;
 
-/// Extrapolates, with a quarter on top, from the last output or, if the input does not begin like that, from its first bytes:
-/// a beginning is often unlike the rest, and an input like the last one.
+fn last_ratio_like(ratio: f64) -> Option<f64> {
+    let last = f64::from_bits(LAST_RATIO.load(Ordering::Relaxed));
+    (ratio / ALIKE..=ratio * ALIKE).contains(&last).then_some(last)
+}
+
+/// Goes up at once, and down slowly: too little room costs more than too much.
+fn remember_ratio(ratio: f64) {
+    let slowly = last_ratio_like(ratio).map_or(0.0, |last| last * 0.9 + ratio * 0.1);
+    LAST_RATIO.store(ratio.max(slowly).to_bits(), Ordering::Relaxed);
+}
+
+/// Extrapolates, with a quarter on top, from the last outputs or, if the input does not begin like them, from its first bytes:
+/// a beginning is often unlike the rest, and an input like those before.
 fn sampled_size(input: &[u8], wbits: i32) -> Option<usize> {
     let mut sample = &input[..input.len().min(SAMPLE)];
     let len = sample.len();
     let mut out = Output::new().limited(len * 16);
     Inflater::new(wbits).ok()?.run(&mut sample, &mut out, &Task::new()).ok()?;
     let sampled = out.len() as f64 / (len - sample.len()).max(1) as f64;
-    let last = LAST_RATIO.get();
-    let alike = (sampled / ALIKE..=sampled * ALIKE).contains(&last);
-    let ratio = if alike { last } else { sampled };
+    let ratio = last_ratio_like(sampled).unwrap_or(sampled);
     Some((input.len() as f64 * ratio * 1.25) as usize + SMALL)
 }
 
@@ -164,7 +172,7 @@ pub(super) fn decompress_whole(
     }
     let all = frame.header + read + frame.trailer();
     if all > SMALL {
-        LAST_RATIO.set((out.len() - start) as f64 / all as f64);
+        remember_ratio((out.len() - start) as f64 / all as f64);
     }
     task.advance(all as u64);
     Ok(Some(all))
