@@ -54,42 +54,54 @@ pub const fn worth_lending(len: usize) -> bool {
 ///
 /// A guess: never more than a stream of this length can make, and harmless when it is wrong.
 pub fn expected_size(input: &[u8], wbits: i32) -> usize {
+    expected_size_after(&LAST_RATIO, input, wbits)
+}
+
+pub(super) fn expected_size_after(last: &LastRatio, input: &[u8], wbits: i32) -> usize {
     let most = input.len().saturating_mul(MOST);
     let told = if wbits > 15 { gzip::told_size(input) } else { None };
     match told {
         Some(told) if (input.len() / 2..=most).contains(&told) => told,
         _ if input.len() <= SMALL => input.len() * SMALL_RATIO,
-        _ => sampled_size(input, wbits).unwrap_or(0).min(most),
+        _ => sampled_size(input, wbits, last).unwrap_or(0).min(most),
     }
 }
 
-/// How many times as large as their inputs the last larger outputs got, as the bits of a float; 0 before the first. Of all
-/// threads: most do the same work, and some live for one call. A guess is all that it is for.
-static LAST_RATIO: AtomicU64 = AtomicU64::new(0);
+/// How many times as large as their inputs the last larger outputs got, as the bits of a float; 0 before the first.
+pub(super) struct LastRatio(AtomicU64);
 
-/// How far the last ratio may be from that of the present input's beginning, as a factor, to be believed of all of it.
-const ALIKE: f64 = 3.0;
+/// Of all threads: most do the same work, and some live for one call. A guess is all that it is for.
+static LAST_RATIO: LastRatio = LastRatio::new();
 
-fn last_ratio_like(ratio: f64) -> Option<f64> {
-    let last = f64::from_bits(LAST_RATIO.load(Ordering::Relaxed));
-    (ratio / ALIKE..=ratio * ALIKE).contains(&last).then_some(last)
+impl LastRatio {
+    /// How far it may be from that of the present input's beginning, as a factor, to be believed of all of it.
+    const ALIKE: f64 = 3.0;
+
+    pub(super) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn like(&self, ratio: f64) -> Option<f64> {
+        let last = f64::from_bits(self.0.load(Ordering::Relaxed));
+        (ratio / Self::ALIKE..=ratio * Self::ALIKE).contains(&last).then_some(last)
+    }
+
+    /// Goes up at once, and down slowly: too little room costs more than too much.
+    pub(super) fn remember(&self, ratio: f64) {
+        let slowly = self.like(ratio).map_or(0.0, |last| last * 0.9 + ratio * 0.1);
+        self.0.store(ratio.max(slowly).to_bits(), Ordering::Relaxed);
+    }
 }
 
-/// Goes up at once, and down slowly: too little room costs more than too much.
-fn remember_ratio(ratio: f64) {
-    let slowly = last_ratio_like(ratio).map_or(0.0, |last| last * 0.9 + ratio * 0.1);
-    LAST_RATIO.store(ratio.max(slowly).to_bits(), Ordering::Relaxed);
-}
-
-/// Extrapolates, with a quarter on top, from the last outputs or, if the input does not begin like them, from its first bytes:
-/// a beginning is often unlike the rest, and an input like those before.
-fn sampled_size(input: &[u8], wbits: i32) -> Option<usize> {
+/// Extrapolates, with a quarter on top, from the `last` outputs or, if the input does not begin like them, from its first
+/// bytes: a beginning is often unlike the rest, and an input like those before.
+fn sampled_size(input: &[u8], wbits: i32, last: &LastRatio) -> Option<usize> {
     let mut sample = &input[..input.len().min(SAMPLE)];
     let len = sample.len();
     let mut out = Output::new().limited(len * 16);
     Inflater::new(wbits).ok()?.run(&mut sample, &mut out, &Task::new()).ok()?;
     let sampled = out.len() as f64 / (len - sample.len()).max(1) as f64;
-    let ratio = last_ratio_like(sampled).unwrap_or(sampled);
+    let ratio = last.like(sampled).unwrap_or(sampled);
     Some((input.len() as f64 * ratio * 1.25) as usize + SMALL)
 }
 
@@ -172,7 +184,7 @@ pub(super) fn decompress_whole(
     }
     let all = frame.header + read + frame.trailer();
     if all > SMALL {
-        remember_ratio((out.len() - start) as f64 / all as f64);
+        LAST_RATIO.remember((out.len() - start) as f64 / all as f64);
     }
     task.advance(all as u64);
     Ok(Some(all))
