@@ -78,6 +78,30 @@ impl<'a> Task<'a> {
     }
 }
 
+/// Checks of a task by an operation whose steps are too short for one each.
+pub(crate) struct Stretches<'a> {
+    task: &'a Task<'a>,
+    length: usize,
+    checked: usize,
+}
+
+impl<'a> Stretches<'a> {
+    /// One check in `length` units (bytes of input) of work.
+    pub(crate) const fn new(task: &'a Task<'a>, length: usize) -> Self {
+        Self { task, length, checked: 0 }
+    }
+
+    /// [`Task::check`], if the work has come so far since the last one.
+    #[inline]
+    pub(crate) fn check(&mut self, at: usize) -> Result<(), Stopped> {
+        if at - self.checked < self.length {
+            return Ok(());
+        }
+        self.checked = at;
+        self.task.check()
+    }
+}
+
 impl fmt::Debug for Task<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Task").field("stopped", &self.stop).field("done", &self.done).finish()
@@ -111,6 +135,17 @@ mod tests {
         assert_eq!(task.check(), Err(Stopped));
         assert_eq!(task.check(), Err(Stopped));
         assert_eq!(asked.load(Ordering::Relaxed), 2, "not asked again once stopped");
+    }
+
+    #[test]
+    fn stretches_are_checked_once_each() {
+        let asked = AtomicU64::new(0);
+        let poll = || asked.fetch_add(1, Ordering::Relaxed) == 2;
+        let task = Task::with_poll(&poll);
+        let mut stretches = Stretches::new(&task, 10);
+        let checks: Vec<_> = (0..40).map(|at| stretches.check(at)).collect();
+        assert_eq!(checks.iter().position(Result::is_err), Some(30));
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
 use super::scan::skip;
 use crate::Task;
+use crate::task::Stretches;
 
 /// How much of a message is read between two looks at the task, in bytes, if its records are short.
 const STRETCH: usize = 64 << 10;
@@ -46,13 +47,10 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
         return Err(Error::new(ErrorKind::Truncated, 0));
     }
     let mut column = Vec::with_capacity(records);
-    let mut looked = 0;
+    let mut stretches = Stretches::new(task, STRETCH);
     for _ in 0..records {
         column.push(field(&mut reader, path, task)?);
-        if reader.pos() - looked >= STRETCH {
-            task.check()?;
-            looked = reader.pos();
-        }
+        stretches.check(reader.pos())?;
     }
     Ok((column, reader.pos()))
 }

@@ -4,6 +4,7 @@ use memchr::memmem;
 use wide::u8x16;
 
 use super::{Error, STRETCH};
+use crate::task::Stretches;
 use crate::{Stopped, Task};
 
 /// The bytes `start..end` of a text.
@@ -79,12 +80,9 @@ pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>
     if let [byte] = *separator {
         for_each_match(text, |bytes| bytes.simd_eq(splat(byte)), task, take)?;
     } else {
-        let mut looked = 0;
+        let mut stretches = Stretches::new(task, STRETCH);
         for at in memmem::find_iter(text, separator) {
-            if at - looked >= STRETCH {
-                task.check()?;
-                looked = at;
-            }
+            stretches.check(at)?;
             take(at);
         }
     }

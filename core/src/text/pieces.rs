@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Error, Form, Measure, STRETCH, Span, measure, transcode};
+use crate::task::Stretches;
 use crate::{Stopped, Task};
 
 /// The pieces of one text: all valid UTF-8, all measured.
@@ -198,12 +199,9 @@ fn check_each(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<(), Error>
 
 fn measure_all(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
     let mut measures = Vec::with_capacity(spans.len());
-    let mut looked = 0;
+    let mut stretches = Stretches::new(task, STRETCH);
     for span in spans {
-        if span.end - looked >= STRETCH {
-            task.check()?;
-            looked = span.end;
-        }
+        stretches.check(span.end)?;
         measures.push(measure(&text[span.start..span.end]));
     }
     Ok(measures)

@@ -6,6 +6,7 @@ use super::split::Splitter;
 use super::vocabulary::Vocabulary;
 use super::{Error, ErrorKind, Specials, TokenId};
 use crate::Task;
+use crate::task::Stretches;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -189,12 +190,10 @@ impl Encoding {
         let mut encoder = Encoder::new(self, task);
         let segment = &text[range.clone()];
         let mut tokens = Vec::new();
-        let (mut at, mut looked) = (0, 0);
+        let mut at = 0;
+        let mut stretches = Stretches::new(task, STRETCH);
         while let Some(piece) = self.splitter.next(segment, at)? {
-            if at - looked >= STRETCH {
-                task.check()?;
-                looked = at;
-            }
+            stretches.check(at)?;
             encoder.one(segment.as_bytes(), piece.clone(), &mut tokens)?;
             task.advance((piece.end - at) as u64);
             at = piece.end;
