@@ -9,6 +9,7 @@
 use super::memory::{Memory, Pairs};
 use super::merge::merge;
 use super::seams::Seams;
+use super::short;
 use super::table::{Table, Window};
 use crate::{Stopped, Task};
 use std::ops::Range;
@@ -202,9 +203,12 @@ impl Lengths {
 }
 
 /// Finds out how each token is made; `None` if the vocabulary is not orderly.
-pub(super) fn joints<'a>(tokens: impl Iterator<Item = &'a [u8]>, table: &Table) -> Option<Vec<Joint>> {
+pub(super) fn joints<'a>(
+    tokens: impl Iterator<Item = &'a [u8]> + Clone,
+    table: &Table,
+) -> Option<Vec<Joint>> {
     let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
-    if !all_bytes {
+    if !all_bytes || tokens.clone().count() > short::LIMIT as usize {
         return None;
     }
     (0..).zip(tokens).map(|(place, bytes)| joint(place, bytes, table)).collect()

@@ -1,74 +1,111 @@
-//! Byte pair encoding of short pieces: the plain way, on a few arrays.
+//! Byte pair encoding of short pieces: the plain way, on a few registers.
 //!
 //! What is looked up here are mostly tokens of low rank, which stay near the processor because every text needs
-//! them; that outweighs the squared time as long as a piece is short.
+//! them; that outweighs the squared time as long as a piece is short. Each part has a lane, the one of its first byte,
+//! for the token that it and the next part make together; the least of all lanes is joined. Lanes stay in registers:
+//! read again as a vector right after one of them was written, memory would make each step wait.
 
-use super::table::Table;
+use super::table::{Table, Window};
+use wide::i32x4;
 
 /// The longest piece, in bytes.
 pub(super) const MOST: usize = 16;
 
-/// No token.
-const NONE: u32 = u32::MAX;
+/// All places are below this, so that a lane has room for one.
+pub(super) const LIMIT: u32 = 1 << (31 - LANE.count_ones());
 
-/// The parts of a piece.
-pub(super) struct Short {
-    count: usize,
-    /// Where each part starts, and the end of the last one.
-    starts: [u8; MOST + 1],
-    /// The tokens of the parts.
-    tokens: [u32; MOST],
-    /// The token that a part and the next one make together.
-    joined: [u32; MOST],
+/// The bits of a lane that hold its number.
+const LANE: u32 = MOST as u32 - 1;
+
+/// No token.
+const NONE: i32 = i32::MAX;
+
+/// What two neighbours make together, for each part of a piece: the place of the token and the lane's own number.
+struct Lanes([i32x4; 4]);
+
+impl Lanes {
+    fn new(joined: &[i32; MOST]) -> Self {
+        let (fours, _) = joined.as_chunks();
+        Self(std::array::from_fn(|index| i32x4::new(fours[index])))
+    }
+
+    /// The least token and its lane; the left one of two.
+    #[inline]
+    fn least(&self) -> Option<(u32, usize)> {
+        let [a, b, c, d] = self.0;
+        let least = a.min(b).min(c.min(d)).to_array().into_iter().fold(NONE, i32::min);
+        (least != NONE).then_some((least as u32 >> LANE.count_ones(), (least as u32 & LANE) as usize))
+    }
+
+    #[inline]
+    fn set(&mut self, lane: usize, joined: i32) {
+        let own = i32x4::splat(lane as i32);
+        for (index, four) in (0..).step_by(4).zip(&mut self.0) {
+            let numbers = i32x4::new([index, index + 1, index + 2, index + 3]);
+            *four = numbers.simd_eq(own).bitselect(i32x4::splat(joined), *four);
+        }
+    }
 }
 
-impl Short {
-    /// The tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one and at most [`MOST`].
-    pub(super) fn encode(table: &Table, text: &[u8], at: usize, length: usize) -> Self {
-        let mut parts =
-            Self { count: length, starts: [0; MOST + 1], tokens: [NONE; MOST], joined: [NONE; MOST] };
-        for index in 0..length {
-            parts.starts[index + 1] = index as u8 + 1;
-            parts.tokens[index] = table.get(text, at + index, 1).unwrap_or(NONE);
-        }
-        for index in 0..length - 1 {
-            parts.joined[index] = table.get(text, at + index, 2).unwrap_or(NONE);
-        }
-        loop {
-            let joined = &parts.joined[..parts.count];
-            let least = joined.iter().copied().fold(NONE, u32::min);
-            if least == NONE {
-                return parts;
-            }
-            let index = joined.iter().position(|&token| token == least).unwrap_or(0);
-            parts.join(table, text, at, index);
-        }
-    }
+/// A piece, and what is behind it, as far as the longest piece and a window go.
+struct Piece<'a> {
+    table: &'a Table,
+    bytes: [u8; MOST + Window::SIZE],
+    length: usize,
+}
 
-    fn join(&mut self, table: &Table, text: &[u8], at: usize, index: usize) {
-        self.tokens[index] = self.joined[index];
-        self.tokens.copy_within(index + 2..self.count, index + 1);
-        self.joined.copy_within(index + 1..self.count, index);
-        self.starts.copy_within(index + 2..=self.count, index + 1);
-        self.count -= 1;
-        self.look_up(table, text, at, index);
-        if let Some(before) = index.checked_sub(1) {
-            self.look_up(table, text, at, before);
+impl Piece<'_> {
+    /// What the token `bytes[start..end]` is in lane `start`; nothing if there is no such part.
+    #[inline]
+    fn joined(&self, start: usize, end: usize) -> i32 {
+        if end > self.length {
+            return NONE;
+        }
+        let place = self.table.get_in(Window::at(&self.bytes, start), &self.bytes, start, end - start);
+        place.map_or(NONE, |place| in_lane(place, start))
+    }
+}
+
+#[inline]
+fn in_lane(place: u32, lane: usize) -> i32 {
+    (place << LANE.count_ones() | lane as u32) as i32
+}
+
+/// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one and at most [`MOST`].
+/// All places of the table are below [`LIMIT`].
+pub(super) fn encode(table: &Table, text: &[u8], at: usize, length: usize, out: &mut Vec<u32>) {
+    let mut piece = Piece { table, bytes: [0; MOST + Window::SIZE], length };
+    match text[at..].first_chunk::<MOST>() {
+        Some(bytes) => piece.bytes[..MOST].copy_from_slice(bytes),
+        None => piece.bytes[..length].copy_from_slice(&text[at..at + length]),
+    }
+    let mut tokens: [u32; MOST] = std::array::from_fn(|lane| table.byte(piece.bytes[lane]));
+    let mut joined = [NONE; MOST];
+    for (lane, joined) in joined[..length - 1].iter_mut().enumerate() {
+        let pair = table.pair([piece.bytes[lane], piece.bytes[lane + 1]]);
+        *joined = pair.map_or(NONE, |place| in_lane(place, lane));
+    }
+    let mut lanes = Lanes::new(&joined);
+    // Where each part ends, and where the part that ends somewhere starts. One more end makes the last part's neighbour
+    // end beyond the piece.
+    let mut ends: [u8; MOST + 1] = std::array::from_fn(|lane| lane as u8 + 1);
+    ends[length] = u8::MAX;
+    let mut starts: [u8; MOST + 1] = std::array::from_fn(|lane| (lane as u8).wrapping_sub(1));
+    while let Some((token, start)) = lanes.least() {
+        tokens[start] = token;
+        let seam = usize::from(ends[start]);
+        let end = usize::from(ends[seam]);
+        ends[start] = end as u8;
+        starts[end] = start as u8;
+        lanes.set(seam, NONE);
+        lanes.set(start, piece.joined(start, usize::from(ends[end])));
+        if start > 0 {
+            let before = usize::from(starts[start]);
+            lanes.set(before, piece.joined(before, end));
         }
     }
-
-    fn look_up(&mut self, table: &Table, text: &[u8], at: usize, index: usize) {
-        self.joined[index] = NONE;
-        if index + 2 <= self.count {
-            let (start, end) = (usize::from(self.starts[index]), usize::from(self.starts[index + 2]));
-            self.joined[index] = table.get(text, at + start, end - start).unwrap_or(NONE);
-        }
-    }
-
-    /// The tokens, from left to right.
-    pub(super) fn tokens(&self) -> &[u32] {
-        &self.tokens[..self.count]
-    }
+    let next = |&start: &usize| Some(usize::from(ends[start])).filter(|&end| end < length);
+    out.extend(std::iter::successors(Some(0), next).map(|start| tokens[start]));
 }
 
 #[cfg(test)]
@@ -95,13 +132,17 @@ mod tests {
         fn short_pieces_are_joined_by_the_book(
             order in prop::collection::vec((prop::collection::vec(b'a'..b'd', 2..6), any::<u32>()), 0..40),
             piece in prop::collection::vec(b'a'..b'e', 1..=MOST),
+            before in prop::collection::vec(b'a'..b'e', 0..20),
+            behind in prop::collection::vec(b'a'..b'e', 0..40),
         ) {
             let table = vocabulary(&order).table;
             let parts = merge(piece.len(), |from, to| table.get(&piece, from, to - from), &Task::new()).unwrap();
             let expected: Vec<_> =
                 parts.spans().map(|(from, to)| table.get(&piece, from, to - from).unwrap()).collect();
-            let short = Short::encode(&table, &piece, 0, piece.len());
-            prop_assert_eq!(short.tokens(), &expected);
+            let text = [&before[..], &piece, &behind].concat();
+            let mut tokens = vec![7];
+            encode(&table, &text, before.len(), piece.len(), &mut tokens);
+            prop_assert_eq!(tokens, [&[7], &expected[..]].concat());
         }
     }
 }

@@ -18,7 +18,13 @@ pub(super) struct Table {
     long: FxHashMap<Box<[u8]>, u32>,
     /// The length of the longest token.
     longest: usize,
+    /// Of one and of two bytes, once more: what encoding a piece begins with, and needs no hash. [`NONE`] for no token.
+    bytes: Box<[u32; 1 << 8]>,
+    pairs: Box<[u32]>,
 }
+
+/// No token.
+const NONE: u32 = u32::MAX;
 
 impl Table {
     /// The table of the tokens, which are given in the order of their ranks.
@@ -30,12 +36,39 @@ impl Table {
         let medium =
             of_length(8, LONG).map(|(place, bytes)| (Window::at(bytes, 0).medium(bytes.len()), place));
         let count = tokens.clone().count() as u32;
+        let mut bytes = Box::new([NONE; 1 << 8]);
+        let mut pairs = vec![NONE; 1 << 16].into_boxed_slice();
+        for (place, token) in of_length(1, 3) {
+            match *token {
+                [byte] => bytes[usize::from(byte)] = place,
+                _ => pairs[Self::pair_index([token[0], token[1]])] = place,
+            }
+        }
         Self {
             short: Slots::new(short, count),
             medium: Slots::new(medium, count),
             long: of_length(LONG, usize::MAX).map(|(place, bytes)| (bytes.into(), place)).collect(),
             longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
+            bytes,
+            pairs,
         }
+    }
+
+    /// The place of the token of one byte, which is known to be one.
+    #[inline]
+    pub(super) fn byte(&self, byte: u8) -> u32 {
+        self.bytes[usize::from(byte)]
+    }
+
+    /// The place of the token of two bytes.
+    #[inline]
+    pub(super) fn pair(&self, bytes: [u8; 2]) -> Option<u32> {
+        Some(self.pairs[Self::pair_index(bytes)]).filter(|&place| place != NONE)
+    }
+
+    #[inline]
+    fn pair_index([left, right]: [u8; 2]) -> usize {
+        usize::from(left) << 8 | usize::from(right)
     }
 
     /// The place of the token `text[at..at + length]`.

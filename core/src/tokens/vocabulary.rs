@@ -4,7 +4,7 @@ use super::memory::{Memory, PieceKey, Pool};
 use super::merge::merge;
 use super::orderly::{self, Orderly};
 use super::packed::{self, Unpacked};
-use super::short::{self, Short};
+use super::short;
 use super::table::Table;
 use super::{Error, ErrorKind, TokenId};
 use crate::Task;
@@ -160,7 +160,7 @@ impl Vocabulary {
         }
         let before = out.len();
         if length <= short::MOST {
-            out.extend_from_slice(Short::encode(&self.table, text, at, length).tokens());
+            short::encode(&self.table, text, at, length, out);
         } else {
             out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
         }
