@@ -1,4 +1,4 @@
-"""What watching the lock costs a Python program: script/python bench/lock/python_bench.py [result.json]
+"""What watching the lock costs a Python program: script/python bench/lock/python_bench.py [--json FILE]
 
 - Each workload with nothing on, with the three metrics on, and with a trace into a file, in one process and in turn; a
   ratio is the median over the rounds of a time as a multiple of the same round's time with nothing on.
@@ -9,6 +9,7 @@ Two pairs of threads hand each other a token: nothing but switches. Four threads
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -171,18 +172,23 @@ def run_alone(name: str, way: str) -> None:
 def main() -> None:
     import offlock
 
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
     results = {}
     for name, workload in WORKLOADS.items():
         results[name] = {**watched(workload), "loaded": loaded(name)}
         print(f"{name}: {json.dumps(results[name])}")
-    if len(sys.argv) > 1:
+    if options.json:
         about = {
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "offlock": offlock.__version__,
             "cores": len(os.sched_getaffinity(0)),
         }
-        Path(sys.argv[1]).write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n")
+        options.json.write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

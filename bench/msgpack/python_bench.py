@@ -1,7 +1,8 @@
-"""MessagePack beside msgpack, ormsgpack and msgspec: python bench/msgpack/python_bench.py [result.json]"""
+"""MessagePack beside msgpack, ormsgpack and msgspec: script/python bench/msgpack/python_bench.py [--json FILE]"""
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import platform
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import msgpack
@@ -193,6 +195,11 @@ def in_blocks(value: Any) -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
     rows: dict[str, Any] = {}
     for name, value in VALUES.items():
         for direction, calls in contestants(value).items():
@@ -214,10 +221,8 @@ def main() -> None:
     strings.enable_blocks()
     result["in_blocks"] = {name: in_blocks(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")}
     print(json.dumps([result["large"], result["in_blocks"]], indent=1))
-    if len(sys.argv) > 1:
-        with open(sys.argv[1], "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Many str at once, beside the usual ways to make them: script/python bench/strings/python_bench.py [result.json]
+"""Many str at once, beside the usual ways to make them: script/python bench/strings/python_bench.py [--json FILE]
 
 The lines of Moby Dick to a tuple that is dropped at once, from bytes and from lines found before; short strings from an
 Arrow array. Builds the baseline in bench/strings/baseline first. The text is in the folder OFFLOCK_DATA or
@@ -181,8 +181,10 @@ def judged(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("result", nargs="?")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--seconds", type=float, default=0.1, help="for one sample of one contestant")
     options = parser.parse_args()
     usual = baseline()
@@ -209,8 +211,8 @@ def main() -> None:
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
     }
     print(json.dumps({key: result[key] for key in ("bytes_per_string", "bars")}, indent=1))
-    if options.result:
-        Path(options.result).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def version_of_offlock() -> str:

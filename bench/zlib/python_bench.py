@@ -1,4 +1,4 @@
-"""zlib beside the interpreter's own, isal, zlib-ng and deflate: python bench/zlib/python_bench.py [result.json]
+"""zlib beside the interpreter's own, isal, zlib-ng and deflate: script/python bench/zlib/python_bench.py [--json FILE]
 
 Peers that are not installed are left out. Every answer is compared before anything is timed. The texts come
 from the folder OFFLOCK_DATA or ../shared/data.
@@ -6,9 +6,11 @@ from the folder OFFLOCK_DATA or ../shared/data.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import importlib
 import json
+import math
 import os
 import platform
 import random
@@ -164,10 +166,13 @@ def streaming(plain: bytes) -> dict[str, Any]:
 
 def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: int) -> float:
     """How long `threads` threads take to work through all of `items` together."""
+
+    def work_through(share: Sequence[bytes]) -> None:
+        for item in share:
+            work(item)
+
     shares = [items[number::threads] for number in range(threads)]
-    workers = [
-        threading.Thread(target=lambda share=share: [work(item) for item in share]) for share in shares
-    ]
+    workers = [threading.Thread(target=work_through, args=(share,)) for share in shares]
     start = time.perf_counter()
     for worker in workers:
         worker.start()
@@ -176,7 +181,7 @@ def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: in
     return time.perf_counter() - start
 
 
-def threads_to_serial(plain: bytes, count: int, threads: int, rounds: int = 5) -> dict[str, Any]:
+def threads_to_serial(plain: bytes, threads: int, rounds: int = 5) -> dict[str, float]:
     """How many times as fast `threads` threads do the work of one."""
     packed = zlib.compress(plain)
     result = {}
@@ -185,12 +190,24 @@ def threads_to_serial(plain: bytes, count: int, threads: int, rounds: int = 5) -
             ("inflate", module.decompress, packed),
             ("deflate", lambda item, module=module: module.compress(item, 6), plain),
         ]:
-            ratios = []
+            items = [item] * threads * math.ceil(calls_in(0.3, work, item) / threads)
+            times: dict[int, list[float]] = {1: [], threads: []}
             for _ in range(rounds):
-                alone = seconds_of(work, [item] * count, 1)
-                ratios.append(alone / seconds_of(work, [item] * count, threads))
-            result[f"{what}, {name}"] = round(statistics.median(ratios), 2)
+                for number, taken in times.items():
+                    taken.append(seconds_of(work, items, number))
+            one, many = map(statistics.median, times.values())
+            result[f"{what}, {name}"] = round(one / many, 2)
     return result
+
+
+def calls_in(seconds: float, work: Callable[[bytes], Any], item: bytes) -> float:
+    """How often `work(item)` fits into so many seconds."""
+    work(item)
+    started, count = time.perf_counter(), 0
+    while (spent := time.perf_counter() - started) < seconds / 10:
+        work(item)
+        count += 1
+    return count / spent * seconds
 
 
 def gigabyte() -> dict[str, Any]:
@@ -218,6 +235,11 @@ def gigabyte() -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
     data = samples()
     rows: dict[str, Any] = {}
     for kind, by_size in data.items():
@@ -227,11 +249,11 @@ def main() -> None:
                 rows[f"deflate level {level}, {kind}, {size}"] = compressing(plain, level)
     noise, text = data["random"], data["text"]
     threads = {
-        "1,000 random bytes, 4 threads": threads_to_serial(noise["1 KB"], 20_000, 4, 3),
-        "1 KB of text, 4 threads": threads_to_serial(text["1 KB"], 8_000, 4, 3),
-        "10 KB of text, 4 threads": threads_to_serial(text["10 KB"], 1_000, 4, 3),
-        "100 KB of text, 2 threads": threads_to_serial(text["100 KB"], 100, 2),
-        "10 MB of text, 2 threads": threads_to_serial(text["10 MB"], 2, 2, 3),
+        "1,000 random bytes, 4 threads": threads_to_serial(noise["1 KB"], 4),
+        "1 KB of text, 4 threads": threads_to_serial(text["1 KB"], 4),
+        "10 KB of text, 4 threads": threads_to_serial(text["10 KB"], 4),
+        "100 KB of text, 2 threads": threads_to_serial(text["100 KB"], 2),
+        "10 MB of text, 2 threads": threads_to_serial(text["10 MB"], 2),
     }
     result = {
         "python": sys.version,
@@ -251,8 +273,8 @@ def main() -> None:
     for name, figures in {**rows, **result["streams in pieces of 64 KB, 10 MB of text"]}.items():
         print(f"{name:40} x{figures['times_zlib']:<6} {figures.get('times_best_other', '')}")
     print(json.dumps({key: result[key] for key in ("times one thread", "1 GB stream")}, indent=1))
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

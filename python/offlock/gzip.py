@@ -188,7 +188,6 @@ class _Reader(io.RawIOBase):
         self._fp = fp
         self._report = _Report(progress, _size(fp) if progress is not None else None)
         self._threads = threads
-        self._piece = READ_BUFFER_SIZE if threads == 1 else _native.gzip_window(threads)
         self._max_output = max_output
         self._last_mtime: int | None = None
         self._size = -1
@@ -224,7 +223,7 @@ class _Reader(io.RawIOBase):
     def _read_packed(self) -> bytes:
         # Before reading on: if the callback raises, nothing is lost.
         self._report.at(self._packed)
-        packed = self._fp.read(self._piece)
+        packed = self._fp.read(READ_BUFFER_SIZE if self._threads == 1 else self._decoder.window)
         self._packed += len(packed)
         return packed
 
@@ -292,8 +291,8 @@ class GzipFile(io.BufferedIOBase):
 
     `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
     reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
-    together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, beside what
-    is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes. `progress` is called
+    together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, four times
+    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes. `progress` is called
     about every megabyte, and at the end.
     """
 

@@ -1,7 +1,7 @@
 //! The gzip format (RFC 1952): headers, and files of one or more members.
 
 use super::error::{Error, ErrorKind};
-use super::members::{self, Content};
+use super::members::{self, Content, Window};
 use super::one_shot;
 use super::output::Output;
 use super::stream::{Inflater, Status};
@@ -187,6 +187,7 @@ pub struct GzipDecoder {
     inflater: Inflater,
     members: Members,
     threads: usize,
+    window: Window,
     /// Content of members that were decompressed together, and not given out yet.
     ahead: Content,
     place: Place,
@@ -206,6 +207,7 @@ impl GzipDecoder {
             inflater: Inflater::new(-15)?,
             members,
             threads: 1,
+            window: Window::new(1),
             ahead: Content::default(),
             place: Place::Header,
             partial: Vec::new(),
@@ -218,11 +220,16 @@ impl GzipDecoder {
     }
 
     /// The same decoder, which works on as many of a file's members at once (0: one per core) when it gets several in one
-    /// input: [`window`](super::window) is a good size for that. It keeps what it made until there is room for it:
-    /// at most 8 MB for each thread.
+    /// input: [`window`](Self::window) is a good size for that. It keeps what it made until there is room for it:
+    /// at most 8 times as much.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
-        Self { threads, ..self }
+        Self { threads, window: Window::new(threads), ..self }
+    }
+
+    /// How much of the file to give next, in bytes: 1 to 4 MB for each thread, more where members are larger.
+    pub fn window(&self) -> usize {
+        self.window.size()
     }
 
     /// Back to the beginning of a file.
@@ -264,7 +271,7 @@ impl GzipDecoder {
         if self.threads == 1 || self.members == Members::First || !between {
             return Ok(false);
         }
-        let Some(together) = members::together(input, self.threads, usize::MAX, task)? else {
+        let Some(together) = members::together(input, &mut self.window, usize::MAX, task)? else {
             return Ok(false);
         };
         *input = &input[together.read..];

@@ -3,7 +3,8 @@
 //! A window of the file is looked through for places where a member may begin. What lies between two of them is
 //! decompressed on some thread, and taken for a member when it proves to be one and the member before it ends there.
 //! Everything else (the member that the window cuts off, one that is large or bad) is left to the decoder that goes through
-//! the file in order, so that results and errors are its.
+//! the file in order, so that results and errors are its. Where members are large the window grows, so that there is not
+//! too much of everything else.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,18 +17,40 @@ use super::output::Output;
 use super::parallel::{share, threads_for};
 use crate::Task;
 
-/// Packed bytes that are looked through together, for each thread.
-const PACKED: usize = 1 << 20;
+/// Packed bytes that are looked through together, for each thread: at first, and at most.
+const PACKED: [usize; 2] = [1 << 20, 4 << 20];
 
-/// The most plain bytes that are made together, for each thread.
-const PLAIN: usize = 8 << 20;
+/// The most plain bytes that are made together, for each packed byte of the window.
+const PLAIN: usize = 8;
+
+/// The members that a window should have for each thread: less, and threads wait for the last one.
+const MEMBERS: usize = 8;
 
 /// Longer headers are left to the decoder that goes in order: many places may look like the beginning of one.
 const HEADER: usize = 4 << 10;
 
-/// How much of a file to look through at once with so many threads (0: one per core).
-pub fn window(threads: usize) -> usize {
-    threads_for(threads, usize::MAX) * PACKED
+/// How much of a file is looked through together.
+pub(super) struct Window {
+    threads: usize,
+    packed: usize,
+}
+
+impl Window {
+    /// For so many threads (0: one per core).
+    pub(super) fn new(threads: usize) -> Self {
+        let threads = threads_for(threads, usize::MAX);
+        Self { threads, packed: threads * PACKED[0] }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.packed
+    }
+
+    fn grow_if_few(&mut self, members: usize) {
+        if members < self.threads * MEMBERS {
+            self.packed = (2 * self.packed).min(self.threads * PACKED[1]);
+        }
+    }
 }
 
 /// Whole members from the beginning of a window.
@@ -75,18 +98,22 @@ impl Content {
 /// The members that `input` begins with, decompressed to at most `most` bytes; `None` when there is nothing to be gained.
 pub(super) fn together(
     input: &[u8],
-    threads: usize,
+    window: &mut Window,
     most: usize,
     task: &Task<'_>,
 ) -> Result<Option<Together>, Error> {
-    let input = &input[..input.len().min(window(threads))];
+    let size = window.size();
+    let input = &input[..input.len().min(size)];
     let starts = possible_members(input);
+    if input.len() == size {
+        window.grow_if_few(starts.len());
+    }
     if starts.first() != Some(&0) || starts.len() < 2 {
         return Ok(None);
     }
-    let most = most.min(threads_for(threads, usize::MAX) * PLAIN);
-    let parts: Vec<Part> =
-        members_at(input, &starts, threads, most, task).into_iter().collect::<Result<_, _>>()?;
+    let parts: Vec<Part> = members_at(input, &starts, window.threads, most.min(size * PLAIN), task)
+        .into_iter()
+        .collect::<Result<_, _>>()?;
     Ok(chain(input, parts))
 }
 

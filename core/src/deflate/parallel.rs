@@ -10,7 +10,7 @@ use std::thread;
 
 use super::error::{Error, ErrorKind};
 use super::gzip;
-use super::members;
+use super::members::{self, Window};
 use super::one_shot;
 use super::output::Output;
 use super::stream::{Config, Deflater, Flush};
@@ -168,8 +168,9 @@ fn gather(count: usize, parts: Vec<Result<Part, IndexedError>>) -> Result<Batch,
 /// per core.
 pub fn gunzip(input: &[u8], threads: usize, out: &mut Output<'_>, task: &Task<'_>) -> Result<(), Error> {
     let mut at = 0;
+    let mut window = Window::new(threads);
     while at < input.len() {
-        at += match members::together(&input[at..], threads, out.left(), task)? {
+        at += match members::together(&input[at..], &mut window, out.left(), task)? {
             Some(mut together) => {
                 if !together.content.give(out) {
                     return Err(Error::new(ErrorKind::Limit, (at + together.read) as u64));

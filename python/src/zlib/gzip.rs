@@ -58,13 +58,6 @@ pub(super) fn gzip_header<'py>(
     PyBytes::new(py, &header.to_bytes())
 }
 
-/// How much of a file to read at once, for its members to be decompressed on so many threads (0: one per core).
-#[pyfunction]
-#[pyo3(signature = (threads, /))]
-pub(super) fn gzip_window(threads: usize) -> usize {
-    deflate::window(threads)
-}
-
 /// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
 #[pyclass(frozen, module = "offlock.gzip")]
 pub(super) struct GzipDecompress(Turns<Fed<Reading>>);
@@ -124,6 +117,12 @@ impl GzipDecompress {
         let fed = self.0.take(py)?;
         let Reading { decoder, failure } = &fed.stream;
         Ok(fed.left().is_empty() && !decoder.has_ahead() && failure.is_none())
+    }
+
+    /// How much of the file to give next, in bytes, for several members to be decompressed at once.
+    #[getter]
+    fn window(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.0.take(py)?.stream.decoder.window())
     }
 
     /// Whether a file may end here.

@@ -50,7 +50,8 @@ module Offlock
 
       # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
       # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
-      # file and 8 MB of its content, beside what is asked for. The header is the first member's.
+      # file and 8 MB of its content, four times that where members are large, beside what is asked for. The header is the
+      # first member's.
       # `progress:` is called with the bytes of the file that were read, and its size if it has one.
       def initialize(io, max_output: nil, threads: 1, progress: nil, lead: nil, **options)
         super()
@@ -60,7 +61,7 @@ module Offlock
         take_encodings(options)
         @external ||= Encoding.default_external
         @engine = Engine.gunzip(threads)
-        @window = Engine.window(threads) if threads != 1
+        @together = threads != 1
         start(lead)
       end
 
@@ -252,7 +253,10 @@ module Offlock
       def read_packed
         # Before reading on: if the callback raises, nothing is lost.
         report(@read)
-        packed = io.respond_to?(:readpartial) && !@window ? io.readpartial(PACKED) : io.read(@window || PACKED)
+        packed = if @together then io.read(@engine.window)
+                 elsif io.respond_to?(:readpartial) then io.readpartial(PACKED)
+                 else io.read(PACKED)
+                 end
         @read += packed.bytesize if packed
         packed
       rescue EOFError

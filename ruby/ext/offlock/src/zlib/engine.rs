@@ -23,7 +23,6 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_singleton_method("blocks", function!(Engine::blocks, 3))?;
     class.define_singleton_method("inflate", function!(Engine::inflate, 1))?;
     class.define_singleton_method("gunzip", function!(Engine::gunzip, 1))?;
-    class.define_singleton_method("window", function!(Engine::window, 1))?;
     class.define_method("run", method!(Engine::run, 4))?;
     class.define_method("unread", method!(Engine::unread, 0))?;
     class.define_method("status", method!(Engine::status, 0))?;
@@ -39,6 +38,7 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_method("set_dictionary", method!(Engine::set_dictionary, 1))?;
     class.define_method("sync", method!(Engine::sync, 1))?;
     class.define_method("sync_point?", method!(Engine::sync_point, 0))?;
+    class.define_method("window", method!(Engine::window, 0))?;
     class.define_method("header", method!(Engine::header, 0))?;
     class.define_method("may_end?", method!(Engine::may_end, 0))?;
     class.define_method("in_trailer?", method!(Engine::in_trailer, 0))?;
@@ -105,11 +105,6 @@ impl Engine {
         let members = if threads == 1 { Members::First } else { Members::All };
         let decoder = GzipDecoder::new(members).map(|decoder| decoder.on_threads(threads));
         Self::made(ruby, decoder.map(Codec::Gunzip))
-    }
-
-    /// How much of a file to read at once for so many threads.
-    fn window(threads: usize) -> usize {
-        deflate::window(threads)
     }
 
     fn state(&self, ruby: &Ruby) -> Result<MutexGuard<'_, State>, Error> {
@@ -313,6 +308,14 @@ impl Engine {
     }
 
     /// Whether a gzip file may end here.
+    /// How much of the file to give next, for several of its members to be decompressed at once.
+    fn window(ruby: &Ruby, this: &Self) -> Result<Option<usize>, Error> {
+        Ok(match &this.state(ruby)?.codec {
+            Codec::Gunzip(stream) => Some(stream.window()),
+            _ => None,
+        })
+    }
+
     fn may_end(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
         Ok(match &this.state(ruby)?.codec {
             Codec::Gunzip(stream) => stream.may_end(),
