@@ -105,6 +105,19 @@ def test_memory_does_not_grow() -> None:
     assert {line.split()[1] for line in out.splitlines()} == {"True"}
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "str"])
+def test_strings_stay_cheap_after_a_peak(kind: Any) -> None:
+    offered = native.blocks()[2]
+    many = strings.lines(b"some words that make a line\n" * 1_000_000, kind=kind)
+    assert len(many) == 1_000_000
+    del many
+    after_peak = native.blocks()[2]
+    assert after_peak > offered
+    for _ in range(100):
+        strings.lines(b"some words that make a line\n" * 10_000, kind=kind)
+    assert native.blocks()[2] == after_peak
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_make_and_drop_across_each_other(kind: Any) -> None:
     """Each thread drops what another one has made. OFFLOCK_SOAK_SECONDS makes it last, for each kind."""

@@ -2,7 +2,8 @@
 //!
 //! All blocks lie in one range of addresses that is reserved at first use and never given back: one comparison
 //! tells whether an object lives in a block, and rounding its address down finds the block's header. Memory is
-//! taken from the system only for blocks that are used, which may have it back when much of it is free.
+//! taken from the system only for blocks that are used. When much of it is free, the system may have that of some blocks
+//! back, which are then used last: else a program that once had many strings would offer, and miss, the same ones forever.
 //!
 //! A thread takes blocks from and gives them to its own short list. Only every [`CHAIN`] blocks it exchanges a
 //! whole chain with the other threads, on a stack without a lock: nobody waits, and a process that forks at
@@ -136,11 +137,11 @@ pub(super) fn addresses() -> (usize, usize) {
     POOL.get().and_then(Option::as_ref).map_or((0, 0), |pool| (pool.base.addr().get(), pool.bytes))
 }
 
-/// How many blocks are taken, and how many were ever used.
-pub(super) fn usage() -> (usize, usize) {
-    POOL.get().and_then(Option::as_ref).map_or((0, 0), |pool| {
+/// How many blocks are taken, how many were ever used, and how often the memory of one was offered to the system.
+pub(super) fn usage() -> (usize, usize, usize) {
+    POOL.get().and_then(Option::as_ref).map_or((0, 0, 0), |pool| {
         let used = pool.fresh.load(Ordering::Relaxed).min(pool.blocks());
-        (pool.taken.load(Ordering::Relaxed), used as usize)
+        (pool.taken.load(Ordering::Relaxed), used as usize, pool.offered.load(Ordering::Relaxed))
     })
 }
 
@@ -174,6 +175,10 @@ struct Pool {
     stacks: [Stack; STACKS],
     /// Blocks in these chains.
     spare: AtomicU32,
+    /// The chains whose memory was offered to the system.
+    cold: Stack,
+    /// Blocks that were ever put there.
+    offered: AtomicUsize,
     /// Blocks that are neither free nor fresh.
     taken: AtomicUsize,
 }
@@ -228,6 +233,8 @@ impl Pool {
             fresh: AtomicU32::new(0),
             stacks: Default::default(),
             spare: AtomicU32::new(0),
+            cold: Stack::default(),
+            offered: AtomicUsize::new(0),
             taken: AtomicUsize::new(0),
         })
     }
@@ -295,33 +302,43 @@ impl Pool {
     /// A chain that this processor used last, or else another one.
     fn pop_chain(&self) -> Option<(u32, u32)> {
         let here = processor::current();
-        (here..here + STACKS).find_map(|number| self.pop_from(&self.stacks[number % STACKS].0))
+        let warm = (here..here + STACKS).find_map(|number| self.pop_from(&self.stacks[number % STACKS]));
+        match warm {
+            Some((_, length)) => {
+                self.spare.fetch_sub(length, Ordering::Relaxed);
+                warm
+            }
+            None => self.pop_from(&self.cold),
+        }
     }
 
-    fn pop_from(&self, stack: &AtomicU64) -> Option<(u32, u32)> {
+    fn pop_from(&self, Stack(stack): &Stack) -> Option<(u32, u32)> {
         let mut top = stack.load(Ordering::Acquire);
         loop {
             let id = first_of(top).checked_sub(1)?;
             let below = self.link(id).below.load(Ordering::Relaxed);
             match stack.compare_exchange_weak(top, changed(top, below), Ordering::Acquire, Ordering::Acquire)
             {
-                Ok(_) => {
-                    let length = self.link(id).length.load(Ordering::Relaxed);
-                    self.spare.fetch_sub(length, Ordering::Relaxed);
-                    return Some((id, length));
-                }
+                Ok(_) => return Some((id, self.link(id).length.load(Ordering::Relaxed))),
                 Err(now) => top = now,
             }
         }
     }
 
     fn push_chain(&self, first: u32, length: u32) {
-        if self.spare.fetch_add(length, Ordering::Relaxed) >= KEPT {
+        if self.spare.fetch_add(length, Ordering::Relaxed) < KEPT {
+            self.push_to(&self.stacks[processor::current() % STACKS], first, length);
+        } else {
+            self.spare.fetch_sub(length, Ordering::Relaxed);
+            self.offered.fetch_add(length as usize, Ordering::Relaxed);
             self.discard(first);
+            self.push_to(&self.cold, first, length);
         }
+    }
+
+    fn push_to(&self, Stack(stack): &Stack, first: u32, length: u32) {
         let link = self.link(first);
         link.length.store(length, Ordering::Relaxed);
-        let stack = &self.stacks[processor::current() % STACKS].0;
         let mut top = stack.load(Ordering::Relaxed);
         loop {
             link.below.store(first_of(top), Ordering::Relaxed);

@@ -67,8 +67,8 @@ fn detached(string: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyString>> {
     Ok(if shares { PyString::new(string.py(), string.to_str()?) } else { string })
 }
 
-/// How many blocks are taken, and how many there are.
+/// How many blocks are taken, how many there are, and how often the memory of one was offered to the system.
 #[pyfunction]
-pub(super) fn blocks() -> (usize, usize) {
+pub(super) fn blocks() -> (usize, usize, usize) {
     pool::usage()
 }
