@@ -101,15 +101,15 @@ class ZlibBench
     works = MODULES.flat_map do |name, zlib|
       [["inflate, #{name}", -> { zlib.inflate(packed) }], ["deflate, #{name}", -> { zlib.deflate(plain, 6) }]]
     end
-    works.to_h { |name, work| [name, gain(work, threads)] }
+    works.to_h.transform_values { |work| gain(work, threads) }
   end
 
   # Of runs long enough that starting threads and collecting garbage count as much as they do in a program.
   def gain(work, threads, seconds: 0.3, rounds: 5)
     each = (count_in(work, seconds) / threads.to_f).ceil
-    ways = [1, threads].to_h { |number| [number, ->(_) { in_threads(work, each * threads / number, number) }] }
+    ways = { one: ->(_) { in_threads(work, each * threads, 1) }, many: ->(_) { in_threads(work, each, threads) } }
     times = Bench.alternate(ways, rounds).transform_values { |values| Bench.median(values) }
-    (times[1] / times[threads]).round(3)
+    (times[:one] / times[:many]).round(3)
   end
 
   def in_threads(work, count, threads)

@@ -106,7 +106,9 @@ impl PieceKey {
 }
 
 impl Pieces {
-    const BITS: u32 = 13;
+    /// More find little more, and push what else is needed out of the processor's caches, most of all where threads take
+    /// turns.
+    const BITS: u32 = 11;
     /// The tokens that an entry has room for.
     const MOST: usize = 7;
 
@@ -152,7 +154,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    const BITS: u32 = 15;
+    const BITS: u32 = 13;
 
     #[inline]
     fn key(left: u32, right: u32) -> u64 {

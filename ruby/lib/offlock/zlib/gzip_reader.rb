@@ -253,10 +253,8 @@ module Offlock
       def read_packed
         # Before reading on: if the callback raises, nothing is lost.
         report(@read)
-        packed = if @together then io.read(@engine.window)
-                 elsif io.respond_to?(:readpartial) then io.readpartial(PACKED)
-                 else io.read(PACKED)
-                 end
+        size = @together ? @engine.window : PACKED
+        packed = io.respond_to?(:readpartial) && !@together ? io.readpartial(size) : io.read(size)
         @read += packed.bytesize if packed
         packed
       rescue EOFError
