@@ -292,8 +292,8 @@ class GzipFile(io.BufferedIOBase):
     `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
     reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
     together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, four times
-    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` after `max_output` bytes. `progress` is called
-    about every megabyte, and at the end.
+    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` after
+    `max_output` bytes. `progress` is called about every megabyte, and at the end.
     """
 
     myfileobj: IO[bytes] | None = None

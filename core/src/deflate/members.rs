@@ -29,6 +29,9 @@ const MEMBERS: usize = 8;
 /// Longer headers are left to the decoder that goes in order: many places may look like the beginning of one.
 const HEADER: usize = 4 << 10;
 
+/// More threads than this get no larger window.
+const THREADS: usize = 64;
+
 /// How much of a file is looked through together.
 pub(super) struct Window {
     threads: usize,
@@ -38,7 +41,7 @@ pub(super) struct Window {
 impl Window {
     /// For so many threads (0: one per core).
     pub(super) fn new(threads: usize) -> Self {
-        let threads = threads_for(threads, usize::MAX);
+        let threads = threads_for(threads, usize::MAX).min(THREADS);
         Self { threads, packed: threads * PACKED[0] }
     }
 
@@ -105,7 +108,8 @@ pub(super) fn together(
     let size = window.size();
     let input = &input[..input.len().min(size)];
     let starts = possible_members(input);
-    if input.len() == size {
+    // Not at the end of a file; what is there may be short of a window by the member before it.
+    if input.len() >= size / 4 {
         window.grow_if_few(starts.len());
     }
     if starts.first() != Some(&0) || starts.len() < 2 {

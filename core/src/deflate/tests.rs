@@ -497,6 +497,33 @@ fn members_together_are_what_they_are_in_order() {
     }
 }
 
+/// A file of members of `size` bytes that cannot be packed, and its content.
+fn members_of(size: usize, count: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut random = Random(1);
+    let members: Vec<Vec<u8>> =
+        (0..count).map(|_| (0..size).map(|_| random.next() as u8).collect()).collect();
+    (members.iter().flat_map(|member| theirs(member, 1, 31)).collect(), members.concat())
+}
+
+#[test]
+fn a_window_grows_where_members_are_large() {
+    for (size, count, grown) in [(400_000, 40, 4), (20_000, 500, 1)] {
+        let (file, content) = members_of(size, count);
+        let mut decoder = GzipDecoder::new(Members::All).unwrap().on_threads(2);
+        let first = decoder.window();
+        let (mut rest, mut plain) = (&*file, Vec::new());
+        while !rest.is_empty() {
+            let (mut piece, after) = rest.split_at(decoder.window().min(rest.len()));
+            let mut out = Output::new();
+            decoder.run(&mut piece, &mut out, &Task::new()).unwrap();
+            plain.extend_from_slice(&out.into_bytes());
+            rest = after;
+        }
+        assert!(plain == content && decoder.may_end(), "{size}");
+        assert_eq!(decoder.window(), grown * first, "{size}");
+    }
+}
+
 #[test]
 fn members_together_are_bounded() {
     let bomb = theirs(&vec![0; 40 << 20], 9, 31);
