@@ -143,9 +143,7 @@ def stall(call: Call) -> float:
 
 def scaling(call: Call) -> float:
     """How much more two threads get done than one, of calls whose results are dropped, for some 0.2 s each."""
-    start = time.perf_counter()
-    call()
-    count = math.ceil(0.2 / (time.perf_counter() - start))
+    count = math.ceil(0.2 / measure({"": call}, rounds=1)[""])
 
     def work() -> None:
         for _ in range(count):

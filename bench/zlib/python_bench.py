@@ -7,6 +7,7 @@ from the folder OFFLOCK_DATA or ../shared/data.
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import importlib
 import json
@@ -190,7 +191,8 @@ def threads_to_serial(plain: bytes, threads: int, rounds: int = 5) -> dict[str, 
             ("inflate", module.decompress, packed),
             ("deflate", lambda item, module=module: module.compress(item, 6), plain),
         ]:
-            items = [item] * threads * math.ceil(calls_in(0.3, work, item) / threads)
+            each = measure({name: functools.partial(work, item)}, seconds=0.03, rounds=1)[name]
+            items = [item] * threads * math.ceil(0.3 / each / threads)
             times: dict[int, list[float]] = {1: [], threads: []}
             for _ in range(rounds):
                 for number, taken in times.items():
@@ -198,16 +200,6 @@ def threads_to_serial(plain: bytes, threads: int, rounds: int = 5) -> dict[str, 
             one, many = map(statistics.median, times.values())
             result[f"{what}, {name}"] = round(one / many, 2)
     return result
-
-
-def calls_in(seconds: float, work: Callable[[bytes], Any], item: bytes) -> float:
-    """How often `work(item)` fits into so many seconds."""
-    work(item)
-    started, count = time.perf_counter(), 0
-    while (spent := time.perf_counter() - started) < seconds / 10:
-        work(item)
-        count += 1
-    return count / spent * seconds
 
 
 def gigabyte() -> dict[str, Any]:

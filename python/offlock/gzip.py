@@ -223,7 +223,7 @@ class _Reader(io.RawIOBase):
     def _read_packed(self) -> bytes:
         # Before reading on: if the callback raises, nothing is lost.
         self._report.at(self._packed)
-        packed = self._fp.read(READ_BUFFER_SIZE if self._threads == 1 else self._decoder.window)
+        packed = self._fp.read(self._decoder.window or READ_BUFFER_SIZE)
         self._packed += len(packed)
         return packed
 

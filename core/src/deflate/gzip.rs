@@ -186,8 +186,8 @@ pub enum Members {
 pub struct GzipDecoder {
     inflater: Inflater,
     members: Members,
-    threads: usize,
-    window: Window,
+    /// What of a file is decompressed together; nothing on one thread.
+    window: Option<Window>,
     /// Content of members that were decompressed together, and not given out yet.
     ahead: Content,
     place: Place,
@@ -206,8 +206,7 @@ impl GzipDecoder {
         Ok(Self {
             inflater: Inflater::new(-15)?,
             members,
-            threads: 1,
-            window: Window::new(1),
+            window: None,
             ahead: Content::default(),
             place: Place::Header,
             partial: Vec::new(),
@@ -224,17 +223,18 @@ impl GzipDecoder {
     /// at most 8 times as much.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
-        Self { threads, window: Window::new(threads), ..self }
+        Self { window: (threads != 1).then(|| Window::new(threads)), ..self }
     }
 
-    /// How much of the file to give next, in bytes: 1 to 4 MB for each thread, more where members are larger.
-    pub fn window(&self) -> usize {
-        self.window.size()
+    /// How much of the file to give next, in bytes: 1 to 4 MB for each thread, more where members are larger; `None` on
+    /// one thread.
+    pub fn window(&self) -> Option<usize> {
+        self.window.as_ref().map(Window::size)
     }
 
     /// Back to the beginning of a file.
     pub fn reset(&mut self) -> Result<(), Error> {
-        *self = Self::new(self.members)?.on_threads(self.threads);
+        *self = Self { window: self.window.as_ref().map(Window::anew), ..Self::new(self.members)? };
         Ok(())
     }
 
@@ -268,10 +268,10 @@ impl GzipDecoder {
     /// Decompresses the members that `input` begins with together; false when that gains nothing.
     fn take_members(&mut self, input: &mut &[u8], task: &Task<'_>) -> Result<bool, Error> {
         let between = self.place == Place::Header && self.partial.is_empty();
-        if self.threads == 1 || self.members == Members::First || !between {
+        let Some(window) = self.window.as_mut().filter(|_| between && self.members == Members::All) else {
             return Ok(false);
-        }
-        let Some(together) = members::together(input, &mut self.window, usize::MAX, task)? else {
+        };
+        let Some(together) = members::together(input, window, usize::MAX, task)? else {
             return Ok(false);
         };
         *input = &input[together.read..];

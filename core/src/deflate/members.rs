@@ -41,8 +41,13 @@ pub(super) struct Window {
 impl Window {
     /// For so many threads (0: one per core).
     pub(super) fn new(threads: usize) -> Self {
-        let threads = threads_for(threads, usize::MAX).min(THREADS);
-        Self { threads, packed: threads * PACKED[0] }
+        let threads = threads_for(threads, usize::MAX);
+        Self { threads, packed: threads.min(THREADS) * PACKED[0] }
+    }
+
+    /// As it was at the beginning of the file.
+    pub(super) fn anew(&self) -> Self {
+        Self::new(self.threads)
     }
 
     pub(super) fn size(&self) -> usize {
@@ -51,7 +56,7 @@ impl Window {
 
     fn grow_if_few(&mut self, members: usize) {
         if members < self.threads * MEMBERS {
-            self.packed = (2 * self.packed).min(self.threads * PACKED[1]);
+            self.packed = (2 * self.packed).min(self.threads.min(THREADS) * PACKED[1]);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The least rank that a token across a seam can have.
 
-use super::table::Window;
+use super::table::{Window, pair_index};
 
 /// For the bytes on both sides of a seam between two tokens the least place of all tokens that have these bytes next
 /// to each other inside. Different bytes may share an entry, so an answer may be too small, never too great.
@@ -34,21 +34,16 @@ impl Seams {
     fn enter(&mut self, place: u16, token: &[u8]) {
         let first = |entry: &mut u16| *entry = (*entry).min(place);
         if let [left, right, ..] = token {
-            first(&mut self.narrow[Self::narrow(*left, *right)]);
+            first(&mut self.narrow[pair_index(*left, *right)]);
         }
         if let [.., left, right] = token {
-            first(&mut self.narrow[Self::narrow(*left, *right)]);
+            first(&mut self.narrow[pair_index(*left, *right)]);
         }
         for around in token.windows(4) {
             first(
                 &mut self.wide[Self::wide(u32::from_le_bytes([around[0], around[1], around[2], around[3]]))],
             );
         }
-    }
-
-    #[inline]
-    fn narrow(left: u8, right: u8) -> usize {
-        usize::from(left) << 8 | usize::from(right)
     }
 
     #[inline]
@@ -59,7 +54,7 @@ impl Seams {
     /// The least place that a token across `text[seam]` can have; there is text on both sides.
     #[inline]
     pub(super) fn least(&self, text: &[u8], seam: usize) -> u32 {
-        let mut least = self.narrow[Self::narrow(text[seam - 1], text[seam])];
+        let mut least = self.narrow[pair_index(text[seam - 1], text[seam])];
         if seam >= 2 && seam + 2 <= text.len() {
             least = least.min(self.wide[Self::wide(Window::at(text, seam - 2).first_four())]);
         }

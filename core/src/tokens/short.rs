@@ -11,11 +11,11 @@ use wide::i32x4;
 /// The longest piece, in bytes.
 pub(super) const MOST: usize = 16;
 
-/// All places are below this, so that a lane has room for one.
-pub(super) const LIMIT: u32 = 1 << (31 - LANE.count_ones());
+/// The lowest bits of a lane hold its number.
+const NUMBER: u32 = MOST.ilog2();
 
-/// The bits of a lane that hold its number.
-const LANE: u32 = MOST as u32 - 1;
+/// All places are below this, so that a lane has room for one.
+pub(super) const LIMIT: u32 = 1 << (31 - NUMBER);
 
 /// No token.
 const NONE: i32 = i32::MAX;
@@ -34,7 +34,7 @@ impl Lanes {
     fn least(&self) -> Option<(u32, usize)> {
         let [a, b, c, d] = self.0;
         let least = a.min(b).min(c.min(d)).to_array().into_iter().fold(NONE, i32::min);
-        (least != NONE).then_some((least as u32 >> LANE.count_ones(), (least as u32 & LANE) as usize))
+        (least != NONE).then_some((least as u32 >> NUMBER, least as usize & (MOST - 1)))
     }
 
     #[inline]
@@ -68,7 +68,7 @@ impl Piece<'_> {
 
 #[inline]
 fn in_lane(place: u32, lane: usize) -> i32 {
-    (place << LANE.count_ones() | lane as u32) as i32
+    (place << NUMBER | lane as u32) as i32
 }
 
 /// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one and at most [`MOST`].
@@ -82,7 +82,7 @@ pub(super) fn encode(table: &Table, text: &[u8], at: usize, length: usize, out: 
     let mut tokens: [u32; MOST] = std::array::from_fn(|lane| table.byte(piece.bytes[lane]));
     let mut joined = [NONE; MOST];
     for (lane, joined) in joined[..length - 1].iter_mut().enumerate() {
-        let pair = table.pair([piece.bytes[lane], piece.bytes[lane + 1]]);
+        let pair = table.pair(piece.bytes[lane], piece.bytes[lane + 1]);
         *joined = pair.map_or(NONE, |place| in_lane(place, lane));
     }
     let mut lanes = Lanes::new(&joined);

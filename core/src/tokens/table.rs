@@ -41,7 +41,8 @@ impl Table {
         for (place, token) in of_length(1, 3) {
             match *token {
                 [byte] => bytes[usize::from(byte)] = place,
-                _ => pairs[Self::pair_index([token[0], token[1]])] = place,
+                [left, right] => pairs[pair_index(left, right)] = place,
+                _ => {}
             }
         }
         Self {
@@ -62,13 +63,8 @@ impl Table {
 
     /// The place of the token of two bytes.
     #[inline]
-    pub(super) fn pair(&self, bytes: [u8; 2]) -> Option<u32> {
-        Some(self.pairs[Self::pair_index(bytes)]).filter(|&place| place != NONE)
-    }
-
-    #[inline]
-    fn pair_index([left, right]: [u8; 2]) -> usize {
-        usize::from(left) << 8 | usize::from(right)
+    pub(super) fn pair(&self, left: u8, right: u8) -> Option<u32> {
+        Some(self.pairs[pair_index(left, right)]).filter(|&place| place != NONE)
     }
 
     /// The place of the token `text[at..at + length]`.
@@ -104,6 +100,12 @@ impl Table {
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         self.short.seen(glance)
     }
+}
+
+/// Where a pair of bytes stands in a table of all of them.
+#[inline]
+pub(super) fn pair_index(left: u8, right: u8) -> usize {
+    usize::from(left) << 8 | usize::from(right)
 }
 
 /// The bytes from a place of a text on, those beyond the end being zero.

@@ -119,9 +119,9 @@ impl GzipDecompress {
         Ok(fed.left().is_empty() && !decoder.has_ahead() && failure.is_none())
     }
 
-    /// How much of the file to give next, in bytes, for several members to be decompressed at once.
+    /// How much of the file to give next, in bytes, where several members are decompressed at once.
     #[getter]
-    fn window(&self, py: Python<'_>) -> PyResult<usize> {
+    fn window(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         Ok(self.0.take(py)?.stream.decoder.window())
     }
 

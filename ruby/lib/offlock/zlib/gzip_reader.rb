@@ -61,7 +61,6 @@ module Offlock
         take_encodings(options)
         @external ||= Encoding.default_external
         @engine = Engine.gunzip(threads)
-        @together = threads != 1
         start(lead)
       end
 
@@ -253,8 +252,8 @@ module Offlock
       def read_packed
         # Before reading on: if the callback raises, nothing is lost.
         report(@read)
-        size = @together ? @engine.window : PACKED
-        packed = io.respond_to?(:readpartial) && !@together ? io.readpartial(size) : io.read(size)
+        window = @engine.window
+        packed = io.respond_to?(:readpartial) && !window ? io.readpartial(PACKED) : io.read(window || PACKED)
         @read += packed.bytesize if packed
         packed
       rescue EOFError

@@ -307,15 +307,15 @@ impl Engine {
         Ok(Some(fields))
     }
 
-    /// Whether a gzip file may end here.
-    /// How much of the file to give next, for several of its members to be decompressed at once.
+    /// How much of a gzip file to give next, where several of its members are decompressed at once.
     fn window(ruby: &Ruby, this: &Self) -> Result<Option<usize>, Error> {
         Ok(match &this.state(ruby)?.codec {
-            Codec::Gunzip(stream) => Some(stream.window()),
+            Codec::Gunzip(stream) => stream.window(),
             _ => None,
         })
     }
 
+    /// Whether a gzip file may end here.
     fn may_end(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
         Ok(match &this.state(ruby)?.codec {
             Codec::Gunzip(stream) => stream.may_end(),
