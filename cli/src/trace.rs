@@ -41,12 +41,11 @@ pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
     let page = arguments.report.then(|| (Format::Html, trace.with_extension("html")));
     let exports: Vec<(Format, PathBuf)> =
         asked.map(|format| (format, output)).into_iter().chain(page).collect();
-    make_room(&trace)?;
+    let began = make_room(&trace)?;
     let mut command = command(arguments, &trace);
     if arguments.no_summary && exports.is_empty() {
         return Err(cannot_run(&arguments.program[0], &command.exec()));
     }
-    let began = SystemTime::now();
     let mut child = command.spawn().map_err(|error| cannot_run(&arguments.program[0], &error))?;
     let status = wait(&mut child).map_err(|error| cannot_run(&arguments.program[0], &error))?;
     if let Err(failure) = afterwards(arguments, &trace, &exports, began) {
@@ -55,14 +54,19 @@ pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
     end_like(status)
 }
 
-/// A trace of an earlier run must not look like one of this run.
-fn make_room(trace: &Path) -> Result<(), Failure> {
+/// A trace of an earlier run must not look like one of this run. The time returned is that of a file written
+/// now: files are stamped by a clock of their own, some milliseconds behind [`SystemTime::now`].
+fn make_room(trace: &Path) -> Result<SystemTime, Failure> {
+    let written_now = || {
+        std::fs::write(trace, [])?;
+        let now = std::fs::metadata(trace)?.modified()?;
+        std::fs::remove_file(trace).map(|()| now)
+    };
     match std::fs::remove_file(trace) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Failure::with_file(trace, &error)),
-        _ => std::fs::write(trace, [])
-            .and_then(|()| std::fs::remove_file(trace))
-            .map_err(|e| Failure::with_file(trace, &e)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => written_now(),
     }
+    .map_err(|error| Failure::with_file(trace, &error))
 }
 
 fn command(arguments: &Trace, trace: &Path) -> Command {
@@ -162,4 +166,23 @@ fn is_child_of(trace: &Path, path: &Path) -> bool {
     let pid = path.file_stem().and_then(|stem| Path::new(stem).extension()).and_then(OsStr::to_str);
     let pid = pid.and_then(|pid| pid.parse().ok());
     pid.is_some_and(|pid| offlock_core::trace::path_of(trace, pid) == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_written_at_once_is_of_this_run() {
+        let folder = std::env::temp_dir().join(format!("offlock-at-once-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("created");
+        let trace = folder.join("trace.offlock");
+        let child = offlock_core::trace::path_of(&trace, 7);
+        for _ in 0..100 {
+            let began = make_room(&trace).expect("there is room");
+            std::fs::write(&child, []).expect("written");
+            assert_eq!(traces_of_children(&trace, began), [child.as_path()]);
+        }
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
 }
