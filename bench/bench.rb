@@ -5,6 +5,9 @@ require "json"
 require "time"
 require "zlib"
 
+# Its name since Ruby 4.0.
+Ractor.alias_method :value, :take unless Ractor.method_defined?(:value)
+
 # What the Ruby benchmarks share: texts, fair timing, and results kept as data.
 module Bench
   module_function

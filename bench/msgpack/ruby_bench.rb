@@ -2,10 +2,10 @@
 
 # MessagePack beside the gem msgpack: small messages both ways, a large one with and without threads, Ractors, memory.
 #
-#   script/ruby --yjit -I /path/to/msgpack/lib bench/msgpack/ruby_bench.rb [result.json]
+#   script/ruby --yjit -I /path/to/msgpack/lib bench/msgpack/ruby_bench.rb [--json FILE]
 
-require "json"
 require "msgpack"
+require_relative "../bench"
 
 OURS = Offlock::MessagePack
 THEIRS = MessagePack
@@ -71,10 +71,6 @@ end
 
 def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 
-def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-def median(values) = values.sort[values.size / 2]
-
 # Median CPU seconds of one run for each library, in alternation.
 def measure(contestants, count, rounds = 11)
   times = contestants.map { [] }
@@ -87,7 +83,7 @@ def measure(contestants, count, rounds = 11)
       times[index] << ((cpu - start) / count)
     end
   end
-  times.map { |values| median(values) }
+  times.map { |values| Bench.median(values) }
 end
 
 def compare
@@ -118,11 +114,7 @@ def memory(library)
   JSON.parse(reader.gets)
 end
 
-def time_of(threads)
-  start = clock
-  threads.map { |thread| thread.respond_to?(:value) ? thread.value : thread.take }
-  clock - start
-end
+def time_of(threads) = Bench.seconds { threads.each(&:value) }
 
 # How much more two Ractors get done than one: packing, unpacking, and only making as many objects, which is what
 # Ruby itself allows.
@@ -130,30 +122,29 @@ def ractors
   Warning[:experimental] = false
   message = OURS.pack(RECORDS)
   records = Ractor.make_shareable(Marshal.load(Marshal.dump(RECORDS)))
-  { packing: -> { Ractor.new(records) { |records| 300.times { Offlock::MessagePack.pack(records) } } },
-    unpacking: -> { Ractor.new(message) { |message| 120.times { Offlock::MessagePack.unpack(message) } } },
-    making: -> { Ractor.new { 300.times { Array.new(5000) { "abc".dup } } } } }.transform_values { |work| gain(work) }
+  { packing: -> { Ractor.new(records) { |records| 2000.times { Offlock::MessagePack.pack(records) } } },
+    unpacking: -> { Ractor.new(message) { |message| 1000.times { Offlock::MessagePack.unpack(message) } } },
+    making: -> { Ractor.new { 500.times { Array.new(5000) { "abc".dup } } } } }.transform_values { |work| gain(work) }
 end
 
 # How much more two of what `work` starts get done than one.
 def gain(work)
-  median(Array.new(7) { 2 * time_of([work.()]) / time_of([work.(), work.()]) }).round(2)
+  time_of([work.(), work.()])
+  Bench.median(Array.new(7) { 2 * time_of([work.()]) / time_of([work.(), work.()]) }).round(2)
 end
 
 # How much more two threads extract than one.
 def extraction
   message = OURS.pack(Array.new(20_000) { |number| record(number) })
-  work = -> { Thread.new { 5.times { OURS.extract(message, "name") } } }
-  gain(work)
+  gain(-> { Thread.new { 100.times { OURS.extract(message, "name") } } })
 end
 
 raise "different answers" unless rows(OURS)["pack-records"].() == rows(THEIRS)["pack-records"].()
 raise "different answers" unless OURS.unpack(OURS.pack(RECORDS)) == THEIRS.unpack(THEIRS.pack(RECORDS))
 
-result = {
-  ruby: RUBY_DESCRIPTION, yjit: RubyVM::YJIT.enabled?, offlock: Offlock::VERSION, msgpack: THEIRS::VERSION,
+results = {
   rows: compare, rss_kb: { offlock: memory(OURS), msgpack: memory(THEIRS) }, two_ractors: ractors,
   two_threads_extracting: extraction
 }
-puts result.except(:rows)
-File.write(ARGV[0], "#{JSON.pretty_generate(result)}\n") if ARGV[0]
+puts results.except(:rows)
+Bench.keep(results, msgpack: THEIRS::VERSION)

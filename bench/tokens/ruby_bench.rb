@@ -123,7 +123,7 @@ class TokensBench
         nil
       end
     end
-    ractors.each { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+    ractors.each(&:value)
   end
 end
 

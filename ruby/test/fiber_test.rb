@@ -114,7 +114,7 @@ class FiberTest < Minitest::Test
   # Kills the thread that works.
   class Killer < Scheduler
     def blocking_operation_wait(work)
-      thread = Thread.new(&work)
+      thread = Thread.new { work.call }
       sleep(0.01)
       thread.kill.join
     end

@@ -141,7 +141,7 @@ class LockTest < Minitest::Test
         Warning[:experimental] = false
         2.times.map { |i| Ractor.new(name: "worker\#{i}") do
           finish = Process.clock_gettime(1) + 0.1; nil while Process.clock_gettime(1) < finish
-        end }.each(&:take)
+        end }.each(&:value)
       end
       puts summary.to_json
     RUBY
@@ -163,9 +163,9 @@ class LockTest < Minitest::Test
         rescue Ractor::UnsafeError => e
           e.message
         end
-        puts message.take
+        puts message.value
       end
-      p Ractor.new { Offlock::Lock.mark("x") { Offlock::Lock::LocalTimer.monotonic_time } }.take
+      p Ractor.new { Offlock::Lock.mark("x") { Offlock::Lock::LocalTimer.monotonic_time } }.value
     RUBY
     refusal = "a trace is started from the main Ractor, and records all Ractors\n"
     assert_equal ["#{refusal * 3}0\n", true], [output, status.success?]

@@ -17,7 +17,7 @@ class RactorTest < Minitest::Test
 
   # What the Ractors' blocks return.
   def values(*ractors)
-    ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+    ractors.map(&:value)
   end
 
   def test_encodings_are_shareable
@@ -65,7 +65,7 @@ class RactorTest < Minitest::Test
     output, status = run_ruby(<<~RUBY)
       Warning[:experimental] = false
       ractors = 4.times.map { Ractor.new { Offlock::Tiktoken.get_encoding(:cl100k_base).encode("hello world") } }
-      p ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }.uniq
+      p ractors.map(&:value).uniq
     RUBY
     assert_equal ["[[15339, 1917]]\n", true], [output, status.success?]
   end

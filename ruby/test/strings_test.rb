@@ -236,11 +236,10 @@ class StringsTest < Minitest::Test
     ractors = Array.new(3) do
       Ractor.new(text) { |given| Ractor.make_shareable(Offlock::Strings.lines(given, release: :always)) }
     end
-    found = ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
-    assert_equal [[LINE] * 3000], found.uniq
+    assert_equal [[LINE] * 3000], ractors.map(&:value).uniq
     moved = Ractor.new { (Ractor.respond_to?(:main?) ? Ractor.receive : receive).map(&:upcase) }
     moved.send(strings.lines(text), move: true)
-    assert_equal [LINE.upcase], (moved.respond_to?(:value) ? moved.value : moved.take).uniq
+    assert_equal [LINE.upcase], moved.value.uniq
   ensure
     Warning[:experimental] = experimental
   end

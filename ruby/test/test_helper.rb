@@ -3,6 +3,7 @@
 require "English"
 require "minitest/autorun"
 require "offlock"
+require "support/ractor"
 
 # What the tests of text share.
 module Texts
@@ -29,7 +30,7 @@ module Texts
 
   # Runs a program in another process of this Ruby; returns what it prints and how it ended.
   def run_ruby(program, timeout: 60, libraries: ["offlock"])
-    options = $LOAD_PATH.map { |path| "-I#{path}" } + libraries.map { |library| "-r#{library}" }
+    options = $LOAD_PATH.map { |path| "-I#{path}" } + ["support/ractor", *libraries].map { |library| "-r#{library}" }
     command = [RbConfig.ruby, *options, "-e", program]
     IO.popen(command, err: %i[child out]) do |io|
       killer = Thread.new { sleep(timeout) && Process.kill("KILL", io.pid) }

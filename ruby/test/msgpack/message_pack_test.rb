@@ -261,13 +261,13 @@ module MessagePackTests
             outcomes.uniq
           end
         end
-        p ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }
+        p ractors.map(&:value)
         refused = Ractor.new do
           MessagePack::DefaultFactory.register_type(6, String)
         rescue Ractor::IsolationError => e
           e.class
         end
-        p refused.respond_to?(:value) ? refused.value : refused.take
+        p refused.value
       RUBY
       assert status.success?, output
       assert_equal "#{[[[true, 7, [:x], :point, true, 1]]] * 2}\nRactor::IsolationError\n", output

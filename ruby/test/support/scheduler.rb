@@ -58,7 +58,7 @@ class Scheduler
 
   def blocking_operation_wait(work)
     @operations += 1
-    Thread.new(&work).join
+    Thread.new { work.call }.join
   end
 
   private

@@ -186,7 +186,7 @@ impl Region {
 /// Defines `Offlock::InternalError`, what a panic becomes.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     offlock.define_error("InternalError", ruby.exception_runtime_error())?;
-    Ok(())
+    lock::define(ruby, offlock)
 }
 
 fn internal_error(ruby: &Ruby, message: String) -> Error {

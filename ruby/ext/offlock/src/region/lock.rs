@@ -4,30 +4,19 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use magnus::rb_sys::{FromRawValue, protect};
-use magnus::value::ReprValue;
-use magnus::{Error, Ruby, Value};
+use magnus::rb_sys::protect;
+use magnus::{Error, Ruby};
 use offlock_core::Handover;
 
 use super::unpoisoned;
 use crate::main_ractor;
 
-/// The version of Ruby's API that the extension was built for.
-const API: (u32, u32) = (rb_sys::RUBY_API_VERSION_MAJOR, rb_sys::RUBY_API_VERSION_MINOR);
+mod offer;
 
-/// Whether the work is offered to the fiber scheduler by us instead of by `rb_nogvl`.
-///
-/// Ruby 3.4 keeps the record that goes with the offer on the stack of the waiting fiber. When that fiber is
-/// raised into (`Timeout`, `Fiber#raise`), the thread that works is left with a dangling pointer. Our
-/// [`Passage`] is on the heap and can be closed.
-const OFFER: bool = API.0 == 3 && API.1 == 4;
+/// Return at once when interrupts are pending, before and after the work, instead of raising over live Rust values.
+const FLAGS: c_int = 0x1; // INTR_FAIL
 
-/// Return at once when interrupts are pending, before and after the work, instead of raising over live Rust
-/// values; and from 3.5 on, let the fiber scheduler move the work.
-const FLAGS: c_int = INTR_FAIL | if API.0 > 3 || API.1 > 4 { OFFLOAD_SAFE } else { 0 };
-const INTR_FAIL: c_int = 0x1;
-/// Not among the constants of Ruby 3.3.
-const OFFLOAD_SAFE: c_int = 0x4;
+pub(super) use offer::define;
 
 /// Calls `body` without the lock, or not at all when an interrupt is pending.
 ///
@@ -40,7 +29,7 @@ pub(super) fn leave(
     unblock: &(dyn Fn() + Sync),
 ) -> Result<(), Error> {
     let passage = Arc::new(Passage::new(body, unblock));
-    let outcome = match offer(ruby, &passage) {
+    let outcome = match offer::offer(ruby, &passage) {
         Ok(()) if passage.is_open() => passage.enter(),
         offered => offered,
     };
@@ -71,22 +60,6 @@ pub(super) fn check_interrupts() -> Result<(), Error> {
         unsafe { rb_sys::rb_thread_check_ints() };
         rb_sys::Qnil as rb_sys::VALUE
     })?;
-    Ok(())
-}
-
-/// Offers the work to the fiber scheduler of the current fiber, if it has one that wants work.
-fn offer(ruby: &Ruby, passage: &Arc<Passage>) -> Result<(), Error> {
-    if !OFFER {
-        return Ok(());
-    }
-    // SAFETY: the lock is held.
-    let scheduler = unsafe { Value::from_raw(rb_sys::rb_fiber_scheduler_current()) };
-    if scheduler.is_nil() || !scheduler.respond_to("blocking_operation_wait", false)? {
-        return Ok(());
-    }
-    let passage = Arc::clone(passage);
-    let work = ruby.proc_from_fn(move |_ruby, _arguments, _block| passage.enter());
-    scheduler.funcall::<_, _, Value>("blocking_operation_wait", (work,))?;
     Ok(())
 }
 
@@ -151,22 +124,28 @@ impl Passage {
         Ok(())
     }
 
+    /// To be called by a thread that has just given up its lock and takes it again afterwards.
     unsafe extern "C" fn run(this: *mut c_void) -> *mut c_void {
         // SAFETY: `enter` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
-        if this.advance(State::Open, State::Running) {
-            if let Some(handover) = this.handover {
-                handover.gave();
-            }
-            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
-            unsafe { (*this.body)() };
-            if let Some(handover) = this.handover {
-                handover.claim();
-            }
-            this.advance(State::Running, State::Closed);
-            this.ended.notify_all();
+        if let Some(handover) = this.handover {
+            handover.gave();
+        }
+        this.work();
+        if let Some(handover) = this.handover {
+            handover.claim();
         }
         ptr::null_mut()
+    }
+
+    /// Runs the body, if that is still wanted.
+    fn work(&self) {
+        if self.advance(State::Open, State::Running) {
+            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
+            unsafe { (*self.body)() };
+            self.advance(State::Running, State::Closed);
+            self.ended.notify_all();
+        }
     }
 
     unsafe extern "C" fn unblock(this: *mut c_void) {
