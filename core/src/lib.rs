@@ -9,6 +9,7 @@ pub mod deflate;
 mod handover;
 pub mod msgpack;
 pub mod processor;
+pub mod room;
 pub mod task;
 pub mod text;
 pub mod tokens;

@@ -1,5 +1,6 @@
 //! `bytes` objects that nobody has seen yet.
 
+use offlock_core::room;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -7,10 +8,6 @@ unsafe extern "C" {
     /// Part of the C interface and its stable ABI, underscore and all; missing in `pyo3::ffi`.
     fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, size: ffi::Py_ssize_t) -> std::ffi::c_int;
 }
-
-/// From this length on room that is left over stays with the object, up to half as much as is used: were it given
-/// back to the system, the next object of this length would have to wait for fresh pages.
-const LONG: usize = 128 << 10;
 
 /// Changes the room for the content, of which as much is kept as fits. Null, with an exception set, when there is no memory.
 ///
@@ -34,7 +31,7 @@ pub(crate) unsafe fn finish(
 ) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the contract of this function. CPython puts a zero behind the content, for which it has made room.
     unsafe {
-        if length >= LONG && room - length <= length / 2 {
+        if room::is_kept(length, room) {
             ffi::PyBytes_AS_STRING(object).cast_mut().add(length).write(0);
             (*object.cast::<ffi::PyVarObject>()).ob_size = length.cast_signed();
         } else {

@@ -4,10 +4,7 @@ use std::mem::MaybeUninit;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RString, TryConvert, Value};
-
-/// From this length on room that is left over stays with the String, up to half as much as is used: were it given back to
-/// the system, the next String of this length would have to wait for fresh pages.
-const LONG: usize = 128 << 10;
+use offlock_core::room;
 
 /// Memory inside a new binary String, for a result whose size is not known yet.
 ///
@@ -42,7 +39,7 @@ impl Lent {
         // SAFETY: a String that nobody else knows, with room for that many bytes. Either raises only for lack of memory,
         // which is caught here.
         protect(|| unsafe {
-            if used >= LONG && self.size - used <= used / 2 {
+            if room::is_kept(used, self.size) {
                 rb_sys::rb_str_set_len(self.string.as_raw(), length);
                 self.string.as_raw()
             } else {
