@@ -169,6 +169,27 @@ def test_a_declared_length_allocates_nothing() -> None:
     assert peak < 1_000_000
 
 
+@pytest.mark.parametrize("head", [b"\xdd", b"\xdf"], ids=["arrays", "maps"])
+def test_containers_in_containers_take_no_multiple_of_the_message(head: bytes) -> None:
+    import tracemalloc
+
+    length = 200_000
+    declared = length if head == b"\xdd" else length // 2
+    key = b"" if head == b"\xdd" else b"\xa0"
+    message = (head + declared.to_bytes(4, "big") + key) * 500 + b"\xc0" * length
+    tracemalloc.start()
+    for release in ("always", "never"):
+        with pytest.raises(ValueError):
+            msgpack.unpackb(message, release=release)
+    with pytest.raises((msgpack.OutOfData, ValueError)):
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(message)
+        unpacker.unpack()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * len(message)
+
+
 def test_depth_has_msgpacks_limit_both_ways() -> None:
     nested: Any = None
     for _ in range(1024):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -111,3 +112,30 @@ def test_the_same_from_a_stream(many: list[Any], data: st.DataObject) -> None:
         stream = stream[size:]
         unpacked += list(unpacker)
     assert unpacked == [ours(original.unpackb(original.packb(value))) for value in many]
+
+
+KEYS = [b"\xa1a", b"\xc4\x01b", b"\x01", b"\x91\x01", b"\x81\x02\x03", b"\xc0", b"\xa1\xff"]
+VALUES = [b"\xc0", b"\xa1\xff", b"\xc1", b"", b"\x81\x01\xc1", b"\x91\xa1\xff", b"\x92\x01\x02"]
+
+
+def streamed(module: Any, message: bytes, **options: Any) -> Any:
+    """What an unpacker makes of bytes that arrive one by one."""
+    unpacker = module.Unpacker(**options)
+    unpacked = []
+    try:
+        for byte in message:
+            unpacker.feed(bytes([byte]))
+            unpacked += list(unpacker)
+    except Exception as error:
+        return unpacked, [base.__name__ for base in type(error).__mro__]
+    return repr(unpacked)
+
+
+@pytest.mark.parametrize("chosen", [{}, {"strict_map_key": False}, {"object_pairs_hook": list}], ids=str)
+def test_the_same_of_several_errors_in_a_map(chosen: dict[str, Any]) -> None:
+    entries = [key + value for key, value in itertools.product(KEYS, VALUES)]
+    messages = [b"\x81" + entry for entry in entries]
+    messages += [b"\x82" + one + other for one, other in itertools.product(entries, entries)]
+    for message in messages:
+        same(message, chosen)
+        assert streamed(msgpack, message, **chosen) == streamed(original, message, **chosen), message

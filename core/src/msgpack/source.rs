@@ -16,6 +16,11 @@ pub trait Source<'a> {
     }
     /// How many values can follow at most, as far as the input is there.
     fn room(&self) -> usize;
+    /// For how many values at most a container inside `depth` others is given memory in advance, whatever it declares. Were
+    /// it for all that can follow, a short message of headers inside headers would take that much with each of them.
+    fn share(&self, depth: usize) -> usize {
+        self.room() >> depth.saturating_sub(1).min(31)
+    }
     /// Where the value visited last begins: its offset, or its place on the tape.
     fn offset(&self) -> usize;
 }

@@ -72,6 +72,13 @@ impl Frame {
         }
     }
 
+    /// Keeps a key, in a map, until its value is there.
+    fn wait_for_value(&mut self, of: Py<PyAny>) {
+        if let Self::Entries { key, .. } | Self::Pairs { key, .. } = self {
+            *key = Some(of);
+        }
+    }
+
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Root => Ok(()),
@@ -140,6 +147,8 @@ enum Stop {
     /// Something is wrong with the message, or the rest has not arrived yet.
     Failed(Error),
     Raised(PyErr),
+    /// A key that is refused, once its value is there.
+    Refused(Py<PyAny>),
 }
 
 impl<'a, 'py> Builder<'a, 'py> {
@@ -191,19 +200,22 @@ impl<'a, 'py> Builder<'a, 'py> {
         match std::mem::replace(&mut self.stop, Stop::None) {
             Stop::Raised(exception) => exception,
             Stop::Failed(error) => exception(self.py, error),
-            Stop::Open(_) | Stop::None => self.error(ErrorKind::Truncated, offset), // never: there is a reason
+            Stop::Open(_) | Stop::Refused(_) | Stop::None => self.error(ErrorKind::Truncated, offset), // never: there is a reason
         }
     }
 
     /// Builds the container that was no `value`. `depth` is the number of those around it.
     #[inline]
     fn nested<'s>(&mut self, source: &mut impl Source<'s>, depth: usize) -> Option<Bound<'py, PyAny>> {
+        let can_be_whole = |header: Header| header.values() <= source.room() as u64;
         match self.stop {
-            Stop::Open(Header::Array(length)) if depth < RECURSION => {
+            Stop::Open(header @ Header::Array(length)) if depth < RECURSION && can_be_whole(header) => {
                 self.stop = Stop::None;
                 self.list(source, length, depth)
             }
-            Stop::Open(Header::Map(length)) if depth < RECURSION && !self.wants_pairs() => {
+            Stop::Open(header @ Header::Map(length))
+                if depth < RECURSION && can_be_whole(header) && !self.wants_pairs() =>
+            {
                 self.stop = Stop::None;
                 self.dict(source, length, depth)
             }
@@ -227,10 +239,7 @@ impl<'a, 'py> Builder<'a, 'py> {
         length: u32,
         depth: usize,
     ) -> Option<Bound<'py, PyAny>> {
-        if !self.fits(source, length.into()) {
-            return None;
-        }
-        let items = Sequence::new(self.py, length as usize, source.room(), self.options.use_list);
+        let items = Sequence::new(self.py, length as usize, source.share(depth), self.options.use_list);
         let mut items = self.kept(items)?;
         loop {
             let item = self.value(source).or_else(|| self.nested(source, depth + 1))?;
@@ -249,10 +258,7 @@ impl<'a, 'py> Builder<'a, 'py> {
         length: u32,
         depth: usize,
     ) -> Option<Bound<'py, PyAny>> {
-        if !self.fits(source, u64::from(length) * 2) {
-            return None;
-        }
-        let dict = ffi::dict(self.py, length as usize);
+        let dict = ffi::dict(self.py, (length as usize).min(source.share(depth) / 2));
         let dict = self.kept(dict)?;
         for _ in 0..length {
             let key = match self.key(source) {
@@ -269,18 +275,26 @@ impl<'a, 'py> Builder<'a, 'py> {
 
     #[cold]
     fn nested_key<'s>(&mut self, source: &mut impl Source<'s>, depth: usize) -> Option<Bound<'py, PyAny>> {
-        let key = self.nested(source, depth);
-        self.checked(key)
+        let key = match self.refused() {
+            Some(key) => key,
+            None => self.nested(source, depth)?,
+        };
+        if self.accepts(&key) {
+            return Some(key);
+        }
+        self.value(source).or_else(|| self.nested(source, depth))?;
+        self.keep(Err(refused_key(&key)))
     }
 
-    /// Whether the input can hold that many values.
-    #[inline]
-    fn fits<'s>(&mut self, source: &impl Source<'s>, values: u64) -> bool {
-        let fits = values <= source.room() as u64;
-        if !fits {
-            self.stop = Stop::Failed(Error { kind: ErrorKind::Truncated, offset: source.offset() });
+    /// The key that the build stopped at as such keys are refused. As in msgpack, it is told of only after its value.
+    fn refused(&mut self) -> Option<Bound<'py, PyAny>> {
+        match std::mem::replace(&mut self.stop, Stop::None) {
+            Stop::Refused(key) => Some(key.into_bound(self.py)),
+            other => {
+                self.stop = other;
+                None
+            }
         }
-        fits
     }
 
     /// Goes on with the value begun in `work`. `None` when the rest of it has not arrived yet.
@@ -314,6 +328,7 @@ impl<'a, 'py> Builder<'a, 'py> {
                 Stop::Failed(Error { kind: ErrorKind::Truncated, .. }) if S::STREAM => return Ok(None),
                 Stop::Failed(error) => return Err(exception(self.py, error)),
                 Stop::Raised(exception) => return Err(exception),
+                Stop::Refused(key) => work.frame.wait_for_value(key),
                 Stop::None => return Ok(None), // never: there is a reason
             }
         }
@@ -340,8 +355,17 @@ impl<'a, 'py> Builder<'a, 'py> {
         left: &mut u32,
         waiting: &mut Option<Py<PyAny>>,
     ) -> PyResult<bool> {
-        let mut begun = waiting.take().map(|key| key.into_bound(self.py));
-        while let Some(key) = begun.take().or_else(|| self.key(source)) {
+        if let Some(key) = waiting.take() {
+            let Some(value) = self.value(source) else {
+                *waiting = Some(key);
+                return Ok(false);
+            };
+            self.keep_pace()?;
+            if self.add(dict, left, key.bind(self.py), &value)? {
+                return Ok(true);
+            }
+        }
+        while let Some(key) = self.key(source) {
             let Some(value) = self.value(source) else {
                 *waiting = Some(key.unbind());
                 return Ok(false);
@@ -354,6 +378,20 @@ impl<'a, 'py> Builder<'a, 'py> {
             }
         }
         Ok(false)
+    }
+
+    /// Adds an entry whose key was not checked yet; whether it is the last one.
+    fn add(
+        &mut self,
+        dict: &Py<PyDict>,
+        left: &mut u32,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<bool> {
+        self.check_key(key)?;
+        ffi::set_item(dict.bind(self.py), key, value)?;
+        *left -= 1;
+        Ok(*left == 0)
     }
 
     /// Fills a list of pairs up to the first container in one of them; whether it is complete.
@@ -369,6 +407,7 @@ impl<'a, 'py> Builder<'a, 'py> {
             match waiting.take() {
                 None => *waiting = Some(value.unbind()),
                 Some(key) => {
+                    self.check_key(key.bind(self.py))?;
                     if pairs.push(self.pair(key, value)?)? {
                         return Ok(true);
                     }
@@ -432,10 +471,7 @@ impl<'a, 'py> Builder<'a, 'py> {
         if work.depth() >= MAX_DEPTH {
             return Err(self.error(ErrorKind::TooDeep(MAX_DEPTH), source.offset()));
         }
-        if !S::STREAM && header.values() > source.room() as u64 {
-            return Err(self.error(ErrorKind::Truncated, source.offset()));
-        }
-        self.frame(header, source.room())
+        self.frame(header, source.share(work.depth()))
     }
 
     /// Puts a complete container where it belongs; returns the outermost one.
@@ -450,23 +486,20 @@ impl<'a, 'py> Builder<'a, 'py> {
                 Frame::Items(items) => items.push(value)?,
                 Frame::Entries { dict, left, key } => match key.take() {
                     None => {
-                        self.check_key(&value)?;
+                        *key = Some(value.unbind());
+                        false
+                    }
+                    Some(key) => self.add(dict, left, key.bind(self.py), &value)?,
+                },
+                Frame::Pairs { pairs, key } => match key.take() {
+                    None => {
                         *key = Some(value.unbind());
                         false
                     }
                     Some(key) => {
-                        ffi::set_item(dict.bind(self.py), &key.into_bound(self.py), &value)?;
-                        *left -= 1;
-                        *left == 0
+                        self.check_key(key.bind(self.py))?;
+                        pairs.push(self.pair(key, value)?)?
                     }
-                },
-                Frame::Pairs { pairs, key } => match key.take() {
-                    None => {
-                        self.check_key(&value)?;
-                        *key = Some(value.unbind());
-                        false
-                    }
-                    Some(key) => pairs.push(self.pair(key, value)?)?,
                 },
             };
             if !complete {
@@ -526,20 +559,23 @@ impl<'a, 'py> Builder<'a, 'py> {
     }
 
     fn check_key(&self, key: &Bound<'py, PyAny>) -> PyResult<()> {
-        if !self.options.strict_map_key
+        if self.accepts(key) { Ok(()) } else { Err(refused_key(key)) }
+    }
+
+    fn accepts(&self, key: &Bound<'py, PyAny>) -> bool {
+        !self.options.strict_map_key
             || key.is_exact_instance_of::<PyString>()
             || key.is_exact_instance_of::<PyBytes>()
-        {
-            return Ok(());
-        }
-        Err(refused_key(key))
     }
 
     /// The key, unless keys like this one are refused.
     fn checked(&mut self, key: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
         let key = key?;
-        let checked = self.check_key(&key).map(|()| key);
-        self.keep(checked)
+        if self.accepts(&key) {
+            return Some(key);
+        }
+        self.stop = Stop::Refused(key.unbind());
+        None
     }
 
     /// The key of a map, when it is a string.

@@ -160,6 +160,24 @@ module MessagePackTests
       end
     end
 
+    # In a process of its own, whose memory is what these messages made it be.
+    def test_containers_in_containers_take_no_multiple_of_the_message
+      skip "the peak of memory is read from /proc" unless File.exist?("/proc/self/status")
+      output, status = run_ruby(<<~'RUBY', timeout: 60)
+        def peak = File.read("/proc/self/status")[/^VmHWM:\s+(\d+)/, 1].to_i
+        before = peak
+        ["\xDD", "\xDF"].each do |head|
+          length = head == "\xDD" ? 900_000 : 450_000
+          message = ((head.b + [length].pack("N") + (head == "\xDF" ? "\xA0".b : "")) * 200) + ("\xC0".b * 900_000)
+          %i[never always].each { |release| Offlock::MessagePack.unpack(message, release:) rescue nil }
+          Offlock::MessagePack::Unpacker.new.feed(message).read rescue nil
+        end
+        p peak - before
+      RUBY
+      assert status.success?, output
+      assert_operator output.to_i, :<, 120_000
+    end
+
     def test_depth
       assert_raises(MessagePack::StackError) { MessagePack.unpack(("\x91" * 129) + "\xc0") }
       refute_nil MessagePack.unpack(("\x91" * 128) + "\xc0")

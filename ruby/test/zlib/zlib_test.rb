@@ -5,6 +5,7 @@ require "stringio"
 require "timeout"
 require "zlib"
 require "offlock/zlib"
+require_relative "../support/ractor"
 
 # Offlock::Zlib against Ruby's own Zlib, and what it has beyond.
 class ZlibTest < Minitest::Test

@@ -165,7 +165,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
     fn array(&mut self, length: usize, depth: usize) -> VALUE {
         self.check_container(length as u64, depth);
         // SAFETY: the length is that of what is there.
-        let array = unsafe { rb_ary_new_capa(length.min(self.source.room()) as c_long) };
+        let array = unsafe { rb_ary_new_capa(length.min(self.source.share(depth)) as c_long) };
         let mut chunk = [NIL; CHUNK];
         let mut left = length;
         while left > 0 {
@@ -184,7 +184,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
     fn hash(&mut self, length: usize, depth: usize) -> VALUE {
         self.check_container(length as u64 * 2, depth);
         // SAFETY: the length is that of what is there.
-        let hash = unsafe { rb_hash_new_capa(length.min(self.source.room()) as c_long) };
+        let hash = unsafe { rb_hash_new_capa(length.min(self.source.share(depth) / 2) as c_long) };
         let mut chunk = [NIL; CHUNK];
         let mut left = length;
         while left > 0 {
