@@ -179,7 +179,7 @@ def test_containers_in_containers_take_no_multiple_of_the_message(head: bytes) -
     message = (head + declared.to_bytes(4, "big") + key) * 500 + b"\xc0" * length
     tracemalloc.start()
     for release in ("always", "never"):
-        with pytest.raises(ValueError, match="incomplete|not allowed"):
+        with pytest.raises(ValueError, match=r"incomplete|not allowed"):
             msgpack.unpackb(message, release=release)
     unpacker = msgpack.Unpacker()
     unpacker.feed(message)
