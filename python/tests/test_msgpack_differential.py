@@ -114,6 +114,17 @@ def test_the_same_from_a_stream(many: list[Any], data: st.DataObject) -> None:
     assert unpacked == [ours(original.unpackb(original.packb(value))) for value in many]
 
 
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("nanoseconds", [0, 999_999_999, 1_000_000_000, 2**30 - 1, 2**32 - 1])
+def test_the_same_of_timestamps_with_too_many_nanoseconds(mode: int, nanoseconds: int) -> None:
+    for head in (b"\xd7\xff", b"\xc7\x0c\xff"):
+        seconds = 5
+        payload = nanoseconds << 34 | seconds if head == b"\xd7\xff" else nanoseconds << 64 | seconds
+        length = 8 if head == b"\xd7\xff" else 12
+        if payload.bit_length() <= 8 * length:
+            same(head + payload.to_bytes(length, "big"), {"timestamp": mode})
+
+
 KEYS = [b"\xa1a", b"\xc4\x01b", b"\x01", b"\x91\x01", b"\x81\x02\x03", b"\xc0", b"\xa1\xff"]
 VALUES = [b"\xc0", b"\xa1\xff", b"\xc1", b"", b"\x81\x01\xc1", b"\x91\xa1\xff", b"\x92\x01\x02"]
 

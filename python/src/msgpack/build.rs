@@ -670,8 +670,12 @@ impl<'a, 'py> Builder<'a, 'py> {
     fn timestamp(&self, timestamp: Timestamp) -> PyResult<Bound<'py, PyAny>> {
         let Timestamp { seconds, nanoseconds } = timestamp;
         let py = self.py;
+        let whole = || classes::timestamp(py)?.call1((seconds, nanoseconds));
+        if nanoseconds >= 1_000_000_000 {
+            return whole(); // which refuses it
+        }
         match self.options.timestamp {
-            TimestampAs::Timestamp => classes::timestamp(py)?.call1((seconds, nanoseconds)),
+            TimestampAs::Timestamp => whole(),
             TimestampAs::Float => ffi::float(py, f64::from(nanoseconds) / 1e9 + seconds as f64),
             TimestampAs::Nanoseconds => {
                 let all = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
