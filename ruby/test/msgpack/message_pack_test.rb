@@ -160,6 +160,15 @@ module MessagePackTests
       end
     end
 
+    def test_keys_that_cannot_be_symbols_are_refused
+      [{}, { key_cache: true }, { release: :always }].each do |options|
+        error = assert_raises(EncodingError) { MessagePack.unpack("\x81\xA2\xDDa\x01".b, symbolize_keys: true, **options) }
+        assert_match(/invalid symbol in encoding UTF-8/, error.message)
+      end
+      assert_equal({ "\xDDa" => 1 }, MessagePack.unpack("\x81\xA2\xDDa\x01".b))
+      assert_equal({ é: 1 }, MessagePack.unpack("\x81\xA2\xC3\xA9\x01".b, symbolize_keys: true))
+    end
+
     # In a process of its own, whose memory is what these messages made it be.
     def test_containers_in_containers_take_no_multiple_of_the_message
       skip "the peak of memory is read from /proc" unless File.exist?("/proc/self/status")

@@ -410,14 +410,11 @@ fn interned(bytes: &[u8]) -> VALUE {
     unsafe { rb_enc_interned_str(bytes.as_ptr().cast(), bytes.len() as c_long, globals().utf8) }
 }
 
-/// The Symbol of these characters; binary when they are not valid UTF-8.
+/// The Symbol of these characters; raises `EncodingError` when they are not valid UTF-8.
 fn symbol(bytes: &[u8]) -> VALUE {
     let length = bytes.len() as c_long;
     // SAFETY: copies `len` bytes from the pointer.
     unsafe {
-        if std::str::from_utf8(bytes).is_err() {
-            return rb_str_intern(rb::binary(bytes));
-        }
         let known = rb_check_symbol_cstr(bytes.as_ptr().cast(), length, globals().utf8);
         if known != NIL {
             return known;
