@@ -228,8 +228,7 @@ class _Reader(io.RawIOBase):
         return packed
 
     def _finish(self) -> None:
-        if not self._decoder.may_end:
-            raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+        self._decoder.check_end()
         self._size = self._pos
         self._report.at(self._packed, end=True)
 

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,6 +182,24 @@ def test_damage_is_the_same_class_of_error() -> None:
         except (OSError, EOFError, zlib.error) as error:
             found = type(error)
         assert found == expected, cut.hex()
+
+
+@pytest.mark.parametrize("member", [b"", theirs.compress(b"before")], ids=["first", "second"])
+@pytest.mark.parametrize("start", [b"\x1f\x8b\x08", b"\x1f\x8b\x07", b"\x1f\x9d", b"PK"], ids=repr)
+def test_a_header_that_is_cut_off_is_the_same_class_of_error(start: bytes, member: bytes) -> None:
+    def outcome(module: Any, data: bytes) -> list[Any]:
+        found = []
+        for read in (module.decompress, lambda data: module.GzipFile(fileobj=io.BytesIO(data)).read()):
+            try:
+                found.append(read(data))
+            except (OSError, EOFError, zlib.error) as error:
+                found.append(type(error))
+        return found
+
+    header = start.ljust(10, b"\0")
+    for cut in range(len(header) + 1):
+        data = member + header[:cut]
+        assert outcome(ours, data) == outcome(theirs, data), data
 
 
 def test_text_mode_and_seeking(tmp_path: Path) -> None:

@@ -73,13 +73,13 @@ impl Header {
         if !MAGIC.starts_with(&input[..input.len().min(2)]) {
             return bad(ErrorKind::NotGzip, 0);
         }
-        if input.get(2).is_some_and(|&method| method != 8) {
-            return bad(ErrorKind::GzipMethod, 2);
-        }
         let mut fields = Fields { input, at: FIXED };
-        let Some(&[_, _, _, flags, m0, m1, m2, m3, extra_flags, os]) = input.first_chunk() else {
+        let Some(&[_, _, method, flags, m0, m1, m2, m3, extra_flags, os]) = input.first_chunk() else {
             return Ok(None);
         };
+        if method != 8 {
+            return bad(ErrorKind::GzipMethod, 2);
+        }
         let mut header = Self {
             text: flags & TEXT != 0,
             mtime: u32::from_le_bytes([m0, m1, m2, m3]),
@@ -389,6 +389,16 @@ impl GzipDecoder {
             || self.place == Place::Header && self.partial.is_empty() && self.header.is_none()
     }
 
+    /// Whether it may, and what is wrong if not: a lone byte does not even tell what kind of file it is.
+    pub fn check_end(&self) -> Result<(), Error> {
+        let kind = match (self.place, self.partial.len()) {
+            _ if self.may_end() => return Ok(()),
+            (Place::Header, 1) => ErrorKind::NotGzip,
+            _ => ErrorKind::Buf,
+        };
+        Err(Error::new(kind, self.read))
+    }
+
     /// Whether there is content to be given out without any more input.
     pub fn has_ahead(&self) -> bool {
         !self.ahead.is_empty()
@@ -436,7 +446,7 @@ pub fn first_member(input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Resu
         Status::End => Ok(read),
         Status::Full => fail(ErrorKind::Limit),
         _ if decoder.in_trailer() => Err(decoder.footer_error(read)),
-        _ => fail(ErrorKind::Buf),
+        _ => decoder.check_end().and(fail(ErrorKind::Buf)),
     }
 }
 
@@ -496,9 +506,17 @@ mod tests {
         for (input, kind) in [
             (&b"PK"[..], ErrorKind::NotGzip),
             (b"\x1f\x9d", ErrorKind::NotGzip),
-            (b"\x1f\x8b\x07", ErrorKind::GzipMethod),
+            (b"\x1f\x8b\x07\0\0\0\0\0\0\0", ErrorKind::GzipMethod),
         ] {
             assert_eq!(Header::parse(input).unwrap_err().kind, kind);
+        }
+        for (input, kind) in [
+            (&b""[..], ErrorKind::Buf),
+            (b"\x1f", ErrorKind::NotGzip),
+            (b"\x1f\x8b", ErrorKind::Buf),
+            (b"\x1f\x8b\x07\0\0\0\0\0\0", ErrorKind::Buf),
+        ] {
+            assert_eq!(first_member(input, &mut Output::new(), &Task::new()).unwrap_err().kind, kind);
         }
     }
 }

@@ -125,10 +125,10 @@ impl GzipDecompress {
         Ok(self.0.take(py)?.stream.decoder.window())
     }
 
-    /// Whether a file may end here.
-    #[getter]
-    fn may_end(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.take(py)?.stream.decoder.may_end())
+    /// Raises `EOFError` or `gzip.BadGzipFile` when a file may not end here.
+    fn check_end(&self, py: Python<'_>) -> PyResult<()> {
+        let checked = self.0.take(py)?.stream.decoder.check_end();
+        checked.map_err(|error| BadGzip(error).into_exception(py))
     }
 
     /// The time in the header of the member read last.

@@ -22,7 +22,10 @@ class OriginalZlibTest < Minitest::Test
     skip "no source of Ruby: set RUBY_SOURCE" unless File.exist?(tests)
 
     paths = [*$LOAD_PATH, File.join(SOURCE, "tool/lib")].flat_map { |path| ["-I", path] }
-    output, status = Open3.capture2e(RbConfig.ruby, *paths, "-r", "offlock", "-e", "#{PRELUDE}; load #{tests.dump}")
+    # They start the Ruby that this variable names.
+    environment = { "RUBY" => RbConfig.ruby }
+    program = "#{PRELUDE}; load #{tests.dump}"
+    output, status = Open3.capture2e(environment, RbConfig.ruby, *paths, "-r", "offlock", "-e", program)
     assert status.success?, output
     refute_match(/\b0 tests\b/, output)
   end
