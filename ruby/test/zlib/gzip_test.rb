@@ -102,6 +102,26 @@ class GzipTest < Minitest::Test
     [parts.join, parts.map { |part| Theirs.gzip(part) }.join]
   end
 
+  WAYS_TO_END = {
+    read: -> { [_1.read, _1.read] }, eof: -> { [_1.read(12), _1.eof?, _1.read(1)] }, unused: -> { [_1.read, _1.unused] },
+    lines: -> { [_1.gets, _1.gets, _1.eof?] }, close: -> { [_1.read, _1.close] }, every: -> { _1.each_byte.to_a }
+  }.freeze
+
+  def test_a_wrong_footer_is_told_where_the_original_tells_it
+    packed = Theirs.gzip("hello\nworld\n")
+    damaged = [-8, -4].map { |place| packed.dup.tap { _1.setbyte(place, _1.getbyte(place) ^ 1) } }
+    [packed, *damaged, packed[..-3], packed[..-9], "#{packed}more".b].each do |file|
+      WAYS_TO_END.each do |way, read|
+        found, expected = [Ours, Theirs].map do |zlib|
+          read.call(zlib::GzipReader.new(StringIO.new(file))).map { |value| value.is_a?(StringIO) ? value.pos : value }
+        rescue zlib::Error, EOFError => e
+          e.class.name.delete_prefix("Offlock::")
+        end
+        assert_equal expected, found, "#{way} of #{file.inspect}"
+      end
+    end
+  end
+
   def test_members_on_threads_are_what_they_are_in_order
     plain, packed = many_members
     reader = Ours::GzipReader.new(StringIO.new(packed), threads: 2)

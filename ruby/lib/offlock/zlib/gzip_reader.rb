@@ -9,7 +9,9 @@ module Offlock
       # Packed bytes that are read at a time, and plain bytes that are made of them at a time.
       PACKED = 1 << 16
       PLAIN = 1 << 18
-      private_constant :PACKED, :PLAIN
+      # What can be wrong behind the content.
+      FOOTER_ERRORS = [CRCError, LengthError, NoFooter].freeze
+      private_constant :PACKED, :PLAIN, :FOOTER_ERRORS
 
       class << self
         def open(path, **options, &block)
@@ -68,24 +70,26 @@ module Offlock
       def mtime = Time.at(@mtime)
 
       # The checksum of the plain bytes that came out so far.
-      def crc
-        io
-        note_crc
-      end
+      def crc = io && note_crc
 
       # How many plain bytes were read.
       def pos = @made - buffered
       alias tell pos
 
+      # A bad checksum is left to be told by who reads on.
       def eof?
         io
         !fill(1)
+      rescue *FOOTER_ERRORS
+        true
       end
       alias eof eof?
 
       # What followed the member in what was read of the file, or nil.
       def unused
         io
+        raise @failure if buffered.zero? && in_footer?
+
         @over && !@packed.empty? ? @packed.dup : nil
       end
 
@@ -299,10 +303,11 @@ module Offlock
 
       # A bad checksum is told when everything was read, bad data as soon as it keeps from reading on.
       def cut_short?(size)
-        return false if size && buffered >= size
-
-        [GzipFile::CRCError, GzipFile::LengthError, GzipFile::NoFooter].none? { |footer| footer === @failure }
+        !(size && buffered >= size) && !in_footer?
       end
+
+      # Whether only the checksum and length are wrong, or missing.
+      def in_footer? = FOOTER_ERRORS.any? { |footer| footer === @failure }
 
       def more
         packed = @packed.empty? ? read_packed : @packed
