@@ -4,9 +4,7 @@ require "etc"
 require "json"
 require "time"
 require "zlib"
-
-# Its name since Ruby 4.0.
-Ractor.alias_method :value, :take unless Ractor.method_defined?(:value)
+require_relative "../ruby/test/support/ractor"
 
 # What the Ruby benchmarks share: texts, fair timing, and results kept as data.
 module Bench

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import uuid
 import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,31 +155,33 @@ def test_errors_name_the_value_and_its_place() -> None:
         msgpack.packb(object())
 
 
-def test_a_declared_length_allocates_nothing() -> None:
-    import tracemalloc
-
-    unpacker = msgpack.Unpacker(max_array_len=2**32, max_map_len=2**32)
+@pytest.fixture
+def peak_memory() -> Iterator[Callable[[], int]]:
+    """The most bytes that Python had allocated at once since the test began."""
     tracemalloc.start()
+    yield lambda: tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+
+def test_a_declared_length_allocates_nothing(peak_memory: Callable[[], int]) -> None:
+    unpacker = msgpack.Unpacker(max_array_len=2**32, max_map_len=2**32)
     for head in (b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff"):
         with pytest.raises(ValueError, match="incomplete"):
             msgpack.unpackb(head, max_array_len=2**32, max_map_len=2**32)
         unpacker.feed(head)
         with pytest.raises(msgpack.OutOfData):
             unpacker.unpack()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1_000_000
+    assert peak_memory() < 1_000_000
 
 
 @pytest.mark.parametrize("head", [b"\xdd", b"\xdf"], ids=["arrays", "maps"])
-def test_containers_in_containers_take_no_multiple_of_the_message(head: bytes) -> None:
-    import tracemalloc
-
+def test_containers_in_containers_take_no_multiple_of_the_message(
+    head: bytes, peak_memory: Callable[[], int]
+) -> None:
     length = 200_000
     declared = length if head == b"\xdd" else length // 2
     key = b"" if head == b"\xdd" else b"\xa0"
     message = (head + declared.to_bytes(4, "big") + key) * 500 + b"\xc0" * length
-    tracemalloc.start()
     for release in ("always", "never"):
         with pytest.raises(ValueError, match=r"incomplete|not allowed"):
             msgpack.unpackb(message, release=release)
@@ -185,9 +189,7 @@ def test_containers_in_containers_take_no_multiple_of_the_message(head: bytes) -
     unpacker.feed(message)
     with pytest.raises((msgpack.OutOfData, ValueError)):
         unpacker.unpack()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 60 * len(message)
+    assert peak_memory() < 60 * len(message)
 
 
 def test_depth_has_msgpacks_limit_both_ways() -> None:

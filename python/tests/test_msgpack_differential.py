@@ -58,7 +58,12 @@ def outcome(module: Any, message: bytes, **options: Any) -> Any:
     try:
         return repr(module.unpackb(message, **options))
     except Exception as error:
-        return [base.__name__ for base in type(error).__mro__ if base is not object]
+        return classes(error)
+
+
+def classes(error: Exception) -> list[str]:
+    """The names of its class and of those that it is derived from."""
+    return [base.__name__ for base in type(error).__mro__ if base is not object]
 
 
 options = st.fixed_dictionaries(
@@ -117,10 +122,8 @@ def test_the_same_from_a_stream(many: list[Any], data: st.DataObject) -> None:
 @pytest.mark.parametrize("mode", range(4))
 @pytest.mark.parametrize("nanoseconds", [0, 999_999_999, 1_000_000_000, 2**30 - 1, 2**32 - 1])
 def test_the_same_of_timestamps_with_too_many_nanoseconds(mode: int, nanoseconds: int) -> None:
-    for head in (b"\xd7\xff", b"\xc7\x0c\xff"):
-        seconds = 5
-        payload = nanoseconds << 34 | seconds if head == b"\xd7\xff" else nanoseconds << 64 | seconds
-        length = 8 if head == b"\xd7\xff" else 12
+    for head, place, length in ((b"\xd7\xff", 34, 8), (b"\xc7\x0c\xff", 64, 12)):
+        payload = nanoseconds << place | 5
         if payload.bit_length() <= 8 * length:
             same(head + payload.to_bytes(length, "big"), {"timestamp": mode})
 
@@ -138,7 +141,7 @@ def streamed(module: Any, message: bytes, **options: Any) -> Any:
             unpacker.feed(bytes([byte]))
             unpacked += list(unpacker)
     except Exception as error:
-        return unpacked, [base.__name__ for base in type(error).__mro__]
+        return unpacked, classes(error)
     return repr(unpacked)
 
 

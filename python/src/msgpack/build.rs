@@ -207,15 +207,13 @@ impl<'a, 'py> Builder<'a, 'py> {
     /// Builds the container that was no `value`. `depth` is the number of those around it.
     #[inline]
     fn nested<'s>(&mut self, source: &mut impl Source<'s>, depth: usize) -> Option<Bound<'py, PyAny>> {
-        let can_be_whole = |header: Header| header.values() <= source.room() as u64;
+        let at_once = |header: Header| depth < RECURSION && header.values() <= source.room() as u64;
         match self.stop {
-            Stop::Open(header @ Header::Array(length)) if depth < RECURSION && can_be_whole(header) => {
+            Stop::Open(header @ Header::Array(length)) if at_once(header) => {
                 self.stop = Stop::None;
                 self.list(source, length, depth)
             }
-            Stop::Open(header @ Header::Map(length))
-                if depth < RECURSION && can_be_whole(header) && !self.wants_pairs() =>
-            {
+            Stop::Open(header @ Header::Map(length)) if at_once(header) && !self.wants_pairs() => {
                 self.stop = Stop::None;
                 self.dict(source, length, depth)
             }
@@ -361,6 +359,7 @@ impl<'a, 'py> Builder<'a, 'py> {
                 return Ok(false);
             };
             self.keep_pace()?;
+            self.check_key(key.bind(self.py))?;
             if self.add(dict, left, key.bind(self.py), &value)? {
                 return Ok(true);
             }
@@ -371,24 +370,22 @@ impl<'a, 'py> Builder<'a, 'py> {
                 return Ok(false);
             };
             self.keep_pace()?;
-            ffi::set_item(dict.bind(self.py), &key, &value)?;
-            *left -= 1;
-            if *left == 0 {
+            if self.add(dict, left, &key, &value)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Adds an entry whose key was not checked yet; whether it is the last one.
+    /// Adds an entry; whether it is the last one.
+    #[inline]
     fn add(
-        &mut self,
+        &self,
         dict: &Py<PyDict>,
         left: &mut u32,
         key: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<bool> {
-        self.check_key(key)?;
         ffi::set_item(dict.bind(self.py), key, value)?;
         *left -= 1;
         Ok(*left == 0)
@@ -489,7 +486,10 @@ impl<'a, 'py> Builder<'a, 'py> {
                         *key = Some(value.unbind());
                         false
                     }
-                    Some(key) => self.add(dict, left, key.bind(self.py), &value)?,
+                    Some(key) => {
+                        self.check_key(key.bind(self.py))?;
+                        self.add(dict, left, key.bind(self.py), &value)?
+                    }
                 },
                 Frame::Pairs { pairs, key } => match key.take() {
                     None => {

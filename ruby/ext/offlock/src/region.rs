@@ -183,7 +183,7 @@ impl Region {
     }
 }
 
-/// Defines `Offlock::InternalError`, what a panic becomes.
+/// Defines `Offlock::InternalError`, what a panic becomes, and what stands between Ruby and fiber schedulers.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     offlock.define_error("InternalError", ruby.exception_runtime_error())?;
     lock::define(ruby, offlock)

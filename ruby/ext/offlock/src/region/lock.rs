@@ -149,7 +149,8 @@ impl Passage {
     }
 
     unsafe extern "C" fn unblock(this: *mut c_void) {
-        // SAFETY: `enter` passed `self`, and Ruby calls this only while `rb_nogvl` has not returned.
+        // SAFETY: `enter` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not returned, or while the
+        // operation that keeps `self` is there.
         let this = unsafe { &*this.cast::<Self>() };
         this.interrupt();
     }
