@@ -161,7 +161,7 @@ fn before_return(text: &[u8], start: usize, end: usize) -> usize {
     if text[start..end].ends_with(b"\r") { end - 1 } else { end }
 }
 
-const BLOCK: usize = 64;
+const BLOCK: usize = u64::BITS as usize;
 
 /// Calls `found` with the offset of each byte that `matches` marks, in order.
 #[inline]
@@ -182,21 +182,58 @@ fn for_each_marked(
     task: &Task<'_>,
     mut found: impl FnMut(usize),
 ) -> Result<(), Stopped> {
+    let mut places = [0; WINDOW + 1];
     let mut base = 0;
     for stretch in text.chunks(STRETCH) {
         task.check()?;
-        let (blocks, rest) = stretch.as_chunks::<BLOCK>();
-        for block in blocks {
-            for_each_bit(mark(block), |bit| found(base + bit));
-            base += BLOCK;
+        for window in stretch.chunks(WINDOW) {
+            for &place in marked_places(window, &mark, &mut places) {
+                found(base + place as usize);
+            }
+            base += window.len();
         }
-        let mut last = [0; BLOCK];
-        last[..rest.len()].copy_from_slice(rest);
-        let inside = (1 << rest.len()) - 1;
-        for_each_bit(mark(&last) & inside, |bit| found(base + bit));
-        base += rest.len();
     }
     Ok(())
+}
+
+/// How many bytes are looked at before what is found in them is used. Where a piece ends is no surprise then: the
+/// processor foresees where a long loop ends, but not how many bits one mask has.
+const WINDOW: usize = 4096;
+
+/// Where `mark` sets a bit, in order.
+#[inline]
+fn marked_places<'a>(
+    window: &[u8],
+    mark: impl Fn(&[u8; BLOCK]) -> u64,
+    places: &'a mut [u32; WINDOW + 1],
+) -> &'a [u32] {
+    let (blocks, rest) = window.as_chunks::<BLOCK>();
+    let mut count = 0;
+    let mut base = 0;
+    for block in blocks {
+        count = add_bits(mark(block), base, count, places);
+        base += u64::BITS;
+    }
+    let mut last = [0; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let inside = (1 << rest.len()) - 1;
+    count = add_bits(mark(&last) & inside, base, count, places);
+    &places[..count]
+}
+
+/// Writes the places of the bits of `mask` behind the first `count` ones, and returns how many there are then.
+#[inline]
+fn add_bits(mut mask: u64, base: u32, mut count: usize, places: &mut [u32; WINDOW + 1]) -> usize {
+    // The first without a look at whether there is one, which cannot be foreseen.
+    places[count] = base + mask.trailing_zeros();
+    count += usize::from(mask != 0);
+    mask &= mask.wrapping_sub(1);
+    while mask != 0 {
+        places[count] = base + mask.trailing_zeros();
+        count += 1;
+        mask &= mask - 1;
+    }
+    count
 }
 
 /// One bit for each byte of `block`, the first one lowest.
@@ -206,14 +243,6 @@ fn mask(block: &[u8; BLOCK], matches: impl Fn(u8x16) -> u8x16) -> u64 {
     parts.iter().enumerate().fold(0, |mask, (number, part)| {
         mask | u64::from(matches(u8x16::new(*part)).to_bitmask()) << (16 * number)
     })
-}
-
-#[inline]
-fn for_each_bit(mut mask: u64, mut each: impl FnMut(usize)) {
-    while mask != 0 {
-        each(mask.trailing_zeros() as usize);
-        mask &= mask - 1;
-    }
 }
 
 #[inline]

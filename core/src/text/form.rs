@@ -56,17 +56,21 @@ pub fn measure(utf8: &[u8]) -> Measure {
     let Some(last) = utf8.last_chunk::<BLOCK>() else { return measure_short(utf8) };
     let (blocks, rest) = utf8.as_chunks::<BLOCK>();
     let last = u8x16::new(*last);
-    let largest = blocks.iter().fold(last, |largest, block| largest.max(u8x16::new(*block)));
-    let reaches = |byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0;
-    let form = match largest.to_bitmask() {
-        0 => return Measure { chars: utf8.len(), form: Form::Ascii },
-        _ if reaches(0xF0) => Form::Ucs4,
-        _ if reaches(0xC4) => Form::Ucs2,
-        _ => Form::Latin1,
-    };
+    let (mut largest, mut chars) = (last, 0);
+    for blocks in blocks.chunks(u8::MAX.into()) {
+        let mut counts = u8x16::splat(0);
+        for block in blocks {
+            let block = u8x16::new(*block);
+            largest = largest.max(block);
+            counts -= starts(block); // true is -1
+        }
+        chars += counts.to_array().into_iter().map(usize::from).sum::<usize>();
+    }
     // The rest are the last bytes of the last block.
     let in_rest = (starts(last).to_bitmask() >> (BLOCK - rest.len())).count_ones();
-    Measure { chars: count(blocks) + in_rest as usize, form }
+    let reaches = |byte| usize::from(largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
+    let form = Form::ALL[reaches(0x80) + reaches(0xC4) + reaches(0xF0)];
+    Measure { chars: chars + in_rest as usize, form }
 }
 
 /// The same of less than a block.
@@ -78,16 +82,18 @@ fn measure_short(utf8: &[u8]) -> Measure {
     Measure { chars, form: Form::of_largest_byte(largest) }
 }
 
-/// The number of bytes that begin a character.
-fn count(blocks: &[[u8; BLOCK]]) -> usize {
-    let of_some = |blocks: &[[u8; BLOCK]]| {
-        let mut counts = u8x16::splat(0);
-        for block in blocks {
-            counts -= starts(u8x16::new(*block)); // true is -1
+/// How many bytes of `text` are ASCII before the first that is not, at most `most`.
+pub(super) fn ascii_len(text: &[u8], most: usize) -> usize {
+    let text = &text[..most.min(text.len())];
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    for (number, block) in blocks.iter().enumerate() {
+        let others = u8x16::new(*block).to_bitmask();
+        if others != 0 {
+            return number * BLOCK + others.trailing_zeros() as usize;
         }
-        counts.to_array().into_iter().map(usize::from).sum::<usize>()
-    };
-    blocks.chunks(usize::from(u8::MAX)).map(of_some).sum()
+    }
+    let before = rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+    text.len() - rest.len() + before
 }
 
 /// Marks the bytes that begin a character.
@@ -113,6 +119,19 @@ mod tests {
             _ => Form::Ucs4,
         };
         Measure { chars: text.chars().count(), form }
+    }
+
+    #[test]
+    fn the_first_byte_that_is_not_ascii_is_found() {
+        for before in 0..70 {
+            for after in ["", "a", "aaaaaaaaaaaaaaaaaaaaé"] {
+                let text = format!("{}é{after}", "x".repeat(before));
+                for most in [0, 1, before, before + 1, usize::MAX] {
+                    assert_eq!(ascii_len(text.as_bytes(), most), before.min(most), "{text:?}");
+                }
+                assert_eq!(ascii_len(&text.as_bytes()[..before], usize::MAX), before);
+            }
+        }
     }
 
     #[test]

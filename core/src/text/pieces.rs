@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::form::ascii_len;
 use super::{Error, Form, Measure, STRETCH, Span, measure, transcode};
 use crate::task::Stretches;
 use crate::{Stopped, Task};
@@ -200,9 +201,20 @@ fn check_each(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<(), Error>
 fn measure_all(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
     let mut measures = Vec::with_capacity(spans.len());
     let mut stretches = Stretches::new(task, STRETCH);
-    for span in spans {
+    // Most pieces of most texts are ASCII. To look for what is not, over many pieces at once, is quicker than to look
+    // at each: where a short loop ends cannot be foreseen.
+    let mut ascii = 0..0;
+    for &span in spans {
         stretches.check(span.end)?;
-        measures.push(measure(&text[span.start..span.end]));
+        if !(ascii.start..=ascii.end).contains(&span.start) {
+            ascii = span.start..span.start + ascii_len(&text[span.start..], STRETCH);
+        }
+        let utf8 = &text[span.start..span.end];
+        measures.push(if span.end <= ascii.end {
+            Measure { chars: utf8.len(), form: Form::Ascii }
+        } else {
+            measure(utf8)
+        });
     }
     Ok(measures)
 }
@@ -277,6 +289,21 @@ mod tests {
         assert_eq!(found(&[1, 3, 4, 6]), Err((1, 3)));
         assert_eq!(found(&[0, 3, 5]), Err((1, 3)));
         assert_eq!(found(&[2, 3, 6]), Err((0, 2)));
+    }
+
+    #[test]
+    fn each_piece_is_measured_for_itself() {
+        let long = "y".repeat(2 * STRETCH);
+        for pieces in [
+            vec!["a", "é", "b", "", "c—", "d", "ÿ"],
+            vec!["é", &long, "a", "b", "é", &long],
+            vec![&long, &long, "ж", "a"],
+        ] {
+            let text = pieces.join(",");
+            let expected: Vec<_> = pieces.iter().map(|piece| measure(piece.as_bytes())).collect();
+            let measured = |piece: Piece<'_>| Measure { chars: piece.chars, form: piece.form };
+            assert_eq!(cut(&text, &Task::new()).iter().map(measured).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
