@@ -27,6 +27,9 @@ WIDTHS = [
 ]
 """Texts of every width that CPython stores, and the shortest ones."""
 
+MANY = [word + number for number in map(str, range(2000)) for word in WIDTHS] + WIDTHS
+"""The same, most of them different from each other."""
+
 LINE_ENDS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
 _LOOKALIKES = ["\x0e", "\x1b", "\x1f", "\x84", "\x86", "\xa8", "\xa9", "\u2027", "\u202a", "\u0085\u2028"]

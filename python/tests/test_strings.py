@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import concurrent.futures
+import itertools
 import mmap
 import random
 import re
@@ -83,6 +84,28 @@ def test_columns(kind: Any, table: list[list[str]], end: str, ended: bool) -> No
         text += end if table else ""
     found = strings.columns(text.encode(), ";", kind=kind, into=tuple)
     assert found == tuple(zip(*table, strict=True))
+
+
+def test_strings_that_repeat_often_are_made_once(kind: Any) -> None:
+    words = [WIDTHS[number % len(WIDTHS)] + "x" for number in range(9000)]
+    raw = [word.encode() for word in words]
+    ends = list(itertools.accumulate(map(len, raw)))
+    for made in (
+        strings.lines("\n".join(words).encode(), kind=kind),
+        strings.split("|".join(words).encode(), "|", kind=kind),
+        strings.from_offsets(b"".join(raw), [0, *ends], kind=kind),
+        strings.decode_many(raw, kind=kind),
+        strings.columns("\n".join(words).encode(), kind=kind)[0],
+    ):
+        assert list(made) == words
+        assert len(set(map(id, made))) == len(WIDTHS)
+
+
+def test_what_seldom_repeats_is_made_each_time(kind: Any) -> None:
+    words = [f"word {number}" for number in range(9000)] * 2
+    made = strings.lines("\n".join(words).encode(), kind=kind)
+    assert list(made) == words
+    assert len(set(map(id, made))) == len(words)
 
 
 @given(text=texts, kind_again=st.sampled_from(KINDS))

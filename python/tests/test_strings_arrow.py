@@ -43,6 +43,27 @@ def test_elements_of_a_dictionary_share_their_string(kind: Any) -> None:
     assert made[0] is made[2]
 
 
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("nulls", [0, 3])
+def test_elements_that_repeat_often_share_their_string(kind: Any, type_: Any, nulls: int) -> None:
+    words = ["one", "two", "three", "été", "Большая", "a string of more than fifteen bytes", ""]
+    values = [None if number % 10 < nulls else words[number % 7] for number in range(20_000)]
+    array = pa.array(values, type_)
+    for made in (
+        strings.from_arrow(array, kind=kind),
+        strings.from_arrow(pa.chunked_array([array[:9000], array[9000:]]), kind=kind, into=list),
+        strings.from_arrow(array, into=strings.Arena).list(kind),
+    ):
+        assert made == values
+        assert len({id(value) for value in made if value is not None}) <= 2 * len(words)
+
+
+def test_a_value_that_is_not_utf8_is_named_among_many_that_repeat(kind: Any) -> None:
+    values = [b"one", b"two"] * 4000 + [b"caf\xc3", b"one"]
+    with pytest.raises(UnicodeDecodeError, match="in element 8000 of the Arrow array"):
+        strings.from_arrow(pa.array(values, pa.binary()).cast(pa.string(), safe=False), kind=kind)
+
+
 def test_a_dictionary_may_have_nulls_in_both_places(kind: Any) -> None:
     array = pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1, 0]), pa.array(["été", None, "b"]))
     assert strings.from_arrow(array, kind=kind) == array.to_pylist() == ["b", "été", None, None, "été"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from interpreter import HAS_GIL
 from processes import run
-from stringmaking import KINDS, WIDTHS
+from stringmaking import KINDS, MANY
 
 from offlock import strings
 from offlock._offlock import strings as native
@@ -32,7 +32,7 @@ def kinds():
         pass
     return [kind for kind, found in strings.capabilities().items() if found.available]
 """
-TEXT = "\n".join(WIDTHS * 2000).encode()
+TEXT = "\n".join(MANY).encode()
 
 
 def blocks_in_use() -> int:
@@ -64,7 +64,7 @@ def test_blocks_come_back_when_nothing_was_made(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_strings_retain_can_be_asked_for(kind: Any) -> None:
-    text = "\n".join(["line of text, number by number"] * 100_000).encode()
+    text = "\n".join(f"line of text, number {number}" for number in range(100_000)).encode()
     made = strings.lines(text, kind=kind)
     assert len(text) < strings.retained(made) < 5 * len(text)
     one = strings.retained(made[:1])
@@ -91,7 +91,7 @@ def test_memory_does_not_grow() -> None:
         def resident():
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        many = text * 10
+        many = "\\n".join(f"{line} {number}" for number, line in enumerate(expected * 10)).encode()
         for kind in kinds():
             for _ in range(20):
                 strings.lines(many, kind=kind)
@@ -108,13 +108,14 @@ def test_memory_does_not_grow() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "str"])
 def test_strings_stay_cheap_after_a_peak(kind: Any) -> None:
     offered = native.blocks()[2]
-    many = strings.lines(b"some words that make a line\n" * 1_000_000, kind=kind)
+    text = b"".join(b"some words that make line %d\n" % number for number in range(1_000_000))
+    many = strings.lines(text, kind=kind)
     assert len(many) == 1_000_000
     del many
     after_peak = native.blocks()[2]
     assert after_peak > offered
     for _ in range(100):
-        strings.lines(b"some words that make a line\n" * 10_000, kind=kind)
+        strings.lines(text[:300_000], kind=kind)
     assert native.blocks()[2] == after_peak
 
 

@@ -13,6 +13,7 @@ mod cut;
 mod error;
 mod form;
 mod pieces;
+mod repeats;
 mod transcode;
 
 pub use arena::{Arena, Memory, Stored};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::form::ascii_len;
+use super::repeats::Repeats;
 use super::{Error, Form, Measure, STRETCH, Span, measure, transcode};
 use crate::task::Stretches;
 use crate::{Stopped, Task};
@@ -35,6 +36,18 @@ impl<'a> Pieces<'a> {
             Ok(Self { text: Cow::Borrowed(text), spans, measures })
         };
         all.into_iter().map(each).collect()
+    }
+
+    /// If many of them are alike: each only once, and for every one of these pieces the number of the one that is left
+    /// for it. Otherwise all of them.
+    pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Stopped> {
+        let Some(Repeats { firsts, numbers }) = Repeats::find(&self.text, &self.spans, task)? else {
+            return Ok((self, None));
+        };
+        let spans = firsts.iter().map(|&first| self.spans[first as usize]).collect();
+        let measures =
+            firsts.iter().filter_map(|&first| self.measures.get(first as usize).copied()).collect();
+        Ok((Self { text: self.text, spans, measures }, Some(numbers)))
     }
 
     /// The bytes that the spans are of.

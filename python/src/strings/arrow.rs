@@ -258,7 +258,7 @@ impl<'a> Elements<'a> {
     /// The strings of the array and their places in it.
     fn batch(self, kind: Type, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
         match kind.index {
-            None => self.strings(kind.layout, task),
+            None => self.strings(kind.layout, task)?.without_repeats(task),
             Some(index) => self.through_dictionary(kind.layout, index, task),
         }
     }
@@ -438,15 +438,8 @@ fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
 
 /// The number of the string that each value of a dictionary is.
 fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, Failed> {
-    let mut next =
-        0..u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
-    Ok(match &values.places {
-        Places::All => next.collect(),
-        Places::Present(present) => {
-            present.iter().map(|&present| if present { next.next().unwrap_or(NONE) } else { NONE }).collect()
-        }
-        Places::Numbered(numbers) => numbers.to_vec(),
-    })
+    let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
+    Ok(values.places.numbered((0..count).collect()))
 }
 
 fn wrong(what: &str) -> Failed {

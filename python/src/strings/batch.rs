@@ -131,7 +131,7 @@ pub(crate) enum Places {
     /// The next string where true, `None` where false.
     Present(Arc<[bool]>),
     /// The string of this number; `None` for [`NONE`].
-    Numbered(Arc<[u32]>),
+    Numbered(Arc<Vec<u32>>),
 }
 
 /// In [`Places::Numbered`], stands for `None`.
@@ -144,6 +144,21 @@ impl Places {
             Self::All => strings,
             Self::Present(present) => present.len(),
             Self::Numbered(numbers) => numbers.len(),
+        }
+    }
+
+    /// For each place the one of `numbers`, of which there is one for each string, or [`NONE`].
+    pub(super) fn numbered(&self, numbers: Vec<u32>) -> Vec<u32> {
+        let mut next = numbers.iter().copied();
+        match self {
+            Self::All => numbers,
+            Self::Present(present) => {
+                let mut number = |present: bool| if present { next.next() } else { None };
+                present.iter().map(|&present| number(present).unwrap_or(NONE)).collect()
+            }
+            Self::Numbered(old) => {
+                old.iter().map(|&old| numbers.get(old as usize).copied().unwrap_or(NONE)).collect()
+            }
         }
     }
 }

@@ -37,6 +37,22 @@ impl<S> Batch<S> {
     }
 }
 
+impl<'a> Batch<Pieces<'a>> {
+    /// One string for each piece, but for those that are alike where there are many.
+    fn of(pieces: Pieces<'a>, task: &Task<'_>) -> Result<Self, Failed> {
+        Self::all(pieces).without_repeats(task)
+    }
+
+    pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, Failed> {
+        let (source, numbers) = self.source.without_repeats(task)?;
+        let places = match numbers {
+            Some(numbers) => Places::Numbered(self.places.numbered(numbers).into()),
+            None => self.places,
+        };
+        Ok(Self { source, places })
+    }
+}
+
 /// What the strings are put into: `into=tuple`, `into=list` or `into=Arena`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Into {
@@ -115,7 +131,7 @@ impl<'a, 'py> Run<'a, 'py> {
             }
             Into::Container(container) => {
                 let made = self.make(cut)?.into_iter();
-                made.map(|(made, _)| made.collect(py, container)).collect::<PyResult<_>>()?
+                made.map(|batch| joined(py, container, vec![batch])).collect::<PyResult<_>>()?
             }
         };
         Ok(PyTuple::new(py, all)?.into_any())
@@ -222,7 +238,7 @@ pub(super) fn split<'py>(
 /// The pieces of a text that could as well be decoded before it is cut.
 fn whole<'a>(text: &'a [u8], spans: Vec<Span>, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'a>>>, Failed> {
     let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::whole(text, error))?;
-    Ok(vec![Batch::all(pieces)])
+    Ok(vec![Batch::of(pieces, task)?])
 }
 
 #[pyfunction]
@@ -240,7 +256,7 @@ pub(super) fn columns<'py>(
     Run::new(py, &COLUMNS, text.len(), &options).each(|task| {
         let columns = text::columns(text, separator, task)?;
         let columns = Pieces::interleaved(text, columns, task).map_err(|error| Failed::whole(text, error))?;
-        Ok(columns.into_iter().map(Batch::all).collect())
+        columns.into_iter().map(|column| Batch::of(column, task)).collect()
     })
 }
 
@@ -256,7 +272,8 @@ pub(super) fn from_offsets<'py>(
     let text = bytes.as_slice();
     Run::new(py, &FROM_OFFSETS, text.len(), &options).join(|task| {
         let spans = text::offsets(text, offsets, task)?;
-        Ok(vec![Batch::all(Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?)])
+        let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?;
+        Ok(vec![Batch::of(pieces, task)?])
     })
 }
 
@@ -294,10 +311,9 @@ pub(super) fn decode_many<'py>(
     let bytes = texts.iter().map(|text| text.len()).sum();
     Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
         task.check()?;
-        let pieces = Pieces::new(texts.concat(), adjacent(&texts), task);
-        Ok(vec![Batch::all(
-            pieces.map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?,
-        )])
+        let pieces = Pieces::new(texts.concat(), adjacent(&texts), task)
+            .map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?;
+        Ok(vec![Batch::of(pieces, task)?])
     })
 }
 

@@ -1,0 +1,270 @@
+//! Pieces that occur again and again, as in the columns of a table, each of which need be stored only once.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
+use super::{STRETCH, Span};
+use crate::{Stopped, Task};
+
+/// How many pieces there are at least: making fewer one by one takes less than a tenth of a millisecond.
+const FEWEST: usize = 4096;
+
+/// How many pieces are looked at before it is decided whether to look at all.
+const SAMPLE: usize = 2048;
+
+/// One piece in so many, if that is less: what is looked at in vain shall cost nothing.
+const SAMPLE_SHARE: usize = 16;
+
+/// How often a piece occurs on average, where finding its like is quicker than making another one.
+const PAYS: usize = 4;
+
+/// More different pieces than this are not looked for: to find one in memory that is out of the caches takes as long
+/// as to make another.
+const MOST: usize = 1 << 15;
+
+/// Longer pieces are not compared.
+const LONGEST: usize = 64;
+
+/// How many places of the table a piece may be at, so that no input can make the search long.
+const PROBES: usize = 8;
+
+/// Which pieces are alike.
+pub(super) struct Repeats {
+    /// The pieces that occur first, in order.
+    pub(super) firsts: Vec<u32>,
+    /// For each piece, which one of those has the same bytes. It may be the second of these.
+    pub(super) numbers: Vec<u32>,
+}
+
+impl Repeats {
+    /// `None` when too few pieces repeat to make it worth the time.
+    pub(super) fn find(text: &[u8], pieces: &[Span], task: &Task<'_>) -> Result<Option<Self>, Stopped> {
+        let Ok(count) = u32::try_from(pieces.len()) else { return Ok(None) };
+        if pieces.len() < FEWEST {
+            return Ok(None);
+        }
+        let different = estimate(text, pieces);
+        if different > MOST.min(pieces.len() / PAYS) {
+            return Ok(None);
+        }
+        let mut table = Table::new(text, pieces, 2 * different + PROBES);
+        let mut numbers = Vec::with_capacity(pieces.len());
+        for index in 0..count {
+            if numbers.len() % STRETCH == 0 {
+                task.check()?;
+            }
+            numbers.push(table.number(index));
+        }
+        Ok(Some(Self { firsts: table.firsts, numbers }))
+    }
+}
+
+/// About how many different pieces there are, from a sample: Chao's estimate, which takes what occurs once and what
+/// occurs twice in it for a measure of what does not occur (Anne Chao, "Nonparametric estimation of the number of
+/// classes in a population", 1984).
+fn estimate(text: &[u8], pieces: &[Span]) -> usize {
+    let sample = SAMPLE.min(pieces.len() / SAMPLE_SHARE);
+    let mut table = Table::new(text, pieces, sample);
+    let mut occurs = vec![0; sample];
+    for turn in 0..sample {
+        occurs[table.number(scattered(turn, pieces.len())) as usize] += 1;
+    }
+    let of_those_that_occur = |times| occurs.iter().filter(|&&found| found == times).count();
+    let (once, twice) = (of_those_that_occur(1), of_those_that_occur(2));
+    table.firsts.len() + once * once / (2 * twice.max(1))
+}
+
+/// A number below `end` for each turn, like a random one: any step could be one that the data has, too.
+#[allow(clippy::cast_possible_truncation, reason = "less than `end`, which fits")]
+fn scattered(turn: usize, end: usize) -> u32 {
+    (u128::from(hash(&turn.to_le_bytes())) * end as u128 >> u64::BITS) as u32
+}
+
+/// Pieces by their bytes.
+struct Table<'a> {
+    text: &'a [u8],
+    pieces: &'a [Span],
+    firsts: Vec<u32>,
+    /// What each of `firsts` is compared by.
+    keys: Vec<Key>,
+    /// Numbers among `firsts`, each near the place that its hash says: twice as many as there may be, a power of two.
+    places: Vec<u32>,
+    room: usize,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl<'a> Table<'a> {
+    fn new(text: &'a [u8], pieces: &'a [Span], room: usize) -> Self {
+        let places = vec![EMPTY; (2 * room).next_power_of_two().max(PROBES)];
+        Self { text, pieces, firsts: Vec::with_capacity(room), keys: Vec::with_capacity(room), places, room }
+    }
+
+    /// The number of a piece that is like this one, which is new if there is none or none was found.
+    #[inline]
+    fn number(&mut self, index: u32) -> u32 {
+        let piece = self.pieces[index as usize];
+        if piece.len() > LONGEST {
+            return self.add(index, Key(0));
+        }
+        let key = Key::of(self.text, piece);
+        let hash = key.hash();
+        for probe in 0..PROBES {
+            let at = (hash + probe) & (self.places.len() - 1);
+            let number = self.places[at];
+            if number == EMPTY {
+                let number = self.add(index, key);
+                if (number as usize) < self.room {
+                    self.places[at] = number;
+                }
+                return number;
+            }
+            if self.keys[number as usize] == key
+                && (key.is_whole() || *self.bytes(number) == self.text[piece.start..piece.end])
+            {
+                return number;
+            }
+        }
+        self.add(index, key)
+    }
+
+    fn add(&mut self, index: u32, key: Key) -> u32 {
+        self.firsts.push(index);
+        self.keys.push(key);
+        (self.firsts.len() - 1) as u32
+    }
+
+    fn bytes(&self, number: u32) -> &'a [u8] {
+        let Span { start, end } = self.pieces[self.firsts[number as usize] as usize];
+        &self.text[start..end]
+    }
+}
+
+/// What is compared of a piece: all of its bytes and their number, or, of a longer one, a hash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key(u128);
+
+impl Key {
+    const BYTES: usize = size_of::<Self>();
+    /// Above the bytes.
+    const LEN_SHIFT: u32 = u128::BITS - u8::BITS;
+
+    #[inline]
+    fn of(text: &[u8], piece: Span) -> Self {
+        let len = piece.len();
+        if len >= Self::BYTES {
+            return Self(u128::from(hash(&text[piece.start..piece.end])) | u128::MAX << Self::LEN_SHIFT);
+        }
+        let bytes = text[piece.start..].first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; Self::BYTES];
+            bytes[..len].copy_from_slice(&text[piece.start..piece.end]);
+            bytes
+        });
+        let beyond = u128::MAX << (u8::BITS as usize * len);
+        Self(u128::from_le_bytes(bytes) & !beyond | (len as u128) << Self::LEN_SHIFT)
+    }
+
+    /// Whether no other piece has it.
+    #[inline]
+    fn is_whole(self) -> bool {
+        self.0 >> Self::LEN_SHIFT < Self::BYTES as u128
+    }
+
+    #[inline]
+    fn hash(self) -> usize {
+        hash(&self.0.to_le_bytes()) as usize
+    }
+}
+
+#[inline]
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(pieces: &[String]) -> Option<Repeats> {
+        let mut end = 0;
+        let span = |piece: &String| {
+            let start = end;
+            end += piece.len();
+            Span { start, end }
+        };
+        let spans: Vec<_> = pieces.iter().map(span).collect();
+        let found = Repeats::find(pieces.concat().as_bytes(), &spans, &Task::new()).unwrap();
+        if let Some(Repeats { firsts, numbers }) = &found {
+            let kept = numbers.iter().map(|&number| &pieces[firsts[number as usize] as usize]);
+            assert!(kept.eq(pieces.iter()));
+            assert!(firsts.is_sorted());
+        }
+        found
+    }
+
+    /// So many pieces, each one of `different`, in no order.
+    fn pieces(count: usize, different: usize, make: impl Fn(usize) -> String) -> Vec<String> {
+        (0..count).map(|index| make(scattered(index, different) as usize)).collect()
+    }
+
+    #[test]
+    fn each_piece_is_kept_once() {
+        for length in [0, 1, 2, 7, 12, 13, 14, 15, 16, 30, 61] {
+            let found = find(&pieces(20_000, 700, |n| format!("{n:03}{}", "x".repeat(length)))).unwrap();
+            assert_eq!(found.firsts.len(), 700, "{length}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_differ_in_length_alone_are_different() {
+        let found = find(&pieces(FEWEST, 40, |n| "\0".repeat(n))).unwrap();
+        assert_eq!(found.firsts.len(), 40);
+    }
+
+    #[test]
+    fn a_step_in_the_data_is_no_matter() {
+        for different in [1, 2, 64, 1000, 4999] {
+            let found = find(&(0..100_000).map(|n| (n % different).to_string()).collect::<Vec<_>>()).unwrap();
+            assert_eq!(found.firsts.len(), different);
+        }
+    }
+
+    #[test]
+    fn what_seldom_repeats_is_left_alone() {
+        assert!(find(&(0..100_000).map(|n| n.to_string()).collect::<Vec<_>>()).is_none());
+        assert!(find(&pieces(100_000, 60_000, |n| n.to_string())).is_none());
+        assert!(find(&pieces(400_000, 2 * MOST, |n| n.to_string())).is_none());
+        assert!(find(&pieces(FEWEST - 1, 1, |n| n.to_string())).is_none());
+        let some_empty = |n: usize| if n.is_multiple_of(10) { String::new() } else { n.to_string() };
+        assert!(find(&(0..100_000).map(some_empty).collect::<Vec<_>>()).is_none());
+    }
+
+    #[test]
+    fn long_ones_are_kept_each() {
+        assert!(find(&pieces(10_000, 10, |n| n.to_string().repeat(LONGEST + 1))).is_none());
+        let one_long = |n: usize| n.to_string().repeat(if n == 49 { LONGEST } else { 1 });
+        let pieces = pieces(10_000, 50, one_long);
+        let long = pieces.iter().filter(|piece| piece.len() > LONGEST).count();
+        assert!(long > 100);
+        assert_eq!(find(&pieces).unwrap().firsts.len(), 49 + long);
+    }
+
+    #[test]
+    fn more_than_expected_may_be_kept_twice() {
+        let late = (0..9000).map(|n| format!("late {n}"));
+        let early = pieces(100_000, 10, |n| n.to_string());
+        let found = find(&early.into_iter().chain(late.clone()).chain(late).collect::<Vec<_>>()).unwrap();
+        assert!((9010..=18_010).contains(&found.firsts.len()));
+    }
+
+    #[test]
+    fn a_stopped_task_stops_the_search() {
+        let task = Task::new();
+        task.stop();
+        let spans = vec![Span { start: 0, end: 1 }; FEWEST];
+        assert!(Repeats::find(b"a", &spans, &task).is_err());
+    }
+}
