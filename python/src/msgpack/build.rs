@@ -188,7 +188,7 @@ impl<'a, 'py> Builder<'a, 'py> {
     }
 
     /// Builds the object of a whole message in one pass. Also returns where the message ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn message(mut self, bytes: &[u8]) -> PyResult<(Bound<'py, PyAny>, usize)> {
         let mut source = Direct::<false>::at(bytes, 0, self.options.limits(bytes.len()));
         let object = self.build(&mut source)?;

@@ -20,6 +20,7 @@ use crate::region::{self, Operation, Region, Release};
 pub(super) static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
 
 /// Decodes `packed`, with or without keywords.
+#[inline(always)]
 pub(super) fn unpackb<'py>(
     packed: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
@@ -37,11 +38,19 @@ pub(super) fn unpackb<'py>(
     };
     match options {
         None => decode(py, bytes, &DEFAULT, cache),
-        Some(options) => {
-            let options = UnpackOptions::from_keywords(options, |_, _| Ok(false))?;
-            decode(py, bytes, &options, cache)
-        }
+        Some(options) => decode_as(bytes, options, cache),
     }
+}
+
+#[cold]
+fn decode_as<'py>(
+    bytes: &[u8],
+    options: &Bound<'py, PyDict>,
+    cache: Option<&mut KeyCache>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = options.py();
+    let options = UnpackOptions::from_keywords(options, |_, _| Ok(false))?;
+    decode(py, bytes, &options, cache)
 }
 
 /// Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.
@@ -88,6 +97,7 @@ fn leaves(release: Release, size: usize) -> bool {
     }
 }
 
+#[inline(always)]
 fn decode<'py>(
     py: Python<'py>,
     bytes: &[u8],
@@ -97,6 +107,16 @@ fn decode<'py>(
     if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
         return decode_directly(py, bytes, options, cache);
     }
+    decode_long(py, bytes, options, cache)
+}
+
+#[cold]
+fn decode_long<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    options: &UnpackOptions,
+    cache: Option<&mut KeyCache>,
+) -> PyResult<Bound<'py, PyAny>> {
     let texts = Texts::new(py);
     if options.release == Release::Auto && texts.is_empty() && region::is_only_thread(py) {
         let (object, end) = Builder::new(py, options, cache).giving_way().message(bytes)?;
@@ -119,7 +139,7 @@ pub(super) fn index(bytes: &[u8], options: &UnpackOptions, task: &Task<'_>) -> R
 }
 
 /// Short messages take this way alone.
-#[inline]
+#[inline(always)]
 fn decode_directly<'py>(
     py: Python<'py>,
     bytes: &[u8],
@@ -131,11 +151,13 @@ fn decode_directly<'py>(
 }
 
 /// The object, unless bytes follow the message.
-#[inline]
+#[inline(always)]
 pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
-    if end == bytes.len() {
-        return Ok(object);
-    }
+    if end == bytes.len() { Ok(object) } else { extra(&object, bytes, end) }
+}
+
+#[cold]
+fn extra<'py>(object: &Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let extra = PyBytes::new(py, &bytes[end..]);
     Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
