@@ -107,10 +107,10 @@ pub(super) fn pack<'py>(
     out: &mut impl Sink,
 ) -> PyResult<()> {
     let mut packer = Writer { py: object.py(), options, out };
-    match packer.write(object)? {
-        None => Ok(()),
-        Some(frame) => packer.complete(frame, 0),
+    if !packer.leaf(object.as_borrowed())? {
+        packer.container(object, 0)?;
     }
+    Ok(())
 }
 
 /// Containers that are nested deeper take no more of the machine's stack.
@@ -124,7 +124,7 @@ struct Writer<'a, 'py, S> {
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
     /// Writes all that is in `frame`, which `depth` others are around.
-    #[inline(never)]
+    #[cold]
     fn complete(&mut self, mut frame: Frame<'py>, depth: usize) -> PyResult<()> {
         match self.step(&mut frame, depth)? {
             None => Ok(()),
@@ -163,12 +163,40 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    /// Writes the value of a container; returns a container that is nested deep, of which only the header is written.
+    /// Writes a container that `depth` others are around, or a value of one of the rarer types. Of a container that is
+    /// nested deep only the header is written, and it is returned.
     #[inline]
-    fn inner(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
-        match self.open(object)? {
-            Some(frame) if depth < RECURSION => self.complete(frame, depth + 1).map(|()| None),
-            frame => Ok(frame),
+    fn container(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+        if depth > RECURSION {
+            return self.open(object);
+        }
+        if ffi::is_exactly(object, &raw mut c::PyDict_Type) {
+            self.whole_dict(object, depth)?;
+        } else if ffi::is_exactly(object, &raw mut c::PyList_Type) && !cfg!(Py_GIL_DISABLED) {
+            self.whole_list(object, depth)?;
+        } else if let Some(frame) = self.open(object)? {
+            self.complete(frame, depth)?;
+        }
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn whole_dict(&mut self, dict: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
+        let (dict, mut left) = self.begin_dict(dict)?;
+        let (mut at, mut value) = (0, None);
+        match self.dict(&dict, &mut at, &mut left, &mut value, depth)? {
+            None => Ok(()),
+            Some(child) => self.finish(Frame::Dict { dict, at, left, value }, child, depth),
+        }
+    }
+
+    #[inline(never)]
+    fn whole_list(&mut self, list: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
+        let (list, mut next) = (list.clone(), 0);
+        let length = self.begin_list(&list)?;
+        match self.list(&list, &mut next, length, depth)? {
+            None => Ok(()),
+            Some(child) => self.finish(Frame::List { list, next, length }, child, depth),
         }
     }
 
@@ -185,7 +213,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             let item = list_item(list, *next).ok_or_else(|| changed("list"))?;
             *next += 1;
             if !self.leaf(item)?
-                && let Some(child) = self.inner(&item.to_owned(), depth)?
+                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
             {
                 return Ok(Some(child));
             }
@@ -203,7 +231,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         while let Some(item) = tuple_item(tuple, *next) {
             *next += 1;
             if !self.leaf(item)?
-                && let Some(child) = self.inner(&item.to_owned(), depth)?
+                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
             {
                 return Ok(Some(child));
             }
@@ -233,14 +261,14 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             } else {
                 // Packing the key may run code that changes the dict: hold on to the value.
                 *value = Some(item.to_owned());
-                if let Some(child) = self.inner(&key.to_owned(), depth)? {
+                if let Some(child) = self.container(&key.to_owned(), depth + 1)? {
                     return Ok(Some(child));
                 }
                 held = value.take();
                 held.as_ref().map_or(item, Bound::as_borrowed)
             };
             if !self.leaf(item)?
-                && let Some(child) = self.inner(&item.to_owned(), depth)?
+                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
             {
                 return Ok(Some(child));
             }
@@ -272,13 +300,12 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         if *left > 0 { Err(changed("dict")) } else { Ok(None) }
     }
 
-    /// As `inner`, for a value of any kind.
+    /// Writes a value in a container that `depth` others are around; as `container`, for a value of any kind.
     fn nested(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
-        if self.leaf(object.as_borrowed())? { Ok(None) } else { self.inner(object, depth) }
+        if self.leaf(object.as_borrowed())? { Ok(None) } else { self.container(object, depth + 1) }
     }
 
     /// Writes a value, or the header of a container whose values are then to be written.
-    #[inline]
     fn write(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
         if self.leaf(object.as_borrowed())? { Ok(None) } else { self.open(object) }
     }
@@ -379,10 +406,17 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             // Other threads may change the list at any time: write a copy.
             return self.open_tuple(snapshot(list)?);
         }
+        let length = self.begin_list(list)?;
+        Ok(Some(Frame::List { list: list.clone(), next: 0, length }))
+    }
+
+    /// Writes the header of a list, and returns its length.
+    #[inline]
+    fn begin_list(&mut self, list: &Bound<'py, PyAny>) -> PyResult<usize> {
         let length = ffi::list_length(list);
         check_length(length, "list")?;
         write::array_header(self.out, length);
-        Ok(Some(Frame::List { list: list.clone(), next: 0, length }))
+        Ok(length)
     }
 
     fn open_tuple(&mut self, tuple: Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
@@ -394,12 +428,19 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
 
     #[inline]
     fn open_dict(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+        let (dict, left) = self.begin_dict(dict)?;
+        Ok(Some(Frame::Dict { dict, at: 0, left, value: None }))
+    }
+
+    /// Writes the header of a dict, and returns what its entries are to be written from, and how many there are.
+    #[inline]
+    fn begin_dict(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyDict>, usize)> {
         let dict = dict.cast::<PyDict>()?;
         let dict = if cfg!(Py_GIL_DISABLED) { dict.copy()? } else { dict.clone() };
         let left = dict.len();
         check_length(left, "dict")?;
         write::map_header(self.out, left);
-        Ok(Some(Frame::Dict { dict, at: 0, left, value: None }))
+        Ok((dict, left))
     }
 
     fn open_pairs(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
