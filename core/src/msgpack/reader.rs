@@ -95,9 +95,13 @@ impl<'a> Reader<'a> {
             0x00..=0x7f => visitor.uint(head.into()),
             0x80..=0x8f => visitor.map(u32::from(head & 0x0f)),
             0x90..=0x9f => visitor.array(u32::from(head & 0x0f)),
-            0xa0..=0xbf => {
-                self.slice(start, usize::from(head & 0x1f), visitor, #[inline(always)] |visitor, bytes| visitor.str(bytes))
-            }
+            0xa0..=0xbf => self.slice(
+                start,
+                usize::from(head & 0x1f),
+                visitor,
+                #[inline(always)]
+                |visitor, bytes| visitor.str(bytes),
+            ),
             0xc0 => visitor.nil(),
             0xc1 => {
                 self.pos = start;

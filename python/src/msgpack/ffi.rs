@@ -11,6 +11,16 @@ use pyo3::types::PyDict;
 unsafe extern "C" {
     /// Exported by every CPython for the extensions that Cython writes.
     fn _PyDict_NewPresized(entries: c::Py_ssize_t) -> *mut c::PyObject;
+
+    /// What `PyDict_Next` calls, which has a call less to make.
+    #[cfg(not(Py_3_13))]
+    fn _PyDict_Next(
+        dict: *mut c::PyObject,
+        at: *mut c::Py_ssize_t,
+        key: *mut *mut c::PyObject,
+        value: *mut *mut c::PyObject,
+        hash: *mut c::Py_hash_t,
+    ) -> c_int;
 }
 
 /// Takes over a new reference that a call of the C API returned, or the exception that it raised.
@@ -164,6 +174,29 @@ pub(super) fn set_item(
     // SAFETY: three live objects, the first of them a dict.
     let result = unsafe { c::PyDict_SetItem(dict.as_ptr(), key.as_ptr(), value.as_ptr()) };
     if result < 0 { Err(PyErr::fetch(dict.py())) } else { Ok(()) }
+}
+
+/// As `PyDict_Next`.
+///
+/// # Safety
+/// The lock is held; an exact dict, and places for what is found.
+#[inline(always)]
+pub(super) unsafe fn dict_next(
+    dict: *mut c::PyObject,
+    at: *mut c::Py_ssize_t,
+    key: *mut *mut c::PyObject,
+    value: *mut *mut c::PyObject,
+) -> c_int {
+    // SAFETY: exactly the contract of this function; nobody needs to be told the hash.
+    #[cfg(not(Py_3_13))]
+    unsafe {
+        _PyDict_Next(dict, at, key, value, ptr::null_mut())
+    }
+    // SAFETY: exactly the contract of this function.
+    #[cfg(Py_3_13)]
+    unsafe {
+        c::PyDict_Next(dict, at, key, value)
+    }
 }
 
 /// A list or tuple while it is filled from the front.

@@ -583,7 +583,7 @@ fn dict_entry<'a, 'py>(
     // SAFETY: a dict, and places for what is borrowed from it; on builds without the lock the dict is our own
     // copy. References are taken before anything else can run.
     unsafe {
-        if c::PyDict_Next(dict.as_ptr(), at, &raw mut key, &raw mut value) == 0 {
+        if ffi::dict_next(dict.as_ptr(), at, &raw mut key, &raw mut value) == 0 {
             return None;
         }
         Some((Borrowed::from_ptr(dict.py(), key), Borrowed::from_ptr(dict.py(), value)))
