@@ -509,6 +509,20 @@ def test_extract(release: Any) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_extracted_strings_that_repeat_often_are_made_once(release: Any) -> None:
+    names = ["one", "zwei", "três", None]
+    records = [{"name": names[n % 4], "id": str(n)} if n % 7 else {} for n in range(20_000)]
+    message = msgpack.packb(records)
+    found = msgpack.extract(message, "name", release=release)
+    assert found == [record.get("name") for record in records]
+    assert len({id(name) for name in found if name}) == 3
+    assert msgpack.extract(message, "id", release=release) == [record.get("id") for record in records]
+    broken = msgpack.packb([*records, {"name": b"\xff"}], use_bin_type=False)
+    with pytest.raises(UnicodeDecodeError):
+        msgpack.extract(broken, "name", release=release)
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_unpack_all(release: Any) -> None:
     values = [[n, "x" * n, {"k": n}] for n in range(100)]
     assert msgpack.unpack_all([msgpack.packb(value) for value in values], release=release) == values

@@ -21,6 +21,7 @@ pub use cut::{LineEnds, Span, columns, lines, offsets, split};
 pub use error::Error;
 pub use form::{Form, Measure, measure};
 pub use pieces::{Piece, Pieces};
+pub use repeats::Repeats;
 pub use transcode::{Unit, transcode};
 
 /// How many bytes of text are worked on between two looks at the task.

@@ -29,17 +29,18 @@ const LONGEST: usize = 64;
 /// How many places of the table a piece may be at, so that no input can make the search long.
 const PROBES: usize = 8;
 
-/// Which pieces are alike.
-pub(super) struct Repeats {
+/// Which pieces of a text are alike.
+#[derive(Debug)]
+pub struct Repeats {
     /// The pieces that occur first, in order.
-    pub(super) firsts: Vec<u32>,
+    pub firsts: Vec<u32>,
     /// For each piece, which one of those has the same bytes. It may be the second of these.
-    pub(super) numbers: Vec<u32>,
+    pub numbers: Vec<u32>,
 }
 
 impl Repeats {
-    /// `None` when too few pieces repeat to make it worth the time.
-    pub(super) fn find(text: &[u8], pieces: &[Span], task: &Task<'_>) -> Result<Option<Self>, Stopped> {
+    /// Compares the pieces of `text`. `None` when too few of them repeat to make it worth the time.
+    pub fn find(text: &[u8], pieces: &[Span], task: &Task<'_>) -> Result<Option<Self>, Stopped> {
         let Ok(count) = u32::try_from(pieces.len()) else { return Ok(None) };
         if pieces.len() < FEWEST {
             return Ok(None);

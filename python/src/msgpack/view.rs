@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use offlock_core::Task;
 use offlock_core::msgpack::extract::{Span, column};
-use offlock_core::msgpack::{Indexed, Node, Tape, Text};
-use offlock_core::text;
+use offlock_core::msgpack::{Error, Indexed, Node, Tape, Text};
+use offlock_core::text::{self, Repeats};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -228,24 +229,46 @@ pub(super) fn extract<'py>(
     let bytes = input.as_slice();
     let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
     let texts = Texts::new(py);
-    let (spans, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
+    let (found, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
         let (spans, end) = column(bytes, &path, task)?;
-        let places = || spans.iter().flatten().map(|span| text::Span::from(*span)).collect();
-        let made = texts.lay_out(bytes, places, task);
-        let known = |span: Span| (span, Text::of(span.bytes(bytes)));
-        Ok::<_, Whole>((spans.into_iter().map(|span| span.map(known)).collect::<Vec<_>>(), made, end))
+        let found = Found::new(bytes, &spans, task)?;
+        let made = texts.lay_out(bytes, || found.strings.iter().map(|(span, _)| *span).collect(), task);
+        Ok::<_, Whole>((found, made, end))
     })?;
     let mut made = texts::publish(py, made)?;
-    let mut strings = Sequence::new(py, spans.len(), spans.len(), true)?;
-    for span in spans {
-        strings.push(match span {
-            None => py.None().into_bound(py),
-            Some((span, known)) => match (made.next(), known) {
-                (Some(string), _) => string,
-                (None, Text::Ascii) => ffi::ascii(py, span.bytes(bytes))?,
-                (None, _) => ffi::utf8(py, span.bytes(bytes), None)?,
-            },
-        })?;
+    let make = |(span, known): &(text::Span, Text)| match (made.next(), known) {
+        (Some(string), _) => Ok(string),
+        (None, Text::Ascii) => ffi::ascii(py, &bytes[span.start..span.end]),
+        (None, _) => ffi::utf8(py, &bytes[span.start..span.end], None),
+    };
+    let strings = found.strings.iter().map(make).collect::<PyResult<Vec<_>>>()?;
+    let mut list = Sequence::new(py, found.places.len(), found.places.len(), true)?;
+    for place in found.places {
+        let string = place.and_then(|number| strings.get(number));
+        list.push(string.map_or_else(|| py.None().into_bound(py), Bound::clone))?;
     }
-    whole(strings.finish(py)?, bytes, end)
+    whole(list.finish(py)?, bytes, end)
+}
+
+/// The strings of a column, those that repeat often only once, and which of them, if any, each record has.
+struct Found {
+    strings: Vec<(text::Span, Text)>,
+    places: Vec<Option<usize>>,
+}
+
+impl Found {
+    fn new(bytes: &[u8], column: &[Option<Span>], task: &Task<'_>) -> Result<Self, Error> {
+        let all: Vec<text::Span> = column.iter().flatten().map(|span| (*span).into()).collect();
+        let (strings, numbers) = match Repeats::find(bytes, &all, task)? {
+            Some(Repeats { firsts, numbers }) => {
+                (firsts.iter().map(|&first| all[first as usize]).collect(), Some(numbers))
+            }
+            None => (all, None),
+        };
+        let mut all = 0..;
+        let mut number = || all.next().map(|place| numbers.as_ref().map_or(place, |of| of[place] as usize));
+        let places = column.iter().map(|span| span.and_then(|_| number())).collect();
+        let known = |span: text::Span| (span, Text::of(&bytes[span.start..span.end]));
+        Ok(Self { strings: strings.into_iter().map(known).collect(), places })
+    }
 }
