@@ -10,8 +10,8 @@ Every operation takes the same keywords.
 - ``"view"``: instances of :class:`View`, a subclass of ``str`` whose characters are in memory that many share. The
   fastest to make and to drop. One view that is kept keeps about 1 MiB of text: see :func:`compact`.
 
-Where there are thousands of strings and few different ones, as in many columns of tables, those that are equal are mostly
-one object; a column of all-different strings costs a thousandth of its time to recognise.
+Where a call finds thousands of strings and few different ones, as in many columns of tables, those that are equal are
+one object, or two at times.
 
 ``into`` says what they are put into: ``list``, ``tuple``, or :class:`Arena` for strings to be made later.
 

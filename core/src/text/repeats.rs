@@ -79,7 +79,7 @@ fn estimate(text: &[u8], pieces: &[Span]) -> usize {
 /// A number below `end` for each turn, like a random one: any step could be one that the data has, too.
 #[allow(clippy::cast_possible_truncation, reason = "less than `end`, which fits")]
 fn scattered(turn: usize, end: usize) -> u32 {
-    (u128::from(hash(&turn.to_le_bytes())) * end as u128 >> u64::BITS) as u32
+    ((u128::from(hash(&turn.to_le_bytes())) * end as u128) >> u64::BITS) as u32
 }
 
 /// Pieces by their bytes.
