@@ -76,6 +76,16 @@ def test_what_strings_retain_can_be_asked_for(kind: Any) -> None:
     assert isinstance(strings.compact(tuple(made)), tuple)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_one_string_counts_once_and_stays_one(kind: Any) -> None:
+    made = strings.lines(b"one line\nanother line\n" * 5000, kind=kind)
+    assert strings.retained(made) == strings.retained(made[:2])
+    plain = strings.compact(made)
+    assert plain == made
+    assert len(set(map(id, plain))) == 2
+    assert strings.compact(iter(made)) == made
+
+
 def test_compact_leaves_plain_strings_alone() -> None:
     plain = ["a string", "another — one"]
     assert [a is b for a, b in zip(plain, strings.compact(plain), strict=True)] == [True, True]

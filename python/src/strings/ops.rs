@@ -43,6 +43,7 @@ impl<'a> Batch<Pieces<'a>> {
         Self::all(pieces).without_repeats(task)
     }
 
+    /// The same places, with one string for those of pieces that are alike where there are many.
     pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, Failed> {
         let (source, numbers) = self.source.without_repeats(task)?;
         let places = match numbers {

@@ -1,6 +1,7 @@
-//! What can be asked about strings: which kinds there are, and what views keep alive.
+//! What can be asked about strings (which kinds there are, what they keep alive), and how they are detached.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
 
 use offlock_core::text::Memory;
@@ -33,9 +34,9 @@ pub(super) fn view_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// The bytes that these strings keep alive, with what they share.
 #[pyfunction]
 pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let (mut blocks, mut memories, mut bytes) = (HashSet::new(), HashSet::new(), 0);
-    for string in strings.try_iter()? {
-        let string = string?.cast_into::<PyString>()?;
+    let (mut plain, mut blocks, mut memories) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let mut bytes = 0;
+    for string in held(strings)? {
         match pool::home_of(string.as_ptr()) {
             Some(block) if blocks.insert(block) => {
                 bytes += BLOCK;
@@ -44,27 +45,36 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<usize> {
                 let new = characters.filter(|memory| memories.insert(ptr::from_ref(*memory)));
                 bytes += new.map_or(0, Memory::bytes);
             }
-            Some(_) => {}
-            None => bytes += string.call_method0("__sizeof__")?.extract::<usize>()?,
+            None if plain.insert(string.as_ptr()) => {
+                bytes += string.call_method0("__sizeof__")?.extract::<usize>()?;
+            }
+            _ => {}
         }
     }
     Ok(bytes)
 }
 
-/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not.
+/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not. What was
+/// one object stays one.
 #[pyfunction]
 pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyResult<Bound<'py, PyAny>> {
-    let py = strings.py();
-    let detached: Vec<_> = strings.try_iter()?.map(|string| detached(string?)).collect::<PyResult<_>>()?;
-    let mut filling = Filling::new(py, into, detached.len())?;
-    detached.into_iter().for_each(|string| filling.push(string.into_any()));
+    let (py, strings) = (strings.py(), held(strings)?);
+    let mut detached: HashMap<_, Bound<'py, PyString>> = HashMap::new();
+    for string in strings.iter().filter(|string| pool::home_of(string.as_ptr()).is_some()) {
+        if let Entry::Vacant(new) = detached.entry(string.as_ptr()) {
+            new.insert(PyString::new(py, string.to_str()?));
+        }
+    }
+    let mut filling = Filling::new(py, into, strings.len())?;
+    for string in strings {
+        filling.push(detached.get(&string.as_ptr()).unwrap_or(&string).clone().into_any());
+    }
     Ok(filling.finish())
 }
 
-fn detached(string: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyString>> {
-    let string = string.cast_into::<PyString>()?;
-    let shares = pool::home_of(string.as_ptr()).is_some();
-    Ok(if shares { PyString::new(string.py(), string.to_str()?) } else { string })
+/// The strings, each with a reference: their addresses are not used again meanwhile.
+fn held<'py>(strings: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    strings.try_iter()?.map(|string| Ok(string?.cast_into()?)).collect()
 }
 
 /// How many blocks are taken, how many there are, and how often the memory of one was offered to the system.
