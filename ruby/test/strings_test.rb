@@ -237,7 +237,7 @@ class StringsTest < Minitest::Test
       Ractor.new(text) { |given| Ractor.make_shareable(Offlock::Strings.lines(given, release: :always)) }
     end
     assert_equal [[LINE] * 3000], ractors.map(&:value).uniq
-    moved = Ractor.new { (Ractor.respond_to?(:main?) ? Ractor.receive : receive).map(&:upcase) }
+    moved = Ractor.new { Ractor.receive.map(&:upcase) }
     moved.send(strings.lines(text), move: true)
     assert_equal [LINE.upcase], moved.value.uniq
   ensure
