@@ -95,23 +95,24 @@ def test_other_threads_are_not_interrupted() -> None:
         expected = enc.count(part)
         counts = []
         def work():
-            counts.append(enc.count(part))
+            for _ in range(20):
+                counts.append(enc.count(part))
+        worker = threading.Thread(target=work)
         try:
-            threading.Thread(target=work).start()
+            worker.start()
             say("ready")
             while True:
                 time.sleep(0.001)
         except KeyboardInterrupt:
-            say("interrupted", counts)
-        while not counts:
-            time.sleep(0.001)
-        say(counts == [expected])
+            say("interrupted while it works:", len(counts) < 20)
+        worker.join()
+        say(counts == [expected] * 20)
     """
     with started(program) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         os.kill(process.pid, signal.SIGINT)
-        assert process.stdout.read() == "interrupted []\nTrue\n"
+        assert process.stdout.read() == "interrupted while it works: True\nTrue\n"
         assert process.wait(timeout=60) == 0
 
 
