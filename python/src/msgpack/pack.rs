@@ -124,7 +124,7 @@ struct Writer<'a, 'py, S> {
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
     /// Writes all that is in `frame`, which `depth` others are around.
-    #[cold]
+    #[inline(never)]
     fn complete(&mut self, mut frame: Frame<'py>, depth: usize) -> PyResult<()> {
         match self.step(&mut frame, depth)? {
             None => Ok(()),
@@ -180,6 +180,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(None)
     }
 
+    /// Writes a dict and all that is in it, with no `Frame`: that is for what is nested deep.
     #[inline(never)]
     fn whole_dict(&mut self, dict: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
         let (dict, mut left) = self.begin_dict(dict)?;
@@ -190,6 +191,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
+    /// The same for a list.
     #[inline(never)]
     fn whole_list(&mut self, list: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
         let (list, mut next) = (list.clone(), 0);
