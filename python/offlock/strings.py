@@ -4,7 +4,8 @@ Every operation takes the same keywords.
 
 ``kind`` says what the strings are:
 
-- ``"str"``: exact ``str``, each with its own memory. Always there, always safe.
+- ``"str"``: exact ``str``, each with its own memory. Always there, always safe. Made with the lock, which other threads
+  get every 2 ms, unless ``release="never"``.
 - ``"block"``: exact ``str`` as well, but laid out in blocks of 16 KB without the lock. Call
   :func:`enable_blocks` once before. One string that is kept keeps its whole block.
 - ``"view"``: instances of :class:`View`, a subclass of ``str`` whose characters are in memory that many share. The

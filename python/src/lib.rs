@@ -11,6 +11,7 @@ mod ids;
 mod ints;
 mod lock;
 mod msgpack;
+mod pace;
 mod packed;
 mod region;
 mod specials;

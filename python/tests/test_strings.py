@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import array
 import concurrent.futures
+import gc
 import itertools
 import mmap
 import random
 import re
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreter import HAS_GIL
 from stringmaking import KINDS, LINE_ENDS, WIDTHS, texts
 
 import offlock
@@ -84,6 +88,30 @@ def test_columns(kind: Any, table: list[list[str]], end: str, ended: bool) -> No
         text += end if table else ""
     found = strings.columns(text.encode(), ";", kind=kind, into=tuple)
     assert found == tuple(zip(*table, strict=True))
+
+
+@pytest.mark.skipif(not HAS_GIL, reason="nobody waits for a lock")
+def test_other_threads_run_while_many_strings_are_made(kind: Any) -> None:
+    text = "\n".join(f"line {number}" for number in range(1_000_000)).encode()
+    arena = strings.lines(text, into=strings.Arena)
+    turns, done = 0, False
+
+    def count() -> None:
+        nonlocal turns
+        while not done:
+            time.sleep(0.0002)
+            turns += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        made = [arena.list("str"), arena.list("str")]
+    finally:
+        done = True
+        thread.join()
+    assert turns > 10
+    assert made[0] == made[1] == arena.list(kind)
+    assert gc.is_tracked(made[0])
 
 
 def test_strings_that_repeat_often_are_made_once(kind: Any) -> None:

@@ -1,8 +1,6 @@
 //! Builds Python objects from a message, or from its tape. Needs the lock. What is nested deep, or has not arrived as a
 //! whole, is kept in a list of its own (`Work`), and takes no more of the machine's stack.
 
-use std::time::{Duration, Instant};
-
 use offlock_core::msgpack::{self, Direct, Error, ErrorKind, ShortKey, Source, Text, Timestamp, Visitor};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,7 +12,7 @@ use super::errors::exception;
 use super::ffi::{self, Sequence};
 use super::key_cache::KeyCache;
 use super::options::{MAX_DEPTH, MapHook, TimestampAs, UnpackOptions};
-use crate::region;
+use crate::pace::Pace;
 
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
@@ -167,7 +165,7 @@ impl<'a, 'py> Builder<'a, 'py> {
 
     /// Lets other threads have the lock now and then.
     pub(super) fn giving_way(mut self) -> Self {
-        self.pace.burst_began = Some(Instant::now());
+        self.pace = Pace::giving_way();
         self
     }
 
@@ -696,8 +694,7 @@ impl<'a, 'py> Builder<'a, 'py> {
 
     #[inline(always)]
     fn keep_pace(&mut self) -> PyResult<()> {
-        self.pace.until_look -= 1;
-        if self.pace.until_look == 0 { self.pace.look(self.py) } else { Ok(()) }
+        self.pace.keep(self.py)
     }
 }
 
@@ -880,33 +877,4 @@ fn refused_key(key: &Bound<'_, PyAny>) -> PyErr {
     let shown = key.repr().map_or_else(|_| String::from("?"), |shown| shown.to_string());
     let kind = super::types::name_of(key);
     PyValueError::new_err(format!("{kind} is not allowed for map key when strict_map_key=True: {shown}"))
-}
-
-/// Cuts a long build into bursts, between which other threads can have the lock.
-struct Pace {
-    until_look: u32,
-    /// `None`: the build keeps the lock.
-    burst_began: Option<Instant>,
-}
-
-const LOOK_EVERY: u32 = 512;
-/// Between two bursts some 70 µs are lost.
-const BURST: Duration = Duration::from_millis(2);
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { until_look: LOOK_EVERY, burst_began: None }
-    }
-}
-
-impl Pace {
-    #[cold]
-    fn look(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.until_look = LOOK_EVERY;
-        if self.burst_began.is_some_and(|began| began.elapsed() >= BURST) {
-            region::give_way(py)?;
-            self.burst_began = Some(Instant::now());
-        }
-        Ok(())
-    }
 }

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use super::collect::{Container, Filling};
 use super::failed::Failed;
 use super::{block, exact, view};
+use crate::pace::Pace;
 
 /// What kind of `str` is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +166,7 @@ impl Places {
 
 /// Makes strings of one kind: the part that needs no lock.
 pub(crate) enum Maker {
-    Exact,
+    Exact { gives_way: bool },
     Block(block::Maker),
     View(view::Maker),
 }
@@ -174,17 +175,22 @@ impl Maker {
     /// `RuntimeError` where this kind cannot be made.
     pub(crate) fn new(py: Python<'_>, kind: Kind) -> PyResult<Self> {
         Ok(match kind {
-            Kind::Exact => Self::Exact,
+            Kind::Exact => Self::Exact { gives_way: true },
             Kind::Block => Self::Block(block::Maker::new(py)?),
             Kind::View => Self::View(view::Maker::new(py)?),
         })
+    }
+
+    /// The same, which keeps the lock while it makes strings one by one. Else other threads have it now and then.
+    pub(crate) fn keeping_the_lock(self) -> Self {
+        if let Self::Exact { .. } = self { Self::Exact { gives_way: false } } else { self }
     }
 
     /// Does for these pieces what can be done without the lock.
     pub(crate) fn make<S: Source>(&self, source: S, task: &Task<'_>) -> Result<Made<S>, Failed> {
         task.check()?;
         Ok(match self {
-            Self::Exact => Made::Exact(source),
+            Self::Exact { gives_way } => Made::Exact(source, *gives_way),
             Self::Block(maker) => {
                 let objects = maker.make(&source, task)?;
                 Made::Block(source, objects)
@@ -196,7 +202,8 @@ impl Maker {
 
 /// Strings of which only the part that needs the lock is left to do.
 pub(crate) enum Made<S> {
-    Exact(S),
+    /// With whether other threads have the lock now and then.
+    Exact(S, bool),
     Block(S, block::Made),
     View(view::Made),
 }
@@ -205,7 +212,7 @@ impl<S: Source> Made<S> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Exact(source) | Self::Block(source, _) => source.count(),
+            Self::Exact(source, _) | Self::Block(source, _) => source.count(),
             Self::View(made) => made.len(),
         }
     }
@@ -274,9 +281,13 @@ impl<S: Source> Made<S> {
         mut take: impl FnMut(Bound<'py, PyAny>),
     ) -> PyResult<()> {
         match self {
-            Self::Exact(source) => {
+            Self::Exact(source, gives_way) => {
                 let mut maker = exact::Maker::new(py);
-                source.for_each(|piece| maker.make(&piece).map(&mut take))?;
+                let mut pace = if gives_way { Pace::giving_way() } else { Pace::default() };
+                source.for_each(|piece| {
+                    pace.keep(py)?;
+                    maker.make(&piece).map(&mut take)
+                })?;
             }
             Self::Block(source, made) => made.publish(py, &source, take)?,
             Self::View(made) => made.publish(py, take),

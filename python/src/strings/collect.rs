@@ -36,13 +36,14 @@ pub(super) struct Filling<'py> {
 }
 
 impl<'py> Filling<'py> {
-    /// One with `len` places, all empty.
+    /// One with `len` places, all empty. The garbage collector, and who asks it, does not see it before it is full.
     pub(super) fn new(py: Python<'py>, into: Container, len: usize) -> PyResult<Self> {
         let size = ffi::Py_ssize_t::try_from(len)?;
         // SAFETY: the lock is held; the items of a new object that nobody else has seen are ours to set.
         unsafe {
             let new = if into == Container::Tuple { ffi::PyTuple_New(size) } else { ffi::PyList_New(size) };
             let object = Bound::from_owned_ptr_or_err(py, new)?;
+            ffi::PyObject_GC_UnTrack(object.as_ptr().cast());
             let items = match into {
                 Container::Tuple => (&raw mut (*new.cast::<ffi::PyTupleObject>()).ob_item).cast(),
                 Container::List => (*new.cast::<ffi::PyListObject>()).ob_item,
@@ -71,9 +72,9 @@ impl<'py> Filling<'py> {
     /// If a place is still empty.
     pub(super) fn finish(self) -> Bound<'py, PyAny> {
         assert_eq!(self.filled, self.len);
-        if self.object.is_instance_of::<PyTuple>() {
-            // SAFETY: the collector itself forgets tuples like this one when it meets them.
-            unsafe { ffi::PyObject_GC_UnTrack(self.object.as_ptr().cast()) };
+        if self.object.is_instance_of::<PyList>() {
+            // SAFETY: a list that is not tracked yet. (The collector itself forgets tuples like these when it meets them.)
+            unsafe { ffi::PyObject_GC_Track(self.object.as_ptr().cast()) };
         }
         self.object
     }

@@ -142,7 +142,9 @@ impl<'a, 'py> Run<'a, 'py> {
         &self,
         cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
     ) -> PyResult<Vec<(Made<S>, Places)>> {
-        let maker = Maker::new(self.py, self.options.0)?;
+        let Options(kind, _, release, _) = self.options;
+        let maker = Maker::new(self.py, *kind)?;
+        let maker = if *release == Release::Never { maker.keeping_the_lock() } else { maker };
         self.region.run(self.py, |task| -> Result<_, Failed> {
             let make = |batch: Batch<S>| Ok((maker.make(batch.source, task)?, batch.places));
             cut(task)?.into_iter().map(make).collect()
