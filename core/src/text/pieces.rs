@@ -41,13 +41,10 @@ impl<'a> Pieces<'a> {
     /// If many of them are alike: each only once, and for every one of these pieces the number of the one that is left
     /// for it. Otherwise all of them.
     pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Stopped> {
-        let Some(Repeats { firsts, numbers }) = Repeats::find(&self.text, &self.spans, task)? else {
-            return Ok((self, None));
-        };
-        let spans = firsts.iter().map(|&first| self.spans[first as usize]).collect();
-        let measures =
-            firsts.iter().filter_map(|&first| self.measures.get(first as usize).copied()).collect();
-        Ok((Self { text: self.text, spans, measures }, Some(numbers)))
+        let Some(repeats) = Repeats::find(&self.text, &self.spans, task)? else { return Ok((self, None)) };
+        let spans = repeats.once(&self.spans);
+        let measures = if self.measures.is_empty() { Vec::new() } else { repeats.once(&self.measures) };
+        Ok((Self { text: self.text, spans, measures }, Some(repeats.numbers)))
     }
 
     /// The bytes that the spans are of.

@@ -59,6 +59,11 @@ impl Repeats {
         }
         Ok(Some(Self { firsts: table.firsts, numbers }))
     }
+
+    /// Of what there is for each piece, that of the first ones.
+    pub fn once<T: Copy>(&self, all: &[T]) -> Vec<T> {
+        self.firsts.iter().map(|&first| all[first as usize]).collect()
+    }
 }
 
 /// About how many different pieces there are, from a sample: Chao's estimate, which takes what occurs once and what

@@ -42,7 +42,7 @@ pub(super) fn unpackb<'py>(
     }
 }
 
-#[cold]
+#[inline(never)]
 fn decode_as<'py>(
     bytes: &[u8],
     options: &Bound<'py, PyDict>,
@@ -110,7 +110,7 @@ fn decode<'py>(
     decode_long(py, bytes, options, cache)
 }
 
-#[cold]
+#[inline(never)]
 fn decode_long<'py>(
     py: Python<'py>,
     bytes: &[u8],

@@ -259,15 +259,17 @@ struct Found {
 impl Found {
     fn new(bytes: &[u8], column: &[Option<Span>], task: &Task<'_>) -> Result<Self, Error> {
         let all: Vec<text::Span> = column.iter().flatten().map(|span| (*span).into()).collect();
-        let (strings, numbers) = match Repeats::find(bytes, &all, task)? {
-            Some(Repeats { firsts, numbers }) => {
-                (firsts.iter().map(|&first| all[first as usize]).collect(), Some(numbers))
+        let (strings, numbers): (_, Vec<usize>) = match Repeats::find(bytes, &all, task)? {
+            Some(repeats) => {
+                (repeats.once(&all), repeats.numbers.iter().map(|&number| number as usize).collect())
             }
-            None => (all, None),
+            None => {
+                let numbers = (0..all.len()).collect();
+                (all, numbers)
+            }
         };
-        let mut all = 0..;
-        let mut number = || all.next().map(|place| numbers.as_ref().map_or(place, |of| of[place] as usize));
-        let places = column.iter().map(|span| span.and_then(|_| number())).collect();
+        let mut numbers = numbers.into_iter();
+        let places = column.iter().map(|span| span.and_then(|_| numbers.next())).collect();
         let known = |span: text::Span| (span, Text::of(&bytes[span.start..span.end]));
         Ok(Self { strings: strings.into_iter().map(known).collect(), places })
     }

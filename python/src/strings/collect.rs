@@ -39,7 +39,8 @@ impl<'py> Filling<'py> {
     /// One with `len` places, all empty. The garbage collector, and who asks it, does not see it before it is full.
     pub(super) fn new(py: Python<'py>, into: Container, len: usize) -> PyResult<Self> {
         let size = ffi::Py_ssize_t::try_from(len)?;
-        // SAFETY: the lock is held; the items of a new object that nobody else has seen are ours to set.
+        // SAFETY: the lock is held; the items of a new object that nobody else has seen are ours to set. Tuples and lists
+        // are of the collector's kind, and one may be taken from it that it does not have.
         unsafe {
             let new = if into == Container::Tuple { ffi::PyTuple_New(size) } else { ffi::PyList_New(size) };
             let object = Bound::from_owned_ptr_or_err(py, new)?;
