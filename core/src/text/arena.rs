@@ -1,5 +1,7 @@
 //! Stored characters of many pieces, each followed by a zero.
 
+use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
@@ -7,7 +9,7 @@ use crate::{Stopped, Task};
 
 /// When an arena holds this many bytes of text, the next pieces go to another one: what is kept of a text keeps
 /// no more than this besides.
-const FULL: usize = 1 << 20;
+const FULL: usize = 1 << 18;
 
 /// The characters of some pieces, and where each is among them.
 #[derive(Debug, Clone)]
@@ -58,7 +60,7 @@ impl Arena {
         let mut memory = Memory::with_room(room);
         let range = first..first + room.pieces;
         let stored = if room.is_ascii() {
-            memory.add_ascii(pieces.text(), &pieces.spans()[range], room.units[0])
+            memory.add_ascii(pieces, range, room.units[0])
         } else {
             range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))).collect()
         };
@@ -78,14 +80,14 @@ impl Arena {
     /// Its pieces.
     #[inline]
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        self.stored.iter().map(|stored| self.piece(*stored))
+        let memory = Form::ALL.map(|form| self.memory.of(form));
+        self.stored.iter().map(move |stored| stored.piece(memory[stored.form() as usize]))
     }
 
     /// The piece that is `stored` in it.
     #[inline]
     pub fn piece(&self, stored: Stored) -> Piece<'_> {
-        let (form, chars, at) = (stored.form(), stored.chars(), stored.at());
-        Piece::stored(form, chars, &self.memory.of(form)[at..at + chars * form.width()])
+        stored.piece(self.memory.of(stored.form()))
     }
 
     /// How many bytes it takes.
@@ -105,17 +107,20 @@ impl Memory {
         }
     }
 
-    /// Adds pieces that take `bytes` with the zeros behind them.
-    fn add_ascii(&mut self, text: &[u8], spans: &[Span], bytes: usize) -> Vec<Stored> {
+    /// Adds the pieces of `range`, which take `bytes` with the zeros behind them.
+    fn add_ascii(&mut self, pieces: &Pieces<'_>, range: Range<usize>, bytes: usize) -> Vec<Stored> {
         self.utf8.resize(bytes, 0);
+        let mut all = Vec::with_capacity(range.len());
         let mut next = 0;
-        let add = |span: &Span| {
+        let text = pieces.text();
+        let Ok(()) = pieces.spans().for_each(range, |span| {
             let (at, length) = (next, span.len());
-            copy_piece(text, *span, &mut self.utf8[at..]);
+            copy_piece(text, span, &mut self.utf8[at..]);
             next += length + 1;
-            Stored::new(at, length, at, length, Form::Ascii)
-        };
-        spans.iter().map(add).collect()
+            all.push(Stored::new(at, length, at, length, Form::Ascii));
+            Ok::<_, Infallible>(())
+        });
+        all
     }
 
     #[inline]
@@ -258,6 +263,13 @@ impl Stored {
     #[inline]
     pub const fn form(self) -> Form {
         Form::ALL[(self.chars >> CHARS_BITS) as usize]
+    }
+
+    /// The piece, in the memory of its form.
+    #[inline]
+    fn piece(self, memory: &[u8]) -> Piece<'_> {
+        let (form, chars, at) = (self.form(), self.chars(), self.at());
+        Piece::stored(form, chars, &memory[at..at + chars * form.width()])
     }
 }
 

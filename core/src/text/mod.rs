@@ -2,7 +2,8 @@
 //!
 //! The work has three steps, each over one whole text:
 //!
-//! 1. *Cut*: [`lines`], [`split`], [`columns`] or [`offsets`] find the pieces, as [`Span`]s.
+//! 1. *Cut*: [`lines`], [`split`], [`columns`] or [`offsets`] find the pieces, as [`Span`]s; or [`Spans`] takes the
+//!    offsets as they are.
 //! 2. *Measure*: [`Pieces`] checks that every piece is UTF-8, and finds for each how many characters it has
 //!    and the narrowest fixed width that holds them all ([`Form`]).
 //! 3. *Store*: [`transcode`] writes the characters of one piece in its form; an [`Arena`] keeps those of many,
@@ -14,14 +15,16 @@ mod error;
 mod form;
 mod pieces;
 mod repeats;
+mod spans;
 mod transcode;
 
 pub use arena::{Arena, Memory, Stored};
-pub use cut::{LineEnds, Span, columns, lines, offsets, split};
+pub use cut::{LineEnds, columns, lines, offsets, split};
 pub use error::Error;
 pub use form::{Form, Measure, measure};
 pub use pieces::{Piece, Pieces};
 pub use repeats::Repeats;
+pub use spans::{Offset, Span, Spans};
 pub use transcode::{Unit, transcode};
 
 /// How many bytes of text are worked on between two looks at the task.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::form::ascii_len;
 use super::repeats::Repeats;
-use super::{Error, Form, Measure, STRETCH, Span, measure, transcode};
+use super::{Error, Form, Measure, STRETCH, Span, Spans, measure, transcode};
 use crate::task::Stretches;
 use crate::{Stopped, Task};
 
@@ -12,15 +12,19 @@ use crate::{Stopped, Task};
 #[derive(Debug)]
 pub struct Pieces<'a> {
     text: Cow<'a, [u8]>,
-    spans: Vec<Span>,
+    spans: Spans<'a>,
     /// Empty when the whole text is ASCII.
     measures: Vec<Measure>,
 }
 
 impl<'a> Pieces<'a> {
     /// Checks and measures the pieces of `text` at `spans`, which ascend and do not overlap.
-    pub fn new(text: impl Into<Cow<'a, [u8]>>, spans: Vec<Span>, task: &Task<'_>) -> Result<Self, Error> {
-        let text = text.into();
+    pub fn new(
+        text: impl Into<Cow<'a, [u8]>>,
+        spans: impl Into<Spans<'a>>,
+        task: &Task<'_>,
+    ) -> Result<Self, Error> {
+        let (text, spans) = (text.into(), spans.into());
         let measures =
             if check(&text, &spans, task)? { Vec::new() } else { measure_all(&text, &spans, task)? };
         Ok(Self { text, spans, measures })
@@ -30,8 +34,9 @@ impl<'a> Pieces<'a> {
     /// other. All of the text has to be UTF-8.
     pub fn interleaved(text: &'a [u8], all: Vec<Vec<Span>>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
         let whole = Span { start: 0, end: text.len() };
-        let ascii = check(text, &[whole], task)?;
+        let ascii = check(text, &vec![whole].into(), task)?;
         let each = |spans: Vec<Span>| {
+            let spans = spans.into();
             let measures = if ascii { Vec::new() } else { measure_all(text, &spans, task)? };
             Ok(Self { text: Cow::Borrowed(text), spans, measures })
         };
@@ -42,8 +47,9 @@ impl<'a> Pieces<'a> {
     /// for it. Otherwise all of them.
     pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Stopped> {
         let Some(repeats) = Repeats::find(&self.text, &self.spans, task)? else { return Ok((self, None)) };
-        let spans = repeats.once(&self.spans);
-        let measures = if self.measures.is_empty() { Vec::new() } else { repeats.once(&self.measures) };
+        let spans = repeats.once(|piece| self.spans.get(piece)).into();
+        let measures =
+            if self.measures.is_empty() { Vec::new() } else { repeats.once(|piece| self.measures[piece]) };
         Ok((Self { text: self.text, spans, measures }, Some(repeats.numbers)))
     }
 
@@ -62,10 +68,16 @@ impl<'a> Pieces<'a> {
         self.spans.is_empty()
     }
 
-    /// All of them, in order.
+    /// Calls `each` with all of them, in order, until it fails.
     #[inline]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        (0..self.len()).map(|index| self.piece(index))
+    pub fn for_each<E>(&self, mut each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut measures = self.measures.iter();
+        self.spans.for_each(0..self.len(), |span| {
+            let utf8 = &self.text[span.start..span.end];
+            let ascii = Measure { chars: utf8.len(), form: Form::Ascii };
+            let Measure { chars, form } = measures.next().copied().unwrap_or(ascii);
+            each(Piece { form, chars, source: Source::Utf8(utf8) })
+        })
     }
 
     /// The piece of this number.
@@ -80,19 +92,19 @@ impl<'a> Pieces<'a> {
     }
 
     #[inline]
-    pub(super) fn spans(&self) -> &[Span] {
+    pub(super) fn spans(&self) -> &Spans<'a> {
         &self.spans
     }
 
     #[inline]
     pub(super) fn utf8(&self, index: usize) -> &[u8] {
-        let span = self.spans[index];
+        let span = self.spans.get(index);
         &self.text[span.start..span.end]
     }
 
     #[inline]
     pub(super) fn measure(&self, index: usize) -> Measure {
-        let ascii = Measure { chars: self.spans[index].len(), form: Form::Ascii };
+        let ascii = Measure { chars: self.spans.get(index).len(), form: Form::Ascii };
         self.measures.get(index).copied().unwrap_or(ascii)
     }
 }
@@ -132,24 +144,50 @@ impl<'a> Piece<'a> {
     /// If `out` has another size, or is not aligned.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
-        match (self.source, self.form) {
-            (Source::Stored(memory), _) => out.copy_from_slice(memory),
-            (Source::Utf8(utf8), Form::Ascii) => out.copy_from_slice(utf8),
-            (Source::Utf8(utf8), Form::Latin1) => transcode(utf8, out),
-            (Source::Utf8(utf8), Form::Ucs2) => transcode::<u16>(utf8, bytemuck::cast_slice_mut(out)),
-            (Source::Utf8(utf8), Form::Ucs4) => transcode::<u32>(utf8, bytemuck::cast_slice_mut(out)),
+        match self.source {
+            Source::Utf8(utf8) if self.form != Form::Ascii => write_wide(utf8, self.form, out),
+            Source::Utf8(memory) | Source::Stored(memory) => copy(memory, out),
         }
     }
 }
 
+fn write_wide(utf8: &[u8], form: Form, out: &mut [u8]) {
+    match form {
+        Form::Ascii | Form::Latin1 => transcode(utf8, out),
+        Form::Ucs2 => transcode::<u16>(utf8, bytemuck::cast_slice_mut(out)),
+        Form::Ucs4 => transcode::<u32>(utf8, bytemuck::cast_slice_mut(out)),
+    }
+}
+
+/// Copies what has the same length, which is so short in most columns of tables that calling a function for it would
+/// take longer.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    if !(copy_ends::<8>(from, to) || copy_ends::<16>(from, to) || copy_ends::<4>(from, to)) {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Copies `N` to `2 * N` bytes: the first `N` and the last `N`.
+#[inline]
+fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+    let fits = (N..=2 * N).contains(&from.len()) && from.len() == to.len();
+    if let (true, Some(first), Some(last)) = (fits, from.first_chunk::<N>(), from.last_chunk::<N>()) {
+        to[..N].copy_from_slice(first);
+        let rest = to.len() - N;
+        to[rest..].copy_from_slice(last);
+    }
+    fits
+}
+
 /// Checks that all pieces are UTF-8, and says whether they are ASCII, too.
-fn check(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<bool, Error> {
-    let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return Ok(true) };
-    let around = &text[first.start..last.end];
+fn check(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<bool, Error> {
+    let Some(last) = spans.len().checked_sub(1) else { return Ok(true) };
+    let around = &text[spans.get(0).start..spans.get(last).end];
     if is_ascii(around, task)? {
         return Ok(true);
     }
-    if !is_utf8(around, task)? || !spans.iter().all(|span| has_whole_characters(text, span)) {
+    if !is_utf8(around, task)? || !have_whole_characters(text, spans) {
         check_each(text, spans, task)?;
     }
     Ok(false)
@@ -189,32 +227,35 @@ const fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
-/// Whether a piece of UTF-8 neither begins nor ends inside a character.
-fn has_whole_characters(text: &[u8], span: &Span) -> bool {
-    [span.start, span.end].iter().all(|&at| text.get(at).is_none_or(|byte| !is_continuation(*byte)))
+/// Whether no piece of UTF-8 begins or ends inside a character.
+fn have_whole_characters(text: &[u8], spans: &Spans<'_>) -> bool {
+    let is_between = |at| text.get(at).is_none_or(|byte| !is_continuation(*byte));
+    let is_whole = |span: Span| is_between(span.start) && is_between(span.end);
+    spans.for_each(0..spans.len(), |span| if is_whole(span) { Ok(()) } else { Err(()) }).is_ok()
 }
 
-fn check_each(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<(), Error> {
-    for (piece, span) in spans.iter().enumerate() {
+fn check_each(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<(), Error> {
+    for piece in 0..spans.len() {
         if piece % STRETCH == 0 {
             task.check()?;
         }
-        let bytes = &text[span.start..span.end];
+        let Span { start, end } = spans.get(piece);
+        let bytes = &text[start..end];
         std::str::from_utf8(bytes).map_err(|error| {
-            let at = span.start + error.valid_up_to();
-            Error::NotUtf8 { piece, start: span.start, at, bytes: bytes.into() }
+            let at = start + error.valid_up_to();
+            Error::NotUtf8 { piece, start, at, bytes: bytes.into() }
         })?;
     }
     Ok(())
 }
 
-fn measure_all(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
+fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
     let mut measures = Vec::with_capacity(spans.len());
     let mut stretches = Stretches::new(task, STRETCH);
     // Most pieces of most texts are ASCII. To look for what is not, over many pieces at once, is quicker than to look
     // at each: where a short loop ends cannot be foreseen.
     let mut ascii = 0..0;
-    for &span in spans {
+    spans.for_each(0..spans.len(), |span| {
         stretches.check(span.end)?;
         if !(ascii.start..=ascii.end).contains(&span.start) {
             ascii = span.start..span.start + ascii_len(&text[span.start..], STRETCH);
@@ -225,17 +266,29 @@ fn measure_all(text: &[u8], spans: &[Span], task: &Task<'_>) -> Result<Vec<Measu
         } else {
             measure(utf8)
         });
-    }
+        Ok(())
+    })?;
     Ok(measures)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::super::split;
     use super::*;
 
     fn cut<'a>(text: &'a str, task: &Task<'_>) -> Pieces<'a> {
         Pieces::new(text.as_bytes(), split(text.as_bytes(), b",", task).unwrap(), task).unwrap()
+    }
+
+    fn all<T>(pieces: &Pieces<'_>, of: impl Fn(Piece<'_>) -> T) -> Vec<T> {
+        let mut all = Vec::new();
+        let Ok(()) = pieces.for_each(|piece| {
+            all.push(of(piece));
+            Ok::<_, Infallible>(())
+        });
+        all
     }
 
     fn written(piece: Piece<'_>) -> String {
@@ -254,8 +307,8 @@ mod tests {
     fn pieces_are_written_in_their_form() {
         let text = "plain,,naïve,día—noche,a 𐩡 letter,ж";
         let pieces = cut(text, &Task::new());
-        assert_eq!(pieces.iter().map(written).collect::<Vec<_>>(), text.split(',').collect::<Vec<_>>());
-        let forms: Vec<_> = pieces.iter().map(|piece| piece.form).collect();
+        assert_eq!(all(&pieces, written), text.split(',').collect::<Vec<_>>());
+        let forms = all(&pieces, |piece| piece.form);
         assert_eq!(forms, [Form::Ascii, Form::Ascii, Form::Latin1, Form::Ucs2, Form::Ucs4, Form::Ucs2]);
     }
 
@@ -288,7 +341,8 @@ mod tests {
     fn a_boundary_inside_a_character_is_refused() {
         let text = "aé—".as_bytes();
         let found = |offsets: &[usize]| {
-            let spans = offsets.windows(2).map(|pair| Span { start: pair[0], end: pair[1] }).collect();
+            let spans: Vec<_> =
+                offsets.windows(2).map(|pair| Span { start: pair[0], end: pair[1] }).collect();
             match Pieces::new(text, spans, &Task::new()) {
                 Err(Error::NotUtf8 { piece, at, .. }) => Err((piece, at)),
                 other => Ok(other.unwrap().len()),
@@ -312,7 +366,7 @@ mod tests {
             let text = pieces.join(",");
             let expected: Vec<_> = pieces.iter().map(|piece| measure(piece.as_bytes())).collect();
             let measured = |piece: Piece<'_>| Measure { chars: piece.chars, form: piece.form };
-            assert_eq!(cut(&text, &Task::new()).iter().map(measured).collect::<Vec<_>>(), expected);
+            assert_eq!(all(&cut(&text, &Task::new()), measured), expected);
         }
     }
 
@@ -321,6 +375,6 @@ mod tests {
         let text = b"a\xFF\xC3\xA9\x80b";
         let spans = vec![Span { start: 0, end: 1 }, Span { start: 2, end: 4 }, Span { start: 5, end: 6 }];
         let pieces = Pieces::new(text.as_slice(), spans, &Task::new()).unwrap();
-        assert_eq!(pieces.iter().map(written).collect::<Vec<_>>(), ["a", "é", "b"]);
+        assert_eq!(all(&pieces, written), ["a", "é", "b"]);
     }
 }

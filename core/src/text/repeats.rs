@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-use super::{STRETCH, Span};
+use super::{STRETCH, Span, Spans};
 use crate::{Stopped, Task};
 
 /// How many pieces there are at least: making fewer one by one takes less than a tenth of a millisecond.
@@ -40,13 +40,14 @@ pub struct Repeats {
 
 impl Repeats {
     /// Compares the pieces of `text`. `None` when too few of them repeat to make it worth the time.
-    pub fn find(text: &[u8], pieces: &[Span], task: &Task<'_>) -> Result<Option<Self>, Stopped> {
+    pub fn find(text: &[u8], pieces: &Spans<'_>, task: &Task<'_>) -> Result<Option<Self>, Stopped> {
         let Ok(count) = u32::try_from(pieces.len()) else { return Ok(None) };
         if pieces.len() < FEWEST {
             return Ok(None);
         }
-        let different = estimate(text, pieces);
-        if different > MOST.min(pieces.len() / PAYS) {
+        let most = MOST.min(pieces.len() / PAYS);
+        let different = estimate(text, pieces, most);
+        if different > most {
             return Ok(None);
         }
         let mut table = Table::new(text, pieces, 2 * different + PROBES);
@@ -61,19 +62,25 @@ impl Repeats {
     }
 
     /// Of what there is for each piece, that of the first ones.
-    pub fn once<T: Copy>(&self, all: &[T]) -> Vec<T> {
-        self.firsts.iter().map(|&first| all[first as usize]).collect()
+    pub fn once<T>(&self, of: impl Fn(usize) -> T) -> Vec<T> {
+        self.firsts.iter().map(|&first| of(first as usize)).collect()
     }
 }
 
 /// About how many different pieces there are, from a sample: Chao's estimate, which takes what occurs once and what
 /// occurs twice in it for a measure of what does not occur (Anne Chao, "Nonparametric estimation of the number of
-/// classes in a population", 1984).
-fn estimate(text: &[u8], pieces: &[Span]) -> usize {
+/// classes in a population", 1984). If it is soon plain that there are more than `most`, a number that is larger.
+fn estimate(text: &[u8], pieces: &Spans<'_>, most: usize) -> usize {
     let sample = SAMPLE.min(pieces.len() / SAMPLE_SHARE);
     let mut table = Table::new(text, pieces, sample);
     let mut occurs = vec![0; sample];
+    // Of n pieces, n² / 2 pairs are compared: of `most` different ones, five pairs would be alike among so many. That
+    // none is has a chance of less than one in a hundred.
+    let soon = (2 * 5 * most).isqrt();
     for turn in 0..sample {
+        if turn == soon && table.firsts.len() == turn {
+            return pieces.len();
+        }
         occurs[table.number(scattered(turn, pieces.len())) as usize] += 1;
     }
     let of_those_that_occur = |times| occurs.iter().filter(|&&found| found == times).count();
@@ -90,7 +97,7 @@ fn scattered(turn: usize, end: usize) -> u32 {
 /// Pieces by their bytes.
 struct Table<'a> {
     text: &'a [u8],
-    pieces: &'a [Span],
+    pieces: &'a Spans<'a>,
     firsts: Vec<u32>,
     /// What each of `firsts` is compared by.
     keys: Vec<Key>,
@@ -102,7 +109,7 @@ struct Table<'a> {
 const EMPTY: u32 = u32::MAX;
 
 impl<'a> Table<'a> {
-    fn new(text: &'a [u8], pieces: &'a [Span], room: usize) -> Self {
+    fn new(text: &'a [u8], pieces: &'a Spans<'a>, room: usize) -> Self {
         let places = vec![EMPTY; (2 * room).next_power_of_two().max(PROBES)];
         Self { text, pieces, firsts: Vec::with_capacity(room), keys: Vec::with_capacity(room), places, room }
     }
@@ -110,7 +117,7 @@ impl<'a> Table<'a> {
     /// The number of a piece that is like this one, which is new if there is none or none was found.
     #[inline]
     fn number(&mut self, index: u32) -> u32 {
-        let piece = self.pieces[index as usize];
+        let piece = self.pieces.get(index as usize);
         if piece.len() > LONGEST {
             return self.add(index, Key(0));
         }
@@ -142,7 +149,7 @@ impl<'a> Table<'a> {
     }
 
     fn bytes(&self, number: u32) -> &'a [u8] {
-        let Span { start, end } = self.pieces[self.firsts[number as usize] as usize];
+        let Span { start, end } = self.pieces.get(self.firsts[number as usize] as usize);
         &self.text[start..end]
     }
 }
@@ -201,7 +208,7 @@ mod tests {
             end += piece.len();
             Span { start, end }
         };
-        let spans: Vec<_> = pieces.iter().map(span).collect();
+        let spans = pieces.iter().map(span).collect::<Vec<_>>().into();
         let found = Repeats::find(pieces.concat().as_bytes(), &spans, &Task::new()).unwrap();
         if let Some(Repeats { firsts, numbers }) = &found {
             let kept = numbers.iter().map(|&number| &pieces[firsts[number as usize] as usize]);
@@ -270,7 +277,7 @@ mod tests {
     fn a_stopped_task_stops_the_search() {
         let task = Task::new();
         task.stop();
-        let spans = vec![Span { start: 0, end: 1 }; FEWEST];
+        let spans = vec![Span { start: 0, end: 1 }; FEWEST].into();
         assert!(Repeats::find(b"a", &spans, &task).is_err());
     }
 }

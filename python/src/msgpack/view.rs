@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use offlock_core::Task;
 use offlock_core::msgpack::extract::{Span, column};
 use offlock_core::msgpack::{Error, Indexed, Node, Tape, Text};
-use offlock_core::text::{self, Repeats};
+use offlock_core::text::{self, Repeats, Spans};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -258,15 +258,14 @@ struct Found {
 
 impl Found {
     fn new(bytes: &[u8], column: &[Option<Span>], task: &Task<'_>) -> Result<Self, Error> {
-        let all: Vec<text::Span> = column.iter().flatten().map(|span| (*span).into()).collect();
-        let (strings, numbers): (_, Vec<usize>) = match Repeats::find(bytes, &all, task)? {
+        let all: Vec<_> = column.iter().flatten().map(|span| text::Span::from(*span)).collect();
+        let all = Spans::from(all);
+        let (strings, numbers): (Vec<_>, Vec<_>) = match Repeats::find(bytes, &all, task)? {
             Some(repeats) => {
-                (repeats.once(&all), repeats.numbers.iter().map(|&number| number as usize).collect())
+                let strings = repeats.once(|number| all.get(number));
+                (strings, repeats.numbers.iter().map(|&number| number as usize).collect())
             }
-            None => {
-                let numbers = (0..all.len()).collect();
-                (all, numbers)
-            }
+            None => (0..all.len()).map(|number| (all.get(number), number)).unzip(),
         };
         let mut numbers = numbers.into_iter();
         let places = column.iter().map(|span| span.and_then(|_| numbers.next())).collect();

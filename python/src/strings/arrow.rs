@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 use offlock_core::Task;
-use offlock_core::text::{self, Pieces, Span};
+use offlock_core::text::{Offset, Pieces, Span, Spans};
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
@@ -275,14 +275,13 @@ impl<'a> Elements<'a> {
         }
     }
 
-    fn between_offsets<O: Copy + Into<i64>>(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+    fn between_offsets<O: Offset>(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
         let offsets = self.values_and::<O>(1, 1)?;
         let end = offsets.last().map_or(0, |&end| end.into());
         let end = usize::try_from(end).map_err(|_| wrong("a negative offset"))?;
         // SAFETY: the exporter says that there are as many bytes as the last offset.
         let text = unsafe { self.memory::<u8>(2, 0, end) }?;
-        let spans = text::offsets(text, offsets.iter().map(|&offset| offset.into()), task)?;
-        self.placed(text, spans, task)
+        self.placed(text, Spans::between::<O>(text, offsets, task)?, task)
     }
 
     /// Views lead to several buffers, so that their strings are copied to one.
@@ -303,7 +302,7 @@ impl<'a> Elements<'a> {
             }
             spans.push(Span { start, end: text.len() });
         }
-        self.placed(text, spans, task)
+        self.placed(text, spans.into(), task)
     }
 
     /// The data buffers of an array of views: all but the first two, and the last, which has their lengths.
@@ -320,7 +319,7 @@ impl<'a> Elements<'a> {
     fn placed(
         self,
         text: impl Into<Cow<'a, [u8]>>,
-        mut spans: Vec<Span>,
+        spans: Spans<'a>,
         task: &Task<'_>,
     ) -> Result<Batch<Pieces<'a>>, Failed> {
         let Some(present) = self.present()? else {
@@ -329,8 +328,8 @@ impl<'a> Elements<'a> {
                 pieces.map_err(|error| Failed::piece(error, |piece, _| in_element(piece)))?,
             ));
         };
-        let mut each = present.iter();
-        spans.retain(|_| each.next() == Some(&true));
+        let spans: Vec<_> =
+            (0..present.len()).filter(|&index| present[index]).map(|index| spans.get(index)).collect();
         let element = |piece| (0..present.len()).filter(|&index| present[index]).nth(piece).unwrap_or(piece);
         let source = Pieces::new(text, spans, task)
             .map_err(|error| Failed::piece(error, |piece, _| in_element(element(piece))))?;

@@ -63,7 +63,7 @@ pub(crate) trait Source {
 impl Source for Pieces<'_> {
     #[inline]
     fn for_each<E>(&self, each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
-        self.iter().try_for_each(each)
+        Pieces::for_each(self, each)
     }
 
     fn piece(&self, number: usize) -> Piece<'_> {

@@ -1,11 +1,11 @@
 //! Kind "block": exact `str` objects laid out in blocks without the lock.
 
+use std::ops::Range;
 use std::ptr;
 
 use offlock_core::Task;
 use offlock_core::text::{Form, Piece};
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::batch::Source;
@@ -13,6 +13,7 @@ use super::exact;
 use super::failed::Failed;
 use super::hook;
 use super::layout::{Compact, MOST_WORDS, Role, Templates, Word};
+use super::memory;
 use super::pool::{self, Block};
 
 /// What CPython's own allocator aligns objects to.
@@ -27,16 +28,24 @@ pub(crate) struct Maker {
     templates: Templates,
 }
 
+/// Objects that fit in one line of the processor's caches.
+const SMALL: usize = 64;
+
+/// How many blocks are filled between two looks at the task.
+const STRETCH: usize = 8;
+
 /// Objects that Python does not know yet: dropped like any memory, without the lock.
 pub(crate) struct Made {
-    blocks: Vec<(Block, u32)>,
-    objects: Vec<*mut ffi::PyObject>,
-    /// The numbers of the pieces that have to be made with the lock; null among the objects.
+    /// With the number of the first piece in each.
+    blocks: Vec<(Block, usize)>,
+    /// For each piece where its object is in the block, in units of [`ALIGNMENT`]; or [`OTHER`].
+    places: Vec<u16>,
+    /// The numbers of the pieces that have to be made with the lock.
     others: Vec<usize>,
 }
 
-// SAFETY: plain memory until it is published.
-unsafe impl Send for Made {}
+/// No object begins where its block does.
+const OTHER: u16 = 0;
 
 impl Maker {
     /// `RuntimeError` unless blocks are enabled and freed strings still come back to them.
@@ -48,28 +57,11 @@ impl Maker {
 
     /// Lays out all pieces.
     pub(super) fn make(&self, source: &impl Source, task: &Task<'_>) -> Result<Made, Failed> {
-        let count = source.count();
-        let mut made = Made { blocks: Vec::new(), objects: Vec::with_capacity(count), others: Vec::new() };
-        let mut free = 0..0;
-        source.for_each(|piece| {
-            let header = self.layout.headers[piece.form as usize];
-            let size = (header + piece.bytes() + piece.form.width()).next_multiple_of(ALIGNMENT);
-            if size > LONGEST || exact::is_shared(&piece) {
-                made.leave();
-                return Ok(());
-            }
-            if free.len() < size {
-                task.check()?;
-                free = made.add_block()?;
-            }
-            let object = ptr::with_exposed_provenance_mut(free.start);
-            // SAFETY: the block is ours alone and has this much room, aligned, from here on.
-            unsafe { self.lay_out(object, &piece, header) };
-            made.count(object.cast());
-            free.start += size;
-            Ok::<_, Failed>(())
-        })?;
-        Ok(made)
+        let made =
+            Made { blocks: Vec::new(), places: Vec::with_capacity(source.count()), others: Vec::new() };
+        let mut filling = Filling { maker: self, task, made, free: 0..0 };
+        source.for_each(|piece| filling.add(&piece))?;
+        Ok(filling.made)
     }
 
     /// # Safety
@@ -83,7 +75,12 @@ impl Maker {
             copy_words(template, words, header / size_of::<Word>());
             words.add(self.layout.chars).write(piece.chars);
             let data = object.add(header);
-            ptr::write_bytes(data.add(piece.bytes()), 0, piece.form.width());
+            let end = data.add(piece.bytes());
+            match piece.form.width() {
+                1 => end.write(0),
+                2 => end.cast::<u16>().write(0),
+                _ => end.cast::<u32>().write(0),
+            }
             piece.write(std::slice::from_raw_parts_mut(data, piece.bytes()));
             if piece.form == Form::Ucs4 {
                 for &(at, role) in &self.layout.more {
@@ -98,49 +95,77 @@ impl Maker {
     }
 }
 
-/// The sizes that occur are known to the compiler, so that it need not call a function for so few words.
+/// In steps whose sizes the compiler knows, so that it need not call a function for so few words. The last one may go
+/// beyond the header, but not beyond the characters and the zero that follow it.
 ///
 /// # Safety
 ///
-/// `to` has room for `count` words.
+/// `to` has room for `count` words and one more byte, rounded up to [`ALIGNMENT`].
 #[inline]
 unsafe fn copy_words(from: &[Word; MOST_WORDS], to: *mut Word, count: usize) {
     // SAFETY: as above.
     unsafe {
-        match count {
-            5 => ptr::copy_nonoverlapping(from.as_ptr(), to, 5),
-            6 => ptr::copy_nonoverlapping(from.as_ptr(), to, 6),
-            7 => ptr::copy_nonoverlapping(from.as_ptr(), to, 7),
-            9 => ptr::copy_nonoverlapping(from.as_ptr(), to, 9),
-            _ => ptr::copy_nonoverlapping(from.as_ptr(), to, count),
+        to.cast::<[Word; 4]>().write(*from.first_chunk().expect("there are more"));
+        for step in (4..count).step_by(2) {
+            to.add(step).cast::<[Word; 2]>().write([from[step], from[step + 1]]);
         }
     }
 }
 
-impl Made {
-    /// The addresses that are free in a new block.
-    fn add_block(&mut self) -> Result<std::ops::Range<usize>, Failed> {
-        let block = Block::take().ok_or(Failed::NoMemory)?;
-        let start = block.room().expose_provenance().get();
-        self.blocks.push((block, 0));
-        Ok(start..start + pool::ROOM)
+/// Blocks that are being filled.
+struct Filling<'a> {
+    maker: &'a Maker,
+    task: &'a Task<'a>,
+    made: Made,
+    /// The addresses that are free in the last block.
+    free: Range<usize>,
+}
+
+impl Filling<'_> {
+    /// Lays out one piece.
+    #[inline]
+    fn add(&mut self, piece: &Piece<'_>) -> Result<(), Failed> {
+        let header = self.maker.layout.headers[piece.form as usize];
+        let size = (header + piece.bytes() + piece.form.width()).next_multiple_of(ALIGNMENT);
+        if size > LONGEST || exact::is_shared(piece) {
+            self.leave();
+            return Ok(());
+        }
+        if self.free.len() < size {
+            self.add_block()?;
+        }
+        let object = ptr::with_exposed_provenance_mut::<u8>(self.free.start);
+        if size <= SMALL {
+            memory::expect_use(object.wrapping_byte_add(memory::AHEAD));
+        }
+        // SAFETY: the block is ours alone and has this much room, aligned, from here on.
+        unsafe { self.maker.lay_out(object, piece, header) };
+        let place = self.free.start % pool::BLOCK / ALIGNMENT;
+        self.made.places.push(u16::try_from(place).expect("a block is small"));
+        self.free.start += size;
+        Ok(())
     }
 
-    #[inline]
-    fn count(&mut self, object: *mut ffi::PyObject) {
-        self.objects.push(object);
-        if let Some((_, objects)) = self.blocks.last_mut() {
-            *objects += 1;
+    fn add_block(&mut self) -> Result<(), Failed> {
+        if self.made.blocks.len().is_multiple_of(STRETCH) {
+            self.task.check()?;
         }
+        let block = Block::take().ok_or(Failed::NoMemory)?;
+        let start = block.room().expose_provenance().get();
+        self.free = start..start + pool::ROOM;
+        self.made.blocks.push((block, self.made.places.len()));
+        Ok(())
     }
 
     /// Leaves a piece to be made with the lock.
     #[cold]
     fn leave(&mut self) {
-        self.others.push(self.objects.len());
-        self.objects.push(ptr::null_mut());
+        self.made.others.push(self.made.places.len());
+        self.made.places.push(OTHER);
     }
+}
 
+impl Made {
     /// Hands all over to Python, in order; `source` is the same as before.
     pub(super) fn publish<'py>(
         self,
@@ -151,14 +176,22 @@ impl Made {
         let mut maker = exact::Maker::new(py);
         let others = self.others.iter().map(|&number| maker.make(&source.piece(number)));
         let mut others = others.collect::<PyResult<Vec<_>>>()?.into_iter();
-        for (block, objects) in self.blocks {
-            block.publish(objects, None);
-        }
-        for object in self.objects {
-            // SAFETY: null, or an object of a block that was just published, with one reference, which is ours.
-            match unsafe { Bound::from_owned_ptr_or_opt(py, object) } {
-                Some(object) => take(object),
-                None => others.by_ref().take(1).for_each(&mut take),
+        let mut blocks = self.blocks.into_iter();
+        let first_of_next =
+            |blocks: &[(Block, usize)]| blocks.first().map_or(self.places.len(), |next| next.1);
+        others.by_ref().take(first_of_next(blocks.as_slice())).for_each(&mut take);
+        while let Some((block, first)) = blocks.next() {
+            let places = &self.places[first..first_of_next(blocks.as_slice())];
+            let objects = places.iter().filter(|place| **place != OTHER).count();
+            let start = block.start().as_ptr();
+            block.publish(u32::try_from(objects).expect("a block is small"), None);
+            for &place in places {
+                if place == OTHER {
+                    others.by_ref().take(1).for_each(&mut take);
+                    continue;
+                }
+                // SAFETY: an object of the block that was just published, with one reference, which is ours.
+                take(unsafe { Bound::from_owned_ptr(py, start.add(usize::from(place) * ALIGNMENT).cast()) });
             }
         }
         Ok(())

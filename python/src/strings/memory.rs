@@ -45,6 +45,36 @@ pub(super) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
     unsafe { libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_FREE) };
 }
 
+/// Asks for few large pages in place of many small ones, where the system has such. A whole large page becomes ours when
+/// one byte of it is written to.
+///
+/// # Safety
+///
+/// They are addresses that [`reserve`] returned.
+#[cfg(unix)]
+pub(super) unsafe fn prefer_large_pages(address: NonNull<u8>, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the caller owns these pages; what they hold stays. Failing keeps small ones.
+    unsafe {
+        libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE)
+    };
+}
+
+/// About as many bytes of small objects as are made or released in the time that memory takes.
+pub(super) const AHEAD: usize = 2048;
+
+/// Tells the processor that the memory at this address will soon be written to. Where small objects are made or
+/// released one beside the other, it does not see that by itself, and waits for each.
+#[inline]
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+pub(super) fn expect_use<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, of which any address may be given.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+}
+
 #[cfg(not(unix))]
 mod unsupported {
     use std::ptr::NonNull;
@@ -62,7 +92,9 @@ mod unsupported {
     }
 
     pub(in super::super) unsafe fn discard(_: NonNull<u8>, _: usize) {}
+
+    pub(in super::super) unsafe fn prefer_large_pages(_: NonNull<u8>, _: usize) {}
 }
 
 #[cfg(not(unix))]
-pub(super) use unsupported::{commit, discard, reserve, zeros};
+pub(super) use unsupported::{commit, discard, prefer_large_pages, reserve, zeros};

@@ -1,7 +1,7 @@
 //! The operations: each cuts a text in its way, and makes strings of the pieces.
 
 use offlock_core::Task;
-use offlock_core::text::{self, Arena, LineEnds, Pieces, Span};
+use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -274,7 +274,7 @@ pub(super) fn from_offsets<'py>(
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
     Run::new(py, &FROM_OFFSETS, text.len(), &options).join(|task| {
-        let spans = text::offsets(text, offsets, task)?;
+        let spans = Spans::between(text, offsets, task)?;
         let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?;
         Ok(vec![Batch::of(pieces, task)?])
     })

@@ -27,10 +27,19 @@ pub(super) const BLOCK: usize = 16 << 10;
 const CHAIN: u32 = 4;
 
 /// Blocks that are taken from the system at once.
-const FRESH: u32 = 64;
+const FRESH: u32 = 128;
 
-/// The memory of free blocks beyond this many (32 MiB) is the system's for the taking.
-const KEPT: u32 = 2048;
+/// Bytes of a large page: as many as those blocks have.
+const LARGE_PAGE: usize = 2 << 20;
+const _: () = assert!(FRESH as usize * BLOCK == LARGE_PAGE);
+
+/// The memory of free blocks beyond this many (64 MiB, as much as the C library's allocator keeps at most) is the
+/// system's for the taking.
+const KEPT: u32 = 4096;
+
+/// What a program with few strings uses has pages of the usual size; what follows these bytes has large ones, as
+/// finding a page takes longer than filling an object.
+const SMALL_PAGES: usize = 4 << 20;
 
 /// The largest range of addresses that is asked for; halved until the system agrees.
 const MOST_ADDRESSES: usize = 64 << 30;
@@ -56,6 +65,11 @@ impl Block {
     /// A block with undefined contents; `None` when there is no memory, or no address left.
     pub(super) fn take() -> Option<Self> {
         Pool::get()?.take().map(Self)
+    }
+
+    /// Where the block begins, aligned to [`BLOCK`].
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.header().cast()
     }
 
     /// Where objects begin, aligned to 64 bytes.
@@ -93,6 +107,7 @@ impl Drop for Block {
 #[inline]
 pub(super) unsafe fn release_object<T>(object: *mut T) {
     let header = object.map_addr(|address| address & !(BLOCK - 1)).cast::<Header>();
+    memory::expect_use(object.wrapping_byte_sub(memory::AHEAD)); // tuples and lists release the last item first
     // SAFETY: blocks are aligned to their size and begin with their header, which stays as long as objects live.
     let live = unsafe { &(*header).live };
     if count_off(live) {
@@ -223,11 +238,14 @@ impl Pool {
         let (start, bytes) = halves
             .take_while(|bytes| *bytes >= FEWEST_ADDRESSES)
             .find_map(|bytes| memory::reserve(bytes).map(|start| (start, bytes)))?;
-        let before = start.align_offset(BLOCK);
-        let bytes = (bytes - before) / BLOCK * BLOCK;
+        let before = start.align_offset(LARGE_PAGE);
+        let bytes = (bytes - before) / LARGE_PAGE * LARGE_PAGE;
+        // SAFETY: less than one large page into a range of many.
+        let base = unsafe { start.add(before) };
+        // SAFETY: the rest of the same range.
+        unsafe { memory::prefer_large_pages(base.add(SMALL_PAGES), bytes - SMALL_PAGES) };
         Some(Self {
-            // SAFETY: less than one block into a range of many.
-            base: unsafe { start.add(before) },
+            base,
             bytes,
             links: memory::zeros(bytes / BLOCK * size_of::<Link>())?.cast(),
             fresh: AtomicU32::new(0),

@@ -15,6 +15,7 @@ use pyo3::types::PyType;
 use super::batch::Source;
 use super::failed::Failed;
 use super::layout::{Apart, Role, Templates, Unknown, Word, owned};
+use super::memory;
 use super::pool::{self, Block};
 
 const NAME: &CStr = c"offlock.strings.View";
@@ -124,6 +125,7 @@ impl Maker {
             let form = stored.form();
             // SAFETY: the block, which is ours alone, has room for all of them (checked above).
             let view = unsafe { views.add(number).as_mut() };
+            memory::expect_use(ptr::from_ref(view).wrapping_byte_add(memory::AHEAD));
             *view = templates[form as usize];
             view[chars] = stored.chars();
             view[data] = memory[form as usize] + stored.at();
