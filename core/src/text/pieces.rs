@@ -313,6 +313,13 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_every_length_are_written_whole() {
+        let letters: String = (0..80).map(|number| char::from(b'0' + number)).collect();
+        let text = (0..80).map(|length| &letters[..length]).collect::<Vec<_>>().join(",");
+        assert_eq!(all(&cut(&text, &Task::new()), written), text.split(',').collect::<Vec<_>>());
+    }
+
+    #[test]
     fn text_that_is_not_utf8_is_refused_where_the_standard_library_does() {
         let task = Task::new();
         let mut bad = 0;
