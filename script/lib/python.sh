@@ -25,6 +25,14 @@ default_series() {
   done
 }
 
+# The same, whose virtual environment is there.
+prepared_series() {
+  local series
+  series=$(default_series)
+  [ -x "$TOOLS/venv-$series/bin/python" ] || die "no virtual environment for Python $series yet: run script/setup"
+  echo "$series"
+}
+
 python_candidates() {
   if python_is_command; then
     command -v "$PYTHON"
