@@ -9,7 +9,7 @@ Every operation takes the same keywords.
 - ``"block"``: exact ``str`` as well, but laid out in blocks of 16 KB without the lock. Call
   :func:`enable_blocks` once before. One string that is kept keeps its whole block.
 - ``"view"``: instances of :class:`View`, a subclass of ``str`` whose characters are in memory that many share. The
-  fastest to make and to drop. One view that is kept keeps about 256 KiB of text: see :func:`compact`.
+  fastest to make and to drop. One view that is kept keeps about 1 MiB of text: see :func:`compact`.
 
 Where a call finds thousands of strings and few different ones, as in many columns of tables, those that are equal are
 one object, or two at times.

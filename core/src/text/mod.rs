@@ -16,6 +16,7 @@ mod form;
 mod pieces;
 mod repeats;
 mod spans;
+mod spare;
 mod transcode;
 
 pub use arena::{Arena, Memory, Stored};
