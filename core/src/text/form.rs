@@ -50,6 +50,13 @@ pub struct Measure {
     pub form: Form,
 }
 
+impl Measure {
+    /// That of so many bytes of ASCII.
+    pub(super) const fn of_ascii(bytes: usize) -> Self {
+        Self { chars: bytes, form: Form::Ascii }
+    }
+}
+
 /// Counts the characters of `utf8`, which is valid, and finds their form.
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {

@@ -74,9 +74,7 @@ impl<'a> Pieces<'a> {
         let mut measures = self.measures.iter();
         self.spans.for_each(0..self.len(), |span| {
             let utf8 = &self.text[span.start..span.end];
-            let ascii = Measure { chars: utf8.len(), form: Form::Ascii };
-            let Measure { chars, form } = measures.next().copied().unwrap_or(ascii);
-            each(Piece { form, chars, source: Source::Utf8(utf8) })
+            each(Piece::new(utf8, measures.next().copied().unwrap_or(Measure::of_ascii(utf8.len()))))
         })
     }
 
@@ -87,8 +85,7 @@ impl<'a> Pieces<'a> {
     /// If there are not so many.
     #[inline]
     pub fn piece(&self, index: usize) -> Piece<'_> {
-        let Measure { chars, form } = self.measure(index);
-        Piece { form, chars, source: Source::Utf8(self.utf8(index)) }
+        Piece::new(self.utf8(index), self.measure(index))
     }
 
     #[inline]
@@ -104,8 +101,7 @@ impl<'a> Pieces<'a> {
 
     #[inline]
     pub(super) fn measure(&self, index: usize) -> Measure {
-        let ascii = Measure { chars: self.spans.get(index).len(), form: Form::Ascii };
-        self.measures.get(index).copied().unwrap_or(ascii)
+        self.measures.get(index).copied().unwrap_or(Measure::of_ascii(self.spans.get(index).len()))
     }
 }
 
@@ -127,6 +123,10 @@ enum Source<'a> {
 }
 
 impl<'a> Piece<'a> {
+    const fn new(utf8: &'a [u8], Measure { chars, form }: Measure) -> Self {
+        Self { form, chars, source: Source::Utf8(utf8) }
+    }
+
     pub(super) const fn stored(form: Form, chars: usize, memory: &'a [u8]) -> Self {
         Self { form, chars, source: Source::Stored(memory) }
     }
@@ -261,11 +261,7 @@ fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Me
             ascii = span.start..span.start + ascii_len(&text[span.start..], STRETCH);
         }
         let utf8 = &text[span.start..span.end];
-        measures.push(if span.end <= ascii.end {
-            Measure { chars: utf8.len(), form: Form::Ascii }
-        } else {
-            measure(utf8)
-        });
+        measures.push(if span.end <= ascii.end { Measure::of_ascii(utf8.len()) } else { measure(utf8) });
         Ok(())
     })?;
     Ok(measures)

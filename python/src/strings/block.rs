@@ -22,17 +22,17 @@ const ALIGNMENT: usize = 16;
 /// Longer objects would leave too much of a block unused; they are made one by one.
 const LONGEST: usize = pool::ROOM / 8;
 
-/// Lays out exact `str` objects; needs no lock.
-pub(crate) struct Maker {
-    layout: &'static Compact,
-    templates: Templates,
-}
-
 /// Objects that fit in one line of the processor's caches.
 const SMALL: usize = 64;
 
 /// How many blocks are filled between two looks at the task.
 const STRETCH: usize = 8;
+
+/// Lays out exact `str` objects; needs no lock.
+pub(crate) struct Maker {
+    layout: &'static Compact,
+    templates: Templates,
+}
 
 /// Objects that Python does not know yet: dropped like any memory, without the lock.
 pub(crate) struct Made {

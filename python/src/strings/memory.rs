@@ -52,6 +52,7 @@ pub(super) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
 ///
 /// They are addresses that [`reserve`] returned.
 #[cfg(unix)]
+#[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
 pub(super) unsafe fn prefer_large_pages(address: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
     // SAFETY: the caller owns these pages; what they hold stays. Failing keeps small ones.
