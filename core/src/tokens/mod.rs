@@ -3,6 +3,7 @@
 //! An [`Encoding`] cuts text into pieces with a pattern, looks each piece up in its vocabulary, and splits the
 //! pieces that are not there by byte pair encoding. [`get`] hands out the public encodings.
 
+mod atoms;
 mod batch;
 mod builtin;
 mod encoder;

@@ -6,6 +6,7 @@
 //! would have been alone, so it would have happened to them alone as well.) So a piece can be encoded from left to
 //! right, looking at one boundary at a time.
 
+use super::atoms::Atoms;
 use super::memory::{Memory, Pairs};
 use super::merge::merge;
 use super::seams::Seams;
@@ -23,6 +24,13 @@ pub(super) struct Joint {
     pub(super) length: u32,
 }
 
+impl Joint {
+    /// Whether byte pair encoding ever makes the token.
+    pub(super) fn is_made(&self) -> bool {
+        self.left != NEVER
+    }
+}
+
 /// The joint of a token that byte pair encoding never makes, not even of the token's own bytes.
 pub(super) const NEVER: u32 = u32::MAX;
 
@@ -33,6 +41,7 @@ pub(super) struct Orderly {
     never: Vec<u64>,
     lengths: Lengths,
     seams: Seams,
+    pub(super) atoms: Atoms,
 }
 
 /// How many steps are taken between two looks at the task.
@@ -42,9 +51,12 @@ impl Orderly {
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, joints: Vec<Joint>) -> Self {
         let mut never = vec![0; joints.len() / 64 + 1];
         for (place, joint) in joints.iter().enumerate() {
-            never[place / 64] |= u64::from(joint.left == NEVER) << (place % 64);
+            never[place / 64] |= u64::from(!joint.is_made()) << (place % 64);
         }
-        Self { joints, never, lengths: Lengths::new(tokens.clone()), seams: Seams::new(tokens) }
+        let lengths = Lengths::new(tokens.clone());
+        let seams = Seams::new(tokens.clone());
+        let atoms = Atoms::new(tokens, &joints);
+        Self { joints, never, lengths, seams, atoms }
     }
 
     fn is_made(&self, place: u32) -> bool {

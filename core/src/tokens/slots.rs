@@ -161,7 +161,13 @@ impl<K: Key> Slots<K> {
         if self.filter[word] & bit == 0 {
             return None;
         }
-        for distance in 0..REACH {
+        self.seen(self.glance(key)).or_else(|| self.get_behind(key))
+    }
+
+    /// The number of the entry, which is not where it belongs.
+    #[inline(never)]
+    fn get_behind(&self, key: K) -> Option<u32> {
+        for distance in 1..REACH {
             let slot = self.slots[self.index(key, distance)];
             let number = self.seen(K::number(slot, key.slot(self.bits, distance)));
             if number.is_some() || self.is_free(slot) {

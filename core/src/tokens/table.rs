@@ -79,9 +79,17 @@ impl Table {
         match length {
             1..8 => self.short.get(window.short(length)),
             8..LONG => self.medium.get(window.medium(length)),
-            _ if length > self.longest => None,
-            _ => self.long.get(&text[at..at + length]).copied(),
+            _ => self.get_long(text, at, length),
         }
+    }
+
+    /// Apart, so that the others need no room for what this one does.
+    #[inline(never)]
+    fn get_long(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
+        if length > self.longest {
+            return None;
+        }
+        self.long.get(&text[at..at + length]).copied()
     }
 
     /// What stands where the token `text[at..at + length]` would be found first, for [`Table::seen`] to look at later.

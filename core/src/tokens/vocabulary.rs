@@ -19,7 +19,7 @@ pub(super) struct Vocabulary {
     /// The tokens by place, so in ascending order.
     ids: Vec<TokenId>,
     pub(super) table: Table,
-    orderly: Option<Orderly>,
+    pub(super) orderly: Option<Orderly>,
     pub(super) pool: Pool,
 }
 
@@ -159,9 +159,8 @@ impl Vocabulary {
             return Ok(());
         }
         let before = out.len();
-        if length <= short::MOST {
-            short::encode(&self.table, text, at, length, out);
-        } else {
+        let is_short = length <= short::MOST;
+        if !(is_short && short::encode(&self.table, &orderly.atoms, text, at, length, out)) {
             out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
         }
         if let Some(key) = key {

@@ -1,0 +1,170 @@
+//! Characters that byte pair encoding makes first, so that encoding may begin with them instead of their bytes.
+//!
+//! A character of several bytes is an *atom* when byte pair encoding of its bytes makes it a token, and when every token
+//! that has it and more is of higher rank. Where a character stands in a text, some token might reach into it from
+//! outside and stop halfway; such a token is not valid UTF-8, and there are few of them: where one might lie, the seam is
+//! *ragged*. An atom between two seams that are not is joined from its bytes in any case: the first join across one of its
+//! seams needs all of it. Until then only joins inside it have to do with its bytes, and all of these come before any join
+//! it takes part in. So to have it from the beginning changes neither which of the other joins are made nor their order.
+
+use super::orderly::Joint;
+use super::table::{Window, pair_index};
+use std::str;
+
+/// The atoms of an orderly vocabulary.
+pub(super) struct Atoms {
+    /// For each character of the first plane one more than the place of its token if it is an atom; 0 or [`NOT`] if not.
+    tokens: Vec<u32>,
+    /// One bit for each pair of bytes on the two sides of a seam inside a token that is not valid UTF-8.
+    pairs: Vec<u64>,
+    /// One bit for each hash of up to two bytes on either side of such a seam.
+    surroundings: Vec<u64>,
+}
+
+/// A character that is no atom, whatever comes.
+const NOT: u32 = u32::MAX;
+
+impl Atoms {
+    /// The surroundings have 2^BITS bits.
+    const BITS: u32 = 16;
+
+    /// From the tokens in the order of their places, and how they are made.
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, joints: &[Joint]) -> Self {
+        let bits = || vec![0; (1 << Self::BITS) / 64];
+        let mut atoms = Self { tokens: vec![0; 1 << 16], pairs: bits(), surroundings: bits() };
+        for ((place, token), joint) in (0..).zip(tokens).zip(joints) {
+            match str::from_utf8(token) {
+                Ok(text) => atoms.enter(place, text, joint),
+                Err(_) => atoms.enter_ragged(token),
+            }
+        }
+        atoms
+    }
+
+    /// Tokens come in ascending order, so a character that is no atom yet will be none.
+    fn enter(&mut self, place: u32, token: &str, joint: &Joint) {
+        let first = token.chars().next().map_or(0, char::len_utf8);
+        let is_made = first == token.len() && joint.is_made();
+        for character in token.chars().filter(|character| !character.is_ascii()) {
+            if let Some(entry) = self.tokens.get_mut(character as usize)
+                && *entry == 0
+            {
+                *entry = if is_made { place + 1 } else { NOT };
+            }
+        }
+    }
+
+    fn enter_ragged(&mut self, token: &[u8]) {
+        for seam in (1..token.len()).filter(|&seam| !continues(token[seam])) {
+            let mut sides = [0; 4];
+            let (left, right) = (seam.min(2), (token.len() - seam).min(2));
+            sides[2 - left..2 + right].copy_from_slice(&token[seam - left..seam + right]);
+            set(&mut self.pairs, pair_index(sides[1], sides[2]));
+            set(&mut self.surroundings, Self::hash(u32::from_le_bytes(sides), left, right));
+        }
+    }
+
+    /// Of the bytes around a seam as many as asked for.
+    #[inline]
+    fn hash(around: u32, left: usize, right: usize) -> usize {
+        let kept = around & (u32::MAX << (16 - 8 * left)) & (u32::MAX >> (16 - 8 * right));
+        (kept.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    }
+
+    /// Whether a token that stops halfway through a character might lie across `text[seam]`, before and behind which there
+    /// is text.
+    #[inline]
+    pub(super) fn is_ragged(&self, text: &[u8], seam: usize) -> bool {
+        continues(text[seam])
+            || has(&self.pairs, pair_index(text[seam - 1], text[seam])) && self.is_known(text, seam)
+    }
+
+    fn is_known(&self, text: &[u8], seam: usize) -> bool {
+        let around = match seam {
+            1 => Window::at(text, 0).first_four() << 8,
+            _ => Window::at(text, seam - 2).first_four(),
+        };
+        let is_set = |left, right| has(&self.surroundings, Self::hash(around, left, right));
+        is_set(2, 2) || is_set(2, 1) || is_set(1, 1) || is_set(1, 2)
+    }
+
+    /// The length of the character at `text[at]`, which is not ASCII, and its place, if it is an atom.
+    #[inline]
+    pub(super) fn at(&self, text: &[u8], at: usize) -> Option<(usize, u32)> {
+        let (character, length) = match text[at..] {
+            [a @ 0xc2..0xe0, b, ..] if continues(b) => (low(a, 5) << 6 | low(b, 6), 2),
+            [a @ 0xe0..0xf0, b, c, ..] if continues(b) && continues(c) => {
+                (low(a, 4) << 12 | low(b, 6) << 6 | low(c, 6), 3)
+            }
+            _ => return None,
+        };
+        // What is written with three bytes though two would do is no character.
+        let is_shortest = length == 2 || character >= 0x800;
+        let place = self.tokens[character].wrapping_sub(1);
+        (is_shortest && place < NOT - 1).then_some((length, place))
+    }
+}
+
+/// The lowest bits of a byte.
+#[inline]
+fn low(byte: u8, bits: u32) -> usize {
+    usize::from(byte) & ((1 << bits) - 1)
+}
+
+/// Whether the byte is one of a character but not its first.
+#[inline]
+fn continues(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+fn set(bits: &mut [u64], index: usize) {
+    bits[index / 64] |= 1 << (index % 64);
+}
+
+#[inline]
+fn has(bits: &[u64], index: usize) -> bool {
+    bits[index / 64] >> (index % 64) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::vocabulary::Vocabulary;
+
+    /// The atoms of all bytes and these tokens.
+    fn atoms(more: &[&[u8]]) -> Atoms {
+        let bytes = (0..=255).map(|byte: u8| vec![byte]);
+        let tokens = bytes.chain(more.iter().map(|token| token.to_vec()));
+        Vocabulary::new(tokens.zip(0..)).unwrap().orderly.unwrap().atoms
+    }
+
+    #[test]
+    fn a_character_is_an_atom_if_its_token_comes_before_all_that_have_it() {
+        let e = "é".as_bytes();
+        assert_eq!(atoms(&[e, b"\xc3\xa9a"]).at(e, 0), Some((2, 256)));
+        assert_eq!(atoms(&[b"\xa9a", b"\xc3\xa9a", e]).at(e, 0), None, "its token comes too late");
+        assert_eq!(atoms(&[]).at(e, 0), None, "it is no token");
+        let two = atoms(&[b"\xe3\x81", "ぁ".as_bytes()]);
+        assert_eq!(two.at("aぁ".as_bytes(), 1), Some((3, 257)));
+        assert_eq!(two.at("aぁ".as_bytes(), 0), None, "ASCII");
+        assert_eq!(two.at(b"\xe3\x81", 0), None, "cut off");
+        assert_eq!(two.at(b"\xe3\x81a", 0), None, "not UTF-8");
+    }
+
+    #[test]
+    fn two_spellings_of_a_number_are_not_the_same_character() {
+        let atoms = atoms(&["é".as_bytes()]);
+        assert_eq!(atoms.at(b"\xe0\x83\xa9", 0), None, "three bytes where two would do");
+    }
+
+    #[test]
+    fn a_seam_is_ragged_where_a_token_stops_halfway() {
+        let atoms = atoms(&["é".as_bytes(), b"a\xc3", b"\xa9b", "éé".as_bytes()]);
+        assert!(atoms.is_ragged("aé".as_bytes(), 1));
+        assert!(atoms.is_ragged("éb".as_bytes(), 2));
+        assert!(!atoms.is_ragged("bé".as_bytes(), 1));
+        assert!(!atoms.is_ragged("éa".as_bytes(), 2));
+        assert!(!atoms.is_ragged("éé".as_bytes(), 2), "only whole characters");
+        assert!(atoms.is_ragged(b"\xc3\xa9\xa9", 2), "not UTF-8");
+    }
+}
