@@ -1,7 +1,7 @@
 //! The pattern of cl100k.
 
 use super::classes::{Class, class_at};
-use super::scan::{blanks, contraction_of_any_case, run, up_to_three_numbers};
+use super::scan::{blanks, contraction_of_any_case, letters, run, up_to_three_numbers};
 
 /// The pattern.
 pub(in crate::tokens) const PATTERN: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
@@ -16,13 +16,13 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     }
     let (class, next) = class_at(text, at);
     match class {
-        Class::Upper | Class::Lower | Class::Caseless => run(text, next, Class::is_letter),
+        Class::Upper | Class::Lower | Class::Caseless => letters(text, next),
         Class::Number => up_to_three_numbers(text, at),
         Class::Newline => white(text, at),
         _ => {
             let (second, after) = class_at(text, next);
             if second.is_letter() {
-                run(text, after, Class::is_letter)
+                letters(text, after)
             } else if class.is_other() {
                 with_newlines(text, run(text, next, Class::is_other))
             } else if text[at] == b' ' && second.is_other() {

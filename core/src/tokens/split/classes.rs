@@ -96,7 +96,7 @@ pub(super) static ASCII: [Class; 256] = {
 };
 
 /// The class of the character at `at`, and where the next one begins. `text` is valid UTF-8 from `at` on.
-#[inline]
+#[inline(always)]
 pub(super) fn class_at(text: &[u8], at: usize) -> (Class, usize) {
     match text.get(at) {
         None => (Class::End, at),
@@ -105,6 +105,7 @@ pub(super) fn class_at(text: &[u8], at: usize) -> (Class, usize) {
     }
 }
 
+#[inline(never)]
 fn wide_class_at(text: &[u8], at: usize, lead: u8) -> (Class, usize) {
     let low = |offset: usize| usize::from(text[at + offset] & 0x3f);
     let lead = usize::from(lead);

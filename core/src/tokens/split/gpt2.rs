@@ -2,7 +2,7 @@
 //! `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
 
 use super::classes::{Class, class_at};
-use super::scan::{blanks, contraction, run};
+use super::scan::{blanks, contraction, letters, run};
 
 /// The pattern.
 pub(in crate::tokens) const PATTERN: &str =
@@ -19,7 +19,7 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     let start = at + usize::from(text[at] == b' ');
     let (class, next) = class_at(text, start);
     match class {
-        Class::Upper | Class::Lower | Class::Caseless => run(text, next, Class::is_letter),
+        Class::Upper | Class::Lower | Class::Caseless => letters(text, next),
         Class::Number => run(text, next, |class| class == Class::Number),
         Class::Other | Class::Mark => run(text, next, Class::is_other),
         Class::Space | Class::Newline | Class::End => blanks(text, at).leave_the_last(text, at),

@@ -1,7 +1,7 @@
 //! The pattern of o200k.
 
 use super::classes::{Class, class_at};
-use super::scan::{blanks, contraction_of_any_case, run, up_to_three_numbers};
+use super::scan::{blanks, contraction_of_any_case, lower_letters, run, up_to_three_numbers};
 
 /// The pattern.
 pub(in crate::tokens) const PATTERN: &str = concat!(
@@ -41,7 +41,7 @@ fn word(text: &[u8], at: usize) -> Result<usize, usize> {
         match class {
             Class::Upper => {}
             Class::Caseless | Class::Mark => after_caseless = Some(next),
-            Class::Lower => return Ok(run(text, next, Class::is_lower_or_both)),
+            Class::Lower => return Ok(lower_letters(text, next)),
             _ => return after_caseless.ok_or(end),
         }
         end = next;

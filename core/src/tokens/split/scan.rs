@@ -15,6 +15,48 @@ pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> us
     }
 }
 
+/// Where the run of letters ends.
+#[inline]
+pub(super) fn letters(text: &[u8], at: usize) -> usize {
+    // The bit by which upper and lower case differ is set in all; no other character becomes a letter by that.
+    let end = ascii_run(text, at, |word| between(word | ONES * 0x20, b'a', b'z'));
+    run(text, end, Class::is_letter)
+}
+
+/// Where the run of letters of lower case or of none, and of marks, ends.
+#[inline]
+pub(super) fn lower_letters(text: &[u8], at: usize) -> usize {
+    let end = ascii_run(text, at, |word| between(word, b'a', b'z'));
+    run(text, end, Class::is_lower_or_both)
+}
+
+const ONES: u64 = u64::MAX / 0xff;
+const HIGHEST: u64 = ONES << 7;
+
+/// As far as eight bytes at a time can be read, where the run ends whose bytes have their highest bit set in what `belongs`
+/// makes of a word of them. Most words of a text end within the first eight, so that no jump has to be guessed.
+#[inline]
+fn ascii_run(text: &[u8], at: usize, belongs: impl Fn(u64) -> u64) -> usize {
+    let mut at = at;
+    while let Some(&bytes) = text[at..].first_chunk() {
+        let others = !belongs(u64::from_le_bytes(bytes)) & HIGHEST;
+        at += others.trailing_zeros() as usize / 8;
+        if others != 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// The highest bit of each byte that is from `first` to `last`, which are ASCII; all other bits are zero.
+#[inline]
+fn between(word: u64, first: u8, last: u8) -> u64 {
+    let low = word & !HIGHEST;
+    let not_before = low + ONES * u64::from(0x80 - first);
+    let behind = low + ONES * u64::from(0x7f - last);
+    not_before & !behind & !word & HIGHEST
+}
+
 /// `\p{N}{1,3}`, the first of which is known to be there.
 pub(super) fn up_to_three_numbers(text: &[u8], at: usize) -> usize {
     let mut end = class_at(text, at).1;
@@ -78,5 +120,37 @@ pub(super) fn contraction_of_any_case(text: &[u8]) -> usize {
         [a, b, ..] => contraction(&[a.to_ascii_lowercase(), b.to_ascii_lowercase()]),
         [a] => contraction(&[a.to_ascii_lowercase()]),
         [] => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_between_two_others_are_found_wherever_they_stand() {
+        for byte in 0..=u8::MAX {
+            for place in 0..8 {
+                for around in [0, b'a', b'z', 0x80, 0xff] {
+                    let mut bytes = [around; 8];
+                    bytes[place] = byte;
+                    let found = between(u64::from_le_bytes(bytes), b'a', b'z');
+                    for (byte, found) in bytes.into_iter().zip(found.to_le_bytes()) {
+                        assert_eq!(found, if byte.is_ascii_lowercase() { 0x80 } else { 0 });
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn letters_are_found_eight_at_a_time_as_one_by_one(text in "[a-cA-C@\\[`{ 1éÉ日\u{301}]{0,40}", at in 0..40_usize) {
+            let at = (0..=at.min(text.len())).rfind(|&at| text.is_char_boundary(at)).unwrap();
+            let text = text.as_bytes();
+            prop_assert_eq!(letters(text, at), run(text, at, Class::is_letter));
+            prop_assert_eq!(lower_letters(text, at), run(text, at, Class::is_lower_or_both));
+        }
     }
 }
