@@ -11,10 +11,10 @@ use super::table::{Table, Window};
 use wide::i32x4;
 
 /// The longest piece, in bytes.
-pub(super) const MOST: usize = 48;
+pub(super) const MOST: usize = 64;
 
 /// The most parts to begin with.
-const PARTS: usize = 16;
+const PARTS: usize = 32;
 
 /// The lowest bits of a lane hold its number.
 const NUMBER: u32 = PARTS.ilog2();
@@ -25,10 +25,11 @@ pub(super) const LIMIT: u32 = 1 << (31 - NUMBER);
 /// No token.
 const NONE: i32 = i32::MAX;
 
-/// What two neighbours make together, for each part of a piece: the place of the token and the lane's own number.
-struct Lanes([i32x4; 4]);
+/// What two neighbours make together, for each part of a piece, four to a register: the place of the token and the lane's
+/// own number.
+struct Lanes<const FOURS: usize>([i32x4; FOURS]);
 
-impl Lanes {
+impl<const FOURS: usize> Lanes<FOURS> {
     fn new(joined: &[i32; PARTS]) -> Self {
         let (fours, _) = joined.as_chunks();
         Self(std::array::from_fn(|index| i32x4::new(fours[index])))
@@ -37,8 +38,7 @@ impl Lanes {
     /// The least token and its lane; the left one of two.
     #[inline]
     fn least(&self) -> Option<(u32, usize)> {
-        let [a, b, c, d] = self.0;
-        let least = a.min(b).min(c.min(d)).to_array().into_iter().fold(NONE, i32::min);
+        let least = self.0.into_iter().reduce(i32x4::min)?.to_array().into_iter().fold(NONE, i32::min);
         (least != NONE).then_some((least as u32 >> NUMBER, least as usize & (PARTS - 1)))
     }
 
@@ -109,7 +109,7 @@ impl<'a> Piece<'a> {
 
     /// What each part and the next one make.
     #[inline]
-    fn lanes(&self) -> Lanes {
+    fn lanes<const FOURS: usize>(&self) -> Lanes<FOURS> {
         let mut joined = [NONE; PARTS];
         for (lane, joined) in joined[..self.count - 1].iter_mut().enumerate() {
             let start = usize::from(self.offsets[lane]);
@@ -152,8 +152,18 @@ pub(super) fn encode(
     if !piece.divide(atoms, length) {
         return false;
     }
+    // The fewer lanes, the sooner all are looked through.
+    match piece.count {
+        ..=16 => join::<4>(&mut piece, out),
+        _ => join::<8>(&mut piece, out),
+    }
+    true
+}
+
+/// Appends the tokens of the piece, whose parts have a lane each.
+fn join<const FOURS: usize>(piece: &mut Piece<'_>, out: &mut Vec<u32>) {
     let count = piece.count;
-    let mut lanes = piece.lanes();
+    let mut lanes = piece.lanes::<FOURS>();
     // Where each part ends, and where the part that ends somewhere starts. One more end makes the last part's neighbour
     // end beyond the piece.
     let mut ends: [u8; PARTS + 1] = std::array::from_fn(|lane| lane as u8 + 1);
@@ -174,7 +184,6 @@ pub(super) fn encode(
     }
     let next = |&start: &usize| Some(usize::from(ends[start])).filter(|&end| end < count);
     out.extend(std::iter::successors(Some(0), next).map(|start| piece.tokens[start]));
-    true
 }
 
 #[cfg(test)]
