@@ -19,7 +19,7 @@ pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> us
 #[inline]
 pub(super) fn letters(text: &[u8], at: usize) -> usize {
     // The bit by which upper and lower case differ is set in all; no other character becomes a letter by that.
-    let end = ascii_run(text, at, |word| between(word | ONES * 0x20, b'a', b'z'));
+    let end = ascii_run(text, at, |word| between(word | (ONES * 0x20), b'a', b'z'));
     run(text, end, Class::is_letter)
 }
 
