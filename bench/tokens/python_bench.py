@@ -121,7 +121,7 @@ def tiktoken_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
 
 def fastokens_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
     enc = importlib.import_module("fastokens").Tokenizer.from_tiktoken(ranks, encoding=ours.name)
-    return Way("fastokens", enc.encode_ordinary)
+    return Way("fastokens", lambda text: enc.encode_ordinary(text).ids)
 
 
 def gigatoken_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
