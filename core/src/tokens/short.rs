@@ -201,7 +201,7 @@ mod tests {
         b"b",
         b"\xc3\xa4",
         b"\xc3\xa8",
-        b"\xc3\xa4",
+        b"\xe3\xa8\xa8",
         b"\xe3\xa4\xa8",
         b"\xe3\xa8\xa4",
         b"\xe3\xa4\xa4",
