@@ -7,6 +7,7 @@
 //! seams needs all of it. Until then only joins inside it have to do with its bytes, and all of these come before any join
 //! it takes part in. So to have it from the beginning changes neither which of the other joins are made nor their order.
 
+use super::bits::{self, has, set};
 use super::orderly::Joint;
 use super::table::{Window, pair_index};
 use std::str;
@@ -30,8 +31,8 @@ impl Atoms {
 
     /// From the tokens in the order of their places, and how they are made.
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, joints: &[Joint]) -> Self {
-        let bits = || vec![0; (1 << Self::BITS) / 64];
-        let mut atoms = Self { tokens: vec![0; 1 << 16], pairs: bits(), surroundings: bits() };
+        let none = || vec![0; bits::words(1 << Self::BITS)];
+        let mut atoms = Self { tokens: vec![0; 1 << 16], pairs: none(), surroundings: none() };
         for ((place, token), joint) in (0..).zip(tokens).zip(joints) {
             match str::from_utf8(token) {
                 Ok(text) => atoms.enter(place, text, joint),
@@ -115,15 +116,6 @@ fn low(byte: u8, bits: u32) -> usize {
 #[inline]
 fn continues(byte: u8) -> bool {
     byte & 0xc0 == 0x80
-}
-
-fn set(bits: &mut [u64], index: usize) {
-    bits[index / 64] |= 1 << (index % 64);
-}
-
-#[inline]
-fn has(bits: &[u64], index: usize) -> bool {
-    bits[index / 64] >> (index % 64) & 1 == 1
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod atoms;
 mod batch;
+mod bits;
 mod builtin;
 mod encoder;
 mod encoding;

@@ -7,6 +7,7 @@
 //! right, looking at one boundary at a time.
 
 use super::atoms::Atoms;
+use super::bits;
 use super::memory::{Memory, Pairs};
 use super::merge::merge;
 use super::seams::Seams;
@@ -49,9 +50,9 @@ const STRETCH: usize = 2048;
 
 impl Orderly {
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, joints: Vec<Joint>) -> Self {
-        let mut never = vec![0; joints.len() / 64 + 1];
-        for (place, joint) in joints.iter().enumerate() {
-            never[place / 64] |= u64::from(!joint.is_made()) << (place % 64);
+        let mut never = vec![0; bits::words(joints.len())];
+        for (place, _) in joints.iter().enumerate().filter(|(_, joint)| !joint.is_made()) {
+            bits::set(&mut never, place);
         }
         let lengths = Lengths::new(tokens.clone());
         let seams = Seams::new(tokens.clone());
@@ -60,7 +61,7 @@ impl Orderly {
     }
 
     fn is_made(&self, place: u32) -> bool {
-        self.never[place as usize / 64] >> (place % 64) & 1 == 0
+        !bits::has(&self.never, place as usize)
     }
 
     /// The tokens of `text[piece]`, which is not empty.
@@ -76,7 +77,7 @@ impl Orderly {
         let Memory { tokens, dead, pairs, .. } = memory;
         tokens.clear();
         dead.clear();
-        dead.resize((end - start) / 64 + 1, 0);
+        dead.resize(bits::words(end - start + 1), 0);
         let (mut at, mut limit) = (start, end - start);
         for step in 1.. {
             if step % STRETCH == 0 {
@@ -84,8 +85,7 @@ impl Orderly {
             }
             if let Some((token, length)) = self.longest(table, text, at, limit) {
                 let next = at + length;
-                let is_dead = dead[(next - start) / 64] >> ((next - start) % 64) & 1 == 1;
-                if is_dead
+                if bits::has(dead, next - start)
                     || tokens
                         .last()
                         .is_some_and(|last| !self.may_follow(table, text, at, *last, token, pairs))
@@ -100,7 +100,7 @@ impl Orderly {
                 (at, limit) = (next, end - next);
                 continue;
             }
-            dead[(at - start) / 64] |= 1 << ((at - start) % 64);
+            bits::set(dead, at - start);
             let last = tokens.pop().expect("single bytes are tokens, so some sequence reaches the end");
             let length = self.joints[last as usize].length as usize;
             (at, limit) = (at - length, length - 1);

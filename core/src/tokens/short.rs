@@ -11,7 +11,7 @@ use super::table::{Table, Window};
 use wide::i32x4;
 
 /// The longest piece, in bytes.
-pub(super) const MOST: usize = 64;
+const MOST: usize = 64;
 
 /// The most parts to begin with.
 const PARTS: usize = 32;
@@ -137,8 +137,8 @@ fn in_lane(place: Option<u32>, lane: usize) -> i32 {
     place.map_or(NONE, |place| (place << NUMBER | lane as u32) as i32)
 }
 
-/// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one and at most [`MOST`], and
-/// says whether it did; if not, it has too many parts. All places of the table are below [`LIMIT`].
+/// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one, and says whether it
+/// did; if not, the piece is too long or has too many parts. All places of the table are below [`LIMIT`].
 #[must_use]
 pub(super) fn encode(
     table: &Table,
@@ -148,6 +148,9 @@ pub(super) fn encode(
     length: usize,
     out: &mut Vec<u32>,
 ) -> bool {
+    if length > MOST {
+        return false;
+    }
     let mut piece = Piece::new(table, text, at, length);
     if !piece.divide(atoms, length) {
         return false;
@@ -243,7 +246,7 @@ mod tests {
             behind in pieces(0..20),
         ) {
             let vocabulary = vocabulary(&joins);
-            prop_assume!(vocabulary.orderly.is_some() && piece.len() <= MOST);
+            prop_assume!(vocabulary.orderly.is_some());
             let (table, atoms) = (&vocabulary.table, &vocabulary.orderly.as_ref().unwrap().atoms);
             let parts = merge(piece.len(), |from, to| table.get(&piece, from, to - from), &Task::new()).unwrap();
             let expected: Vec<_> =

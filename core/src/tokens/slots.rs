@@ -3,6 +3,8 @@
 //! The hash of a key can be undone, and where an entry stands tells the upper bits of the hash, so only the lower ones
 //! are stored, together with the distance to where the entry belongs. What is entered first is found first.
 
+use super::bits;
+
 /// Odd, with evenly spread bits: e and the square root of 3. With these the public vocabularies fit into the least room.
 const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
 
@@ -121,7 +123,7 @@ impl<K: Key> Slots<K> {
 
     fn with_bits(entries: impl Iterator<Item = (K, u32)>, bits: u32, limit: u32) -> Option<Self> {
         let slots = vec![K::Slot::default(); 1 << bits].into_boxed_slice();
-        let filter = vec![0; (1 << (bits + FINER)) / 64 + 1].into_boxed_slice();
+        let filter = vec![0; bits::words(1 << (bits + FINER))].into_boxed_slice();
         let mut table = Self { slots, bits, filter, limit: limit.into() };
         for (key, number) in entries {
             table.insert(key, number)?;
@@ -134,8 +136,8 @@ impl<K: Key> Slots<K> {
         let distance = (0..REACH).find(free)?;
         let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
         self.slots[self.index(key, distance)] = slot;
-        let (word, bit) = self.filter_bit(key);
-        self.filter[word] |= bit;
+        let index = self.filter_index(key);
+        bits::set(&mut self.filter, index);
         Some(())
     }
 
@@ -145,9 +147,8 @@ impl<K: Key> Slots<K> {
     }
 
     #[inline]
-    fn filter_bit(&self, key: K) -> (usize, u64) {
-        let index = key.hash() >> (64 - self.bits - FINER);
-        ((index / 64) as usize, 1 << (index % 64))
+    fn filter_index(&self, key: K) -> usize {
+        (key.hash() >> (64 - self.bits - FINER)) as usize
     }
 
     #[inline]
@@ -157,8 +158,7 @@ impl<K: Key> Slots<K> {
 
     #[inline]
     pub(super) fn get(&self, key: K) -> Option<u32> {
-        let (word, bit) = self.filter_bit(key);
-        if self.filter[word] & bit == 0 {
+        if !bits::has(&self.filter, self.filter_index(key)) {
             return None;
         }
         self.seen(self.glance(key)).or_else(|| self.get_behind(key))

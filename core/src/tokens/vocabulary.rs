@@ -159,8 +159,7 @@ impl Vocabulary {
             return Ok(());
         }
         let before = out.len();
-        let is_short = length <= short::MOST;
-        if !(is_short && short::encode(&self.table, &orderly.atoms, text, at, length, out)) {
+        if !short::encode(&self.table, &orderly.atoms, text, at, length, out) {
             out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
         }
         if let Some(key) = key {
