@@ -26,6 +26,7 @@ import os
 import platform
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
@@ -373,6 +374,7 @@ class _Sampler:
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
+        self._ended: dict[int, int] = {}
         self._thread = threading.Thread(target=self._run, name="offlock sampler", daemon=True)
         self._thread.start()
 
@@ -380,7 +382,11 @@ class _Sampler:
         has_lock = getattr(sys, "_is_gil_enabled", lambda: True)
         sampler = _native.Sampler(has_lock())
         while not self._stopped.is_set():
-            sampler.round(self._PAUSE)
+            sampler.round(self._PAUSE, self._ended)
+
+    def ends(self, native_id: int) -> None:
+        """The calling thread, which has this id, does nothing more."""
+        self._ended[native_id] = time.thread_time_ns()
 
     def stop(self) -> None:
         self._stopped.set()
@@ -444,6 +450,8 @@ class _Threads:
                 bootstrap(thread)
             finally:
                 _native.name_thread(native_id, thread.name)
+                if sampler := self._sampler:
+                    sampler.ends(native_id)
 
         threading.Thread._bootstrap_inner = named  # type: ignore[attr-defined]
 

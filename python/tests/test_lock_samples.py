@@ -70,8 +70,7 @@ def test_computing_threads_run_and_sleeping_ones_do_not() -> None:
     )
     found = threads(summary)
     for name in "ab":
-        # An estimate: a sampler that comes late ascribes some of the time to the other thread.
-        assert 100e6 <= found[name]["times"]["running"] <= 300e6
+        assert 150e6 <= found[name]["times"]["running"] <= 220e6
     assert found["c"]["times"]["running"] < 50e6
     sampler = found["offlock sampler"]
     assert sampler["waits"]["count"] > 5
@@ -104,7 +103,7 @@ def test_without_a_lock_threads_compute_off_it() -> None:
     )
     assert summary["locks"] == []
     for name in "ab":
-        assert threads(summary)[name]["times"]["off_lock"] >= 60e6
+        assert threads(summary)[name]["times"]["off_lock"] >= 75e6
 
 
 def test_estimates_are_labelled_wherever_they_are_shown(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use offlock_core::trace::{self, Lock, Name, Reason, Thread, Ticks};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::feed;
 
@@ -39,11 +40,21 @@ struct Known {
     off_lock: Ticks,
 }
 
+/// What a round found of a thread.
+struct Seen {
+    native_id: u32,
+    thread: &'static Thread,
+    /// Nanoseconds on a processor since the last round, outside of operations.
+    time: u64,
+    /// Whether it has ended.
+    gone: bool,
+}
+
 #[pymethods]
 impl Sampler {
     /// Begins; the calling thread is the sampler. `has_lock`: whether the interpreter has a lock at present.
     #[new]
-    fn new(has_lock: bool) -> Self {
+    fn new(py: Python<'_>, has_lock: bool) -> PyResult<Self> {
         let lock = has_lock.then(feed::main_lock);
         let own = feed::current();
         if let Some(lock) = lock {
@@ -51,12 +62,14 @@ impl Sampler {
         }
         let somebody = (lock.is_some() && !TELLS_TIMES).then(|| Thread::present("(some thread)"));
         let mut sampler = Self { lock, before: HashMap::new(), somebody };
-        sampler.look();
-        sampler
+        sampler.look(&PyDict::new(py))?;
+        Ok(sampler)
     }
 
     /// Rests for so many seconds, takes the lock, and records what happened meanwhile.
-    fn round(&mut self, py: Python<'_>, seconds: f64) {
+    ///
+    /// `ended`: the processor times, in ns, of threads that end, by native id; those of threads that are gone are taken out.
+    fn round(&mut self, py: Python<'_>, seconds: f64, ended: &Bound<'_, PyDict>) -> PyResult<()> {
         let own = feed::current();
         let from = trace::now();
         if let Some(lock) = self.lock {
@@ -69,12 +82,13 @@ impl Sampler {
         let got = trace::now_holding();
         match self.somebody {
             Some(somebody) => self.blame_somebody(somebody, wanted, got),
-            None => self.share_out(from, got),
+            None => self.share_out(from, got, ended)?,
         }
         if let Some(lock) = self.lock {
             own.wants(wanted, lock);
             own.acquired(got, lock);
         }
+        Ok(())
     }
 }
 
@@ -86,47 +100,57 @@ const AT_ONCE: u64 = 50_000;
 
 impl Sampler {
     /// Notes what the threads have done so far; returns those that have worked outside of operations since the last
-    /// time, and for how many nanoseconds, longest first.
-    fn look(&mut self) -> Vec<(u32, &'static Thread, u64)> {
+    /// time, and those that are gone, longest first.
+    fn look(&mut self, ended: &Bound<'_, PyDict>) -> PyResult<Vec<Seen>> {
         let own = feed::current().id();
-        let mut worked = Vec::new();
-        for (native_id, thread) in feed::all().into_iter().filter(|(_, thread)| thread.id() != own) {
-            let Some(time) = processor_time(native_id) else {
-                if TELLS_TIMES {
-                    self.before.remove(&native_id);
-                    feed::lose(native_id);
-                }
-                continue;
+        let mut seen = Vec::new();
+        for (native_id, thread) in
+            feed::all().into_iter().filter(|(_, thread)| TELLS_TIMES && thread.id() != own)
+        {
+            let before = self.before.get(&native_id).copied().unwrap_or_default();
+            let (worked, gone) = match processor_time(native_id) {
+                Some(time) => (time, false),
+                None => (last_time(native_id, ended)?.unwrap_or(before.worked), true),
             };
-            let present = Known { worked: time, off_lock: thread.off_lock(trace::now()) };
-            let before = self.before.insert(native_id, present).unwrap_or_default();
+            let present = Known { worked, off_lock: thread.off_lock(trace::now()) };
+            self.before.insert(native_id, present);
             let off_lock = trace::nanoseconds(present.off_lock.saturating_sub(before.off_lock));
-            worked.push((native_id, thread, time.saturating_sub(before.worked).saturating_sub(off_lock)));
+            let time = worked.saturating_sub(before.worked).saturating_sub(off_lock);
+            if time > 0 || gone {
+                seen.push(Seen { native_id, thread, time, gone });
+            }
         }
-        worked.retain(|(.., time)| *time > 0);
-        worked.sort_by_key(|(.., time)| std::cmp::Reverse(*time));
-        worked
+        seen.sort_by_key(|seen| std::cmp::Reverse(seen.time));
+        Ok(seen)
     }
 
     /// Shares the time of a round out among the threads that worked in it.
-    fn share_out(&mut self, from: Ticks, to: Ticks) {
+    fn share_out(&mut self, from: Ticks, to: Ticks, ended: &Bound<'_, PyDict>) -> PyResult<()> {
         let length = trace::nanoseconds(to - from).max(1);
         let mut at = from;
-        for (native_id, thread, time) in self.look() {
-            let ticks = ((to - from) as f64 * (time.min(length) as f64 / length as f64)) as Ticks;
-            match self.lock {
-                Some(lock) if at + ticks <= to => {
-                    thread.acquired(at, lock);
-                    at += ticks;
-                    thread.released(at, lock, Reason::Blocks);
-                }
-                lock => {
-                    thread.region_begin(from, Name::of(if lock.is_some() { OFF_LOCK } else { NO_LOCK }));
-                    thread.region_end(from + ticks, 0);
-                    self.before.entry(native_id).and_modify(|known| known.off_lock += ticks);
-                }
+        for Seen { native_id, thread, time, gone } in self.look(ended)? {
+            let worked = ((to - from) as f64 * (time.min(length) as f64 / length as f64)) as Ticks;
+            // Clocks read one after the other never add up to the round's length: only what is too much was off the lock.
+            let held = if self.lock.is_some() { worked.min(to - at) } else { 0 };
+            let off_lock = worked - held;
+            if off_lock > 0 {
+                thread.region_begin(from, Name::of(if self.lock.is_some() { OFF_LOCK } else { NO_LOCK }));
+                thread.region_end(from + off_lock, 0);
+                self.before.entry(native_id).and_modify(|known| known.off_lock += off_lock);
+            }
+            if let Some(lock) = self.lock
+                && held > 0
+            {
+                thread.acquired(at, lock);
+                at += held;
+                thread.released(at, lock, Reason::Blocks);
+            }
+            if gone {
+                self.before.remove(&native_id);
+                feed::lose(native_id);
             }
         }
+        Ok(())
     }
 
     fn blame_somebody(&self, somebody: &Thread, wanted: Ticks, got: Ticks) {
@@ -145,6 +169,13 @@ impl Drop for Sampler {
             somebody.end(trace::now());
         }
     }
+}
+
+/// What a thread that is gone said of its processor time, taken out of the table.
+fn last_time(native_id: u32, ended: &Bound<'_, PyDict>) -> PyResult<Option<u64>> {
+    let Some(time) = ended.get_item(native_id)? else { return Ok(None) };
+    ended.del_item(native_id)?;
+    time.extract().map(Some)
 }
 
 /// Nanoseconds that a thread of this process has spent on a processor; `None` when it is gone or that cannot be told.
