@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Iterator
 
 PRELUDE = """
-import os, signal, sys, threading, time
+import os, random, signal, sys, threading, time
 import offlock.tiktoken
 enc = offlock.tiktoken.get_encoding("cl100k_base")
-text = "The quick brown fox jumps over the lazy dog, 12345 times.\\n" * 1_700_000  # 100 MB
+text = random.Random(1).randbytes(50_000_000).hex()  # pieces that are not known from before, the slowest to encode
 
 def rss():
     with open("/proc/self/statm") as file:
