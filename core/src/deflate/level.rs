@@ -13,21 +13,44 @@ pub(super) struct Streaming {
     pub(super) tuned: Option<[i32; 4]>,
 }
 
-/// zlib-rs's settings for zlib's `level`; `None` when it is out of range.
+/// zlib-rs's settings for zlib's `level`; `None` when it is out of range. `short`: for data whose repeats are three bytes
+/// long.
 ///
 /// Its level 1 makes output 20 to 40% larger, its levels 4 to 6 overlook long repeats in some texts (up to three times
-/// as large): levels 3 and 7, the latter with zlib's own search limits, do not.
-pub(super) const fn streaming(level: i32) -> Option<Streaming> {
+/// as large): levels 3 and 7 do not. It looks for four bytes where zlib looks for three, so fewer of the places that it
+/// is sent to are in vain: it need not try as many of them as zlib's levels do, nor all that many once it has four.
+pub(super) const fn streaming(level: i32, short: bool) -> Option<Streaming> {
+    if short && level != 0 {
+        return for_short_matches(level);
+    }
     let (level, tuned) = match level {
         1..=3 => (3, None),
         4 => (7, Some([4, 4, 16, 16])),
-        5 => (7, Some([8, 16, 32, 32])),
-        -1 | 6 => (7, Some([8, 16, 128, 128])),
-        9 => (8, None),
-        0 | 7 | 8 => (level, None),
+        5 => (7, Some([4, 16, 32, 24])),
+        -1 | 6 => (7, Some([4, 16, 128, 80])),
+        7 => (7, Some([4, 32, 128, 160])),
+        8 | 9 => (8, Some([8, 128, 258, 640])),
+        0 => (0, None),
         _ => return None,
     };
     Some(Streaming { level, tuned })
+}
+
+/// Its level 9 looks for three bytes; with zlib's own search limits it is zlib.
+const fn for_short_matches(level: i32) -> Option<Streaming> {
+    let tuned = match level {
+        1 => Some([4, 4, 8, 4]),
+        2 => Some([4, 5, 16, 8]),
+        3 => Some([4, 6, 32, 32]),
+        4 => Some([4, 4, 16, 16]),
+        5 => Some([8, 16, 32, 32]),
+        -1 | 6 => Some([8, 16, 128, 128]),
+        7 => Some([8, 32, 128, 256]),
+        8 => Some([32, 128, 258, 1024]),
+        9 => None,
+        _ => return None,
+    };
+    Some(Streaming { level: 9, tuned })
 }
 
 /// How libdeflate stands in for a level of zlib.
@@ -35,7 +58,7 @@ pub(super) const fn streaming(level: i32) -> Option<Streaming> {
 pub(super) struct Whole {
     /// Its own level.
     pub(super) level: i32,
-    /// The one for repetitive data, where its own search ends too early.
+    /// The one for data in which its own search ends too early.
     pub(super) thorough: i32,
     /// Up to which size a call takes at most about 20 ms.
     pub(super) most: usize,
@@ -47,7 +70,7 @@ pub(super) struct Whole {
 pub(super) const fn whole(level: i32) -> Option<Whole> {
     let (level, thorough, most, pieces) = match level {
         0 => (0, 0, 16 << 20, false),
-        1 | 2 => (2, 2, 2 << 20, false),
+        1 | 2 => (2, 5, 2 << 20, false),
         3 => (3, 3, 1 << 20, false),
         4 => (5, 5, 1 << 20, true),
         5 => (6, 6, 1 << 20, true),

@@ -19,6 +19,7 @@ mod parallel;
 #[cfg(test)]
 mod ratio_tests;
 mod seam;
+mod short_matches;
 mod stream;
 #[cfg(test)]
 mod tests;

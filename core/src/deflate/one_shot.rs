@@ -12,6 +12,7 @@ use super::level;
 use super::noise;
 use super::output::Output;
 use super::seam;
+use super::short_matches;
 use super::stream::{Config, Deflater, Flush, Inflater, Status};
 use super::whole::{self, Unable};
 use crate::Task;
@@ -40,6 +41,9 @@ const SMALLEST: usize = 56;
 
 /// Inputs smaller than this are not looked at for being repetitive: no search ends too early in them.
 const REPETITIVE: usize = 16 << 10;
+
+/// Inputs smaller than this are not looked at for being arrays of numbers: it would take too large a part of the time.
+const NUMEROUS: usize = 4 << 10;
 
 /// Input of the look at how large the output gets, which the lock is held for.
 const SAMPLE: usize = 6 << 10;
@@ -234,7 +238,7 @@ fn compress_whole(
     task: &Task<'_>,
 ) -> Result<(), Error> {
     out.push(&frame::header(kind, level));
-    let level = if engine.thorough != engine.level && is_repetitive(input, engine.level)? {
+    let level = if engine.thorough != engine.level && search_ends_too_early(input, engine.level)? {
         engine.thorough
     } else {
         engine.level
@@ -257,6 +261,15 @@ fn compress_whole(
     out.push(&sum.trailer());
     task.advance(last.len() as u64);
     Ok(())
+}
+
+/// Whether there is something in `input` that the whole-buffer engine's `level` does not look for long enough.
+fn search_ends_too_early(input: &[u8], level: i32) -> Result<bool, Error> {
+    if level < 3 {
+        Ok(input.len() >= NUMEROUS && short_matches::matter(input))
+    } else {
+        is_repetitive(input, level)
+    }
 }
 
 /// Whether `input` is made of few different bytes in much the same order, such as words of a small vocabulary: there

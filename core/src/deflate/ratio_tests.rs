@@ -58,6 +58,12 @@ fn lines(len: usize, line: impl Fn(usize, &mut Random) -> String) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// The bytes of an array of numbers.
+fn numbers(len: usize, mut number: impl FnMut(usize, &mut Random) -> u32) -> Vec<u8> {
+    let mut random = Random(9);
+    (0..len.div_ceil(4)).flat_map(|row| number(row, &mut random).to_le_bytes()).collect()
+}
+
 /// Text as people write it: this module.
 pub(super) fn source_text() -> Vec<u8> {
     let files = [
@@ -144,6 +150,19 @@ pub(super) fn kinds(len: usize) -> Vec<(String, Vec<u8>)> {
     add("base64", random.letters(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", len));
     add("noise", (0..len).map(|_| random.below(256) as u8).collect());
     add("zeros", vec![0; len]);
+    add("counters", numbers(len, |row, random| (row * 3 + random.below(3)) as u32));
+    add(
+        "counters, largest byte first",
+        numbers(len, |row, random| ((row * 7 + random.below(7)) as u32).to_be()),
+    );
+    let mut end = 0;
+    add(
+        "offsets",
+        numbers(len, |_, random| {
+            end += random.below(80) as u32;
+            end
+        }),
+    );
     add("one repeat", b"abcabd".repeat(len / 6));
     kinds
 }

@@ -15,10 +15,14 @@ use libz_rs_sys as z;
 use super::error::{Error, ErrorKind};
 use super::level;
 use super::output::Output;
+use super::short_matches;
 use crate::Task;
 
 /// Input for one call of the compressor: well below a millisecond at the faster levels, about one at level 9.
 const DEFLATE_SLICE: usize = 32 << 10;
+
+/// After so much input, a compressor looks again at what kind of data it gets.
+const NEXT_LOOK: u64 = 64 << 10;
 
 /// Input and output for one call of the decompressor: below a millisecond of work.
 const INFLATE_SLICE: usize = 256 << 10;
@@ -155,12 +159,16 @@ pub struct Deflater {
     raw: Raw,
     config: Config,
     ended: bool,
+    /// Whether it looks for matches of three bytes.
+    short_matches: bool,
+    /// The input after which it is to be seen whether that is still right.
+    next_look: u64,
 }
 
 impl Deflater {
     /// A new stream; `Stream` when a parameter is out of range.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let engine = level::streaming(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        let engine = level::streaming(config.level, false).ok_or(Error::new(ErrorKind::Stream, 0))?;
         let mut raw = Raw::new();
         // SAFETY: the record is zeroed as `deflateInit2` asks; version and size are those it was built with.
         let code = unsafe {
@@ -176,7 +184,7 @@ impl Deflater {
             )
         };
         raw.expect(code)?;
-        let mut stream = Self { raw, config, ended: false };
+        let mut stream = Self { raw, config, ended: false, short_matches: false, next_look: 0 };
         stream.tune(engine);
         Ok(stream)
     }
@@ -203,6 +211,9 @@ impl Deflater {
         loop {
             task.check()?;
             let read = input.len().min(DEFLATE_SLICE);
+            if !self.choose_search(&input[..read], out, task)? {
+                return Ok(Status::Full);
+            }
             let now = if read == input.len() { flush } else { Flush::None };
             let before = input.len();
             // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
@@ -231,20 +242,55 @@ impl Deflater {
         out: &mut Output<'_>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
-        let settings = level::streaming(level).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        let config = Config { level, strategy, ..self.config };
+        if self.apply(config, self.short_matches, out, task)? {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Buf, self.total_in()))
+        }
+    }
+
+    /// Sees to it, now and then, that matches are looked for as `input`, which comes next, asks for. `false` when the output
+    /// reached its limit before that was done.
+    fn choose_search(&mut self, input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
+        let at = self.total_in();
+        let searches =
+            self.config.level != 0 && !matches!(self.config.strategy, z::Z_HUFFMAN_ONLY | z::Z_RLE);
+        if at < self.next_look || input.len() < short_matches::SMALLEST || !searches {
+            return Ok(true);
+        }
+        let short = short_matches::matter(input);
+        let chosen = short == self.short_matches || self.apply(self.config, short, out, task)?;
+        if chosen {
+            self.next_look = at + NEXT_LOOK;
+        }
+        Ok(chosen)
+    }
+
+    /// Goes on with another configuration; `false` when the output reached its limit before that.
+    fn apply(
+        &mut self,
+        config: Config,
+        short: bool,
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let settings = level::streaming(config.level, short).ok_or(Error::new(ErrorKind::Stream, 0))?;
         loop {
             task.check()?;
             // SAFETY: as in `run`.
-            let engine =
-                |stream: &mut z::z_stream| unsafe { z::deflateParams(stream, settings.level, strategy) };
+            let engine = |stream: &mut z::z_stream| unsafe {
+                z::deflateParams(stream, settings.level, config.strategy)
+            };
             let (code, left) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine);
             match code {
-                z::Z_BUF_ERROR if !left && out.left() > 0 => {}
+                z::Z_BUF_ERROR if out.left() == 0 => return Ok(false),
+                z::Z_BUF_ERROR if !left => {}
                 code => {
                     self.raw.expect(code)?;
-                    (self.config.level, self.config.strategy) = (level, strategy);
+                    (self.config, self.short_matches) = (config, short);
                     self.tune(settings);
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
@@ -265,11 +311,11 @@ impl Deflater {
 
     /// Back to the beginning, with the same parameters and memory.
     pub fn reset(&mut self) -> Result<(), Error> {
-        self.ended = false;
+        (self.ended, self.next_look) = (false, 0);
         // SAFETY: the stream is initialized.
         let code = unsafe { z::deflateReset(&mut *self.raw.0) };
         self.raw.expect(code)?;
-        if let Some(engine) = level::streaming(self.config.level) {
+        if let Some(engine) = level::streaming(self.config.level, self.short_matches) {
             self.tune(engine);
         }
         Ok(())
@@ -281,7 +327,7 @@ impl Deflater {
         // SAFETY: the source is initialized and only read (the C interface says `mut` by tradition).
         let code = unsafe { z::deflateCopy(&mut *raw.0, (&raw const *self.raw.0).cast_mut()) };
         raw.expect(code)?;
-        Ok(Self { raw, config: self.config, ended: self.ended })
+        Ok(Self { raw, ..*self })
     }
 
     /// Whether the stream is complete.

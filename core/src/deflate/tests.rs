@@ -236,6 +236,60 @@ fn streams_take_any_chunks() {
     }
 }
 
+/// Text, an array of numbers and text again: what the search for matches is changed for in between.
+fn changing_data() -> Vec<u8> {
+    let counters = (0..60_000_u32).flat_map(|number| (number * 3 + number % 3).to_le_bytes());
+    [&source_text()[..70_000], &counters.collect::<Vec<u8>>(), &source_text()[..90_000]].concat()
+}
+
+#[test]
+fn streams_change_their_search_in_any_chunks_and_rooms() {
+    let mut random = Random(12);
+    let task = Task::new();
+    let plain = changing_data();
+    for level in 0..=9 {
+        let mut deflater = Deflater::new(Config { level, ..Config::default() }).unwrap();
+        for (most_read, most_room) in [(40_000, 100), (3_000, 7), (200_000, 50_000)] {
+            let (mut rest, mut packed) = (plain.as_slice(), Vec::new());
+            let mut status = Status::More;
+            while status != Status::End {
+                let (mut piece, after) = rest.split_at(rest.len().min(1 + random.below(most_read)));
+                let flush = if after.is_empty() { Flush::Finish } else { Flush::None };
+                loop {
+                    let mut out = Output::new().limited(1 + random.below(most_room));
+                    status = deflater.run(&mut piece, &mut out, flush, &task).unwrap();
+                    packed.extend_from_slice(&out.into_bytes());
+                    if status != Status::Full {
+                        break;
+                    }
+                    if random.below(50) == 0 {
+                        deflater = deflater.copy().unwrap();
+                    }
+                }
+                assert!(piece.is_empty());
+                rest = after;
+            }
+            assert!(read_by_them(&packed, 15) == plain, "level {level}");
+            deflater.reset().unwrap();
+        }
+    }
+}
+
+#[test]
+fn streams_find_short_matches_wherever_they_begin() {
+    let plain = changing_data();
+    for level in 1..=9 {
+        let mut out = Output::new();
+        let mut stream = Deflater::new(Config { level, ..Config::default() }).unwrap();
+        stream.run(&mut plain.as_slice(), &mut out, Flush::Finish, &Task::new()).unwrap();
+        let mut theirs = ZlibEncoder::new(Vec::new(), Compression::new(level as u32));
+        theirs.write_all(&plain).unwrap();
+        let theirs = theirs.finish().unwrap().len();
+        // Up to 64 KB pass before the search is changed, which cost about 25 KB here.
+        assert!(out.len() < theirs + 30_000, "level {level}: {} to {theirs}", out.len());
+    }
+}
+
 fn inflate_in_pieces(packed: &[u8], wbits: i32, random: &mut Random) -> Vec<u8> {
     let mut inflater = Inflater::new(wbits).unwrap();
     let (mut rest, mut plain) = (packed, Vec::new());
