@@ -17,14 +17,16 @@ pub(super) struct Streaming {
 /// long.
 ///
 /// Its level 1 makes output 20 to 40% larger, its levels 4 to 6 overlook long repeats in some texts (up to three times
-/// as large): levels 3 and 7 do not. It looks for four bytes where zlib looks for three, so fewer of the places that it
+/// as large): levels 2, 3 and 7 do not. It looks for four bytes where zlib looks for three, so fewer of the places that it
 /// is sent to are in vain: it need not try as many of them as zlib's levels do, nor all that many once it has four.
 pub(super) const fn streaming(level: i32, short: bool) -> Option<Streaming> {
     if short && level != 0 {
         return for_short_matches(level);
     }
     let (level, tuned) = match level {
-        1..=3 => (3, None),
+        1 => (2, None),
+        2 => (2, Some([4, 5, 16, 6])),
+        3 => (3, None),
         4 => (7, Some([4, 4, 16, 16])),
         5 => (7, Some([4, 16, 32, 24])),
         -1 | 6 => (7, Some([4, 16, 128, 80])),
@@ -70,7 +72,8 @@ pub(super) struct Whole {
 pub(super) const fn whole(level: i32) -> Option<Whole> {
     let (level, thorough, most, pieces) = match level {
         0 => (0, 0, 16 << 20, false),
-        1 | 2 => (2, 5, 2 << 20, false),
+        1 => (1, 5, 2 << 20, false),
+        2 => (2, 5, 2 << 20, false),
         3 => (3, 3, 1 << 20, false),
         4 => (5, 5, 1 << 20, true),
         5 => (6, 6, 1 << 20, true),

@@ -42,9 +42,6 @@ const SMALLEST: usize = 56;
 /// Inputs smaller than this are not looked at for being repetitive: no search ends too early in them.
 const REPETITIVE: usize = 16 << 10;
 
-/// Inputs smaller than this are not looked at for being arrays of numbers: it would take too large a part of the time.
-const NUMEROUS: usize = 4 << 10;
-
 /// Input of the look at how large the output gets, which the lock is held for.
 const SAMPLE: usize = 6 << 10;
 
@@ -265,11 +262,7 @@ fn compress_whole(
 
 /// Whether there is something in `input` that the whole-buffer engine's `level` does not look for long enough.
 fn search_ends_too_early(input: &[u8], level: i32) -> Result<bool, Error> {
-    if level < 3 {
-        Ok(input.len() >= NUMEROUS && short_matches::matter(input))
-    } else {
-        is_repetitive(input, level)
-    }
+    if level < 3 { Ok(short_matches::matter(input)) } else { is_repetitive(input, level) }
 }
 
 /// Whether `input` is made of few different bytes in much the same order, such as words of a small vocabulary: there

@@ -4,7 +4,7 @@
 //! the same three bytes in common with their neighbours again and again, and no fourth: what zlib makes of them is
 //! almost half as large as what such a search does.
 
-/// Inputs smaller than this are not looked at: too few bytes to tell.
+/// Of fewer bytes it cannot be told with certainty.
 pub(super) const SMALLEST: usize = 512;
 
 /// The beginning that is looked at, its first half only for what the second may repeat.
