@@ -101,6 +101,8 @@ class ZlibBench
     works = MODULES.flat_map do |name, zlib|
       [["inflate, #{name}", -> { zlib.inflate(packed) }], ["deflate, #{name}", -> { zlib.deflate(plain, 6) }]]
     end
+    # What any method that makes a String with the lock held gains, or loses.
+    works << ["String#+", -> { plain + plain }]
     works.to_h.transform_values { |work| gain(work, threads) }
   end
 
