@@ -60,8 +60,10 @@ const fn for_short_matches(level: i32) -> Option<Streaming> {
 pub(super) struct Whole {
     /// Its own level.
     pub(super) level: i32,
-    /// The one for data in which its own search ends too early.
-    pub(super) thorough: i32,
+    /// The one for arrays of numbers, whose short repeats its own search is no good at.
+    pub(super) arrays: i32,
+    /// Whether a stream makes repetitive data smaller, or is quicker there.
+    pub(super) streams_repeats: bool,
     /// Up to which size a call takes at most about 20 ms.
     pub(super) most: usize,
     /// Whether larger inputs are worth cutting in pieces of that size.
@@ -70,17 +72,17 @@ pub(super) struct Whole {
 
 /// libdeflate's settings for zlib's `level`; `None` when it is out of range.
 pub(super) const fn whole(level: i32) -> Option<Whole> {
-    let (level, thorough, most, pieces) = match level {
+    let (level, arrays, most, pieces) = match level {
         0 => (0, 0, 16 << 20, false),
         1 => (1, 5, 2 << 20, false),
         2 => (2, 5, 2 << 20, false),
         3 => (3, 3, 1 << 20, false),
         4 => (5, 5, 1 << 20, true),
         5 => (6, 6, 1 << 20, true),
-        -1 | 6 => (6, 7, 1 << 20, true),
-        7 => (7, 8, 512 << 10, true),
+        -1 | 6 => (6, 6, 1 << 20, true),
+        7 => (7, 7, 512 << 10, true),
         8 | 9 => (level, level, 256 << 10, false),
         _ => return None,
     };
-    Some(Whole { level, thorough, most, pieces })
+    Some(Whole { level, arrays, streams_repeats: level >= 5 && pieces, most, pieces })
 }

@@ -217,6 +217,7 @@ pub fn compress(
     if let (Some(kind), Some(engine)) = (kind, level::whole(level))
         && (input.len() <= engine.most || engine.pieces)
         && (input.len() >= SMALLEST || level == 0)
+        && !(engine.streams_repeats && is_repetitive(input, engine.level)?)
     {
         return compress_whole(input, level, kind, engine, out, task);
     }
@@ -235,11 +236,8 @@ fn compress_whole(
     task: &Task<'_>,
 ) -> Result<(), Error> {
     out.push(&frame::header(kind, level));
-    let level = if engine.thorough != engine.level && search_ends_too_early(input, engine.level)? {
-        engine.thorough
-    } else {
-        engine.level
-    };
+    let has_arrays = engine.arrays != engine.level && short_matches::matter(input);
+    let level = if has_arrays { engine.arrays } else { engine.level };
     let mut sum = Sum::new(kind);
     let (pieces, last) = input.split_at(input.len().saturating_sub(1) / engine.most * engine.most);
     for piece in pieces.chunks(engine.most) {
@@ -260,13 +258,9 @@ fn compress_whole(
     Ok(())
 }
 
-/// Whether there is something in `input` that the whole-buffer engine's `level` does not look for long enough.
-fn search_ends_too_early(input: &[u8], level: i32) -> Result<bool, Error> {
-    if level < 3 { Ok(short_matches::matter(input)) } else { is_repetitive(input, level) }
-}
-
 /// Whether `input` is made of few different bytes in much the same order, such as words of a small vocabulary: there
-/// the whole-buffer engine's search ends before zlib's does. Text that people write has more different bytes.
+/// the whole-buffer engine's search ends before zlib's does, or takes longer. Text that people write has more different
+/// bytes.
 fn is_repetitive(input: &[u8], level: i32) -> Result<bool, Error> {
     const FEW: usize = 48;
     if input.len() < REPETITIVE {
