@@ -13,6 +13,17 @@ pub(super) struct Streaming {
     pub(super) tuned: Option<[i32; 4]>,
 }
 
+/// The level at which zlib-rs makes the header that zlib makes at `level`; `None` when it is out of range.
+///
+/// Not 9, which would take in a preset dictionary for another search than the one that follows.
+pub(super) const fn in_header(level: i32) -> Option<i32> {
+    match level {
+        9 => Some(8),
+        -1..=8 => Some(level),
+        _ => None,
+    }
+}
+
 /// zlib-rs's settings for zlib's `level`; `None` when it is out of range. `short`: for data whose repeats are three bytes
 /// long.
 ///
@@ -62,7 +73,7 @@ pub(super) struct Whole {
     pub(super) level: i32,
     /// The one for arrays of numbers, whose short repeats its own search is no good at.
     pub(super) arrays: i32,
-    /// Whether a stream makes repetitive data smaller, or is quicker there.
+    /// Whether repetitive data is better left to a stream, for its size or for the time it takes.
     pub(super) streams_repeats: bool,
     /// Up to which size a call takes at most about 20 ms.
     pub(super) most: usize,
@@ -72,17 +83,17 @@ pub(super) struct Whole {
 
 /// libdeflate's settings for zlib's `level`; `None` when it is out of range.
 pub(super) const fn whole(level: i32) -> Option<Whole> {
-    let (level, arrays, most, pieces) = match level {
-        0 => (0, 0, 16 << 20, false),
-        1 => (1, 5, 2 << 20, false),
-        2 => (2, 5, 2 << 20, false),
-        3 => (3, 3, 1 << 20, false),
-        4 => (5, 5, 1 << 20, true),
-        5 => (6, 6, 1 << 20, true),
-        -1 | 6 => (6, 6, 1 << 20, true),
-        7 => (7, 7, 512 << 10, true),
-        8 | 9 => (level, level, 256 << 10, false),
+    let (level, arrays, streams_repeats, most, pieces) = match level {
+        0 => (0, 0, false, 16 << 20, false),
+        1 => (1, 5, false, 2 << 20, false),
+        2 => (2, 5, false, 2 << 20, false),
+        3 => (3, 3, false, 1 << 20, false),
+        4 => (5, 5, false, 1 << 20, true),
+        5 => (6, 6, false, 1 << 20, true),
+        -1 | 6 => (6, 6, true, 1 << 20, true),
+        7 => (7, 7, true, 512 << 10, true),
+        8 | 9 => (level, level, false, 256 << 10, false),
         _ => return None,
     };
-    Some(Whole { level, arrays, streams_repeats: level >= 5 && pieces, most, pieces })
+    Some(Whole { level, arrays, streams_repeats, most, pieces })
 }

@@ -158,6 +158,8 @@ impl Raw {
 pub struct Deflater {
     raw: Raw,
     config: Config,
+    /// Whether the header is made, and the engine at the level that stands for the caller's.
+    begun: bool,
     ended: bool,
     /// Whether it looks for matches of three bytes.
     short_matches: bool,
@@ -168,13 +170,13 @@ pub struct Deflater {
 impl Deflater {
     /// A new stream; `Stream` when a parameter is out of range.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let engine = level::streaming(config.level, false).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
         let mut raw = Raw::new();
         // SAFETY: the record is zeroed as `deflateInit2` asks; version and size are those it was built with.
         let code = unsafe {
             z::deflateInit2_(
                 &mut *raw.0,
-                engine.level,
+                level,
                 z::Z_DEFLATED,
                 config.wbits,
                 config.mem_level,
@@ -184,9 +186,7 @@ impl Deflater {
             )
         };
         raw.expect(code)?;
-        let mut stream = Self { raw, config, ended: false, short_matches: false, next_look: 0 };
-        stream.tune(engine);
-        Ok(stream)
+        Ok(Self { raw, config, begun: false, ended: false, short_matches: false, next_look: 0 })
     }
 
     /// Sets the search limits, which the engine forgets at every reset and change of level.
@@ -207,6 +207,9 @@ impl Deflater {
     ) -> Result<Status, Error> {
         if self.ended {
             return Ok(Status::End);
+        }
+        if !self.begin(out, task)? {
+            return Ok(Status::Full);
         }
         loop {
             task.check()?;
@@ -243,11 +246,40 @@ impl Deflater {
         task: &Task<'_>,
     ) -> Result<(), Error> {
         let config = Config { level, strategy, ..self.config };
+        if !self.begun {
+            return self.prepare_header(config);
+        }
         if self.apply(config, self.short_matches, out, task)? {
             Ok(())
         } else {
             Err(Error::new(ErrorKind::Buf, self.total_in()))
         }
+    }
+
+    /// Takes a configuration before anything is put in, and sets the engine to what its header is to tell.
+    fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
+        let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        // SAFETY: the stream is initialized; before anything was put in, nothing is given out.
+        let code = unsafe { z::deflateParams(&mut *self.raw.0, level, config.strategy) };
+        self.raw.expect(code)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Makes the header, which tells of the caller's level, and goes on at the engine's level that stands for it. `false`
+    /// when the output reached its limit before.
+    fn begin(&mut self, out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
+        if self.begun {
+            return Ok(true);
+        }
+        // SAFETY: as in `run`.
+        let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
+        let (code, _) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine);
+        if code != z::Z_BUF_ERROR {
+            self.raw.expect(code)?;
+        }
+        self.begun = self.apply(self.config, self.short_matches, out, task)?;
+        Ok(self.begun)
     }
 
     /// Sees to it, now and then, that matches are looked for as `input`, which comes next, asks for. `false` when the output
@@ -311,14 +343,11 @@ impl Deflater {
 
     /// Back to the beginning, with the same parameters and memory.
     pub fn reset(&mut self) -> Result<(), Error> {
-        (self.ended, self.next_look) = (false, 0);
+        (self.begun, self.ended, self.next_look) = (false, false, 0);
         // SAFETY: the stream is initialized.
         let code = unsafe { z::deflateReset(&mut *self.raw.0) };
         self.raw.expect(code)?;
-        if let Some(engine) = level::streaming(self.config.level, self.short_matches) {
-            self.tune(engine);
-        }
-        Ok(())
+        self.prepare_header(self.config)
     }
 
     /// A second stream in the same state.

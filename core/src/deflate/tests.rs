@@ -276,6 +276,35 @@ fn streams_change_their_search_in_any_chunks_and_rooms() {
 }
 
 #[test]
+fn streams_have_the_header_that_theirs_have() {
+    let task = Task::new();
+    for (level, dictionary) in (0..=9).flat_map(|level| [(level, false), (level, true)]) {
+        let mut theirs = flate2::Compress::new(Compression::new(level), true);
+        let mut expected = Vec::with_capacity(100);
+        let mut stream = Deflater::new(Config { level: 3, ..Config::default() }).unwrap();
+        stream.params(level as i32, 0, &mut Output::new(), &task).unwrap();
+        for _ in 0..2 {
+            if dictionary {
+                theirs.set_dictionary(b"some words").unwrap();
+                stream.set_dictionary(b"some words").unwrap();
+            }
+            let mut packed = Vec::new();
+            while packed.len() < 6 {
+                let mut out = Output::new().limited(1);
+                stream.run(&mut &b"some more words"[..], &mut out, Flush::Finish, &task).unwrap();
+                packed.extend_from_slice(&out.into_bytes());
+            }
+            expected.clear();
+            theirs.compress_vec(b"some more words", &mut expected, flate2::FlushCompress::Finish).unwrap();
+            let header = if dictionary { 6 } else { 2 };
+            assert_eq!(packed[..header], expected[..header], "level {level}");
+            stream.reset().unwrap();
+            theirs.reset();
+        }
+    }
+}
+
+#[test]
 fn streams_find_short_matches_wherever_they_begin() {
     let plain = changing_data();
     for level in 1..=9 {
