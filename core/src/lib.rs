@@ -14,6 +14,7 @@ pub mod task;
 pub mod text;
 pub mod tokens;
 pub mod trace;
+mod words;
 
 pub use handover::Handover;
 pub use task::{Stopped, Task};

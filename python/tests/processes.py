@@ -13,7 +13,7 @@ PRELUDE = """
 import os, random, signal, sys, threading, time
 import offlock.tiktoken
 enc = offlock.tiktoken.get_encoding("cl100k_base")
-text = random.Random(1).randbytes(50_000_000).hex()  # pieces that are not known from before, the slowest to encode
+text = random.Random(1).randbytes(500_000).hex() * 100  # too many different pieces to know them from before
 
 def rss():
     with open("/proc/self/statm") as file:

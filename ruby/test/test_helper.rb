@@ -15,9 +15,9 @@ module Texts
     SENTENCE * bytes.ceildiv(SENTENCE.bytesize)
   end
 
-  # Too much to be encoded before a test interrupts it: pieces that are not known from before are the slowest.
+  # Too much to be encoded before a test interrupts it, of too many different pieces to know them from before.
   def endless
-    @@endless ||= Random.new(1).bytes(50_000_000).unpack1("H*").freeze # rubocop:disable Style/ClassVars
+    @@endless ||= Array.new(100, Random.new(1).bytes(500_000).unpack1("H*")).join.freeze # rubocop:disable Style/ClassVars
   end
 
   def o200k

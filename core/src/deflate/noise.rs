@@ -3,6 +3,8 @@
 //! An engine searches noise as long as anything else, for nothing. Noise is what has all bytes about equally often and
 //! no four of them in the same order again: neither codes nor repeats would save a hundredth then.
 
+use crate::words;
+
 /// Inputs smaller than this are not looked at: too few bytes to tell.
 const SMALLEST: usize = 4 << 10;
 
@@ -50,9 +52,8 @@ fn is_even(input: &[u8]) -> bool {
 fn has_repeats(input: &[u8]) -> bool {
     let mut remembered = vec![0_u32; 1 << ROOM_BITS];
     let mut allowed = input.len() / ONE_REPEAT_IN;
-    let words = input.windows(4).map(|four| four.first_chunk().map_or(0, |four| u32::from_le_bytes(*four)));
-    for (at, word) in words.enumerate() {
-        let place = (word.wrapping_mul(0x9e37_79b1) >> (32 - ROOM_BITS)) as usize;
+    for (at, word) in words::in_a_row(input).enumerate() {
+        let place = words::hash(word, ROOM_BITS);
         if remembered[place] == word {
             if allowed == 0 {
                 return true;

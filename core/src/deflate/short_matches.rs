@@ -4,7 +4,9 @@
 //! the same three bytes in common with their neighbours again and again, and no fourth: what zlib makes of them is
 //! almost half as large as what such a search does.
 
-/// Of fewer bytes it cannot be told with certainty.
+use crate::words;
+
+/// Of fewer bytes it cannot be told with certainty. A wrong guess costs time in one call, and size in a stream.
 pub(super) const SMALLEST: usize = 512;
 
 /// The beginning that is looked at, its first half only for what the second may repeat.
@@ -46,14 +48,13 @@ fn has_short_repeats(sample: &[u8]) -> bool {
     let (mut threes, mut fours) = (LastPlaces::new(), LastPlaces::new());
     let (mut short, mut free_from) = (0, half);
     let mut found = false;
-    for (at, four) in sample.windows(4).filter_map(<[u8]>::first_chunk::<4>).enumerate() {
-        let word = u32::from_le_bytes(*four);
+    for (at, word) in words::in_a_row(sample).enumerate() {
         let longer = fours.replace(word, at);
         let near = threes.replace(word & 0x00ff_ffff, at).filter(|last| at - last <= NEAR);
         if at < free_from {
             continue;
         }
-        let begins_alike = |last: usize, len| sample[last..last + len] == four[..len];
+        let begins_alike = |last: usize, len| sample[last..last + len] == sample[at..at + len];
         if longer.is_some_and(|last| begins_alike(last, 4)) {
             // Better than three bytes from the place before.
             free_from = at + 4;
@@ -79,8 +80,7 @@ impl LastPlaces {
 
     /// Notes that `word` stands at `at`; returns where it stood before, or another of its hash.
     fn replace(&mut self, word: u32, at: usize) -> Option<usize> {
-        let place = &mut self.0[(word.wrapping_mul(0x9e37_79b1) >> (32 - ROOM_BITS)) as usize];
-        let last = std::mem::replace(place, at as u16 + 1);
+        let last = std::mem::replace(&mut self.0[words::hash(word, ROOM_BITS)], at as u16 + 1);
         usize::from(last).checked_sub(1)
     }
 }

@@ -10,6 +10,7 @@
 use super::bits::{self, has, set};
 use super::orderly::Joint;
 use super::table::{Window, pair_index};
+use crate::words;
 use std::str;
 
 /// The atoms of an orderly vocabulary.
@@ -69,7 +70,7 @@ impl Atoms {
     #[inline]
     fn hash(around: u32, left: usize, right: usize) -> usize {
         let kept = around & (u32::MAX << (16 - 8 * left)) & (u32::MAX >> (16 - 8 * right));
-        (kept.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        words::hash(kept, Self::BITS)
     }
 
     /// Whether a token that stops halfway through a character might lie across `text[seam]`, before and behind which there

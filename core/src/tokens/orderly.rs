@@ -13,7 +13,7 @@ use super::merge::merge;
 use super::seams::Seams;
 use super::short;
 use super::table::{Table, Window};
-use crate::{Stopped, Task};
+use crate::{Stopped, Task, words};
 use std::ops::Range;
 
 /// How a token is made.
@@ -195,7 +195,7 @@ impl Lengths {
     }
 
     fn hash(window: Window) -> usize {
-        (window.first_four().wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        words::hash(window.first_four(), Self::BITS)
     }
 
     /// The lengths up to `limit`, the greatest first.

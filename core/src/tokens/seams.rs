@@ -1,6 +1,7 @@
 //! The least rank that a token across a seam can have.
 
 use super::table::{Window, pair_index};
+use crate::words;
 
 /// For the bytes on both sides of a seam between two tokens the least place of all tokens that have these bytes next
 /// to each other inside. Different bytes may share an entry, so an answer may be too small, never too great.
@@ -39,16 +40,14 @@ impl Seams {
         if let [.., left, right] = token {
             first(&mut self.narrow[pair_index(*left, *right)]);
         }
-        for around in token.windows(4) {
-            first(
-                &mut self.wide[Self::wide(u32::from_le_bytes([around[0], around[1], around[2], around[3]]))],
-            );
+        for around in words::in_a_row(token) {
+            first(&mut self.wide[Self::wide(around)]);
         }
     }
 
     #[inline]
     fn wide(around: u32) -> usize {
-        (around.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        words::hash(around, Self::BITS)
     }
 
     /// The least place that a token across `text[seam]` can have; there is text on both sides.
