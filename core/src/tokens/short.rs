@@ -99,8 +99,8 @@ impl<'a> Piece<'a> {
         if !byte.is_ascii()
             && let Some((own, token)) = atoms.at(&self.bytes, offset)
             && offset + own <= length
-            && (offset == 0 || !atoms.is_ragged(&self.bytes, offset))
-            && (offset + own == length || !atoms.is_ragged(&self.bytes, offset + own))
+            && (offset == 0 || token < atoms.least_ragged(&self.bytes, offset))
+            && (offset + own == length || token < atoms.least_ragged(&self.bytes, offset + own))
         {
             return (own, token);
         }
