@@ -64,6 +64,32 @@ module Bench
     times
   end
 
+  # So many processes that do a contestant's work together, each its share. They have nothing in common but the machine: what
+  # two of them gain over one is what it has to give to two threads.
+  class Processes
+    # The block is given the round, and the number of the process.
+    def initialize(count, &work)
+      @workers = Array.new(count) { |number| IO.popen("-", "r+") || serve(number, work) }
+    end
+
+    def call(round)
+      @workers.each { |worker| worker.puts(round) }
+      @workers.each { |worker| worker.gets || abort("a process of the benchmark has ended") }
+    end
+
+    private
+
+    # In the child: a round for each line, until the parent has ended.
+    def serve(number, work)
+      $stdout.sync = true
+      while (line = $stdin.gets)
+        work.(Integer(line), number)
+        $stdout.puts
+      end
+      exit!
+    end
+  end
+
   # What the block gives in a run during which other programs left the machine alone; after some tries, in any run.
   def undisturbed(tries: 4)
     loop do

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Offlock::Tiktoken beside tiktoken_ruby on documents of 1 to 20 KB: alone, in threads and in Ractors.
+# Offlock::Tiktoken beside tiktoken_ruby on documents of 1 to 20 KB: alone, in threads, in Ractors and, for what the machine
+# has to give, in processes.
 #
 #   TIKTOKEN_RUBY_LIB=path/to/tiktoken_ruby/lib script/ruby bench/tokens/ruby_bench.rb [--json FILE]
 #
@@ -37,7 +38,8 @@ class TokensBench
 
   def run
     check_answers
-    { encoding: @name, single:, threads: together("threads", threaded), ractors: together("Ractors", ractors) }
+    { encoding: @name, single:, processes: together("processes", processes),
+      threads: together("threads", threaded), ractors: together("Ractors", ractors) }
   end
 
   private
@@ -110,6 +112,15 @@ class TokensBench
       end
     end
     Array.new(count) { Thread.new(&work) }.each(&:join)
+  end
+
+  def processes
+    [1, 2].to_h do |count|
+      work = lambda do |round, number|
+        number.step(@mixed[round].size - 1, count) { |index| @ours.encode_ordinary(@mixed[round][index]) }
+      end
+      [["offlock", count], Bench::Processes.new(count, &work)]
+    end
   end
 
   def ractors

@@ -103,19 +103,27 @@ class ZlibBench
     end
     # What any method that makes a String with the lock held gains, or loses.
     works << ["String#+", -> { plain + plain }]
-    works.to_h.transform_values { |work| gain(work, threads) }
+    gains = works.to_h.transform_values { |work| gain(work, threads) }
+    # What the machine has to give.
+    ours = works.first(2).to_h { |name, work| ["#{name}, in processes", gain(work, threads) { |*way| in_processes(*way) }] }
+    gains.merge(ours)
   end
 
   # Of runs long enough that starting threads and collecting garbage count as much as they do in a program.
   def gain(work, threads, seconds: 0.3, rounds: 5)
     each = (count_in(work, seconds) / threads.to_f).ceil
-    ways = { one: ->(_) { in_threads(work, each * threads, 1) }, many: ->(_) { in_threads(work, each, threads) } }
+    ways = { one: [work, each * threads, 1], many: [work, each, threads] }
+    ways = ways.transform_values { |way| block_given? ? yield(*way) : ->(_) { in_threads(*way) } }
     times = Bench.alternate(ways, rounds).transform_values { |values| Bench.median(values) }
     (times[:one] / times[:many]).round(3)
   end
 
   def in_threads(work, count, threads)
     Array.new(threads) { Thread.new { count.times { work.() } } }.each(&:join)
+  end
+
+  def in_processes(work, count, processes)
+    Bench::Processes.new(processes) { count.times { work.() } }
   end
 
   # The four benchmarks of Ruby's Feature #6615, whose strings are 1,000 random bytes: serial and in four threads.
