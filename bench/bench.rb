@@ -74,7 +74,7 @@ module Bench
 
     def call(round)
       @workers.each { |worker| worker.puts(round) }
-      @workers.each { |worker| worker.gets || abort("a process of the benchmark has ended") }
+      abort "a process of the benchmark has ended" unless @workers.map(&:gets).all?
     end
 
     private
