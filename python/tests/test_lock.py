@@ -369,7 +369,7 @@ def test_the_command_traces_an_unchanged_program_and_its_children(tmp_path: Path
     (tmp_path / "app.py").write_text(
         textwrap.dedent("""
         import subprocess, sys
-        print(input())
+        print(input(), flush=True)
         subprocess.run([sys.executable, "-c", "print('child')"], check=True)
         sys.exit(7)
     """)
