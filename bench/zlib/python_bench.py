@@ -1,13 +1,13 @@
 """zlib beside the interpreter's own, isal, zlib-ng and deflate: script/python bench/zlib/python_bench.py [--json FILE]
 
-Peers that are not installed are left out. Every answer is compared before anything is timed. The texts come
-from the folder OFFLOCK_DATA or ../shared/data.
+Peers that are not installed are left out. Every answer is compared before anything is timed. A row takes a megabyte of data
+in turn, as programs do: the same kilobyte again and again the processor would learn by heart. The texts come from the folder
+OFFLOCK_DATA or ../shared/data.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import gzip
 import importlib
 import json
@@ -29,7 +29,7 @@ from typing import Any
 
 from offlock import zlib as ours
 
-Call = Callable[[], Any]
+Call = Callable[[bytes], bytes]
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
@@ -48,71 +48,71 @@ def peer(name: str) -> Any:
 ISAL, NG, DEFLATE = peer("isal.isal_zlib"), peer("zlib_ng.zlib_ng"), peer("deflate")
 
 
-def samples() -> dict[str, dict[str, bytes]]:
-    """Text and noise of each size."""
+def samples() -> dict[str, dict[str, list[bytes]]]:
+    """Text and noise in pieces of each size: a megabyte, or one piece that is larger."""
     text = gzip.decompress((DATA / "prose.txt.gz").read_bytes()) * 3
     noise = random.Random(42).randbytes(10_000_000)
+
+    def pieces(data: bytes, size: int) -> list[bytes]:
+        return [data[at : at + size] for at in range(0, max(size, 1_000_000 // size * size), size)]
+
     return {
-        "text": {name: text[200_000 : 200_000 + size] for name, size in SIZES.items()},
-        "random": {name: noise[:size] for name, size in SIZES.items()},
+        kind: {name: pieces(data, size) for name, size in SIZES.items()}
+        for kind, data in {"text": text[200_000:], "random": noise}.items()
     }
 
 
-def compressors(plain: bytes, level: int) -> dict[str, Call]:
+def compressors(pieces: list[bytes], level: int) -> dict[str, Call]:
     calls: dict[str, Call] = {
-        "offlock": lambda: ours.compress(plain, level),
-        "zlib": lambda: zlib.compress(plain, level),
+        "offlock": lambda plain: ours.compress(plain, level),
+        "zlib": lambda plain: zlib.compress(plain, level),
     }
     if ISAL:
         # Its levels are 0 to 3; its default is the nearest to zlib's 6 that it has.
         fit = {1: 1, 6: 2, 9: 3}[level]
-        calls["isal"] = lambda: ISAL.compress(plain, fit)
+        calls["isal"] = lambda plain: ISAL.compress(plain, fit)
     if NG:
-        calls["zlib-ng"] = lambda: NG.compress(plain, level)
+        calls["zlib-ng"] = lambda plain: NG.compress(plain, level)
     if DEFLATE:
-        calls["deflate"] = lambda: DEFLATE.zlib_compress(plain, level)
+        calls["deflate"] = lambda plain: DEFLATE.zlib_compress(plain, level)
     for name, call in calls.items():
-        assert zlib.decompress(call()) == plain, name
+        assert all(zlib.decompress(call(plain)) == plain for plain in pieces), name
     return calls
 
 
-def decompressors(plain: bytes) -> dict[str, Call]:
-    packed = zlib.compress(plain, 6)
-    calls: dict[str, Call] = {
-        "offlock": lambda: ours.decompress(packed),
-        "zlib": lambda: zlib.decompress(packed),
-    }
+def decompressors(pieces: list[bytes]) -> dict[str, Call]:
+    size = len(pieces[0])
+    calls: dict[str, Call] = {"offlock": ours.decompress, "zlib": zlib.decompress}
     if ISAL:
-        calls["isal"] = lambda: ISAL.decompress(packed)
+        calls["isal"] = ISAL.decompress
     if NG:
-        calls["zlib-ng"] = lambda: NG.decompress(packed)
+        calls["zlib-ng"] = NG.decompress
     if DEFLATE:  # it is told the size, which the others have to find out
-        calls["deflate (told the size)"] = lambda: DEFLATE.zlib_decompress(packed, len(plain))
+        calls["deflate (told the size)"] = lambda packed: DEFLATE.zlib_decompress(packed, size)
     for name, call in calls.items():
-        assert call() == plain, name
+        assert all(call(zlib.compress(plain)) == plain for plain in pieces), name
     return calls
 
 
-def measure(calls: dict[str, Call], seconds: float = 0.01, rounds: int = 5) -> dict[str, float]:
-    """Median seconds of one call for each contestant, in alternation."""
+def measure(calls: dict[str, Call], inputs: Sequence[bytes], rounds: int = 5) -> dict[str, float]:
+    """Median seconds to work through all inputs for each contestant, in alternation."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         names = list(calls)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            call, count = calls[name], 0
+            call = calls[name]
             start = time.perf_counter()
-            while (used := time.perf_counter() - start) < seconds or not count:
-                call()
-                count += 1
-            times[name].append(used / count if used else 0.0)
+            for data in inputs:
+                call(data)
+            times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def row(calls: dict[str, Call], plain: bytes) -> dict[str, Any]:
-    times = measure(calls, rounds=5 if len(plain) < 10**6 else 3)
+def row(calls: dict[str, Call], inputs: Sequence[bytes], plain_bytes: int) -> dict[str, Any]:
+    times = measure(calls, inputs, rounds=7 if plain_bytes < 10**7 else 3)
     others = {name: seconds for name, seconds in times.items() if name not in ("offlock", "zlib")}
     result: dict[str, Any] = {
-        "MB_per_s": {name: round(len(plain) / 1e6 / seconds, 1) for name, seconds in times.items()},
+        "MB_per_s": {name: round(plain_bytes / 1e6 / seconds, 1) for name, seconds in times.items()},
         "times_zlib": round(times["zlib"] / times["offlock"], 2),
     }
     if others:
@@ -121,12 +121,16 @@ def row(calls: dict[str, Call], plain: bytes) -> dict[str, Any]:
     return result
 
 
-def compressing(plain: bytes, level: int) -> dict[str, Any]:
-    calls = compressors(plain, level)
-    result = row(calls, plain)
-    result["size_to_zlibs"] = {
-        name: round(len(call()) / len(zlib.compress(plain, level)), 4) for name, call in calls.items()
-    }
+def decompressing(pieces: list[bytes]) -> dict[str, Any]:
+    packed = [zlib.compress(plain, 6) for plain in pieces]
+    return row(decompressors(pieces), packed, sum(map(len, pieces)))
+
+
+def compressing(pieces: list[bytes], level: int) -> dict[str, Any]:
+    calls = compressors(pieces, level)
+    result = row(calls, pieces, sum(map(len, pieces)))
+    sizes = {name: sum(len(call(plain)) for plain in pieces) for name, call in calls.items()}
+    result["size_to_zlibs"] = {name: round(size / sizes["zlib"], 4) for name, size in sizes.items()}
     return result
 
 
@@ -140,28 +144,29 @@ def streaming(plain: bytes) -> dict[str, Any]:
     packed = zlib.compress(plain, 6)
     rows = {}
     for level in LEVELS:
+        modules = {"offlock": ours, "zlib": zlib, **({"zlib-ng": NG} if NG else {})}
         calls: dict[str, Call] = {
-            "offlock": lambda level=level: through_stream(lambda: ours.compressobj(level), "compress", plain),
-            "zlib": lambda level=level: through_stream(lambda: zlib.compressobj(level), "compress", plain),
-        }
-        if NG:
-            calls["zlib-ng"] = lambda level=level: through_stream(
-                lambda: NG.compressobj(level), "compress", plain
+            name: lambda data, level=level, module=module: through_stream(  # type: ignore[misc]
+                lambda: module.compressobj(level), "compress", data
             )
+            for name, module in modules.items()
+        }
         for call in calls.values():
-            assert zlib.decompress(call()) == plain
-        rows[f"deflate level {level}"] = row(calls, plain)
-    calls = {
-        "offlock": lambda: through_stream(ours.decompressobj, "decompress", packed),
-        "zlib": lambda: through_stream(zlib.decompressobj, "decompress", packed),
+            assert zlib.decompress(call(plain)) == plain
+        rows[f"deflate level {level}"] = row(calls, [plain], len(plain))
+    modules = {
+        "offlock": ours,
+        "zlib": zlib,
+        **({"zlib-ng": NG} if NG else {}),
+        **({"isal": ISAL} if ISAL else {}),
     }
-    if NG:
-        calls["zlib-ng"] = lambda: through_stream(NG.decompressobj, "decompress", packed)
-    if ISAL:
-        calls["isal"] = lambda: through_stream(ISAL.decompressobj, "decompress", packed)
+    calls = {
+        name: lambda data, module=module: through_stream(module.decompressobj, "decompress", data)  # type: ignore[misc]
+        for name, module in modules.items()
+    }
     for call in calls.values():
-        assert call() == plain
-    rows["inflate"] = row(calls, plain)
+        assert call(packed) == plain
+    rows["inflate"] = row(calls, [packed], len(plain))
     return rows
 
 
@@ -182,17 +187,17 @@ def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: in
     return time.perf_counter() - start
 
 
-def threads_to_serial(plain: bytes, threads: int, rounds: int = 5) -> dict[str, float]:
+def threads_to_serial(pieces: list[bytes], threads: int, rounds: int = 5) -> dict[str, float]:
     """How many times as fast `threads` threads do the work of one."""
-    packed = zlib.compress(plain)
+    packed = [zlib.compress(plain) for plain in pieces]
     result = {}
     for name, module in {"offlock": ours, "zlib": zlib}.items():
-        for what, work, item in [
+        for what, work, inputs in [
             ("inflate", module.decompress, packed),
-            ("deflate", lambda item, module=module: module.compress(item, 6), plain),
+            ("deflate", lambda item, module=module: module.compress(item, 6), pieces),
         ]:
-            each = measure({name: functools.partial(work, item)}, seconds=0.03, rounds=1)[name]
-            items = [item] * threads * math.ceil(0.3 / each / threads)
+            once = measure({name: work}, inputs, rounds=1)[name]
+            items = list(inputs) * threads * math.ceil(0.3 / once / threads)
             times: dict[int, list[float]] = {1: [], threads: []}
             for _ in range(rounds):
                 for number, taken in times.items():
@@ -235,10 +240,10 @@ def main() -> None:
     data = samples()
     rows: dict[str, Any] = {}
     for kind, by_size in data.items():
-        for size, plain in by_size.items():
-            rows[f"inflate, {kind}, {size}"] = row(decompressors(plain), plain)
-            for level in LEVELS if len(plain) < 10**6 else (6,):
-                rows[f"deflate level {level}, {kind}, {size}"] = compressing(plain, level)
+        for size, pieces in by_size.items():
+            rows[f"inflate, {kind}, {size}"] = decompressing(pieces)
+            for level in LEVELS if len(pieces) > 1 else (6,):
+                rows[f"deflate level {level}, {kind}, {size}"] = compressing(pieces, level)
     noise, text = data["random"], data["text"]
     threads = {
         "1,000 random bytes, 4 threads": threads_to_serial(noise["1 KB"], 4),
@@ -257,7 +262,7 @@ def main() -> None:
             if module
         },
         "rows": rows,
-        "streams in pieces of 64 KB, 10 MB of text": streaming(text["10 MB"]),
+        "streams in pieces of 64 KB, 10 MB of text": streaming(text["10 MB"][0]),
         "times one thread": threads,
         "1 GB stream": gigabyte(),
         "peak_rss_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

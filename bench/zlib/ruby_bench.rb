@@ -2,7 +2,8 @@
 
 # Offlock::Zlib beside Ruby's own: script/ruby bench/zlib/ruby_bench.rb [--json FILE]
 #
-# Every answer is compared before anything is timed; times are medians of runs in alternation.
+# Every answer is compared before anything is timed; times are medians of runs in alternation. A row takes a megabyte of data in
+# turn, as programs do: the same kilobyte again and again the processor would learn by heart.
 
 require_relative "../bench"
 require "offlock"
@@ -17,7 +18,7 @@ class ZlibBench
     noise = Random.new(42).bytes(10_000_000)
     kinds = { "text" => text.byteslice(200_000..), "random" => noise }
     @samples = kinds.transform_values do |data|
-      SIZES.transform_values { |size| data.byteslice(0, size).freeze }
+      SIZES.transform_values { |size| in_pieces(data, size) }
     end
   end
 
@@ -27,59 +28,56 @@ class ZlibBench
 
   private
 
+  # A megabyte, or one piece that is larger.
+  def in_pieces(data, size)
+    Array.new((1_000_000 / size).clamp(1, nil)) { |number| data.byteslice(number * size, size).freeze }
+  end
+
   def rows
     @samples.flat_map do |kind, by_size|
-      by_size.flat_map do |size, plain|
-        packed = Zlib.deflate(plain)
-        levels = plain.bytesize < 1_000_000 ? [1, 6, 9] : [6]
-        [["inflate, #{kind}, #{size}", compare(plain) { |zlib| -> { zlib.inflate(packed) } }]] +
-          levels.map { |level| ["deflate level #{level}, #{kind}, #{size}", deflating(plain, level)] }
+      by_size.flat_map do |size, pieces|
+        packed = pieces.map { |piece| Zlib.deflate(piece) }
+        levels = pieces.one? ? [6] : [1, 6, 9]
+        [["inflate, #{kind}, #{size}", compare(pieces) { |zlib| -> { packed.map { |piece| zlib.inflate(piece) } } }]] +
+          levels.map { |level| ["deflate level #{level}, #{kind}, #{size}", deflating(pieces, level)] }
       end
     end.to_h
   end
 
-  def deflating(plain, level)
-    sizes = MODULES.transform_values { |zlib| zlib.deflate(plain, level).bytesize }
-    figures = compare(plain, unpack: true) { |zlib| -> { zlib.deflate(plain, level) } }
+  def deflating(pieces, level)
+    calls = MODULES.transform_values { |zlib| -> { pieces.map { |piece| zlib.deflate(piece, level) } } }
+    sizes = calls.transform_values { |call| call.().sum(&:bytesize) }
+    figures = compare(pieces, unpack: true) { |zlib| calls.fetch(MODULES.key(zlib)) }
     figures.merge(size_to_zlibs: sizes["offlock"].fdiv(sizes["zlib"]).round(4))
   end
 
   # Calls of both modules: how many times as fast ours is, and MB of plain bytes a second.
-  def compare(plain, unpack: false, seconds: 0.01, rounds: plain.bytesize < 1_000_000 ? 7 : 3, &)
+  def compare(pieces, unpack: false, rounds: pieces.one? ? 3 : 7, &)
     calls = MODULES.transform_values(&)
-    check_answers(calls, plain, unpack)
-    times = Bench.alternate(calls.transform_values { |call| ->(_) { repeat(call, seconds) } }, rounds)
-    counts = calls.transform_values { |call| count_in(call, seconds) }
-    each = times.to_h { |name, values| [name, Bench.median(values) / counts[name]] }
-    { times_zlib: (each["zlib"] / each["offlock"]).round(2),
-      mb_per_s: each.transform_values { |time| (plain.bytesize / 1e6 / time).round(1) } }
+    check_answers(calls, pieces, unpack)
+    times = Bench.alternate(calls.transform_values { |call| ->(_) { call.() } }, rounds)
+    times = times.transform_values { |values| Bench.median(values) }
+    { times_zlib: (times["zlib"] / times["offlock"]).round(2),
+      mb_per_s: times.transform_values { |time| (pieces.sum(&:bytesize) / 1e6 / time).round(1) } }
   end
 
-  def check_answers(calls, plain, unpack)
+  def check_answers(calls, pieces, unpack)
     calls.each do |name, call|
-      answer = unpack ? Zlib.inflate(call.()) : call.()
-      abort "#{name} gives another answer" unless answer == plain
+      answers = unpack ? call.().map { |packed| Zlib.inflate(packed) } : call.()
+      abort "#{name} gives another answer" unless answers == pieces
     end
   end
 
-  # As often as fits into about so many seconds, found out once per call.
-  def count_in(call, seconds)
-    (@counts ||= {}.compare_by_identity)[call] ||= (seconds / Bench.seconds(&call)).ceil.clamp(1, 1_000_000)
-  end
-
-  def repeat(call, seconds)
-    count_in(call, seconds).times { call.() }
-  end
-
   def streams
-    plain = @samples["text"]["10 MB"]
+    plain = @samples["text"]["10 MB"].first
     pieces = plain.unpack("a65536" * (plain.bytesize / 65_536)) << plain.byteslice((plain.bytesize / 65_536 * 65_536)..)
     packed = Zlib.deflate(plain)
     packed_pieces = (0...packed.bytesize).step(65_536).map { |at| packed.byteslice(at, 65_536) }
     rows = [1, 6, 9].to_h do |level|
-      ["deflate level #{level}", compare(plain, unpack: true) { |zlib| -> { through(zlib::Deflate.new(level), :deflate, pieces) } }]
+      figures = compare([plain], unpack: true) { |zlib| -> { [through(zlib::Deflate.new(level), :deflate, pieces)] } }
+      ["deflate level #{level}", figures]
     end
-    rows.merge("inflate" => compare(plain) { |zlib| -> { through(zlib::Inflate.new, :inflate, packed_pieces) } })
+    rows.merge("inflate" => compare([plain]) { |zlib| -> { [through(zlib::Inflate.new, :inflate, packed_pieces)] } })
   end
 
   def through(stream, method, pieces)
@@ -96,22 +94,28 @@ class ZlibBench
      ["10 MB of text, 2 threads", text["10 MB"], 2]].to_h { |name, *work| [name, gains(*work)] }
   end
 
-  def gains(plain, threads)
-    packed = Zlib.deflate(plain)
-    works = MODULES.flat_map do |name, zlib|
-      [["inflate, #{name}", -> { zlib.inflate(packed) }], ["deflate, #{name}", -> { zlib.deflate(plain, 6) }]]
-    end
-    # What any method that makes a String with the lock held gains, or loses.
-    works << ["String#+", -> { plain + plain }]
-    gains = works.to_h.transform_values { |work| gain(work, threads) }
+  def gains(pieces, threads)
+    ours, *others = MODULES.map { |name, zlib| works(name, zlib, pieces) }
+    gains = [ours, *others].inject(:merge).merge(strings(pieces)).transform_values { |work| gain(work, threads) }
     # What the machine has to give.
-    ours = works.first(2).to_h { |name, work| ["#{name}, in processes", gain(work, threads) { |*way| in_processes(*way) }] }
-    gains.merge(ours)
+    in_processes = ours.transform_values { |work| gain(work, threads) { |*way| in_processes(*way) } }
+    gains.merge(in_processes.transform_keys { |name| "#{name}, in processes" })
+  end
+
+  def works(name, zlib, pieces)
+    packed = pieces.map { |piece| Zlib.deflate(piece) }
+    { "inflate, #{name}" => ->(number) { zlib.inflate(packed[number % packed.size]) },
+      "deflate, #{name}" => ->(number) { zlib.deflate(pieces[number % pieces.size], 6) } }
+  end
+
+  # What any method that makes a String with the lock held gains, or loses.
+  def strings(pieces)
+    { "String#+" => ->(number) { pieces[number % pieces.size] + pieces.first } }
   end
 
   # Of runs long enough that starting threads and collecting garbage count as much as they do in a program.
   def gain(work, threads, seconds: 0.3, rounds: 5)
-    each = (count_in(work, seconds) / threads.to_f).ceil
+    each = (seconds / Bench.seconds { 10.times(&work) } * 10 / threads).ceil
     ways = { one: [work, each * threads, 1], many: [work, each, threads] }
     ways = ways.transform_values { |way| block_given? ? yield(*way) : ->(_) { in_threads(*way) } }
     times = Bench.alternate(ways, rounds).transform_values { |values| Bench.median(values) }
@@ -119,11 +123,11 @@ class ZlibBench
   end
 
   def in_threads(work, count, threads)
-    Array.new(threads) { Thread.new { count.times { work.() } } }.each(&:join)
+    Array.new(threads) { Thread.new { count.times(&work) } }.each(&:join)
   end
 
   def in_processes(work, count, processes)
-    Bench::Processes.new(processes) { count.times { work.() } }
+    Bench::Processes.new(processes) { count.times(&work) }
   end
 
   # The four benchmarks of Ruby's Feature #6615, whose strings are 1,000 random bytes: serial and in four threads.
@@ -152,7 +156,7 @@ class ZlibBench
 
   # How much memory a process grows by that packs and unpacks 1 GB piece by piece.
   def gigabyte
-    piece = @samples["text"]["10 MB"].byteslice(0, 1 << 20)
+    piece = @samples["text"]["10 MB"].first.byteslice(0, 1 << 20)
     packer, unpacker = Offlock::Zlib::Deflate.new(1), Offlock::Zlib::Inflate.new
     before, made = peak, 0
     1024.times { made += unpacker.inflate(packer.deflate(piece)).bytesize }

@@ -71,6 +71,8 @@ const fn for_short_matches(level: i32) -> Option<Streaming> {
 pub(super) struct Whole {
     /// Its own level.
     pub(super) level: i32,
+    /// The one for inputs of less than 16 KB, where it finds about as much.
+    pub(super) small: i32,
     /// The one for arrays of numbers, whose short repeats its own search is no good at.
     pub(super) arrays: i32,
     /// Whether repetitive data is better left to a stream, for its size or for the time it takes.
@@ -83,17 +85,17 @@ pub(super) struct Whole {
 
 /// libdeflate's settings for zlib's `level`; `None` when it is out of range.
 pub(super) const fn whole(level: i32) -> Option<Whole> {
-    let (level, arrays, streams_repeats, most, pieces) = match level {
-        0 => (0, 0, false, 16 << 20, false),
-        1 => (1, 5, false, 2 << 20, false),
-        2 => (2, 5, false, 2 << 20, false),
-        3 => (3, 3, false, 1 << 20, false),
-        4 => (5, 5, false, 1 << 20, true),
-        5 => (6, 6, false, 1 << 20, true),
-        -1 | 6 => (6, 6, true, 1 << 20, true),
-        7 => (7, 7, true, 512 << 10, true),
-        8 | 9 => (level, level, false, 256 << 10, false),
+    let (level, small, arrays, streams_repeats, most, pieces) = match level {
+        0 => (0, 0, 0, false, 16 << 20, false),
+        1 => (1, 1, 5, false, 2 << 20, false),
+        2 => (3, 3, 5, false, 1 << 20, false),
+        3 => (3, 3, 3, false, 1 << 20, false),
+        4 => (5, 5, 5, false, 1 << 20, true),
+        5 => (6, 5, 6, false, 1 << 20, true),
+        -1 | 6 => (6, 5, 6, true, 1 << 20, true),
+        7 => (7, 6, 7, true, 512 << 10, true),
+        8 | 9 => (level, level, level, false, 256 << 10, false),
         _ => return None,
     };
-    Some(Whole { level, arrays, streams_repeats, most, pieces })
+    Some(Whole { level, small, arrays, streams_repeats, most, pieces })
 }

@@ -236,8 +236,11 @@ fn compress_whole(
     task: &Task<'_>,
 ) -> Result<(), Error> {
     out.push(&frame::header(kind, level));
-    let has_arrays = engine.arrays != engine.level && short_matches::matter(input);
-    let level = if has_arrays { engine.arrays } else { engine.level };
+    let level = match engine {
+        level::Whole { level, arrays, .. } if arrays != level && short_matches::matter(input) => arrays,
+        level::Whole { level, small, .. } if small != level && is_small(input) => small,
+        level::Whole { level, .. } => level,
+    };
     let mut sum = Sum::new(kind);
     let (pieces, last) = input.split_at(input.len().saturating_sub(1) / engine.most * engine.most);
     for piece in pieces.chunks(engine.most) {
@@ -267,16 +270,33 @@ fn is_repetitive(input: &[u8], level: i32) -> Result<bool, Error> {
         return Ok(false);
     }
     let sample = &input[..REPETITIVE / 2];
-    let mut seen = [false; 256];
-    for &byte in sample {
-        seen[usize::from(byte)] = true;
-    }
-    if seen.iter().filter(|&&seen| seen).count() > FEW {
+    if different_bytes(sample) > FEW {
         return Ok(false);
     }
     let mut packed = Output::new();
     deflate_piece(sample, level, &mut packed)?;
     Ok(packed.len() * 100 <= sample.len() * 34)
+}
+
+/// Whether `input` has so little to search that the engine's level for small inputs finds about as much. What is made of few
+/// different bytes soon has more; in the smallest inputs all levels find the same.
+fn is_small(input: &[u8]) -> bool {
+    const FEW: usize = 32;
+    /// As many as show what there is.
+    const SAMPLE: usize = 1 << 10;
+    match input.len() {
+        len if len < 2 * SAMPLE => true,
+        len if len < REPETITIVE => different_bytes(&input[..SAMPLE]) > FEW,
+        _ => false,
+    }
+}
+
+fn different_bytes(sample: &[u8]) -> usize {
+    let mut seen = [false; 256];
+    for &byte in sample {
+        seen[usize::from(byte)] = true;
+    }
+    seen.iter().filter(|&&seen| seen).count()
 }
 
 fn deflate_piece(piece: &[u8], level: i32, out: &mut Output<'_>) -> Result<(), Error> {
