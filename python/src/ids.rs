@@ -16,6 +16,11 @@ pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
     Ok(ids)
 }
 
+/// As [`read`], and of what is no sequence, such as a generator, all that it gives.
+pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    if is_sequence(tokens) { read(tokens) } else { read_items(tokens) }
+}
+
 /// As [`read`], behind the ids that are there.
 pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>) -> PyResult<()> {
     if let Ok(list) = tokens.cast::<PyList>() {
@@ -102,14 +107,21 @@ fn narrow<T: TryInto<TokenId> + std::fmt::Display + Copy>(value: T, index: usize
 }
 
 fn read_sequence(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    // SAFETY: only looks at the type of a live object.
-    let is_sequence = unsafe { ffi::PySequence_Check(tokens.as_ptr()) == 1 };
-    if !is_sequence || tokens.is_instance_of::<PyString>() {
+    if !is_sequence(tokens) || tokens.is_instance_of::<PyString>() {
         let kind = tokens.get_type();
         return Err(PyTypeError::new_err(format!(
             "tokens must be a sequence of integers, not {}",
             kind.name()?
         )));
     }
+    read_items(tokens)
+}
+
+fn is_sequence(tokens: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: only looks at the type of a live object.
+    unsafe { ffi::PySequence_Check(tokens.as_ptr()) == 1 }
+}
+
+fn read_items(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
     tokens.try_iter()?.enumerate().map(|(index, item)| read_item((index, item?))).collect()
 }

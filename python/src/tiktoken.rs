@@ -362,7 +362,7 @@ impl Tokenizer {
         &self,
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyString>, Vec<usize>)> {
-        let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
+        let (encoding, ids) = (self.encoding()?, ids::read_iterable(tokens)?);
         let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(tokens.py(), |task| {
             let bytes = encoding.decode_bytes(&ids, task)?;
             Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids)))
@@ -431,7 +431,7 @@ impl Tokenizer {
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
         let bytes = |id| self.decode_single_token_bytes(py, id);
-        let all: Vec<_> = ids::read(tokens)?.into_iter().map(bytes).collect::<PyResult<_>>()?;
+        let all: Vec<_> = ids::read_iterable(tokens)?.into_iter().map(bytes).collect::<PyResult<_>>()?;
         PyList::new(py, all)
     }
 

@@ -100,6 +100,10 @@ def test_decode(name: str, ids: list[int]) -> None:
     mine, theirs = pair(name)
     for method in ("decode", "decode_bytes", "decode_tokens_bytes", "decode_with_offsets"):
         assert outcome(getattr(mine, method), ids) == outcome(getattr(theirs, method), ids), method
+    for method in ("decode", "decode_tokens_bytes", "decode_with_offsets"):
+        assert outcome(getattr(mine, method), iter(ids)) == outcome(getattr(theirs, method), iter(ids)), (
+            method
+        )
     for errors in ("strict", "ignore", "backslashreplace"):
         assert outcome(mine.decode, ids, errors) == outcome(theirs.decode, ids, errors)
     for token in ids[:3]:
