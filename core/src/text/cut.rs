@@ -238,7 +238,12 @@ fn splat(byte: u8) -> u8x16 {
 #[inline]
 fn may_end_lines(block: &[u8; BLOCK]) -> u64 {
     let controls = mask(block, is_late_control);
-    if block.is_ascii() { controls } else { controls | mask(block, may_end_wide) }
+    if block.is_ascii() {
+        return controls;
+    }
+    let first = mask(block, may_begin_wide);
+    let begins_before = 0b11; // what is there is not known here
+    controls | mask(block, may_end_wide) & (first << 1 | first << 2 | begins_before)
 }
 
 /// The ASCII controls from `\n` on.
@@ -246,6 +251,12 @@ fn may_end_lines(block: &[u8; BLOCK]) -> u64 {
 fn is_late_control(bytes: u8x16) -> u8x16 {
     let distance = bytes - splat(b'\n');
     distance.min(splat(0x1F - b'\n')).simd_eq(distance)
+}
+
+/// The first bytes of line ends of two or three bytes.
+#[inline]
+fn may_begin_wide(bytes: u8x16) -> u8x16 {
+    (bytes | splat(NEXT_LINE[0] ^ LINE_SEPARATOR[0])).simd_eq(splat(LINE_SEPARATOR[0]))
 }
 
 /// The last bytes of line ends of two or three bytes.

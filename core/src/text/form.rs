@@ -2,6 +2,9 @@
 
 use wide::{i8x16, u8x16};
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+
 /// The narrowest of CPython's storage forms that holds every character of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -29,15 +32,11 @@ impl Form {
         }
     }
 
-    /// The form of a text whose largest UTF-8 byte is `byte`: lead bytes are larger than all others and grow
-    /// with the character.
-    const fn of_largest_byte(byte: u8) -> Self {
-        match byte {
-            ..0x80 => Self::Ascii,
-            0x80..0xC4 => Self::Latin1,
-            0xC4..0xF0 => Self::Ucs2,
-            0xF0.. => Self::Ucs4,
-        }
+    /// The form of a text in which `reaches` says whether a byte of its UTF-8 is as large as this one: lead bytes are
+    /// larger than all others and grow with the character.
+    #[inline]
+    pub(super) fn of_bytes(reaches: impl Fn(u8) -> bool) -> Self {
+        Self::ALL[usize::from(reaches(0x80)) + usize::from(reaches(0xC4)) + usize::from(reaches(0xF0))]
     }
 }
 
@@ -60,6 +59,16 @@ impl Measure {
 /// Counts the characters of `utf8`, which is valid, and finds their form.
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
+    #[cfg(target_arch = "x86_64")]
+    if *avx512::IS_THERE {
+        // SAFETY: the processor has what it needs.
+        #[allow(unsafe_code)]
+        return unsafe { avx512::measure(utf8) };
+    }
+    measure_in_blocks(utf8)
+}
+
+fn measure_in_blocks(utf8: &[u8]) -> Measure {
     let Some(last) = utf8.last_chunk::<BLOCK>() else { return measure_short(utf8) };
     let (blocks, rest) = utf8.as_chunks::<BLOCK>();
     let last = u8x16::new(*last);
@@ -75,8 +84,7 @@ pub fn measure(utf8: &[u8]) -> Measure {
     }
     // The rest are the last bytes of the last block.
     let in_rest = (starts(last).to_bitmask() >> (BLOCK - rest.len())).count_ones();
-    let reaches = |byte| usize::from(largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
-    let form = Form::ALL[reaches(0x80) + reaches(0xC4) + reaches(0xF0)];
+    let form = Form::of_bytes(|byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
     Measure { chars: chars + in_rest as usize, form }
 }
 
@@ -86,7 +94,7 @@ fn measure_short(utf8: &[u8]) -> Measure {
         (chars + usize::from(byte.cast_signed() > LAST_CONTINUATION), largest.max(byte))
     };
     let (chars, largest) = utf8.iter().fold((0, 0), add);
-    Measure { chars, form: Form::of_largest_byte(largest) }
+    Measure { chars, form: Form::of_bytes(|byte| largest >= byte) }
 }
 
 /// How many bytes of `text` are ASCII before the first that is not, at most `most`.
@@ -112,7 +120,7 @@ fn starts(bytes: u8x16) -> u8x16 {
 const BLOCK: usize = 16;
 
 /// 0xBF as a signed byte: continuation bytes are the smallest ones.
-const LAST_CONTINUATION: i8 = -65;
+pub(super) const LAST_CONTINUATION: i8 = -65;
 
 #[cfg(test)]
 mod tests {
@@ -156,9 +164,10 @@ mod tests {
             '\u{10000}',
             '\u{10ffff}',
         ] {
-            for before in 0..40 {
+            for before in 0..140 {
                 let text = format!("{}{edge}{}", "x".repeat(before), "é".repeat(before % 3));
                 assert_eq!(measure(text.as_bytes()), naive(&text), "{text:?}");
+                assert_eq!(measure_in_blocks(text.as_bytes()), naive(&text), "{text:?}");
             }
         }
     }

@@ -10,6 +10,8 @@
 //!    each followed by a zero.
 
 mod arena;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod cut;
 mod error;
 mod form;

@@ -2,16 +2,21 @@
 
 use wide::u8x16;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+
 /// A stored character: `u8` for Latin-1, `u16` for UCS-2, `u32` for UCS-4.
 pub trait Unit: Copy {
     /// The unit of an ASCII character.
     fn of_byte(byte: u8) -> Self;
     /// The unit of a code point that fits; of one that does not, its lower bits.
     fn of_code_point(code_point: u32) -> Self;
+    /// See [`transcode`].
+    fn transcode(utf8: &[u8], out: &mut [Self]);
 }
 
 macro_rules! unit {
-    ($($unit:ty),*) => {$(
+    ($($unit:ty, $transcode:path);*) => {$(
         impl Unit for $unit {
             #[inline]
             fn of_byte(byte: u8) -> Self {
@@ -23,18 +28,46 @@ macro_rules! unit {
             fn of_code_point(code_point: u32) -> Self {
                 code_point as Self
             }
+
+            #[inline]
+            fn transcode(utf8: &[u8], out: &mut [Self]) {
+                $transcode(utf8, out);
+            }
         }
     )*};
 }
 
-unit!(u8, u16, u32);
+unit!(u8, transcode_narrow; u16, transcode_narrow; u32, transcode_in_runs);
 
 /// Writes the characters of `utf8` to `out`, one unit each.
 ///
 /// For valid text of as many characters as `out` has units, all of which fit. Anything else writes
 /// characters without meaning, and stops at the end of the shorter one.
 #[inline]
-pub fn transcode<T: Unit>(mut utf8: &[u8], mut out: &mut [T]) {
+pub fn transcode<T: Unit>(utf8: &[u8], out: &mut [T]) {
+    T::transcode(utf8, out);
+}
+
+/// For units of at most 16 bits, thus characters of at most three bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn transcode_narrow<T: Unit + avx512::Narrow>(utf8: &[u8], out: &mut [T]) {
+    if *avx512::IS_THERE {
+        // SAFETY: the processor has what it needs.
+        #[allow(unsafe_code)]
+        unsafe {
+            avx512::transcode(utf8, out);
+        }
+    } else {
+        transcode_in_runs(utf8, out);
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use transcode_in_runs as transcode_narrow;
+
+/// Takes runs of ASCII 16 bytes at a time, and other characters one by one.
+fn transcode_in_runs<T: Unit>(mut utf8: &[u8], mut out: &mut [T]) {
     while let (Some((block, after)), Some(places)) =
         (utf8.split_first_chunk::<BLOCK>(), out.first_chunk_mut::<BLOCK>())
     {
@@ -100,9 +133,11 @@ mod tests {
 
     fn check<T: Unit + Default + PartialEq + std::fmt::Debug>(text: &str) {
         let naive: Vec<T> = text.chars().map(|c| T::of_code_point(c.into())).collect();
-        let mut out = vec![T::default(); naive.len()];
-        transcode(text.as_bytes(), &mut out);
-        assert_eq!(out, naive, "{text:?}");
+        for transcode in [transcode, transcode_in_runs] {
+            let mut out = vec![T::default(); naive.len()];
+            transcode(text.as_bytes(), &mut out);
+            assert_eq!(out, naive, "{text:?}");
+        }
     }
 
     #[test]
@@ -116,11 +151,19 @@ mod tests {
     #[test]
     fn runs_of_every_length_meet_every_width() {
         for wide in ["é", "ж", "—", "𐩡", "é𐩡", "——é"] {
-            for before in 0..35 {
+            let largest = wide.chars().max();
+            for before in 0..67 {
                 for after in [0, 1, 2, 3, 15, 16, 17, 31, 33] {
                     let text = ["a".repeat(before).as_str(), wide, &"b".repeat(after)].concat();
-                    check::<u32>(&text);
-                    check::<u32>(&text.repeat(3));
+                    for text in [&text, &text.repeat(3)] {
+                        check::<u32>(text);
+                        if largest < Some('\u{10000}') {
+                            check::<u16>(text);
+                        }
+                        if largest < Some('\u{100}') {
+                            check::<u8>(text);
+                        }
+                    }
                 }
             }
         }
@@ -131,6 +174,7 @@ mod tests {
         for bytes in [&b"\xFF"[..], b"\xE2\x80", b"abc\xF0\x9F", b"\x80\x80\x80", b"\xC3"] {
             for room in 0..6 {
                 transcode(bytes, &mut vec![0u16; room]);
+                transcode_in_runs(bytes, &mut vec![0u16; room]);
             }
         }
     }
