@@ -36,6 +36,8 @@ pub struct Header {
     pub extra_flags: u8,
     /// The system that it was made on.
     pub os: u8,
+    /// The flags that mean nothing yet, which RFC 1952 wants refused; that is left to who asks for it.
+    pub reserved: u8,
     /// Further fields, as they are.
     pub extra: Option<Vec<u8>>,
     /// The name of the file.
@@ -85,6 +87,7 @@ impl Header {
             mtime: u32::from_le_bytes([m0, m1, m2, m3]),
             extra_flags,
             os,
+            reserved: flags & RESERVED,
             ..Self::default()
         };
         let complete = fields.read(flags, &mut header).is_some();

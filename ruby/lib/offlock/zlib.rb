@@ -66,9 +66,9 @@ module Offlock
     class << self
       private :native_deflate, :native_inflate, :native_gzip, :native_gunzip, :native_gunzip_all, :native_crc32,
               :native_adler32, :native_crc32_combine, :native_adler32_combine, :native_deflate_all,
-              :native_inflate_all, :native_header
+              :native_inflate_all, :native_header, :native_int
 
-      def zlib_version = ZLIB_VERSION
+      def zlib_version = ZLIB_VERSION.b
 
       def deflate(string, level = DEFAULT_COMPRESSION, progress: nil, release: :auto, &block)
         return native_deflate(string, level || DEFAULT_COMPRESSION, MAX_WBITS, release) unless block || progress
@@ -111,16 +111,10 @@ module Offlock
         native_gunzip_all(string, threads, max_output, release)
       end
 
-      def crc32(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value, 0, release)
-      def adler32(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value, 1, release)
-
-      def crc32_combine(first, second, length)
-        native_crc32_combine(first & 0xffffffff, second & 0xffffffff, length)
-      end
-
-      def adler32_combine(first, second, length)
-        native_adler32_combine(first & 0xffffffff, second & 0xffffffff, length)
-      end
+      def crc32(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value || 0, 0, release)
+      def adler32(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value || 1, 1, release)
+      def crc32_combine(first, second, length) = native_crc32_combine(first, second, length)
+      def adler32_combine(first, second, length) = native_adler32_combine(first, second, length)
 
       private
 
@@ -128,7 +122,6 @@ module Offlock
       def checksum(kind, source, value, initial, release)
         return initial if source.nil?
 
-        value &= 0xffffffff
         return send(kind, value, source, release) unless source.respond_to?(:read) && !source.respond_to?(:to_str)
 
         while (piece = source.read(CHUNK * 4))
@@ -136,6 +129,12 @@ module Offlock
         end
         value
       end
+    end
+
+    # As with the original, who includes this module may call these as its own.
+    %i[zlib_version crc_table crc32 adler32 crc32_combine adler32_combine].each do |name|
+      define_method(name) { |*args, **options| Zlib.public_send(name, *args, **options) }
+      private name
     end
   end
 end

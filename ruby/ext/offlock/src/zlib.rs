@@ -8,6 +8,7 @@ mod build;
 mod engine;
 mod failure;
 mod gzip;
+mod number;
 mod one_shot;
 
 use magnus::{Error, Module, RModule, Ruby};

@@ -4,7 +4,7 @@ module Offlock
   module Zlib
     # A compressor.
     class Deflate < ZStream
-      def self.deflate(string, level = DEFAULT_COMPRESSION, **options) = Zlib.deflate(string, level, **options)
+      def self.deflate(string, level = DEFAULT_COMPRESSION, **options, &block) = Zlib.deflate(string, level, **options, &block)
 
       def initialize(level = nil, wbits = nil, mem_level = nil, strategy = nil)
         super()
@@ -13,27 +13,27 @@ module Offlock
       end
 
       def deflate(string, flush = NO_FLUSH, &block)
-        @turn.synchronize do
+        turn.synchronize do
           feed(string, flush || NO_FLUSH, &block)
           fetch(&block)
         end
       end
 
       def <<(string)
-        @turn.synchronize { feed(string, NO_FLUSH) }
+        turn.synchronize { feed(string, NO_FLUSH) }
         self
       end
 
       def flush(flush = SYNC_FLUSH, &block)
         flush ||= SYNC_FLUSH
-        @turn.synchronize do
+        turn.synchronize do
           run("", flush, &block) unless flush == NO_FLUSH
           fetch(&block)
         end
       end
 
       def params(level, strategy)
-        @turn.synchronize { append(engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
+        turn.synchronize { append(engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
         nil
       end
 

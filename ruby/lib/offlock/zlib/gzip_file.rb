@@ -40,7 +40,7 @@ module Offlock
       def orig_name = @orig_name&.dup
       def comment = @comment&.dup
       def to_io = io
-      def closed? = @closed
+      def closed? = @closed != false
 
       # Ends the gzip file, closes what it is in, and returns that.
       def close
@@ -80,7 +80,7 @@ module Offlock
       end
 
       def io
-        raise GzipFile::Error, "closed gzip stream" if @closed
+        raise GzipFile::Error, "closed gzip stream" if closed?
 
         @io
       end

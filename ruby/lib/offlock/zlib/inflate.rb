@@ -4,7 +4,7 @@ module Offlock
   module Zlib
     # A decompressor.
     class Inflate < ZStream
-      def self.inflate(string, **options) = Zlib.inflate(string, **options)
+      def self.inflate(string, **options, &block) = Zlib.inflate(string, **options, &block)
 
       # `max_output:` is how many bytes may come out in all.
       def initialize(wbits = MAX_WBITS, max_output: nil)
@@ -20,18 +20,19 @@ module Offlock
       end
 
       def inflate(string, buffer: nil, &block)
-        @turn.synchronize do
+        turn.synchronize do
+          buffer &&= text(buffer)
           if block && buffer
             give = block
-            block = ->(chunk) { give.call(buffer.replace(chunk)) }
+            block = ->(chunk) { give.call(put(chunk, buffer)) }
           end
           made = finished? ? after_the_end(string, &block) : feed(string, &block)
-          buffer && made ? buffer.replace(made) : made
+          buffer && made ? put(made, buffer) : made
         end
       end
 
       def <<(string)
-        @turn.synchronize do
+        turn.synchronize do
           if finished?
             append(text(string).b) unless string.nil?
           else
@@ -45,7 +46,7 @@ module Offlock
       # A dictionary to be used when a stream asks for it.
       def add_dictionary(dictionary)
         @dictionaries[Zlib.adler32(dictionary)] = dictionary
-        nil
+        self
       end
 
       def set_dictionary(dictionary)
@@ -55,12 +56,15 @@ module Offlock
 
       # Skips input up to a full flush point; true when there was one.
       def sync(string)
-        @turn.synchronize { seek(flush_next_in << text(string).b) }
+        turn.synchronize { seek(flush_next_in << text(string).b) }
       end
 
       def sync_point? = engine.sync_point?
 
       private
+
+      # The bytes of `made`, as what the buffer's encoding makes of them.
+      def put(made, buffer) = buffer.replace(made.force_encoding(buffer.encoding))
 
       def step(piece, &block) = inflate(piece, &block)
 

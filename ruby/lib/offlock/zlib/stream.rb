@@ -17,8 +17,6 @@ module Offlock
 
     # What Deflate and Inflate have in common: an engine, input that it did not read yet, output that nobody fetched yet.
     class ZStream
-      attr_writer :avail_out
-
       def initialize_copy(other)
         super
         @engine = other.engine.copy
@@ -29,6 +27,12 @@ module Offlock
 
       def avail_in = @input ? @input.bytesize : 0
       def avail_out = @avail_out || 0
+
+      # Of no consequence: output grows as it must.
+      def avail_out=(size)
+        @avail_out = Zlib.send(:native_int, size) & 0xffffffff
+      end
+
       def total_in = engine.total_in
       def total_out = engine.total_out
       def adler = engine.adler
@@ -40,7 +44,7 @@ module Offlock
 
       # Ends the stream and returns what is left of its output, or yields it.
       def finish(&block)
-        @turn.synchronize do
+        turn.synchronize do
           run("", FINISH, &block)
           fetch(&block)
         end
@@ -52,7 +56,7 @@ module Offlock
       end
 
       def flush_next_out(&block)
-        @turn.synchronize { fetch(&block) }
+        turn.synchronize { fetch(&block) }
       end
 
       def reset
@@ -93,6 +97,10 @@ module Offlock
         @engine or raise Error, "stream is not ready"
       end
 
+      def turn
+        @turn or raise Error, "stream is not ready"
+      end
+
       private
 
       # Input between two calls of a `progress:` callback.
@@ -108,7 +116,7 @@ module Offlock
 
       def text(object)
         String.try_convert(object) or
-          raise TypeError, "no implicit conversion of #{object.nil? ? "nil" : object.class} into String"
+          raise TypeError, "no implicit conversion of #{[nil, true, false].include?(object) ? object.inspect : object.class} into String"
       end
 
       # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.

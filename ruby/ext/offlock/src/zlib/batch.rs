@@ -6,6 +6,7 @@ use offlock_core::Task;
 use offlock_core::deflate::{self, Batch};
 
 use super::failure::Indexed;
+use super::number::Int;
 use crate::borrow::AllBytes;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
@@ -18,28 +19,28 @@ pub(super) fn define(zlib: RModule) -> Result<(), Error> {
 fn deflate_all(
     ruby: &Ruby,
     data: RArray,
-    level: i32,
-    wbits: i32,
+    level: Int,
+    wbits: Int,
     threads: usize,
     progress: Option<Value>,
     release: Release,
 ) -> Result<RArray, Error> {
     in_groups(ruby, data, progress, &ZLIB_DEFLATE, release, |group, task| {
-        deflate::deflate_all(group, level, wbits, threads, task)
+        deflate::deflate_all(group, level.0, wbits.0, threads, task)
     })
 }
 
 fn inflate_all(
     ruby: &Ruby,
     data: RArray,
-    wbits: i32,
+    wbits: Int,
     max_output: Option<usize>,
     threads: usize,
     progress: Option<Value>,
     release: Release,
 ) -> Result<RArray, Error> {
     in_groups(ruby, data, progress, &ZLIB_INFLATE, release, |group, task| {
-        deflate::inflate_all(group, wbits, max_output, threads, task)
+        deflate::inflate_all(group, wbits.0, max_output, threads, task)
     })
 }
 

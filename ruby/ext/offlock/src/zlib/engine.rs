@@ -12,6 +12,8 @@ use offlock_core::deflate::{
 };
 
 use super::failure::Failed;
+use super::gzip::refuse_reserved;
+use super::number::Int;
 use crate::borrow::Bytes;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
@@ -88,16 +90,17 @@ impl Engine {
         codec.map(Self::new).map_err(|error| Failed(error).into_exception(ruby))
     }
 
-    fn deflate(ruby: &Ruby, level: i32, wbits: i32, mem_level: i32, strategy: i32) -> Result<Self, Error> {
-        Self::made(ruby, Deflater::new(Config { level, wbits, mem_level, strategy }).map(Codec::Deflate))
+    fn deflate(ruby: &Ruby, level: Int, wbits: Int, mem_level: Int, strategy: Int) -> Result<Self, Error> {
+        let config = Config { level: level.0, wbits: wbits.0, mem_level: mem_level.0, strategy: strategy.0 };
+        Self::made(ruby, Deflater::new(config).map(Codec::Deflate))
     }
 
-    fn blocks(ruby: &Ruby, level: i32, strategy: i32, threads: usize) -> Result<Self, Error> {
-        Self::made(ruby, BlockDeflater::new(level, strategy, threads).map(Codec::Blocks))
+    fn blocks(ruby: &Ruby, level: Int, strategy: Int, threads: usize) -> Result<Self, Error> {
+        Self::made(ruby, BlockDeflater::new(level.0, strategy.0, threads).map(Codec::Blocks))
     }
 
-    fn inflate(ruby: &Ruby, wbits: i32) -> Result<Self, Error> {
-        Self::made(ruby, Inflater::new(wbits).map(Codec::Inflate))
+    fn inflate(ruby: &Ruby, wbits: Int) -> Result<Self, Error> {
+        Self::made(ruby, Inflater::new(wbits.0).map(Codec::Inflate))
     }
 
     /// The first member of a file on one thread; all of them, several at once, on more.
@@ -123,14 +126,14 @@ impl Engine {
         ruby: &Ruby,
         this: &Self,
         input: RString,
-        flush: i32,
+        flush: Int,
         limit: Option<usize>,
         release: Release,
     ) -> Result<RString, Error> {
         let input = Bytes::borrow(input)?;
         let mut rest = input.view();
         let mut state = this.state(ruby)?;
-        let flush = Flush::of(flush)
+        let flush = Flush::of(flush.0)
             .ok_or_else(|| Failed(deflate::Error::new(ErrorKind::Stream, 0)).into_exception(ruby))?;
         let State { codec, kept, .. } = &mut *state;
         let mut out = Output::new().limited(limit.unwrap_or(usize::MAX).max(kept.len()));
@@ -250,11 +253,11 @@ impl Engine {
         Ok(copy)
     }
 
-    fn params(ruby: &Ruby, this: &Self, level: i32, strategy: i32) -> Result<RString, Error> {
+    fn params(ruby: &Ruby, this: &Self, level: Int, strategy: Int) -> Result<RString, Error> {
         let mut state = this.state(ruby)?;
         let mut out = Output::new();
         let done = match &mut state.codec {
-            Codec::Deflate(stream) => stream.params(level, strategy, &mut out, &Task::new()),
+            Codec::Deflate(stream) => stream.params(level.0, strategy.0, &mut out, &Task::new()),
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         done.map_err(|error| Failed(error).into_exception(ruby))?;
@@ -290,11 +293,13 @@ impl Engine {
         })
     }
 
-    /// `[mtime, extra_flags, os, name, comment]` of the gzip member, or nil while its header is not complete.
+    /// `[mtime, extra_flags, os, name, comment]` of the gzip member, or nil while its header is not complete. Raises where the
+    /// original refuses its flags.
     fn header(ruby: &Ruby, this: &Self) -> Result<Option<RArray>, Error> {
         let state = this.state(ruby)?;
         let Codec::Gunzip(stream) = &state.codec else { return Ok(None) };
         let Some(header) = stream.header() else { return Ok(None) };
+        refuse_reserved(header.reserved).map_err(|error| Failed(error).into_exception(ruby))?;
         let text = |text: &Option<Vec<u8>>| -> Option<RString> {
             text.as_ref().map(|text| ruby.str_from_slice(text))
         };

@@ -61,7 +61,9 @@ impl Failure for BadGzip {
                 (error.kind, error.detail) = (ErrorKind::NotGzip, "unexpected end of file".into())
             }
             // The original calls it a missing footer only when all of it is missing.
-            ErrorKind::GzipFooter if !error.detail.is_empty() => error.kind = ErrorKind::NotGzip,
+            ErrorKind::GzipFooter if !error.detail.is_empty() => {
+                (error.kind, error.detail) = (ErrorKind::NotGzip, "unexpected end of string".into())
+            }
             _ => {}
         }
         Failed(error).into_exception(ruby)

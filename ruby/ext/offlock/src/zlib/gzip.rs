@@ -1,7 +1,7 @@
-//! Headers of gzip files.
+//! Headers of gzip files: what the original writes there, and what it refuses to read.
 
 use magnus::{Error, Object, RModule, RString, Ruby, function};
-use offlock_core::deflate::{Header, OS_UNIX};
+use offlock_core::deflate::{Error as Failure, ErrorKind, Header, OS_UNIX};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_header", function!(bytes, 4))
@@ -21,4 +21,22 @@ fn bytes(ruby: &Ruby, level: i32, mtime: u32, name: Option<RString>, comment: Op
     // SAFETY: copied at once.
     let owned = |string: RString| unsafe { string.as_slice() }.to_vec();
     ruby.str_from_slice(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+}
+
+/// Fails on flags that mean nothing yet.
+pub(super) fn refuse_reserved(flags: u8) -> Result<(), Failure> {
+    let words = match flags {
+        0 => return Ok(()),
+        flags if flags & 0x20 != 0 => "encrypted gzip file is not supported".to_owned(),
+        flags => format!("unknown flags {flags:#04x}"),
+    };
+    Err(Failure::with_detail(ErrorKind::NotGzip, words, 3))
+}
+
+/// Fails on what the original refuses at the beginning of a gzip file in a String.
+pub(super) fn refuse_header(file: &[u8]) -> Result<(), Failure> {
+    let Some(fixed) = file.first_chunk::<10>() else {
+        return Err(Failure::with_detail(ErrorKind::NotGzip, "unexpected end of string", file.len() as u64));
+    };
+    if fixed.starts_with(b"\x1f\x8b\x08") { refuse_reserved(fixed[3] & 0xe0) } else { Ok(()) }
 }

@@ -6,6 +6,8 @@ use offlock_core::{Stopped, Task};
 
 use super::build::Lent;
 use super::failure::{BadGzip, Failed};
+use super::gzip::refuse_header;
+use super::number::{Checksum, Int, Long};
 use crate::borrow::Bytes;
 use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
@@ -18,18 +20,19 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_gunzip_all", function!(gunzip_all, 4))?;
     zlib.define_singleton_method("native_crc32", function!(crc32, 3))?;
     zlib.define_singleton_method("native_adler32", function!(adler32, 3))?;
-    zlib.define_singleton_method("native_crc32_combine", function!(deflate::crc32_combine, 3))?;
-    zlib.define_singleton_method("native_adler32_combine", function!(deflate::adler32_combine, 3))?;
+    zlib.define_singleton_method("native_crc32_combine", function!(crc32_combine, 3))?;
+    zlib.define_singleton_method("native_adler32_combine", function!(adler32_combine, 3))?;
+    zlib.define_singleton_method("native_int", function!(|number: Int| number.0, 1))?;
     zlib.define_singleton_method("crc_table", function!(|| deflate::crc_table().to_vec(), 0))?;
     Ok(())
 }
 
-fn deflate(ruby: &Ruby, data: RString, level: i32, wbits: i32, release: Release) -> Result<RString, Error> {
+fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release) -> Result<RString, Error> {
     let data = Bytes::borrow(data)?;
     let view = data.view();
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
-        deflate::compress(view, level, wbits, &mut out, task)?;
+        deflate::compress(view, level.0, wbits, &mut out, task)?;
         Ok::<_, Failed>(out.into_bytes())
     })?;
     Ok(ruby.str_from_slice(&packed))
@@ -84,12 +87,12 @@ fn decode<F: Failure + From<deflate::Error>>(
 fn gzip(
     ruby: &Ruby,
     data: RString,
-    level: i32,
-    strategy: i32,
+    level: Int,
+    strategy: Int,
     mtime: u32,
     release: Release,
 ) -> Result<RString, Error> {
-    let data = Bytes::borrow(data)?;
+    let (data, Int(level), Int(strategy)) = (Bytes::borrow(data)?, level, strategy);
     let view = data.view();
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
@@ -110,6 +113,7 @@ fn gzip(
 /// The first member, as the original does; what follows it is left alone.
 fn gunzip(ruby: &Ruby, data: RString, max_output: Option<usize>, release: Release) -> Result<RString, Error> {
     decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
+        refuse_header(view)?;
         deflate::first_member(view, out, task).map(drop)
     })
 }
@@ -126,17 +130,17 @@ fn gunzip_all(
     })
 }
 
-fn crc32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
+fn crc32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
     checksum(ruby, value, data, release, deflate::crc32)
 }
 
-fn adler32(ruby: &Ruby, value: u32, data: RString, release: Release) -> Result<u32, Error> {
+fn adler32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
     checksum(ruby, value, data, release, deflate::adler32)
 }
 
 fn checksum(
     ruby: &Ruby,
-    value: u32,
+    Checksum(value): Checksum,
     data: RString,
     release: Release,
     sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
@@ -146,4 +150,15 @@ fn checksum(
     Region::new(&ZLIB_CHECKSUM, view.len())
         .release(release)
         .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
+}
+
+/// `RangeError` for a negative length, with which the original does not come back.
+fn crc32_combine(ruby: &Ruby, first: Checksum, second: Checksum, length: Long) -> Result<u32, Error> {
+    let negative = |_| Error::new(ruby.exception_range_error(), format!("negative length {}", length.0));
+    Ok(deflate::crc32_combine(first.0, second.0, length.0.try_into().map_err(negative)?))
+}
+
+fn adler32_combine(first: Checksum, second: Checksum, length: Long) -> u32 {
+    let combined = |length| deflate::adler32_combine(first.0, second.0, length);
+    length.0.try_into().map_or(u32::MAX, combined) // as in zlib
 }
