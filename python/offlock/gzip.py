@@ -8,17 +8,19 @@ megabyte with the bytes done (of the file when reading, of the content when writ
 or None where that is not known; what it raises ends the work.
 """
 
+import argparse
 import builtins
 import errno
 import io
 import os
+import shutil
 import struct
 import sys
 import time
 import warnings
 import weakref
 from gzip import BadGzipFile
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from . import zlib
 from ._offlock import zlib as _native
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
     Progress: TypeAlias = Callable[[int, int | None], object]
 
     StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+    _Read = TypeVar("_Read")
 
 __all__ = ["BadGzipFile", "GzipFile", "compress", "decompress", "open"]
+
+FTEXT, FHCRC, FEXTRA, FNAME, FCOMMENT = 1, 2, 4, 8, 16
 
 READ = "rb"
 WRITE = "wb"
@@ -155,6 +160,11 @@ def _trailer(crc: int, size: int) -> bytes:
     return struct.pack("<LL", crc, size & 0xFFFFFFFF)
 
 
+def write32u(output: IO[bytes], value: int) -> None:
+    """Write `value` to `output` as 32 bits, the lowest first."""
+    output.write(struct.pack("<L", value))
+
+
 class _Report:
     """Tells a callback how far the work is: about every megabyte, and at the end."""
 
@@ -163,8 +173,17 @@ class _Report:
         self._total = total
         self._told = 0
 
-    def at(self, done: int, end: bool = False) -> None:
-        if self._progress is not None and (end or done - self._told >= _REPORT_EVERY):
+    @property
+    def is_wanted(self) -> bool:
+        return self._progress is not None
+
+    def at(self, done: int) -> None:
+        if self._progress is not None and done - self._told >= _REPORT_EVERY:
+            self._told = done
+            self._progress(done, self._total)
+
+    def end(self, done: int) -> None:
+        if self._progress is not None and (done == 0 or done != self._told):
             self._told = done
             self._progress(done, self._total)
 
@@ -195,7 +214,28 @@ class _Reader(io.RawIOBase):
 
     def _begin(self) -> None:
         self._decoder = _native.GzipDecompress(threads=self._threads, max_output=self._max_output)
-        self._pos = self._packed = 0
+        self._pos = self._packed = self._behind = 0
+        self._lost = False
+
+    def return_to(self, pos: int) -> bool:
+        """Go back to where a read began that was interrupted, for what it had read is nowhere; False where that cannot be.
+
+        What lies before is decompressed again only when somebody reads on.
+        """
+        try:
+            self._fp.seek(0)
+        except (AttributeError, OSError):
+            self._lost = True
+            return False
+        self._begin()
+        self._pos = self._behind = pos
+        return True
+
+    def _catch_up(self) -> None:
+        if self._lost:
+            raise OSError("a read was interrupted, and the file cannot be read again from its beginning")
+        while self._behind:
+            self._behind -= len(self._decode(min(self._behind, _CHUNK)))
 
     def readable(self) -> bool:
         return True
@@ -206,19 +246,26 @@ class _Reader(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         if size < 0:
             return self.readall()
+        if self._behind or self._lost:
+            self._catch_up()
         if not size or self._pos == self._size:
             return b""
-        plain = b""
-        while not plain:
-            needed = self._decoder.needs_input
-            packed = self._read_packed() if needed else b""
-            plain = self._decoder.decompress(packed, size)
-            if not plain and needed and not packed:
-                self._finish()
-                return b""
+        plain = self._decode(size)
+        if not plain:
+            self._finish()
+            return b""
         self._last_mtime = self._decoder.mtime
         self._pos += len(plain)
         return plain
+
+    def _decode(self, size: int) -> bytes:
+        """Up to `size` bytes; none at the end."""
+        while True:
+            needed = self._decoder.needs_input
+            packed = self._read_packed() if needed else b""
+            plain = self._decoder.decompress(packed, size)
+            if plain or (needed and not packed):
+                return plain
 
     def _read_packed(self) -> bytes:
         # Before reading on: if the callback raises, nothing is lost.
@@ -230,7 +277,8 @@ class _Reader(io.RawIOBase):
     def _finish(self) -> None:
         self._decoder.check_end()
         self._size = self._pos
-        self._report.at(self._packed, end=True)
+        self._last_mtime = self._decoder.mtime
+        self._report.end(self._packed)
 
     def readinto(self, buffer: "Buffer") -> int:
         with memoryview(buffer) as view, view.cast("B") as octets:
@@ -258,7 +306,7 @@ class _Reader(io.RawIOBase):
             offset += self._size
         elif whence != io.SEEK_SET:
             raise ValueError(f"Invalid value for whence: {whence}")
-        if offset < self._pos:
+        if offset < self._pos or self._lost:
             self._fp.seek(0)
             self._begin()
         while self._pos < offset and self.read(min(io.DEFAULT_BUFFER_SIZE, offset - self._pos)):
@@ -291,8 +339,8 @@ class GzipFile(io.BufferedIOBase):
     `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
     reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
     together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, four times
-    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` after
-    `max_output` bytes. `progress` is called about every megabyte, and at the end.
+    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` where
+    more than `max_output` bytes would come out. `progress` is called about every megabyte, and at the end.
     """
 
     myfileobj: IO[bytes] | None = None
@@ -382,14 +430,21 @@ class GzipFile(io.BufferedIOBase):
 
     def _write_raw(self, data: "Buffer") -> int:
         with memoryview(data) as view:
-            length = view.nbytes
-            if length:
-                self._fp.write(self.compress.compress(data))
-                self.crc = zlib.crc32(data, self.crc)
-                self.size += length
-                self.offset += length
-                self._report.at(self.size)
-        return length
+            if not view.nbytes:
+                return 0
+            with view.cast("B") as octets:
+                step = _REPORT_EVERY if self._report.is_wanted else len(octets)
+                for start in range(0, len(octets), step):
+                    # Before going on: if the callback raises, this piece was not written.
+                    self._report.at(self.size)
+                    self._write_piece(octets[start : start + step])
+                return len(octets)
+
+    def _write_piece(self, octets: memoryview) -> None:
+        crc = zlib.crc32(octets, self.crc)
+        # What was given to the compressor comes out some day, also if the call is interrupted: so it counts.
+        self.crc, self.size, self.offset = crc, self.size + len(octets), self.offset + len(octets)
+        self._fp.write(self.compress.compress(octets))
 
     @property
     def _fp(self) -> IO[bytes]:
@@ -398,7 +453,21 @@ class GzipFile(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         self._check(READ, "read")
-        return self._buffer.read(size)
+        if size is not None and 0 <= size <= READ_BUFFER_SIZE:
+            return self._buffer.read(size)
+        return self._in_whole(self._buffer.read, size)
+
+    def _in_whole(self, read: "Callable[[Any], _Read]", argument: object) -> "_Read":
+        """What a long read gives. If it is interrupted, the next one begins where this one did."""
+        begin = self._buffer.tell()
+        try:
+            return read(argument)
+        except (EOFError, BadGzipFile, zlib.error):
+            raise  # and again whenever somebody reads on
+        except BaseException:
+            if cast(_Reader, self._buffer.raw).return_to(begin):
+                self._buffer.seek(begin)
+            raise
 
     def read1(self, size: int = -1) -> bytes:
         """Up to `size` bytes (a buffer full if negative), with as few reads of the file as possible."""
@@ -407,7 +476,7 @@ class GzipFile(io.BufferedIOBase):
 
     def readinto(self, buffer: "Buffer") -> int:
         self._check(READ, "readinto")
-        return self._buffer.readinto(buffer)
+        return self._in_whole(self._buffer.readinto, buffer)
 
     def readinto1(self, buffer: "Buffer") -> int:
         self._check(READ, "readinto1")
@@ -441,7 +510,7 @@ class GzipFile(io.BufferedIOBase):
                 self._buffer.flush()
                 fileobj.write(self.compress.flush())
                 fileobj.write(_trailer(self.crc, self.size))
-                self._report.at(self.size, end=True)
+                self._report.end(self.size)
             else:
                 self._buffer.close()
         finally:
@@ -523,3 +592,47 @@ def _compressor(level: int, threads: int) -> "_native.Compress | _native.BlockCo
     if threads == 1:
         return zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, 0)
     return _native.BlockCompress(level, threads)
+
+
+def main() -> None:
+    """Compress files, or decompress them: `python -m offlock.gzip`, with the options of `python -m gzip`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m offlock.gzip", description="Compress or decompress files."
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--fast", action="store_true", help="compress faster")
+    how.add_argument("--best", action="store_true", help="compress better")
+    how.add_argument("-d", "--decompress", action="store_true", help="act like gunzip instead of gzip")
+    parser.add_argument(
+        "args", nargs="*", default=["-"], metavar="file", help="standard input if none is given"
+    )
+    options = parser.parse_args()
+    for path in options.args:
+        if options.decompress:
+            _unpack_file(path)
+        else:
+            _pack_file(path, 1 if options.fast else _BEST if options.best else 6)
+
+
+def _pack_file(path: str, level: int) -> None:
+    if path == "-":
+        with GzipFile(filename="", mode=WRITE, fileobj=sys.stdout.buffer, compresslevel=level) as packed:
+            shutil.copyfileobj(sys.stdin.buffer, packed, _CHUNK)
+        return
+    with builtins.open(path, "rb") as plain, GzipFile(path + ".gz", WRITE, level) as packed:
+        shutil.copyfileobj(plain, packed, _CHUNK)
+
+
+def _unpack_file(path: str) -> None:
+    if path == "-":
+        with GzipFile(fileobj=sys.stdin.buffer, mode=READ) as packed:
+            shutil.copyfileobj(packed, sys.stdout.buffer, _CHUNK)
+        return
+    if not path.endswith(".gz"):
+        sys.exit(f"filename doesn't end in .gz: {path!r}")
+    with GzipFile(path, READ) as packed, builtins.open(path.removesuffix(".gz"), "wb") as plain:
+        shutil.copyfileobj(packed, plain, _CHUNK)
+
+
+if __name__ == "__main__":
+    main()

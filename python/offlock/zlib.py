@@ -23,11 +23,27 @@ deflate_all = _native.deflate_all
 inflate_all = _native.inflate_all
 _ZlibDecompressor = _native._ZlibDecompressor
 
+for _function in (
+    compress,
+    decompress,
+    compressobj,
+    decompressobj,
+    adler32,
+    crc32,
+    adler32_combine,
+    crc32_combine,
+    deflate_all,
+    inflate_all,
+):
+    _function.__module__ = __name__  # where `pickle` looks for it
+del _function
+
 
 class OutputLimitError(error):
     """The output would be larger than `max_output`."""
 
 
+__version__ = "1.0"
 # The interface is that of zlib 1.3.1, whichever engine does the work.
 ZLIB_VERSION = "1.3.1"
 ZLIB_RUNTIME_VERSION = "1.3.1"

@@ -10,7 +10,7 @@
 //! Region::new(&DEFLATE, bytes.len()).run(py, |task| deflate::compress(bytes, task))
 //! ```
 
-use pyo3::buffer::PyUntypedBuffer;
+use pyo3::buffer::{Element, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
@@ -46,6 +46,15 @@ impl Bytes {
             Self::Snapshot(copy) => copy,
         }
     }
+}
+
+/// The numbers in a one-dimensional buffer of exactly this type, such as a numpy array; `None` when `object` is none.
+pub(crate) fn numbers<T: Element>(object: &Bound<'_, PyAny>) -> Option<PyResult<Vec<T>>> {
+    let buffer = PyBuffer::<T>::get(object).ok()?;
+    // Of numbers of four and eight bytes, pyo3 takes those in the other byte order, too.
+    let foreign = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<'; 2] };
+    let is_native = !buffer.format().to_bytes().first().is_some_and(|order| foreign.contains(order));
+    (is_native && buffer.dimensions() == 1).then(|| buffer.to_vec(object.py()))
 }
 
 fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -1,11 +1,13 @@
 //! Token ids read from what callers hand in.
 
 use offlock_core::tokens::TokenId;
-use pyo3::buffer::{Element, PyBuffer};
+use pyo3::buffer::Element;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
+
+use crate::borrow;
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
 ///
@@ -92,8 +94,7 @@ fn read_buffer_of<T>(tokens: &Bound<'_, PyAny>) -> Option<PyResult<Vec<TokenId>>
 where
     T: Element + TryInto<TokenId> + std::fmt::Display,
 {
-    let buffer = PyBuffer::<T>::get(tokens).ok().filter(|buffer| buffer.dimensions() == 1)?;
-    let values = match buffer.to_vec(tokens.py()) {
+    let values = match borrow::numbers::<T>(tokens)? {
         Ok(values) => values,
         Err(error) => return Some(Err(error)),
     };

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 
@@ -209,3 +209,93 @@ def test_text_mode_and_seeking(tmp_path: Path) -> None:
         rest = file.read()
         file.seek(4000)
         assert file.read() == rest == ("größe\n" * 1000).encode()[4000:]
+
+
+class _EndedError(Exception):
+    """What the callback raises."""
+
+
+def raising_after(calls: int) -> Callable[[int, int | None], None]:
+    told = []
+
+    def progress(done: int, _: int | None) -> None:
+        told.append(done)
+        if len(told) == calls:
+            raise _EndedError
+
+    return progress
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [-1, 12_000_000])
+def test_a_read_that_was_interrupted_can_be_done_again(threads: int, size: int) -> None:
+    plain = random.Random(1).randbytes(12_000_000)
+    file = io.BytesIO(theirs.compress(plain, 1))
+    for calls in (1, 2):
+        with ours.GzipFile(fileobj=file, threads=threads, progress=raising_after(calls)) as reader:
+            file.seek(0)
+            assert reader.read(7) == plain[:7]
+            with pytest.raises(_EndedError):
+                reader.read(size)
+            assert reader.tell() == 7
+            assert reader.read() == plain[7:]
+
+
+def test_an_interrupted_read_of_what_cannot_be_read_again_is_no_end() -> None:
+    packed = io.BytesIO(theirs.compress(random.Random(1).randbytes(3_000_000), 1))
+    with ours.GzipFile(fileobj=cast(IO[bytes], Once(packed)), progress=raising_after(2)) as reader:
+        with pytest.raises(_EndedError):
+            reader.read()
+        with pytest.raises(OSError, match="cannot be read again"):
+            reader.read()
+
+
+class Once(io.RawIOBase):
+    """A file that can be read once, forwards."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self.file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self.file.readinto(buffer)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_write_that_was_interrupted_leaves_a_whole_file(threads: int) -> None:
+    plain = random.Random(2).randbytes(5_000_000)
+    for calls in range(1, 5):
+        packed = io.BytesIO()
+        writer = ours.GzipFile(fileobj=packed, mode="wb", threads=threads, progress=raising_after(calls))
+        with pytest.raises(_EndedError):
+            writer.write(plain)
+        writer.close()
+        assert theirs.decompress(packed.getvalue()) == plain[: calls << 20]
+
+
+def test_one_long_write_is_told_of_step_by_step() -> None:
+    told: list[int] = []
+    with ours.GzipFile(fileobj=io.BytesIO(), mode="wb", progress=lambda done, _: told.append(done)) as writer:
+        writer.write(bytes(5 << 20))
+    assert told == [n << 20 for n in range(1, 6)]
+
+
+def test_the_time_of_an_empty_member_is_known() -> None:
+    with ours.GzipFile(fileobj=io.BytesIO(theirs.compress(b"", mtime=5))) as reader:
+        assert (reader.read(), reader.mtime) == (b"", 5)
+
+
+def test_the_module_is_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(PLAIN)
+    command = [sys.executable, "-m", "offlock.gzip"]
+    subprocess.run([*command, "--best", path], check=True)
+    assert theirs.decompress(path.with_suffix(".gz").read_bytes()) == PLAIN
+    path.unlink()
+    subprocess.run([*command, "-d", path.with_suffix(".gz")], check=True)
+    assert path.read_bytes() == PLAIN
+    packed = subprocess.run(command, input=PLAIN, check=True, capture_output=True).stdout
+    assert subprocess.run([*command, "-d"], input=packed, check=True, capture_output=True).stdout == PLAIN
+    assert subprocess.run([*command, "-d", path], check=False, capture_output=True).returncode == 1

@@ -64,6 +64,8 @@ def test_from_offsets(kind: Any, pieces: list[str], release: Any) -> None:
         offsets,
         offsets.astype(np.int32),
         offsets.astype(np.uint64),
+        offsets.astype(">i4"),
+        offsets.astype(">u8"),
         offsets.tolist(),
         tuple(offsets.tolist()),
     ):

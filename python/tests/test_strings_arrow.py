@@ -127,3 +127,18 @@ def test_an_index_outside_of_the_dictionary_is_named(kind: Any) -> None:
 def test_other_types_are_refused(kind: Any, value: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         strings.from_arrow(value, kind=kind)
+
+
+def test_what_somebody_took_before_is_refused(kind: Any) -> None:
+    class Kept:
+        def __init__(self, array: Any) -> None:
+            self.capsules = array.__arrow_c_array__()
+
+        def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+            capsules: tuple[object, object] = self.capsules
+            return capsules
+
+    kept = Kept(pa.array(["q"]))
+    assert strings.from_arrow(kept, kind=kind) == ["q"]
+    with pytest.raises(ValueError, match="arrow_schema was released"):
+        strings.from_arrow(kept, kind=kind)

@@ -71,6 +71,33 @@ def test_blocks_have_to_be_enabled() -> None:
 
 
 @with_gil
+def test_threads_may_enable_blocks_at_once() -> None:
+    run(
+        """
+        import sys, threading
+        sys.setswitchinterval(1e-6)
+        failures = []
+        start = threading.Barrier(8)
+
+        def enable():
+            start.wait()
+            try:
+                strings.enable_blocks()
+            except RuntimeError as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=enable) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        """,
+        prelude=PRELUDE,
+    )
+
+
+@with_gil
 def test_blocks_are_refused_while_tracemalloc_traces() -> None:
     run(
         """

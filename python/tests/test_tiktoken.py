@@ -98,6 +98,11 @@ class TestEncoding:
         del packed
         assert bytes(view) == np.array([15339, 1917], np.uint32).tobytes()
 
+    def test_ids_in_the_other_byte_order(self) -> None:
+        ids = CL100K.encode("hello world")
+        for kind in (">i4", ">u4", ">i8", "<u2"):
+            assert CL100K.decode(np.array(ids, kind)) == "hello world"
+
     def test_numpy_of_nothing(self) -> None:
         assert CL100K.encode_to_numpy("").tolist() == []
 

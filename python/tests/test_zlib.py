@@ -1,5 +1,7 @@
 """offlock.zlib against the standard library's zlib, and what it has beyond."""
 
+import inspect
+import pickle
 import random
 import threading
 import time
@@ -217,3 +219,58 @@ def test_progress_of_a_batch_is_told() -> None:
     packed[15] = b"bad"
     with pytest.raises(ours.error, match="input 15:"):
         ours.inflate_all(packed, progress=lambda done, of: None)
+
+
+def test_functions_can_be_pickled() -> None:
+    functions = [ours.compress, ours.decompress, ours.crc32, ours.adler32, ours.compressobj, ours.deflate_all]
+    assert pickle.loads(pickle.dumps(functions)) == functions
+
+
+def test_signatures_tell_the_defaults() -> None:
+    assert inspect.signature(ours.compress).parameters["level"].default == -1
+    assert inspect.signature(ours.crc32).parameters["value"].default == 0
+    assert inspect.signature(ours.deflate_all).parameters["release"].default == "auto"
+
+
+def test_damage_is_told_in_the_words_of_the_original() -> None:
+    packed = theirs.compress(" ".join(random.Random(3).choices(TEXT.decode().split(), k=3000)).encode())
+    for at in range(2, len(packed) - 4):
+        damaged = bytearray(packed)
+        damaged[at] ^= 1 << at % 8
+        expected, found = (words_of(zlib.decompress, bytes(damaged)) for zlib in (theirs, ours))
+        assert found.startswith(expected)
+
+
+def words_of(decompress: Any, data: bytes) -> str:
+    try:
+        decompress(data)
+    except theirs.error as error:
+        return str(error)
+    return ""
+
+
+def test_a_stream_that_has_failed_says_the_same_again() -> None:
+    stream = ours.decompressobj()
+    words = []
+    for data in (b"\x78\x9c\xff", b"more"):
+        with pytest.raises(ours.error) as failure:
+            stream.decompress(data)
+        words.append(str(failure.value))
+    assert words[0] == words[1]
+    assert "invalid block type" in words[0]
+
+
+def test_odd_arguments() -> None:
+    class Raises:
+        def __index__(self) -> int:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        ours.crc32(b"", Raises())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="Invalid initialization option"):
+        ours._ZlibDecompressor(99)
+    assert ours.adler32(b"", 2**32 - 1) == theirs.adler32(b"", 2**32 - 1)
+    with pytest.raises(ours.error, match="input 1: incomplete or truncated stream"):
+        ours.inflate_all([theirs.compress(b"x"), theirs.compress(b"x")[:-1]])
+    with pytest.raises(ours.error, match="Bad compression level"):
+        ours.deflate_all([b"x"], 12)

@@ -462,6 +462,7 @@ mod tests {
             text: true,
             mtime: 0x0102_0304,
             extra_flags: 2,
+            reserved: 0,
             os: 255,
             extra: Some(b"BC\x02\0ab".to_vec()),
             name: Some(b"name".to_vec()),

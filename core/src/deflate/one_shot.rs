@@ -114,7 +114,23 @@ pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_
     if let Some(read) = decompress_whole(input, wbits, out, task)? {
         return Ok(read);
     }
-    decompress_stream(&mut Inflater::new(wbits)?, input, out, task)
+    decompress_stream(&mut Inflater::new(wbits)?, input, out, task).map_err(|failure| {
+        let is_told = failure.kind != ErrorKind::Data || !failure.detail.is_empty();
+        if is_told { failure } else { told(input, wbits, task).unwrap_or(failure) }
+    })
+}
+
+/// What is wrong with `input`, in words, which the engine loses where it has much room for its output.
+fn told(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
+    const LITTLE_ROOM: usize = 256;
+    let mut stream = Inflater::new(wbits).ok()?;
+    let mut rest = input;
+    loop {
+        match stream.run(&mut rest, &mut Output::new().limited(LITTLE_ROOM), task) {
+            Ok(Status::Full) => {}
+            ended => return ended.err(),
+        }
+    }
 }
 
 /// Runs `stream`, which has read nothing yet, to its end; returns how much of `input` was read.

@@ -384,6 +384,8 @@ pub(super) struct BlockEnd {
 pub struct Inflater {
     raw: Raw,
     ended: bool,
+    /// What was wrong with the data: whoever goes on is told again.
+    failure: Option<Box<Error>>,
 }
 
 impl Inflater {
@@ -396,13 +398,16 @@ impl Inflater {
             z::inflateInit2_(&mut *raw.0, wbits, z::zlibVersion(), size_of::<z::z_stream>() as c_int)
         };
         raw.expect(code)?;
-        Ok(Self { raw, ended: false })
+        Ok(Self { raw, ended: false, failure: None })
     }
 
     /// Decompresses `input`, which is advanced past what was read.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         if self.ended {
             return Ok(Status::End);
+        }
+        if let Some(failure) = &self.failure {
+            return Err(Error::clone(failure));
         }
         loop {
             task.check()?;
@@ -421,9 +426,19 @@ impl Inflater {
                 z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
                 z::Z_OK if !left || !input.is_empty() => {}
                 z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
-                code => return Err(self.raw.failure(code)),
+                code => return Err(self.failed(code)),
             }
         }
+    }
+
+    fn failed(&mut self, code: c_int) -> Error {
+        let mut failure = self.raw.failure(code);
+        // The engine's fast loop says what is wrong, but is asked once more before it comes back. (As of 0.6.8.)
+        if failure.detail == "repeated call with bad state" {
+            failure.detail.clear();
+        }
+        self.failure = (failure.kind == ErrorKind::Data).then(|| failure.clone().into());
+        failure
     }
 
     /// Decompresses up to the end of a block, or until the room is full (`None`).
@@ -469,7 +484,10 @@ impl Inflater {
             let engine = |stream: &mut z::z_stream| unsafe { z::inflateSync(stream) };
             let (code, _) = self.raw.step(input, read, &mut Output::new(), 0, engine);
             match code {
-                z::Z_OK => return Ok(true),
+                z::Z_OK => {
+                    self.failure = None;
+                    return Ok(true);
+                }
                 z::Z_DATA_ERROR | z::Z_BUF_ERROR if input.is_empty() => return Ok(false),
                 z::Z_DATA_ERROR => {}
                 code => return Err(self.raw.failure(code)),
@@ -488,6 +506,7 @@ impl Inflater {
         self.ended = false;
         // SAFETY: the stream is initialized.
         let code = unsafe { z::inflateReset(&mut *self.raw.0) };
+        self.failure = None;
         self.raw.expect(code)
     }
 
@@ -497,7 +516,7 @@ impl Inflater {
         // SAFETY: the source is initialized and only read.
         let code = unsafe { z::inflateCopy(&mut *raw.0, &*self.raw.0) };
         raw.expect(code)?;
-        Ok(Self { raw, ended: self.ended })
+        Ok(Self { raw, ended: self.ended, failure: self.failure.clone() })
     }
 
     /// Whether the stream is complete.

@@ -9,8 +9,8 @@ use super::spare::Spare;
 use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
 use crate::{Stopped, Task};
 
-/// When an arena holds this many bytes of text, the next pieces go to another one: what is kept of a text keeps
-/// no more than this besides.
+/// When an arena holds this many bytes of text, the next pieces go to another one, and a longer piece has one for itself: what
+/// is kept of a text keeps no more than this besides.
 const FULL: usize = 1 << 20;
 
 /// The characters of some pieces, and where each is among them.
@@ -213,10 +213,10 @@ impl Room {
     fn for_pieces(pieces: &Pieces<'_>, first: usize) -> Result<Self, Error> {
         let mut room = Self { pieces: 0, units: [0; 4] };
         for index in first..pieces.len() {
-            if room.units[0] >= FULL {
+            let bytes = pieces.utf8(index).len();
+            if room.units[0] >= FULL || room.pieces > 0 && bytes >= FULL {
                 break;
             }
-            let bytes = pieces.utf8(index).len();
             if bytes > Stored::LONGEST {
                 return Err(Error::TooLong { piece: index, bytes });
             }
@@ -350,7 +350,8 @@ mod tests {
         let long = "y".repeat(3 * FULL);
         let text = [vec!["x"; FULL], vec![&long], vec!["z"; 9]].concat().join(",");
         let arenas = stored(&text);
-        assert_eq!(arenas.len(), 4);
+        let pieces: Vec<_> = arenas.iter().map(|arena| arena.stored().len()).collect();
+        assert_eq!(pieces, [FULL / 2, FULL / 2, 1, 9]);
         let lengths = arenas.iter().flat_map(|arena| arena.stored()).map(|stored| stored.utf8_len());
         assert!(lengths.eq(text.split(',').map(str::len)));
         let held: usize = arenas.iter().map(Arena::bytes).sum();

@@ -116,7 +116,8 @@ pub fn columns(text: &[u8], separator: u8, task: &Task<'_>) -> Result<Vec<Vec<Sp
             columns.push(Vec::new());
         }
         if let Some(column) = columns.get_mut(field) {
-            column.push(Span { start, end: if last { before_return(text, start, end) } else { end } });
+            let ends_line = last && end < text.len();
+            column.push(Span { start, end: if ends_line { before_return(text, start, end) } else { end } });
         }
         field += 1;
         start = end + 1;
@@ -402,6 +403,7 @@ mod tests {
         assert_eq!(find("a\t\r\n\té\r\n"), Ok(vec![vec!["a", ""], vec!["", "é"]]));
         assert_eq!(find("a\n\nb\n"), Ok(vec![vec!["a", "", "b"]]));
         assert_eq!(find("\t"), Ok(vec![vec![""], vec![""]]));
+        assert_eq!(find("a\r\nb\r"), Ok(vec![vec!["a", "b\r"]]));
         let wrong = |record, at, found, expected| Err(Error::FieldCount { record, at, found, expected });
         assert_eq!(find("a\tb\nc\n"), wrong(1, 4, 1, 2));
         assert_eq!(find("a\nb\nc\td"), wrong(2, 4, 2, 1));

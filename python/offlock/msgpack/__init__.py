@@ -33,6 +33,9 @@ packb = _native.packb
 unpackb = _native.unpackb
 unpack_all = _native.unpack_all
 view = _native.view
+for _function in (extract, packb, unpackb, unpack_all, view):
+    _function.__module__ = __name__  # where `pickle` looks for it
+del _function
 
 #: The version of msgpack whose interface this is.
 version = (1, 2, 1)

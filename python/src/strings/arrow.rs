@@ -67,6 +67,7 @@ struct Owned<T: Interface>(T);
 /// All zeros is a valid value, and means that it was released.
 unsafe trait Interface: Sized {
     const CAPSULE: &CStr;
+    fn is_released(&self) -> bool;
     fn release(&mut self);
 }
 
@@ -75,6 +76,10 @@ macro_rules! interface {
         // SAFETY: pointers, numbers and optional functions; no function means released.
         unsafe impl Interface for $name {
             const CAPSULE: &CStr = $capsule;
+
+            fn is_released(&self) -> bool {
+                self.release.is_none()
+            }
 
             fn release(&mut self) {
                 if let Some(release) = self.release {
@@ -94,11 +99,15 @@ impl<T: Interface> Owned<T> {
         Self(unsafe { std::mem::zeroed() })
     }
 
-    /// Moves the struct out of its capsule.
+    /// Moves the struct out of its capsule; `ValueError` if somebody has done so before.
     fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = capsule.cast::<PyCapsule>()?.pointer_checked(Some(T::CAPSULE))?.cast::<T>();
         // SAFETY: a capsule of this name points to such a struct; leaving zeros there is how one takes it.
-        Ok(unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) })
+        let taken = unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) };
+        if taken.0.is_released() {
+            return Err(PyValueError::new_err(format!("the {} was released", T::CAPSULE.to_string_lossy())));
+        }
+        Ok(taken)
     }
 
     fn into_inner(self) -> T {
@@ -207,7 +216,7 @@ impl Chunks {
             let mut array = Owned::<Array>::empty();
             // SAFETY: the callback fills the struct, leaves it released at the end, or fails.
             check(&mut stream.0, |stream| get_next.map(|get| unsafe { get(stream, &raw mut array.0) }))?;
-            if array.0.release.is_none() {
+            if array.0.is_released() {
                 return Ok(Self { kind, arrays });
             }
             arrays.push(array);

@@ -2,7 +2,7 @@
 
 use offlock_core::Task;
 use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
-use pyo3::buffer::{Element, PyBuffer};
+use pyo3::buffer::Element;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
@@ -11,7 +11,7 @@ use super::arrow;
 use super::batch::{Kind, Made, Maker, Places, Source};
 use super::collect::{Container, Filling};
 use super::failed::Failed;
-use crate::borrow::Bytes;
+use crate::borrow::{self, Bytes};
 use crate::region::{Cancel, Operation, Region, Release};
 
 /// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
@@ -291,8 +291,7 @@ fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 
 /// `None` when `offsets` is not a buffer of these integers.
 fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<PyResult<Vec<i64>>> {
-    let buffer = PyBuffer::<T>::get(offsets).ok().filter(|buffer| buffer.dimensions() == 1)?;
-    let values = buffer.to_vec(offsets.py());
+    let values = borrow::numbers::<T>(offsets)?;
     // What does not fit is larger than any text.
     Some(values.map(|values| values.into_iter().map(|value| value.try_into().unwrap_or(i64::MAX)).collect()))
 }

@@ -22,15 +22,24 @@ impl Failed {
 
     fn text(&self) -> String {
         let Error { kind, offset, .. } = self.error;
-        let words = match kind {
-            _ if !self.error.detail.is_empty() => self.error.message(),
-            ErrorKind::Buf => "incomplete or truncated stream",
-            ErrorKind::Stream => "inconsistent stream state",
-            ErrorKind::Data => "invalid input data",
-            ErrorKind::NeedDict => "a preset dictionary is needed",
-            _ => self.error.message(),
-        };
-        format!("Error {} {}: {words} (at byte {offset} of the input)", kind.code(), self.doing)
+        format!(
+            "Error {} {}: {} (at byte {offset} of the input)",
+            kind.code(),
+            self.doing,
+            words(&self.error)
+        )
+    }
+}
+
+/// The engine's words for a failure, or those of the original.
+pub(super) fn words(error: &Error) -> &str {
+    match error.kind {
+        _ if !error.detail.is_empty() => error.message(),
+        ErrorKind::Buf => "incomplete or truncated stream",
+        ErrorKind::Stream => "inconsistent stream state",
+        ErrorKind::Data => "invalid input data",
+        ErrorKind::NeedDict => "a preset dictionary is needed",
+        _ => error.message(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use offlock_core::Task;
 use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
-use pyo3::exceptions::PyEOFError;
+use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -118,10 +118,10 @@ pub(super) struct ZlibDecompressor(Turns<Fed<Inflating>>);
 impl ZlibDecompressor {
     #[new]
     #[pyo3(signature = (wbits=15, zdict=None))]
-    fn new(py: Python<'_>, wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    fn new(wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let zdict = zdict.map(|zdict| PyResult::Ok(Bytes::borrow(zdict)?.as_slice().to_vec())).transpose()?;
-        let failed = Failed::while_("while creating a decompressor");
-        let stream = Inflater::new(wbits).map_err(|error| failed(error).into_exception(py))?;
+        let stream =
+            Inflater::new(wbits).map_err(|_| PyValueError::new_err("Invalid initialization option"))?;
         Ok(Self(Turns::new(Fed::new(Inflating { stream, zdict }, None))))
     }
 

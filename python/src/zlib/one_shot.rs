@@ -3,10 +3,11 @@
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::failure::Failed;
+use super::failure::{Failed, words};
 use super::lend::Lent;
 use super::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
@@ -17,7 +18,10 @@ const REPORT_EVERY: usize = 1 << 20;
 
 /// Compresses `data` to a `bytes`.
 #[pyfunction]
-#[pyo3(signature = (data, /, level=-1, wbits=15, *, progress=None, release=Release::Auto, cancel=None))]
+#[pyo3(
+    signature = (data, /, level=-1, wbits=15, *, progress=None, release=Release::Auto, cancel=None),
+    text_signature = "(data, /, level=-1, wbits=15, *, progress=None, release='auto', cancel=None)"
+)]
 pub(super) fn compress<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
@@ -30,12 +34,7 @@ pub(super) fn compress<'py>(
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
     let failed = Failed::while_("while compressing data");
-    let bad_level = |mut error: Error| {
-        if error.kind == ErrorKind::Stream {
-            error.detail = "Bad compression level".into();
-        }
-        failed(error)
-    };
+    let bad_level = |error| failed(with_bad_level(error));
     let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
     let Some(progress) = progress else {
         let packed = region(data.len()).run(py, |task| {
@@ -56,11 +55,22 @@ pub(super) fn compress<'py>(
     Ok(PyBytes::new(py, &out.into_bytes()))
 }
 
+/// What the engine calls an error of the stream is the level: nothing else can be wrong there.
+fn with_bad_level(mut error: Error) -> Error {
+    if error.kind == ErrorKind::Stream {
+        error.detail = "Bad compression level".into();
+    }
+    error
+}
+
 /// Decompresses the stream at the beginning of `data` to a `bytes`.
 #[pyfunction]
-#[pyo3(signature = (
-    data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release=Release::Auto, cancel=None
-))]
+#[pyo3(
+    signature = (
+        data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release=Release::Auto, cancel=None
+    ),
+    text_signature = "(data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release='auto', cancel=None)"
+)]
 #[allow(clippy::too_many_arguments, reason = "the original's parameters and ours")]
 pub(super) fn decompress<'py>(
     py: Python<'py>,
@@ -147,9 +157,10 @@ fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
 
 /// Compresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
 #[pyfunction]
-#[pyo3(signature = (
-    data, /, level=-1, wbits=15, *, threads=0, progress=None, release=Release::Auto, cancel=None
-))]
+#[pyo3(
+    signature = (data, /, level=-1, wbits=15, *, threads=0, progress=None, release=Release::Auto, cancel=None),
+    text_signature = "(data, /, level=-1, wbits=15, *, threads=0, progress=None, release='auto', cancel=None)"
+)]
 #[allow(clippy::too_many_arguments, reason = "each is the caller's to set")]
 pub(super) fn deflate_all<'py>(
     py: Python<'py>,
@@ -164,14 +175,18 @@ pub(super) fn deflate_all<'py>(
     let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
     in_groups(py, data, progress, "while compressing data", region, |group, task| {
         deflate::deflate_all(group, level, wbits, threads, task)
+            .map_err(|(index, error)| (index, with_bad_level(error)))
     })
 }
 
 /// Decompresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
 #[pyfunction]
-#[pyo3(signature = (
-    data, /, wbits=15, *, max_output=None, threads=0, progress=None, release=Release::Auto, cancel=None
-))]
+#[pyo3(
+    signature = (
+        data, /, wbits=15, *, max_output=None, threads=0, progress=None, release=Release::Auto, cancel=None
+    ),
+    text_signature = "(data, /, wbits=15, *, max_output=None, threads=0, progress=None, release='auto', cancel=None)"
+)]
 #[allow(clippy::too_many_arguments, reason = "each is the caller's to set")]
 pub(super) fn inflate_all<'py>(
     py: Python<'py>,
@@ -223,14 +238,17 @@ fn borrow_all(data: &Bound<'_, PyAny>) -> PyResult<Vec<Bytes>> {
 /// A failure that says which of many inputs it is about.
 fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> Failed {
     move |(index, mut error)| {
-        error.detail = format!("input {index}: {}", error.message());
+        error.detail = format!("input {index}: {}", words(&error));
         Failed::while_(doing)(error)
     }
 }
 
 /// CRC-32 of `data`, continued from `value`.
 #[pyfunction]
-#[pyo3(signature = (data, value=Checksum(0), /, *, release=Release::Auto))]
+#[pyo3(
+    signature = (data, value=Checksum(0), /, *, release=Release::Auto),
+    text_signature = "(data, value=0, /, *, release='auto')"
+)]
 pub(super) fn crc32(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
@@ -242,7 +260,10 @@ pub(super) fn crc32(
 
 /// Adler-32 of `data`, continued from `value`.
 #[pyfunction]
-#[pyo3(signature = (data, value=Checksum(1), /, *, release=Release::Auto))]
+#[pyo3(
+    signature = (data, value=Checksum(1), /, *, release=Release::Auto),
+    text_signature = "(data, value=1, /, *, release='auto')"
+)]
 pub(super) fn adler32(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
@@ -288,9 +309,8 @@ impl<'py> FromPyObject<'_, 'py> for Checksum {
         if let Ok(value) = value.extract::<u32>() {
             return Ok(Self(value));
         }
-        let index = value.call_method0("__index__").map_err(|_| {
-            pyo3::exceptions::PyTypeError::new_err(format!("value must be an int, not {}", value.get_type()))
-        })?;
+        // SAFETY: the lock is held; a new reference, or an exception.
+        let index = unsafe { Bound::from_owned_ptr_or_err(value.py(), ffi::PyNumber_Index(value.as_ptr()))? };
         Ok(Self(index.bitand(u32::MAX)?.extract()?))
     }
 }

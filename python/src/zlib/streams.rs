@@ -19,7 +19,10 @@ const DEFLATED: i32 = 8;
 
 /// Makes a compressor.
 #[pyfunction]
-#[pyo3(signature = (level=-1, method=DEFLATED, wbits=15, memLevel=8, strategy=0, zdict=None))]
+#[pyo3(
+    signature = (level=-1, method=DEFLATED, wbits=15, memLevel=8, strategy=0, zdict=None),
+    text_signature = "(level=-1, method=8, wbits=15, memLevel=8, strategy=0, zdict=None)"
+)]
 #[allow(non_snake_case, reason = "the original's name")]
 pub(super) fn compressobj(
     level: i32,
