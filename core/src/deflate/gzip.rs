@@ -80,7 +80,8 @@ impl Header {
             return Ok(None);
         };
         if method != 8 {
-            return bad(ErrorKind::GzipMethod, 2);
+            let detail = format!("unsupported compression method {method}");
+            return Err(Error::with_detail(ErrorKind::GzipMethod, detail, 2));
         }
         let mut header = Self {
             text: flags & TEXT != 0,

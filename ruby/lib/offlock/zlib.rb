@@ -131,10 +131,11 @@ module Offlock
       end
     end
 
+    private
+
     # As with the original, who includes this module may call these as its own.
     %i[zlib_version crc_table crc32 adler32 crc32_combine adler32_combine].each do |name|
       define_method(name) { |*args, **options| Zlib.public_send(name, *args, **options) }
-      private name
     end
   end
 end
@@ -144,4 +145,5 @@ require_relative "zlib/deflate"
 require_relative "zlib/inflate"
 require_relative "zlib/gzip_file"
 require_relative "zlib/gzip_writer"
+require_relative "zlib/line_reading"
 require_relative "zlib/gzip_reader"

@@ -46,6 +46,15 @@ module Offlock
 
       def step(piece, &block) = deflate(piece, &block)
 
+      # Once the stream is finished, nothing can be added to it.
+      def once(source, flush, limit)
+        if finished?
+          raise StreamError, "stream error" unless flush == FINISH
+          raise BufError, "buffer error" unless source.empty?
+        end
+        super
+      end
+
       def feed(string, flush, &block)
         return run("", FINISH, &block) if string.nil?
 

@@ -33,13 +33,20 @@ module Offlock
         end
       end
 
-      attr_accessor :sync
-      attr_reader :level, :os_code
-
-      def mtime = Time.at(@mtime)
-      def orig_name = @orig_name&.dup
-      def comment = @comment&.dup
+      def sync = io && @sync
+      def level = io && @level
+      def os_code = io && @os_code
+      def mtime = io && Time.at(@mtime)
+      def orig_name = io && @orig_name&.dup
+      def comment = io && @comment&.dup
       def to_io = io
+      alias inspect to_s
+
+      def sync=(sync)
+        io
+        @sync = sync ? true : false
+      end
+
       def closed? = @closed != false
 
       # Ends the gzip file, closes what it is in, and returns that.
@@ -91,9 +98,17 @@ module Offlock
         external, internal = options[:encoding].split(":", 2) if options[:encoding].is_a?(String)
         external = options[:encoding] if options[:encoding].is_a?(Encoding)
         @external = find_encoding(external)
-        @internal = find_encoding(internal)
+        @internal = find_encoding(internal) || (@external && Encoding.default_internal)
+        @internal = nil if @internal == @external
         @convert = options.slice(:invalid, :undef, :replace, :fallback, :xml, :cr_newline, :crlf_newline,
                                  :universal_newline, :newline)
+      end
+
+      # The same in another encoding; nil where that cannot be, for the original then leaves it as it is.
+      def converted(string, encoding)
+        string.encode(encoding, **@convert)
+      rescue EncodingError
+        nil
       end
 
       def find_encoding(encoding)

@@ -5,34 +5,32 @@ module Offlock
     # Reads the first member of a gzip file; all members with `threads:`.
     class GzipReader < GzipFile
       include Enumerable
+      include LineReading
 
       # Packed bytes that are read at a time, and plain bytes that are made of them at a time.
       PACKED = 1 << 16
       PLAIN = 1 << 18
+      # No encoding needs more bytes to a character.
+      LONGEST = 8
       # What can be wrong behind the content.
       FOOTER_ERRORS = [CRCError, LengthError, NoFooter].freeze
-      private_constant :PACKED, :PLAIN, :FOOTER_ERRORS
+      private_constant :PACKED, :PLAIN, :LONGEST, :FOOTER_ERRORS
 
       class << self
         def open(path, **options, &block)
           wrap(File.open(path, "rb"), **options, &block)
         end
 
-        # All members of the file in `io`: as one String, or line by line to a block. `threads:` is as for `new`.
+        # All members of the file in `io`: as one binary String, or line by line to a block. `threads:` is as for `new`.
         def zcat(io, threads: 1, max_output: nil, **options, &block)
-          return together(io, threads: threads, max_output: max_output, **options, &block) if threads != 1
-
           plain = block ? nil : String.new
-          lead = nil
-          loop do
-            member = new(io, lead: lead, max_output: max_output, **options)
-            block ? member.each(&block) : plain << member.read.b
-            max_output -= member.pos if max_output
-            lead = member.unused
-            member.finish
-            break if lead.nil? && (lead = io.read(1)).nil?
+          each_file(io, threads: threads, max_output: max_output, **options) do |file|
+            next file.each(&block) if block
+
+            made = file.read.force_encoding(Encoding::BINARY)
+            plain = plain.empty? ? made : plain << made
           end
-          plain&.force_encoding(options[:external_encoding] || Encoding.default_external)
+          options[:external_encoding] ? plain&.force_encoding(options[:external_encoding]) : plain
         end
 
         # All that a reader with these options gives of a gzip file in a String.
@@ -40,15 +38,30 @@ module Offlock
 
         private
 
-        def together(io, **options, &block)
-          reader = new(io, **options)
-          made = block ? reader.each(&block) && nil : reader.read
+        # Yields one reader of all members, or of each on one thread.
+        def each_file(io, threads:, **options, &block)
+          return one_by_one(io, **options, &block) if threads == 1
+
+          reader = new(io, threads: threads, **options)
+          yield reader
           reader.finish
-          made
+        end
+
+        def one_by_one(io, max_output:, progress: nil, **options)
+          lead = nil
+          before = 0
+          report = progress && ->(done, total) { progress.call(before + done, total) }
+          loop do
+            member = new(io, lead: lead, max_output: max_output, progress: report, **options)
+            yield member
+            max_output -= member.pos if max_output
+            lead = member.unused
+            member.finish
+            before += member.packed_size
+            break if lead.nil? && (lead = io.read(1)).nil?
+          end
         end
       end
-
-      attr_accessor :lineno
 
       # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
       # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
@@ -66,14 +79,15 @@ module Offlock
         start(lead)
       end
 
-      def external_encoding = @external
-      def mtime = Time.at(@mtime)
+      def external_encoding = io && (@internal || @external)
+      # How many bytes of the file belong to the member, as far as it was read.
+      def packed_size = @read - @packed.bytesize
 
       # The checksum of the plain bytes that came out so far.
       def crc = io && note_crc
 
       # How many plain bytes were read.
-      def pos = @made - buffered
+      def pos = io && (@made - buffered)
       alias tell pos
 
       # A bad checksum is left to be told by who reads on.
@@ -87,7 +101,7 @@ module Offlock
 
       # What followed the member in what was read of the file, or nil.
       def unused
-        io
+        return if closed?
         raise @failure if buffered.zero? && in_footer?
 
         @over && !@packed.empty? ? @packed.dup : nil
@@ -112,20 +126,17 @@ module Offlock
       end
 
       def read(length = nil, buffer = nil)
-        raise ArgumentError, "negative length #{length} given" if length&.negative?
-
         io
-        return hand(length.zero? ? +"" : read_some(length), buffer) if length
+        length = size_of(length)
+        return hand(length.zero? ? String.new : read_some(length), buffer) if length
 
-        fill(nil)
-        hand(text(cut(buffered)), buffer)
+        hand(fill(nil) ? text(cut(buffered)) : String.new, buffer)
       end
 
       def readpartial(most = nil, buffer = nil)
-        raise ArgumentError, "negative length #{most} given" if most&.negative?
-
         io
-        return hand(+"", buffer) if most&.zero?
+        most = size_of(most)
+        return hand(String.new, buffer) if most&.zero?
         raise EOFError, "end of file reached" unless fill(1)
 
         hand(cut([most || PLAIN, buffered].min), buffer)
@@ -150,13 +161,7 @@ module Offlock
       end
 
       def getc
-        return unless fill(1)
-
-        # No encoding needs more than 8 bytes to a character; most need a look at 4.
-        fill([4, buffered + 1].max) if buffered < 4
-        char = @plain.byteslice(@at, [8, buffered].min).force_encoding(@external)[0]
-        size = char.bytesize
-        text(cut(size))
+        text(cut(character_size)) if fill(1)
       end
 
       def readchar = getc || end_of_file
@@ -171,11 +176,13 @@ module Offlock
       end
 
       def ungetbyte(byte)
-        unread((byte & 0xff).chr) if byte
+        io
+        unread((byte & 0xff).chr.b) if byte
         nil
       end
 
       def ungetc(char)
+        io
         return if char.nil?
 
         char = char.chr(@external) if char.is_a?(Integer)
@@ -183,30 +190,6 @@ module Offlock
         unread(char.b)
         nil
       end
-
-      def gets(*arguments, chomp: false)
-        line = next_line(*limits(arguments))
-        return $_ = nil unless line
-
-        @lineno += 1
-        line = chomped(line, arguments) if chomp
-        $_ = line
-      end
-
-      def readline(*arguments, **options) = gets(*arguments, **options) || end_of_file
-
-      def each_line(*arguments, **options)
-        return to_enum(:each_line, *arguments, **options) unless block_given?
-        raise ArgumentError, "invalid limit: 0 for each_line" if limits(arguments)[1]&.zero?
-
-        while (line = gets(*arguments, **options))
-          yield line
-        end
-        self
-      end
-      alias each each_line
-
-      def readlines(*arguments, **options) = each_line(*arguments, **options).to_a
 
       private
 
@@ -372,75 +355,27 @@ module Offlock
 
       def text(bytes)
         bytes.force_encoding(@external)
-        @internal ? bytes.encode(@internal, **@convert) : bytes
+        @internal ? converted(bytes, @internal) || bytes.force_encoding(Encoding::BINARY) : bytes
       end
 
       def end_of_file
         raise EOFError, "end of file reached"
       end
 
-      # Separator and limit from what `gets` is called with.
-      def limits(arguments)
-        return [$/, nil] if arguments.empty?
-        return arguments if arguments.size == 2
-
-        arguments[0].nil? || arguments[0].respond_to?(:to_str) ? [arguments[0], nil] : [$/, arguments[0]]
-      end
-
-      def next_line(separator, limit)
-        return text(+"") if limit&.zero?
-        return unless fill(1)
-
-        paragraph = separator && separator.empty?
-        skip_newlines if paragraph
-        size = line_size(paragraph ? "\n\n" : separator, limit)
-        return if size.zero?
-
-        line = text(cut(size))
-        skip_newlines if paragraph
-        line
-      end
-
-      def skip_newlines
-        @at += 1 while fill(1) && @plain.getbyte(@at) == 10
-      end
-
-      # How many bytes the next line has.
-      def line_size(separator, limit)
-        wanted = limit&.positive? ? limit : nil
-        found = line_end(separator&.b, wanted)
-        size = found || buffered
-        return size unless wanted && size > wanted
-
-        whole_characters(wanted)
-      end
-
-      # Where the separator ends, if it does within `wanted` bytes of what is to come.
-      def line_end(separator, wanted)
-        from = 0
-        loop do
-          if separator && (at = @plain.byteindex(separator, @at + from))
-            return at + separator.bytesize - @at
-          end
-          return if drained? || wanted && buffered >= wanted
-
-          from = separator ? [buffered - separator.bytesize + 1, 0].max : 0
-          more
+      # How many bytes the next character has; no more is read than it takes to know.
+      def character_size
+        (1..LONGEST).each do |size|
+          fill(size)
+          bytes = @plain.byteslice(@at, size).force_encoding(@external)
+          return bytes[0].bytesize if bytes.valid_encoding? || bytes.bytesize < size || size == LONGEST
         end
       end
 
-      # `wanted` bytes, or a few more to the end of a character.
-      def whole_characters(wanted)
-        fill(wanted + 8)
-        head = @plain.byteslice(@at, wanted + 8).force_encoding(@external)
-        size = wanted
-        size += 1 until size >= head.bytesize || head.byteslice(0, size).valid_encoding? || size - wanted >= 8
-        size - wanted >= 8 ? wanted : size
-      end
+      def size_of(length)
+        length = Zlib.send(:native_int, length) unless length.nil? || length.is_a?(Integer)
+        raise ArgumentError, "negative length #{length} given" if length&.negative?
 
-      def chomped(line, arguments)
-        separator = limits(arguments)[0] or return line
-        line.chomp(separator.empty? ? "\n" : separator)
+        length
       end
     end
   end

@@ -45,7 +45,7 @@ module Offlock
         @mtime = time.is_a?(Integer) ? time : time.to_i
       end
 
-      def mtime = Time.at(@mtime || 0)
+      def mtime = io && Time.at(@mtime || 0)
 
       def orig_name=(name)
         change_header
@@ -59,15 +59,17 @@ module Offlock
 
       # The checksum of what was written so far.
       def crc
+        io
         compress(NO_FLUSH)
         @crc
       end
 
       # How many plain bytes were written so far.
-      def pos = @size + @plain.bytesize
+      def pos = io && (@size + @plain.bytesize)
       alias tell pos
 
       def write(*strings)
+        io
         strings.sum { |string| put(string.to_s) }
       end
 
@@ -78,15 +80,17 @@ module Offlock
 
       def print(*objects)
         objects = [$_] if objects.empty?
-        write(objects.join($,.to_s))
+        objects.each_with_index do |object, index|
+          write($,) if $, && index.positive?
+          write(object)
+        end
         write($\) if $\
         nil
       end
 
       def puts(*objects)
-        lines = StringIO.new(String.new(encoding: Encoding.default_external))
-        lines.puts(*objects)
-        write(lines.string)
+        write("\n") if objects.empty?
+        objects.each { |object| put_line(object) }
         nil
       end
 
@@ -96,11 +100,13 @@ module Offlock
       end
 
       def putc(object)
-        write(object.is_a?(Integer) ? (object & 0xff).chr : object.to_str[0])
+        byte = object.getbyte(0) if object.is_a?(String)
+        write(((byte || Zlib.send(:native_int, object)) & 0xff).chr)
         object
       end
 
       def flush(flush = SYNC_FLUSH)
+        io
         compress(flush || SYNC_FLUSH)
         io.flush if io.respond_to?(:flush)
         self
@@ -108,7 +114,8 @@ module Offlock
 
       # Ends the gzip file, and leaves open what it is in.
       def finish
-        compress(FINISH)
+        io
+        compress(FINISH) unless @ended
         io.write([@crc, @size & 0xffffffff].pack("VV"))
         report(@size, ending: true)
         @closed = true
@@ -118,9 +125,31 @@ module Offlock
 
       private
 
+      def put_line(object)
+        array = Array.try_convert(object) unless object.is_a?(String)
+        return put_lines(array) if array
+
+        line = object.to_s
+        write(line)
+        write("\n") unless line.getbyte(-1) == 10
+      end
+
+      # Each element on a line of its own; an array inside itself is told as `puts` tells it everywhere.
+      def put_lines(array)
+        return put_line("[...]") if (@within ||= []).any? { |outer| outer.equal?(array) }
+
+        @within.push(array)
+        begin
+          puts(*array)
+        ensure
+          @within.pop
+        end
+      end
+
       def put(string)
-        io
-        string = string.encode(@external, **@convert) if @external && string.encoding != @external
+        raise StreamError, "stream error" if @ended
+
+        string = converted(string, @external) || string if @internal && string.encoding != @external
         bytes = string.bytesize
         if @plain.empty? && bytes >= @gather
           deflate(string, @sync ? SYNC_FLUSH : NO_FLUSH)
@@ -145,6 +174,7 @@ module Offlock
         @crc = Zlib.crc32(plain, @crc)
         @size += plain.bytesize
         packed = run(plain, flush)
+        @ended = true if flush == FINISH
         io.write(packed) unless packed.empty?
         report(@size)
       end
@@ -166,7 +196,7 @@ module Offlock
 
       def change_header
         io
-        raise GzipFile::Error, "header is already written" if @header_written
+        raise GzipFile::Error, "header is already written" if @header_written || !@plain.empty?
       end
 
       # Header fields end at their first NUL.

@@ -66,7 +66,13 @@ module Offlock
       # The bytes of `made`, as what the buffer's encoding makes of them.
       def put(made, buffer) = buffer.replace(made.force_encoding(buffer.encoding))
 
-      def step(piece, &block) = inflate(piece, &block)
+      # What follows the stream is dropped, as it is without a block.
+      def step(piece, &block)
+        return if finished?
+
+        inflate(piece, &block)
+        @output = String.new if finished?
+      end
 
       def feed(string, &block)
         work(string, &block)
@@ -87,7 +93,7 @@ module Offlock
         return fetch(&block) if string.nil?
 
         append(text(string).b)
-        +""
+        String.new
       end
 
       def pass_through

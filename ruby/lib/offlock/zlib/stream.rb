@@ -40,6 +40,7 @@ module Offlock
       def finished? = engine.ended?
       def closed? = @engine.nil?
       alias stream_end? finished?
+      alias inspect to_s
       alias ended? closed?
 
       # Ends the stream and returns what is left of its output, or yields it.
@@ -52,7 +53,7 @@ module Offlock
 
       def flush_next_in
         rest, @input = @input, nil
-        rest || +""
+        rest || String.new
       end
 
       def flush_next_out(&block)
@@ -116,8 +117,10 @@ module Offlock
 
       def text(object)
         String.try_convert(object) or
-          raise TypeError, "no implicit conversion of #{[nil, true, false].include?(object) ? object.inspect : object.class} into String"
+          raise TypeError, "no implicit conversion of #{kind_of(object)} into String"
       end
+
+      def kind_of(object) = [nil, true, false].include?(object) ? object.inspect : object.class
 
       # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.
       def run(source, flush, &block)
@@ -127,17 +130,22 @@ module Offlock
         settle(flush)
       end
 
-      def run_in_chunks(source, flush)
+      def run_in_chunks(source, flush, &block)
         loop do
+          give_chunks(&block)
           append(once(source, flush, CHUNK - @output.bytesize))
           source = ""
-          break unless @output.bytesize >= CHUNK
-
-          chunk, @output = @output.byteslice(0, CHUNK), @output.byteslice(CHUNK..)
-          yield chunk
           break unless engine.status == :full
         end
+        give_chunks(&block)
         settle(flush)
+      end
+
+      def give_chunks
+        while @output.bytesize >= CHUNK
+          chunk, @output = @output.byteslice(0, CHUNK), @output.byteslice(CHUNK..)
+          yield chunk
+        end
       end
 
       def once(source, flush, limit)
