@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::borrow;
+use crate::packed::PackedTokens;
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
 ///
@@ -31,6 +32,10 @@ pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>) -> PyRe
         // By number: to read an item that is no int can run code that changes the list.
         let rest = (ids.len() - before..).map_while(|index| Some((index, list.get_item(index).ok()?)));
         return extend(ids, rest.map(read_item));
+    }
+    if let Ok(packed) = tokens.cast::<PackedTokens>() {
+        ids.extend_from_slice(&packed.get().0);
+        return Ok(());
     }
     if let Ok(tuple) = tokens.cast::<PyTuple>() {
         return extend(ids, tuple.iter().enumerate().map(read_item));

@@ -20,7 +20,7 @@ pub(crate) struct Policy {
 
 /// Special tokens, by their texts.
 #[derive(Default)]
-enum Names {
+pub(crate) enum Names {
     #[default]
     None,
     All,
@@ -28,19 +28,31 @@ enum Names {
     Except(Arc<[PyBackedStr]>),
 }
 
+/// What `disallowed_special=` asks for.
+pub(crate) enum Disallowed {
+    /// All that are not allowed.
+    All,
+    Named(Names),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Disallowed {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if is_all(&value) { Ok(Self::All) } else { disallowed_names(&value).map(Self::Named) }
+    }
+}
+
 impl Policy {
     /// Ordinary text only: nothing is looked for.
     pub(crate) const ORDINARY: Self = Self { allowed: Names::None, disallowed: Names::None };
 
     /// The policy that the two arguments ask for; left out they are `set()` and `"all"`.
-    pub(crate) fn new(
-        allowed: Option<&Bound<'_, PyAny>>,
-        disallowed: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(allowed: Option<&Bound<'_, PyAny>>, disallowed: Disallowed) -> PyResult<Self> {
         let allowed = allowed.map_or(Ok(Names::None), allowed_names)?;
         let disallowed = match disallowed {
-            Some(names) if !is_all(names) => disallowed_names(names)?,
-            _ => allowed.others(),
+            Disallowed::Named(names) => names,
+            Disallowed::All => allowed.others(),
         };
         Ok(Self { allowed, disallowed })
     }

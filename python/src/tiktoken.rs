@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
-use crate::specials::Policy;
+use crate::specials::{Disallowed, Policy};
 use crate::strings;
 use crate::{ids, ints};
 
@@ -133,14 +133,14 @@ impl Tokenizer {
     /// `release` says whether the interpreter lock is released: `"auto"` (when the text is large enough to pay for it),
     /// `"always"` or `"never"`. `cancel`, an `offlock.Cancel`, ends the call from another thread.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode<'py>(
         &self,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -151,14 +151,14 @@ impl Tokenizer {
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_packed<'py>(
         &self,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<PackedTokens> {
@@ -168,14 +168,14 @@ impl Tokenizer {
 
     /// The number of token ids that `encode` would return, without making them.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn count<'py>(
         &self,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<usize> {
@@ -191,7 +191,7 @@ impl Tokenizer {
 
     /// The longest beginning of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
     #[pyo3(
-        signature = (text, max_tokens, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, max_tokens, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, max_tokens, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn truncate<'py>(
@@ -199,7 +199,7 @@ impl Tokenizer {
         text: &Bound<'py, PyString>,
         max_tokens: isize,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyString>> {
@@ -221,15 +221,15 @@ impl Tokenizer {
     ///
     /// A list with what `encode` returns for each text. The interpreter lock is released once for all of them.
     #[pyo3(
-        signature = (text, *, num_threads = 8, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_batch<'py>(
         &self,
         text: &Bound<'py, PyAny>,
-        num_threads: isize,
+        num_threads: Option<isize>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -239,13 +239,13 @@ impl Tokenizer {
 
     /// Encodes many texts like `encode_batch`, with special tokens' text treated as any other.
     #[pyo3(
-        signature = (text, *, num_threads = 8, release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, num_threads=8, release='auto', cancel=None)"
     )]
     fn encode_ordinary_batch<'py>(
         &self,
         text: &Bound<'py, PyAny>,
-        num_threads: isize,
+        num_threads: Option<isize>,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -254,15 +254,15 @@ impl Tokenizer {
 
     /// A list with what `count` returns for each text, computed like `encode_batch`.
     #[pyo3(
-        signature = (text, *, num_threads = 8, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn count_batch<'py>(
         &self,
         text: &Bound<'py, PyAny>,
-        num_threads: isize,
+        num_threads: Option<isize>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Vec<usize>> {
@@ -279,14 +279,14 @@ impl Tokenizer {
     /// Encodes text that may go on: the ids that are settled, and all ways in which the rest may be encoded once more text
     /// follows. The arguments are those of `encode`.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = None, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_with_unstable<'py>(
         &self,
         text: &Bound<'py, PyString>,
         allowed_special: Option<&Bound<'py, PyAny>>,
-        disallowed_special: Option<&Bound<'py, PyAny>>,
+        disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
@@ -372,14 +372,14 @@ impl Tokenizer {
 
     /// The texts of many sequences of ids; one release of the lock for all.
     #[pyo3(
-        signature = (batch, *, errors = "replace", num_threads = 8, release = Release::Auto, cancel = None),
+        signature = (batch, *, errors = "replace", num_threads = Some(8), release = Release::Auto, cancel = None),
         text_signature = "($self, batch, *, errors='replace', num_threads=8, release='auto', cancel=None)"
     )]
     fn decode_batch<'py>(
         &self,
         batch: &Bound<'py, PyAny>,
         errors: &str,
-        num_threads: isize,
+        num_threads: Option<isize>,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -401,13 +401,13 @@ impl Tokenizer {
 
     /// The bytes of many sequences of ids; one release of the lock for all.
     #[pyo3(
-        signature = (batch, *, num_threads = 8, release = Release::Auto, cancel = None),
+        signature = (batch, *, num_threads = Some(8), release = Release::Auto, cancel = None),
         text_signature = "($self, batch, *, num_threads=8, release='auto', cancel=None)"
     )]
     fn decode_bytes_batch<'py>(
         &self,
         batch: &Bound<'py, PyAny>,
-        num_threads: isize,
+        num_threads: Option<isize>,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -474,7 +474,7 @@ impl Tokenizer {
         &self,
         text: &Bound<'py, PyAny>,
         policy: &Policy,
-        num_threads: isize,
+        num_threads: Option<isize>,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -537,7 +537,7 @@ struct Sequences {
 impl Sequences {
     /// Decoding copies a few bytes a token, so more threads would only wait for memory: `num_threads` is no more than
     /// checked.
-    fn read(batch: &Bound<'_, PyAny>, num_threads: isize) -> PyResult<Self> {
+    fn read(batch: &Bound<'_, PyAny>, num_threads: Option<isize>) -> PyResult<Self> {
         threads(num_threads, 0)?;
         let mut read = Self { ids: Vec::new(), starts: vec![0] };
         for tokens in batch.try_iter()? {
@@ -560,7 +560,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(texts: &Bound<'_, PyAny>, num_threads: isize) -> PyResult<Self> {
+    fn new(texts: &Bound<'_, PyAny>, num_threads: Option<isize>) -> PyResult<Self> {
         let text = |(index, text): (usize, PyResult<Bound<'_, PyAny>>)| batch_text(index, &text?);
         let texts: Vec<_> = texts.try_iter()?.enumerate().map(text).collect::<PyResult<_>>()?;
         let bytes = texts.iter().map(|text| text.len()).sum();
@@ -589,10 +589,10 @@ fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
 }
 
 /// How many threads `bytes` bytes of text are worth: starting one costs as much as encoding some kilobytes.
-fn threads(wanted: isize, bytes: usize) -> PyResult<usize> {
+fn threads(wanted: Option<isize>, bytes: usize) -> PyResult<usize> {
     const BYTES_PER_THREAD: usize = 32 << 10;
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let wanted = usize::try_from(wanted).ok().filter(|&wanted| wanted > 0);
+    let wanted = usize::try_from(wanted.unwrap_or(8)).ok().filter(|&wanted| wanted > 0);
     let wanted = wanted.ok_or_else(|| PyValueError::new_err("num_threads must be greater than 0"))?;
     let processors = *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
     Ok(wanted.min(processors).min(1 + bytes / BYTES_PER_THREAD))

@@ -24,6 +24,8 @@ def test_they_return_what_the_others_return() -> None:
         assert await CL100K.acount(text) == len(ids)
         assert await CL100K.aencode_batch([text, "a"]) == [ids, [64]]
         assert await CL100K.acount_batch([text, "a"]) == [len(ids), 1]
+        assert await CL100K.aencode_batch(iter([text, "a"])) == [ids, [64]]
+        assert await CL100K.acount_batch(iter([text, "a"])) == [len(ids), 1]
         assert await CL100K.atruncate(text, 1) == CL100K.truncate(text, 1)
         assert await CL100K.adecode(ids) == text
 

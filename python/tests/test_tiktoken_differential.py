@@ -66,6 +66,10 @@ special_sets = st.just("all") | st.sets(st.sampled_from([*SPECIALS, "hello", "'s
 @settings(max_examples=200, deadline=None)
 def test_encode_with_special_tokens(name: str, text: str, allowed: Any, disallowed: Any) -> None:
     mine, theirs = pair(name)
+    nothings: list[Any] = [None, "", [], ()]
+    for nothing in nothings:
+        unchecked = {"allowed_special": allowed, "disallowed_special": nothing}
+        assert outcome(mine.encode, text, **unchecked) == outcome(theirs.encode, text, **unchecked)
     named = {"allowed_special": allowed, "disallowed_special": disallowed}
     expected = outcome(theirs.encode, text, **named)
     assert outcome(mine.encode, text, **named) == expected

@@ -15,6 +15,7 @@ mod merge;
 pub mod models;
 mod orderly;
 mod packed;
+mod runs;
 mod seams;
 mod short;
 mod slots;

@@ -4,6 +4,7 @@ use super::memory::{Memory, PieceKey, Pool};
 use super::merge::merge;
 use super::orderly::{self, Orderly};
 use super::packed::{self, Unpacked};
+use super::runs;
 use super::short;
 use super::table::Table;
 use super::{Error, ErrorKind, TokenId};
@@ -158,6 +159,9 @@ impl Vocabulary {
         if key.is_some_and(|key| memory.pieces.recall(key, out)) {
             return Ok(());
         }
+        if length >= runs::SHORTEST && self.run(text, &piece, out) {
+            return Ok(());
+        }
         let before = out.len();
         if !short::encode(&self.table, &orderly.atoms, text, at, length, out) {
             out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
@@ -168,6 +172,13 @@ impl Vocabulary {
         Ok(())
     }
 
+    #[inline(never)]
+    fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> bool {
+        let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
+        runs::encode(&text[piece.clone()], place, out)
+    }
+
+    /// As [`split`](Self::split), for any vocabulary.
     fn merge(
         &self,
         text: &[u8],
@@ -175,6 +186,9 @@ impl Vocabulary {
         out: &mut Vec<u32>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
+        if self.run(text, &piece, out) {
+            return Ok(());
+        }
         let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
         for (from, to) in merge(piece.len(), place, task)?.spans() {
             let offset = piece.start + from;

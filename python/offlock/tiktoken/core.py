@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Literal
 
 from offlock import _aio
@@ -111,17 +112,18 @@ class Encoding(Tokenizer):
 
     async def aencode_batch(
         self,
-        text: Sequence[str],
+        text: Iterable[str],
         *,
-        num_threads: int = 8,
+        num_threads: int | None = 8,
         allowed_special: Literal["all"] | Set[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[list[int]]:
         """``encode_batch`` for asyncio; see :meth:`aencode`."""
+        texts = list(text)
         return await _aio.run(
-            sum(map(len, text)),
+            sum(map(len, texts)),
             lambda cancel: self.encode_batch(
-                text,
+                texts,
                 num_threads=num_threads,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
@@ -146,17 +148,18 @@ class Encoding(Tokenizer):
 
     async def acount_batch(
         self,
-        text: Sequence[str],
+        text: Iterable[str],
         *,
-        num_threads: int = 8,
+        num_threads: int | None = 8,
         allowed_special: Literal["all"] | Set[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
         """``count_batch`` for asyncio; see :meth:`aencode`."""
+        texts = list(text)
         return await _aio.run(
-            sum(map(len, text)),
+            sum(map(len, texts)),
             lambda cancel: self.count_batch(
-                text,
+                texts,
                 num_threads=num_threads,
                 allowed_special=allowed_special,
                 disallowed_special=disallowed_special,
@@ -216,6 +219,10 @@ class Encoding(Tokenizer):
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """What ``encode_ordinary`` returns: here, both take the same way."""
         return self.encode_ordinary(text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For every protocol, also those that ask the base class, which has nothing to give."""
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
 
     def __getstate__(self) -> object:
         """The name of an encoding that the registry has, else all that ``__init__`` takes."""

@@ -133,7 +133,7 @@ module Offlock
       def decode(tokens, errors: :strict, release: :auto)
         case errors
         when :strict then native_decode(tokens, release)
-        when :replace then native_decode_bytes(tokens, release).force_encoding(::Encoding::UTF_8).scrub("\u{FFFD}")
+        when :replace then decode_replacing(tokens, release)
         else raise ArgumentError, "errors must be :strict or :replace, got #{errors.inspect}"
         end
       end
@@ -173,6 +173,15 @@ module Offlock
       # @return [String]
       def inspect
         "#<#{self.class} #{name}>"
+      end
+
+      private
+
+      # Nearly always the text is valid, which is found out without the lock; `scrub` would look at it with the lock held.
+      def decode_replacing(tokens, release)
+        native_decode(tokens, release)
+      rescue UnicodeError
+        native_decode_bytes(tokens, release).force_encoding(::Encoding::UTF_8).scrub("\u{FFFD}")
       end
     end
   end

@@ -1,0 +1,222 @@
+//! Byte pair encoding of pieces that are mostly one byte, again and again: rules of dashes, padding, blank lines.
+//!
+//! Vocabularies have tokens for many lengths of such runs, which leaves other methods much to choose from. But the parts of a
+//! run stay alike: neighbours that are joined are joined along all of it. So a piece is kept as a few stretches of equal parts,
+//! and joined by the book, one rank after the other, a stretch at a time.
+
+use super::TokenId;
+
+/// Shorter pieces are not worth the look.
+pub(super) const SHORTEST: usize = 32;
+/// A piece with more stretches than this is no run.
+const MOST_STRETCHES: usize = 8;
+
+/// Parts of one length and with the same bytes, one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    start: usize,
+    length: usize,
+    count: usize,
+}
+
+/// Where a part begins and ends.
+type Part = (usize, usize);
+
+impl Stretch {
+    fn first(self) -> Part {
+        (self.start, self.start + self.length)
+    }
+
+    fn last(self) -> Part {
+        let start = self.start + (self.count - 1) * self.length;
+        (start, start + self.length)
+    }
+
+    fn end(self) -> usize {
+        self.start + self.count * self.length
+    }
+
+    fn split_first(self) -> Option<Self> {
+        (self.count > 1).then(|| Self { start: self.start + self.length, count: self.count - 1, ..self })
+    }
+}
+
+/// Appends the tokens of `piece`, where `rank` gives the rank of the token from one byte to another, and says whether it did:
+/// it does not for what is no run, for bytes without a token, and where a join would have to come between others of higher
+/// rank.
+pub(super) fn encode(
+    piece: &[u8],
+    rank: impl Fn(usize, usize) -> Option<TokenId>,
+    out: &mut Vec<TokenId>,
+) -> bool {
+    let Some(mut stretches) = stretches(piece) else { return false };
+    while let Some(lowest) = lowest(&stretches, &rank) {
+        match join(&stretches, lowest, &rank) {
+            Some(joined) => stretches = joined,
+            None => return false,
+        }
+    }
+    let before = out.len();
+    for stretch in stretches {
+        let (from, to) = stretch.first();
+        let Some(token) = rank(from, to) else {
+            out.truncate(before);
+            return false;
+        };
+        out.resize(out.len() + stretch.count, token);
+    }
+    true
+}
+
+/// The bytes of `piece`, if they are few stretches.
+fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
+    let changes = piece.windows(2).filter(|pair| pair[0] != pair[1]);
+    if piece.len() < SHORTEST || changes.take(MOST_STRETCHES).count() == MOST_STRETCHES {
+        return None;
+    }
+    let mut start = 0;
+    let stretch = |run: &[u8]| {
+        let stretch = Stretch { start, length: 1, count: run.len() };
+        start = stretch.end();
+        stretch
+    };
+    Some(piece.chunk_by(|a, b| a == b).map(stretch).collect())
+}
+
+/// The lowest rank that two neighbours make together.
+fn lowest(stretches: &[Stretch], rank: impl Fn(usize, usize) -> Option<TokenId>) -> Option<TokenId> {
+    let within = stretches.iter().filter(|stretch| stretch.count > 1);
+    let within = within.filter_map(|stretch| rank(stretch.start, stretch.start + 2 * stretch.length));
+    let between = stretches.windows(2).filter_map(|pair| rank(pair[0].last().0, pair[1].first().1));
+    within.chain(between).min()
+}
+
+/// Joins all neighbours that make the token of rank `lowest`, from left to right. `None` if what is joined makes one of lower
+/// rank with a neighbour: that would come first.
+fn join(
+    stretches: &[Stretch],
+    lowest: TokenId,
+    rank: impl Fn(usize, usize) -> Option<TokenId>,
+) -> Option<Vec<Stretch>> {
+    let is_lower = |from, to| rank(from, to).is_some_and(|rank| rank < lowest);
+    let mut joined: Vec<Stretch> = Vec::with_capacity(stretches.len() + 2);
+    let mut rest = stretches.iter().copied();
+    let mut next = rest.next();
+    while let Some(stretch) = next {
+        let after = stretch.split_first().or_else(|| rest.clone().next());
+        let makes = after.is_some_and(|after| rank(stretch.start, after.first().1) == Some(lowest));
+        let within = stretch.count > 1;
+        let (made, left) = match after {
+            // As many pairs as there are, at once.
+            Some(_) if makes && within => {
+                let made = Stretch { length: 2 * stretch.length, count: stretch.count / 2, ..stretch };
+                let left = Stretch { start: made.end(), count: 1, ..stretch };
+                (made, if stretch.count % 2 == 1 { Some(left) } else { rest.next() })
+            }
+            Some(after) if makes => {
+                rest.next();
+                let length = stretch.length + after.length;
+                (Stretch { length, count: 1, ..stretch }, after.split_first().or_else(|| rest.next()))
+            }
+            _ => {
+                // All but the last, which may be joined with what comes next.
+                if within {
+                    joined.push(Stretch { count: stretch.count - 1, ..stretch });
+                    let start = stretch.last().0;
+                    next = Some(Stretch { start, count: 1, ..stretch });
+                } else {
+                    joined.push(stretch);
+                    next = rest.next();
+                }
+                continue;
+            }
+        };
+        let before = joined.last().map(|before| before.last().0);
+        let follower = left.map(|left| left.first().1);
+        let among = [
+            before.map(|before| (before, made.first().1)),
+            follower.map(|follower| (made.last().0, follower)),
+            // While it goes on: what is made, with what is still as it was, and with what is made next.
+            (made.count > 1).then(|| (made.start, made.first().1 + stretch.length)),
+            (made.count > 1).then(|| (made.start, made.first().1 + made.length)),
+        ];
+        if among.into_iter().flatten().any(|(from, to)| is_lower(from, to)) {
+            return None;
+        }
+        joined.push(made);
+        next = left;
+    }
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merge::merge;
+    use super::*;
+    use crate::Task;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    type Ranks = HashMap<Vec<u8>, TokenId>;
+
+    fn by_the_book(piece: &[u8], ranks: &Ranks) -> Vec<TokenId> {
+        let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).copied();
+        let parts = merge(piece.len(), rank, &Task::new()).unwrap();
+        parts.spans().map(|(from, to)| ranks[&piece[from..to]]).collect()
+    }
+
+    /// Bytes, and words of them in any order of ranks.
+    fn ranks() -> impl Strategy<Value = Ranks> {
+        let word = prop_oneof![
+            3 => (2usize..40).prop_map(|length| "a".repeat(length)),
+            1 => "[ab]{2,5}",
+            1 => "b?a{1,9}b?",
+        ];
+        proptest::collection::vec(word, 0..40).prop_map(|words| {
+            let all = ["a", "b", "c"].into_iter().map(str::to_owned).chain(words);
+            let mut ranks = Ranks::new();
+            for word in all {
+                let next = ranks.len() as TokenId;
+                ranks.entry(word.into_bytes()).or_insert(next);
+            }
+            ranks
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn runs_are_encoded_as_by_the_book(ranks in ranks(), before in "[abc]{0,3}", length in 25usize..300, after in "[abc]{0,3}") {
+            let piece = [before, "a".repeat(length), after].concat().into_bytes();
+            let mut tokens = vec![7];
+            let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).copied();
+            if encode(&piece, rank, &mut tokens) {
+                prop_assert_eq!(&tokens[1..], by_the_book(&piece, &ranks));
+            } else {
+                prop_assert_eq!(tokens, [7]);
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_two_are_joined_along_a_run() {
+        let words = ["a", "aa", "aaaa", "aaaaaaaa", "b", "ab"];
+        let ranks: Ranks =
+            words.iter().zip(0..).map(|(word, rank)| (word.as_bytes().to_vec(), rank)).collect();
+        for length in SHORTEST..100 {
+            let piece = ["a".repeat(length).as_str(), "b"].concat().into_bytes();
+            let mut tokens = Vec::new();
+            assert!(encode(&piece, |from, to| ranks.get(&piece[from..to]).copied(), &mut tokens));
+            assert_eq!(tokens, by_the_book(&piece, &ranks));
+        }
+    }
+
+    #[test]
+    fn what_is_no_run_is_left_alone() {
+        let rank = |from: usize, to: usize| (to - from == 1).then_some(0);
+        assert!(!encode(b"aaaaaaaa", rank, &mut Vec::new()));
+        assert!(!encode(&b"ab".repeat(100), rank, &mut Vec::new()));
+        assert!(!encode(&[b'a'; 100], |_, _| None, &mut Vec::new()));
+        assert!(encode(&[b'a'; 100], rank, &mut Vec::new()));
+    }
+}
