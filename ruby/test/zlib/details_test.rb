@@ -63,8 +63,10 @@ class ZlibDetailsTest < Minitest::Test
       file = StringIO.new(String.new)
       writer = Ours::GzipWriter.new(file, **options)
       writer.write("text")
-      writer.flush(Ours::FINISH)
+      2.times { writer.flush(Ours::FINISH) }
       assert_raises(Theirs::StreamError) { writer.write("more") }
+      assert_raises(Theirs::StreamError) { writer.flush }
+      assert_equal Theirs.crc32("text"), writer.crc
       writer.close
       assert_equal "text", Theirs.gunzip(file.string)
     end

@@ -107,6 +107,8 @@ module Offlock
 
       def flush(flush = SYNC_FLUSH)
         io
+        raise StreamError, "stream error" if @ended && flush != FINISH
+
         compress(flush || SYNC_FLUSH)
         io.flush if io.respond_to?(:flush)
         self
@@ -115,7 +117,7 @@ module Offlock
       # Ends the gzip file, and leaves open what it is in.
       def finish
         io
-        compress(FINISH) unless @ended
+        compress(FINISH)
         io.write([@crc, @size & 0xffffffff].pack("VV"))
         report(@size, ending: true)
         @closed = true
@@ -165,6 +167,8 @@ module Offlock
       end
 
       def compress(flush)
+        return if @ended
+
         plain, @plain = @plain, String.new
         deflate(plain, flush) unless plain.empty? && flush == NO_FLUSH
       end
