@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
 use crate::specials::{Disallowed, Policy};
@@ -361,13 +362,14 @@ impl Tokenizer {
     fn decode_with_offsets<'py>(
         &self,
         tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyString>, Vec<usize>)> {
-        let (encoding, ids) = (self.encoding()?, ids::read_iterable(tokens)?);
-        let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(tokens.py(), |task| {
+    ) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyList>)> {
+        let (py, encoding, ids) = (tokens.py(), self.encoding()?, ids::read_iterable(tokens)?);
+        let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(py, |task| {
             let bytes = encoding.decode_bytes(&ids, task)?;
-            Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids)))
+            Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids, task)?))
         })?;
-        Ok((to_str(tokens.py(), &bytes, "strict")?, offsets))
+        let text = to_str(py, &bytes, "strict")?;
+        Ok((text, paced_list(py, offsets, |offset| Ok(offset.into_pyobject(py)?))?))
     }
 
     /// The texts of many sequences of ids; one release of the lock for all.
@@ -430,9 +432,7 @@ impl Tokenizer {
     /// The bytes of each token, in a list. Raises `KeyError` for an unknown id.
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        let bytes = |id| self.decode_single_token_bytes(py, id);
-        let all: Vec<_> = ids::read_iterable(tokens)?.into_iter().map(bytes).collect::<PyResult<_>>()?;
-        PyList::new(py, all)
+        paced_list(py, ids::read_iterable(tokens)?, |id| self.decode_single_token_bytes(py, id))
     }
 
     /// The bytes of all ordinary tokens, sorted.
@@ -627,16 +627,36 @@ fn to_str<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'p
 }
 
 /// For each token the index of the character in which it starts.
-fn offsets(encoding: &Encoding, ids: &[TokenId]) -> Vec<usize> {
+fn offsets(encoding: &Encoding, ids: &[TokenId], task: &Task<'_>) -> Result<Vec<usize>, Stopped> {
+    const STRETCH: usize = 4096;
     let mut characters = 0_usize;
-    let offset = |&id: &TokenId| {
+    let mut offset = |id: TokenId| {
         let bytes = encoding.decode_single_token_bytes(id).unwrap_or_default();
         let inside = bytes.first().is_some_and(|&byte| is_continuation(byte));
         let offset = characters.saturating_sub(usize::from(inside));
         characters += bytes.iter().filter(|&&byte| !is_continuation(byte)).count();
         offset
     };
-    ids.iter().map(offset).collect()
+    let mut offsets = Vec::with_capacity(ids.len());
+    for stretch in ids.chunks(STRETCH) {
+        task.check()?;
+        offsets.extend(stretch.iter().map(|&id| offset(id)));
+    }
+    Ok(offsets)
+}
+
+/// A list of what `make` makes of each; other threads have the lock now and then.
+fn paced_list<'py, T, U: IntoPyObject<'py>>(
+    py: Python<'py>,
+    all: Vec<T>,
+    make: impl Fn(T) -> PyResult<U>,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut pace = Pace::giving_way();
+    let make = |item| {
+        pace.keep(py)?;
+        make(item)
+    };
+    PyList::new(py, all.into_iter().map(make).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Whether a byte continues a UTF-8 character.
