@@ -170,6 +170,11 @@ module Offlock
         encode_single_token("<|endoftext|>")
       end
 
+      # There is one of each, and it never changes.
+      # @return [Encoding] itself
+      def dup = self
+      def clone(**) = self
+
       # @return [String]
       def inspect
         "#<#{self.class} #{name}>"
