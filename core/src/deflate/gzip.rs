@@ -23,7 +23,8 @@ const HEADER_CRC: u8 = 2;
 const EXTRA: u8 = 4;
 const NAME: u8 = 8;
 const COMMENT: u8 = 16;
-const RESERVED: u8 = 0xe0;
+/// The flags that mean nothing yet.
+pub const RESERVED: u8 = 0xe0;
 
 /// What a member's header says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,9 +72,8 @@ impl Header {
 
     /// Reads the header at the beginning of `input`, and its length; `None` when it goes on beyond the input.
     pub fn parse(input: &[u8]) -> Result<Option<(Self, usize)>, Error> {
-        let bad = |kind, at: usize| Err(Error::new(kind, at as u64));
         if !MAGIC.starts_with(&input[..input.len().min(2)]) {
-            return bad(ErrorKind::NotGzip, 0);
+            return Err(Error::new(ErrorKind::NotGzip, 0));
         }
         let mut fields = Fields { input, at: FIXED };
         let Some(&[_, _, method, flags, m0, m1, m2, m3, extra_flags, os]) = input.first_chunk() else {

@@ -27,7 +27,7 @@ mod whole;
 
 pub use checksum::{adler32, adler32_combine, crc_table, crc32, crc32_combine};
 pub use error::{Error, ErrorKind};
-pub use gzip::{GzipDecoder, Header, MAGIC, Members, OS_UNIX, first_member};
+pub use gzip::{GzipDecoder, Header, MAGIC, Members, OS_UNIX, RESERVED, first_member};
 pub use one_shot::{compress, continue_to, decompress, expected_size, worth_lending};
 pub use output::{Bytes, Output};
 pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, groups, gunzip, inflate_all};

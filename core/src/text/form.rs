@@ -61,8 +61,8 @@ impl Measure {
 pub fn measure(utf8: &[u8]) -> Measure {
     #[cfg(target_arch = "x86_64")]
     if *avx512::IS_THERE {
-        // SAFETY: the processor has what it needs.
         #[allow(unsafe_code)]
+        // SAFETY: the processor has what it needs.
         return unsafe { avx512::measure(utf8) };
     }
     measure_in_blocks(utf8)

@@ -53,8 +53,8 @@ pub fn transcode<T: Unit>(utf8: &[u8], out: &mut [T]) {
 #[inline]
 fn transcode_narrow<T: Unit + avx512::Narrow>(utf8: &[u8], out: &mut [T]) {
     if *avx512::IS_THERE {
-        // SAFETY: the processor has what it needs.
         #[allow(unsafe_code)]
+        // SAFETY: the processor has what it needs.
         unsafe {
             avx512::transcode(utf8, out);
         }

@@ -7,7 +7,7 @@
 use super::TokenId;
 
 /// Shorter pieces are not worth the look.
-pub(super) const SHORTEST: usize = 32;
+const SHORTEST: usize = 32;
 /// A piece with more stretches than this is no run.
 const MOST_STRETCHES: usize = 8;
 
@@ -70,8 +70,8 @@ pub(super) fn encode(
 
 /// The bytes of `piece`, if they are few stretches.
 fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
-    let changes = piece.windows(2).take(2 * SHORTEST).filter(|pair| pair[0] != pair[1]).count();
-    if piece.len() < SHORTEST || changes >= MOST_STRETCHES {
+    let changes = || piece.windows(2).take(2 * SHORTEST).filter(|pair| pair[0] != pair[1]).count();
+    if piece.len() < SHORTEST || changes() >= MOST_STRETCHES {
         return None;
     }
     let mut stretches = Vec::with_capacity(MOST_STRETCHES);

@@ -159,7 +159,7 @@ impl Vocabulary {
         if key.is_some_and(|key| memory.pieces.recall(key, out)) {
             return Ok(());
         }
-        if length >= runs::SHORTEST && self.run(text, &piece, out) {
+        if self.run(text, &piece, out) {
             return Ok(());
         }
         let before = out.len();
@@ -172,6 +172,7 @@ impl Vocabulary {
         Ok(())
     }
 
+    /// Appends the tokens of a piece that is a run, and says whether it is.
     #[inline(never)]
     fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> bool {
         let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);

@@ -362,13 +362,20 @@ module Offlock
         raise EOFError, "end of file reached"
       end
 
-      # How many bytes the next character has; no more is read than it takes to know.
-      def character_size
-        (1..LONGEST).each do |size|
+      # The next `wanted` bytes, or a few more to the end of a character; no more is read than that takes. Nil for what is no text.
+      def whole_characters(wanted)
+        (wanted...wanted + LONGEST).each do |size|
           fill(size)
-          bytes = @plain.byteslice(@at, size).force_encoding(@external)
-          return bytes[0].bytesize if bytes.valid_encoding? || bytes.bytesize < size || size == LONGEST
+          head = @plain.byteslice(@at, size).force_encoding(@external)
+          return head if head.bytesize < size || head.valid_encoding?
         end
+        nil
+      end
+
+      # How many bytes the next character has.
+      def character_size
+        head = whole_characters(1) || @plain.byteslice(@at, LONGEST).force_encoding(@external)
+        head[0].bytesize
       end
 
       def size_of(length)

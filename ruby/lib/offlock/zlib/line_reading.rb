@@ -71,7 +71,7 @@ module Offlock
         size = found || buffered
         return size unless wanted && size > wanted
 
-        whole_characters(wanted)
+        whole_characters(wanted)&.bytesize || wanted
       end
 
       # Where the separator ends, if it does within `wanted` bytes of what is to come.
@@ -91,17 +91,6 @@ module Offlock
           from = separator ? [buffered - separator.bytesize + 1, 0].max : 0
           more
         end
-      end
-
-      # `wanted` bytes, or a few more to the end of a character, of which no encoding needs more than 8; no more is read than
-      # that takes.
-      def whole_characters(wanted)
-        (wanted...wanted + 8).each do |size|
-          fill(size)
-          head = @plain.byteslice(@at, size).force_encoding(@external)
-          return head.bytesize if head.bytesize < size || head.valid_encoding?
-        end
-        wanted
       end
 
       def chomped(line, arguments)

@@ -1,7 +1,7 @@
 //! Headers of gzip files: what the original writes there, and what it refuses to read.
 
 use magnus::{Error, Object, RModule, RString, Ruby, function};
-use offlock_core::deflate::{Error as Failure, ErrorKind, Header, OS_UNIX};
+use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX, RESERVED};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_header", function!(bytes, 4))
@@ -38,5 +38,5 @@ pub(super) fn refuse_header(file: &[u8]) -> Result<(), Failure> {
     let Some(fixed) = file.first_chunk::<10>() else {
         return Err(Failure::with_detail(ErrorKind::NotGzip, "unexpected end of string", file.len() as u64));
     };
-    if fixed.starts_with(b"\x1f\x8b\x08") { refuse_reserved(fixed[3] & 0xe0) } else { Ok(()) }
+    if fixed[..2] == MAGIC && fixed[2] == 8 { refuse_reserved(fixed[3] & RESERVED) } else { Ok(()) }
 }
