@@ -12,6 +12,7 @@ pub mod processor;
 pub mod room;
 pub mod task;
 pub mod text;
+pub mod time_slice;
 pub mod tokens;
 pub mod trace;
 mod words;

@@ -1,33 +1,29 @@
 //! Long builds, which are made with the lock and let others have it now and then.
 
-use std::time::{Duration, Instant};
-
 use pyo3::prelude::*;
 
-use crate::region::give_way;
+use crate::region::yield_in_call;
 
 /// Cuts a long build into bursts, between which other threads can have the lock.
 pub(crate) struct Pace {
     until_look: u32,
-    /// `None`: the build keeps the lock.
-    burst_began: Option<Instant>,
+    /// Otherwise the build keeps the lock.
+    yields: bool,
 }
 
-const LOOK_EVERY: u32 = 512;
-/// Between two bursts some 70 µs are lost.
-const BURST: Duration = Duration::from_millis(2);
+const LOOK_EVERY: u32 = 256;
 
 impl Default for Pace {
     /// The lock is kept.
     fn default() -> Self {
-        Self { until_look: LOOK_EVERY, burst_began: None }
+        Self { until_look: LOOK_EVERY, yields: false }
     }
 }
 
 impl Pace {
-    /// The first burst begins now.
+    /// The lock is yielded after each time slice.
     pub(crate) fn giving_way() -> Self {
-        Self { burst_began: Some(Instant::now()), ..Self::default() }
+        Self { yields: true, ..Self::default() }
     }
 
     /// To be called for each object, before it is made. Raises what a signal's handler raises.
@@ -40,10 +36,6 @@ impl Pace {
     #[cold]
     fn look(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_look = LOOK_EVERY;
-        if self.burst_began.is_some_and(|began| began.elapsed() >= BURST) {
-            give_way(py)?;
-            self.burst_began = Some(Instant::now());
-        }
-        Ok(())
+        if self.yields { yield_in_call(py) } else { Ok(()) }
     }
 }

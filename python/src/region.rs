@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{Handover, Stopped, Task};
+use offlock_core::{Handover, Stopped, Task, time_slice};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -170,7 +170,12 @@ impl<'a> Region<'a> {
                 work(&task)
             }))
         };
-        let outcome = if self.leaves() { self.off_the_lock(py, guarded) } else { guarded() };
+        let outcome = if self.leaves() {
+            self.off_the_lock(py, guarded)
+        } else {
+            self.yield_between_calls(py)?;
+            guarded()
+        };
         self.deliver(py, outcome, &watch)
     }
 
@@ -180,6 +185,11 @@ impl<'a> Region<'a> {
             Release::Always => true,
             Release::Never => false,
         }
+    }
+
+    /// A caller who says `never` keeps the lock.
+    fn yield_between_calls(&self, py: Python<'_>) -> PyResult<()> {
+        if self.release == Release::Auto { yield_between_calls(py) } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -196,6 +206,7 @@ impl<'a> Region<'a> {
                 result
             });
             HANDOVER.took();
+            time_slice::restart();
             result
         })
     }
@@ -235,20 +246,57 @@ pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
     }
 }
 
-/// Lets other threads have the lock for a moment in the middle of a long build; then looks for signals.
-///
-/// Who waits is woken when the lock is free, but it takes it tens of microseconds to arrive: hence the pause. Without one it
-/// would find the lock taken again and go back to sleep, and never ask for the lock with force, which CPython lets it do
-/// only after 5 ms in which nothing happened.
-pub(crate) fn give_way(py: Python<'_>) -> PyResult<()> {
-    if !is_only_thread(py) {
-        py.detach(|| thread::sleep(ARRIVAL));
+/// To be called by operations that keep the lock: yields it if this thread has held it for its time slice, and then looks
+/// for signals.
+#[inline]
+pub(crate) fn yield_between_calls(py: Python<'_>) -> PyResult<()> {
+    if cfg!(Py_GIL_DISABLED) || !time_slice::look_is_due() { Ok(()) } else { look_between_calls(py) }
+}
+
+#[cold]
+fn look_between_calls(py: Python<'_>) -> PyResult<()> {
+    if is_only_thread(py) {
+        time_slice::restart();
+    } else if time_slice::is_over_between_calls() {
+        return yield_lock(py);
     }
+    Ok(())
+}
+
+/// To be called now and then by operations that make many objects: the same, in the middle of a call.
+#[inline]
+pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
+    if time_slice::look_is_due() { look_in_call(py) } else { Ok(()) }
+}
+
+#[cold]
+fn look_in_call(py: Python<'_>) -> PyResult<()> {
+    if cfg!(Py_GIL_DISABLED) {
+        // Nobody waits for a lock, but whoever stops all threads, to collect garbage, waits for this one.
+        time_slice::restart();
+        py.detach(|| ());
+    } else if is_only_thread(py) {
+        time_slice::restart();
+    } else if time_slice::is_over_in_call() {
+        return yield_lock(py);
+    }
+    py.check_signals()
+}
+
+/// Releases the lock for a moment.
+///
+/// A thread that waits is woken when the lock is free, but takes tens of microseconds to arrive: hence the pause. Without
+/// one it would find the lock taken again and go back to sleep, and never ask for the lock with force, which CPython
+/// lets it do only after 5 ms in which nothing happened.
+fn yield_lock(py: Python<'_>) -> PyResult<()> {
+    time_slice::yielding(SWITCH_INTERVAL, || py.detach(|| thread::sleep(ARRIVAL)));
     py.check_signals()
 }
 
 /// With what the system adds, some 70 µs.
 const ARRIVAL: Duration = Duration::from_micros(15);
+/// For how long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, unless told otherwise.
+const SWITCH_INTERVAL: u64 = 5_000_000;
 
 /// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {

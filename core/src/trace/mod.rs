@@ -48,6 +48,7 @@ mod wire;
 
 pub use blame::{Blame, COLUMNS, Row};
 pub use capture::Capture;
+pub(crate) use clock::now as ticks;
 pub use clock::{Ticks, nanoseconds, now, now_holding, now_releasing, source};
 pub use compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use drain::Stats;
@@ -62,6 +63,6 @@ pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording};
 pub use report::{write_comparison, write_report};
 pub use session::{Memory, Options, Trace};
 pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
-pub(crate) use sys::monotonic_nanoseconds;
 pub use sys::{Remade, after_fork_in_child};
+pub(crate) use sys::{monotonic_nanoseconds, thread_cpu_nanoseconds};
 pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};

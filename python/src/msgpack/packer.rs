@@ -13,12 +13,14 @@ use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 use super::pack::{PackOptions, check_length, pack};
 use super::sink::BytesSink;
 use super::types::bytes_of;
+use crate::region;
 
 /// Packs an object, and returns the message.
 pub(super) fn packb<'py>(
     o: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    region::yield_between_calls(o.py())?;
     match options {
         None => pack_to_bytes(o, &PackOptions::default()),
         Some(options) => pack_to_bytes(o, &PackOptions::from_keywords(options, only_of_packer)?),
@@ -86,6 +88,7 @@ impl Packer {
 
     /// Packs an object. Returns the message, or `None` with `autoreset=False`.
     fn pack<'py>(&self, obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        region::yield_between_calls(obj.py())?;
         let mut state = self.state()?;
         let State { options, keep, buffer } = &mut *state;
         if !*keep {

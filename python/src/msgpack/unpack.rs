@@ -66,6 +66,7 @@ pub(super) fn unpack_all<'py>(
     let messages: Vec<&[u8]> = inputs.iter().map(Input::as_slice).collect();
     let size = messages.iter().map(|message| message.len()).sum();
     if !leaves(options.release, size) {
+        region::yield_between_calls(py)?;
         let mut cache = KeyCache::default();
         let objects = messages.iter().map(|message| decode_directly(py, message, &options, Some(&mut cache)));
         return PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?);
@@ -105,6 +106,7 @@ fn decode<'py>(
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
+        region::yield_between_calls(py)?;
         return decode_directly(py, bytes, options, cache);
     }
     decode_long(py, bytes, options, cache)

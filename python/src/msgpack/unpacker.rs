@@ -16,6 +16,7 @@ use super::errors::exception;
 use super::input::Input;
 use super::key_cache::KeyCache;
 use super::options::{MAX_DEPTH, UnpackOptions};
+use crate::region;
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
 const DEFAULT_READ: usize = 1024 * 1024;
@@ -157,6 +158,7 @@ impl Unpacker {
     }
 
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        region::yield_between_calls(py)?;
         let mut state = self.state()?;
         loop {
             if let Some(object) = self.resume(py, &mut state)? {

@@ -47,7 +47,7 @@ use std::thread::{self, Scope, ScopedJoinHandle, ThreadId};
 use magnus::error::OpaqueError;
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby, Symbol, TryConvert, Value};
-use offlock_core::{Stopped, Task};
+use offlock_core::{Stopped, Task, time_slice};
 
 mod lock;
 
@@ -144,8 +144,13 @@ impl Region {
         E: Failure,
     {
         let outcome = if self.leaves() {
-            crate::lock::off_the_lock(self.operation.name, self.bytes, || self.off_the_lock(ruby, &mut work))
+            let outcome = crate::lock::off_the_lock(self.operation.name, self.bytes, || {
+                self.off_the_lock(ruby, &mut work)
+            });
+            time_slice::restart();
+            outcome
         } else {
+            self.yield_between_calls(ruby)?;
             under_the_lock(ruby, &mut work)
         };
         match outcome? {
@@ -153,6 +158,11 @@ impl Region {
             Ok(Err(failure)) => Err(failure.into_exception(ruby)),
             Err(panic) => Err(self.panicked(ruby, panic.as_ref())),
         }
+    }
+
+    /// A caller who says `:never` keeps the lock.
+    fn yield_between_calls(&self, ruby: &Ruby) -> Result<(), Error> {
+        if self.release == Release::Auto { yield_between_calls(ruby) } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -182,6 +192,46 @@ impl Region {
         internal_error(ruby, format!("{} over {bytes} bytes panicked: {text}", operation.name))
     }
 }
+
+/// To be called by operations that keep the lock: yields it if this thread has held it for its time slice, and handles the
+/// interrupts that came meanwhile.
+#[inline]
+pub(crate) fn yield_between_calls(ruby: &Ruby) -> Result<(), Error> {
+    if time_slice::look_is_due() { look_between_calls(ruby) } else { Ok(()) }
+}
+
+#[cold]
+fn look_between_calls(ruby: &Ruby) -> Result<(), Error> {
+    if lock::is_only_thread(ruby) {
+        time_slice::restart();
+    } else if time_slice::is_over_between_calls() {
+        return yield_lock(ruby);
+    }
+    Ok(())
+}
+
+/// To be called now and then by operations that make many objects: the same, in the middle of a call.
+#[inline]
+pub(crate) fn yield_in_call(ruby: &Ruby) -> Result<(), Error> {
+    if time_slice::look_is_due() { look_in_call(ruby) } else { Ok(()) }
+}
+
+#[cold]
+fn look_in_call(ruby: &Ruby) -> Result<(), Error> {
+    if lock::is_only_thread(ruby) {
+        time_slice::restart();
+    } else if time_slice::is_over_in_call() {
+        return yield_lock(ruby);
+    }
+    lock::check_interrupts()
+}
+
+fn yield_lock(ruby: &Ruby) -> Result<(), Error> {
+    time_slice::yielding(TIME_SLICE, || lock::yield_now(ruby))
+}
+
+/// For how long CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in nanoseconds.
+const TIME_SLICE: u64 = 100_000_000;
 
 /// Defines `Offlock::InternalError`, what a panic becomes, and what stands between Ruby and fiber schedulers.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {

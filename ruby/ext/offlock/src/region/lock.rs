@@ -63,6 +63,27 @@ pub(super) fn check_interrupts() -> Result<(), Error> {
     Ok(())
 }
 
+/// Releases the lock and takes it again, then handles pending interrupts.
+///
+/// Ruby hands the lock to the thread that waits longest, which makes this thread the last in the queue: no pause is needed.
+pub(super) fn yield_now(_ruby: &Ruby) -> Result<(), Error> {
+    unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
+        ptr::null_mut()
+    }
+    protect(|| {
+        // SAFETY: the lock is held, and `nothing` may run without it.
+        unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
+        rb_sys::Qnil as rb_sys::VALUE
+    })?;
+    check_interrupts()
+}
+
+/// Whether the Ractor has no other thread.
+pub(super) fn is_only_thread(_ruby: &Ruby) -> bool {
+    // SAFETY: the lock is held.
+    unsafe { rb_sys::rb_thread_alone() != 0 }
+}
+
 /// How the lock of the main Ractor goes from one of us to the next. In another one a thread is mostly alone with its lock.
 static HANDOVER: Handover = Handover::new();
 

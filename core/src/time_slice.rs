@@ -1,0 +1,288 @@
+//! When a thread that keeps an interpreter lock over many small calls should yield it.
+//!
+//! A small call stays under the lock, because releasing and re-acquiring the lock would cost more than the call. A loop of
+//! small calls therefore never lets go, and a thread that needs the lock for a few microseconds waits until the interpreter
+//! itself takes the lock away: 5 ms in CPython, 100 ms in CRuby. So each thread has a *time slice*: once it has held the
+//! lock for about a millisecond, its next call yields.
+//!
+//! # How long a slice is
+//!
+//! Yielding to a thread that runs for a moment costs microseconds. Yielding to one that computes costs the whole time for
+//! which the interpreter lets that thread run, and a thread that did so every millisecond would get a hundredth of its share.
+//! How long the last return took tells the two apart. A slice lasts as long as the last return took, divided
+//! among the threads that were queueing for it here, but at least a millisecond and at most the interpreter's own slice:
+//!
+//! | the others | a return takes | the slice |
+//! |---|---|---|
+//! | sleep most of the time | microseconds | 1 ms |
+//! | one computes, in CPython | 5 ms | 4.75 ms: half of the time for each |
+//! | one computes, in CRuby | 100 ms | 95 ms |
+//! | three also make small calls, for 1 ms each | 3 ms | 1 ms |
+//!
+//! A slice is a little shorter than the share, so that a single long return (the system ran another process) is forgotten
+//! after some turns: by a twentieth, and by a quarter among threads that yield to each other, which would hand it on.
+//!
+//! # How the time is taken
+//!
+//! A thread that waits, be it for I/O or because the interpreter took the lock away, uses no processor time. Between calls
+//! the slice therefore counts the thread's processor time. A slice as long as the interpreter's own begins anew when the
+//! thread was off the processor for half as long: the interpreter has just switched threads, and yielding soon after would
+//! give the others two turns for one. These clocks cost 0.3 µs together, so they are read only after about a million
+//! ticks of the processor's counter, which costs a few nanoseconds to read.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::trace::{after_fork_in_child, monotonic_nanoseconds, thread_cpu_nanoseconds, ticks};
+
+/// The shortest slice of a thread that makes small calls, in nanoseconds.
+const SHORTEST: u64 = 1_000_000;
+/// The shortest slice in the middle of a call that makes many objects, in nanoseconds.
+const SHORTEST_IN_CALL: u64 = 2_000_000;
+/// Ticks between two looks at the clocks: 0.25 to 0.5 ms where the counter runs at 2 to 4 GHz, 1 ms where it counts
+/// nanoseconds.
+const LOOK_AFTER: u64 = 1 << 20;
+
+/// A moment on the two clocks, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moment {
+    wall: u64,
+    processor: u64,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { wall: monotonic_nanoseconds(), processor: thread_cpu_nanoseconds() }
+    }
+}
+
+/// One thread's slice.
+#[derive(Debug, Default)]
+struct TimeSlice {
+    /// The last look; `None` when the thread has just come back.
+    last: Option<Moment>,
+    held: u64,
+    length: u64,
+}
+
+impl TimeSlice {
+    /// Whether the thread has held the lock for its slice. Between two calls it may have lost the lock.
+    fn is_over_between_calls(&mut self, now: Moment) -> bool {
+        let (passed, ran) = self.since_last(now);
+        let switched = self.length > SHORTEST && passed.saturating_sub(ran) > self.length / 2;
+        self.held = if switched { 0 } else { self.held + ran };
+        self.held >= self.length.max(SHORTEST)
+    }
+
+    /// The same in the middle of a call, where the thread surely holds the lock.
+    fn is_over_in_call(&mut self, now: Moment) -> bool {
+        self.held += self.since_last(now).0;
+        self.held >= self.length.max(SHORTEST_IN_CALL)
+    }
+
+    /// For how long the clocks have run since the last look.
+    fn since_last(&mut self, now: Moment) -> (u64, u64) {
+        let Some(last) = self.last.replace(now) else {
+            self.held = 0;
+            return (0, 0);
+        };
+        (now.wall.saturating_sub(last.wall), now.processor.saturating_sub(last.processor))
+    }
+
+    /// The lock is back after `took` nanoseconds, for which `others` threads were queueing, too.
+    fn returned(&mut self, now: Moment, took: u64, others: u32, longest: u64) {
+        let share = took / u64::from(others.max(1));
+        let shorter = if others == 0 { share / 20 } else { share / 4 };
+        self.length = (share - shorter).min(longest);
+        self.held = 0;
+        self.last = Some(now);
+    }
+}
+
+thread_local! {
+    static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+    static SLICE: RefCell<TimeSlice> = const { RefCell::new(TimeSlice { last: None, held: 0, length: 0 }) };
+}
+
+/// How many threads of this process have yielded and want the lock back.
+static QUEUE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether it is time to look at the clocks. Takes a few nanoseconds, so that every call can ask.
+#[inline]
+pub fn look_is_due() -> bool {
+    LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= LOOK_AFTER)
+}
+
+/// Whether the calling thread, which begins a call with the lock held, has held it for its slice.
+pub fn is_over_between_calls() -> bool {
+    look(TimeSlice::is_over_between_calls)
+}
+
+/// Whether the calling thread, which has held the lock since the call began or since it last yielded, has held it for
+/// its slice.
+pub fn is_over_in_call() -> bool {
+    look(TimeSlice::is_over_in_call)
+}
+
+fn look(is_over: impl FnOnce(&mut TimeSlice, Moment) -> bool) -> bool {
+    LOOKED_AT.set(ticks());
+    SLICE.with_borrow_mut(|slice| is_over(slice, Moment::now()))
+}
+
+/// Begins the slice anew: the calling thread has just let go of the lock for an operation, or nobody could have wanted it.
+#[inline]
+pub fn restart() {
+    LOOKED_AT.set(ticks());
+    SLICE.with_borrow_mut(|slice| slice.last = None);
+}
+
+/// Calls `yield_lock`, which releases the lock and takes it again, and measures how long that takes. `longest` is the
+/// time, in nanoseconds, for which the interpreter itself lets a thread run.
+pub fn yielding<T>(longest: u64, yield_lock: impl FnOnce() -> T) -> T {
+    static FORK_HANDLER: Once = Once::new();
+    FORK_HANDLER.call_once(|| after_fork_in_child(forget_queue));
+    let left = monotonic_nanoseconds();
+    QUEUE.fetch_add(1, Ordering::Relaxed);
+    let result = yield_lock();
+    let others = QUEUE.fetch_sub(1, Ordering::Relaxed) - 1;
+    let now = Moment::now();
+    LOOKED_AT.set(ticks());
+    SLICE.with_borrow_mut(|slice| slice.returned(now, now.wall.saturating_sub(left), others, longest));
+    result
+}
+
+/// The threads that queued in the parent of a fork do not exist in the child.
+extern "C" fn forget_queue() {
+    QUEUE.store(0, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A thread and its clocks.
+    #[derive(Default)]
+    struct Simulated {
+        slice: TimeSlice,
+        now: Moment,
+    }
+
+    impl Simulated {
+        fn runs(&mut self, nanoseconds: u64) {
+            self.now.wall += nanoseconds;
+            self.now.processor += nanoseconds;
+        }
+
+        fn waits(&mut self, nanoseconds: u64) {
+            self.now.wall += nanoseconds;
+        }
+
+        /// Makes small calls until one yields, or for `most` nanoseconds; returns for how long.
+        fn calls(&mut self, most: u64) -> u64 {
+            let began = self.now.wall;
+            while self.now.wall - began < most {
+                self.runs(MS / 2);
+                if self.slice.is_over_between_calls(self.now) {
+                    break;
+                }
+            }
+            self.now.wall - began
+        }
+
+        fn returns_after(&mut self, took: u64, others: u32, longest: u64) {
+            self.waits(took);
+            self.slice.returned(self.now, took, others, longest);
+        }
+    }
+
+    #[test]
+    fn beside_threads_that_sleep_a_slice_is_a_millisecond() {
+        let mut thread = Simulated::default();
+        thread.calls(MS);
+        for _ in 0..100 {
+            thread.returns_after(100_000, 0, 100 * MS);
+            assert_eq!(thread.calls(100 * MS), MS);
+        }
+    }
+
+    #[test]
+    fn beside_a_thread_that_computes_a_slice_is_about_as_long_as_that_threads() {
+        for longest in [5 * MS, 100 * MS] {
+            let mut thread = Simulated::default();
+            thread.returns_after(longest, 0, longest);
+            let held = thread.calls(1000 * MS);
+            assert!((longest * 9 / 10..=longest + MS).contains(&held), "{held}");
+        }
+    }
+
+    #[test]
+    fn a_slice_is_never_longer_than_the_interpreters_own() {
+        let mut thread = Simulated::default();
+        thread.returns_after(3_000 * MS, 0, 5 * MS);
+        assert_eq!(thread.calls(1000 * MS), 5 * MS);
+    }
+
+    #[test]
+    fn a_long_slice_begins_anew_when_the_interpreter_switched_threads() {
+        let mut thread = Simulated::default();
+        thread.returns_after(5 * MS, 0, 5 * MS);
+        assert_eq!(thread.calls(4 * MS), 4 * MS, "not yet");
+        thread.waits(5 * MS); // the interpreter took the lock away
+        assert_eq!(thread.calls(100 * MS), 5 * MS + MS / 2, "the look that finds it out, and a whole slice");
+    }
+
+    #[test]
+    fn a_short_slice_goes_on_when_the_system_ran_another_process() {
+        let mut thread = Simulated::default();
+        thread.returns_after(100_000, 0, 5 * MS);
+        assert_eq!(thread.calls(MS / 2), MS / 2);
+        thread.waits(5 * MS);
+        assert_eq!(thread.calls(100 * MS), MS / 2);
+    }
+
+    #[test]
+    fn threads_that_yield_to_each_other_share_what_a_return_takes() {
+        let mut thread = Simulated::default();
+        thread.returns_after(3 * MS, 3, 100 * MS);
+        assert_eq!(thread.calls(100 * MS), MS);
+    }
+
+    #[test]
+    fn a_long_return_is_forgotten_by_threads_that_yield_to_each_other() {
+        let mut threads: Vec<_> = (0..4).map(|_| Simulated::default()).collect();
+        threads[0].returns_after(80 * MS, 0, 100 * MS);
+        let mut held = [MS; 4];
+        for turn in 0..400 {
+            let now = turn % 4;
+            held[now] = threads[now].calls(1000 * MS);
+            let took = held.iter().sum::<u64>() - held[now];
+            threads[now].returns_after(took, 3, 100 * MS);
+        }
+        assert!(held.iter().all(|held| *held <= 2 * MS), "{held:?}");
+    }
+
+    #[test]
+    fn in_the_middle_of_a_call_all_the_time_counts() {
+        let mut thread = Simulated::default();
+        thread.returns_after(0, 0, 5 * MS);
+        thread.waits(MS); // the system runs another process, the lock is held
+        assert!(!thread.slice.is_over_in_call(thread.now));
+        thread.waits(MS);
+        assert!(thread.slice.is_over_in_call(thread.now));
+    }
+
+    #[test]
+    fn a_thread_that_holds_the_lock_for_a_slice_is_told_to_yield_once() {
+        restart();
+        let began = std::time::Instant::now();
+        while !(look_is_due() && is_over_between_calls()) {
+            assert!(began.elapsed().as_secs() < 10, "it ends");
+        }
+        assert!(thread_cpu_nanoseconds() >= SHORTEST);
+        assert_eq!(yielding(5 * MS, || 7), 7);
+        assert!(!look_is_due() && !is_over_between_calls());
+    }
+}
