@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require "stringio"
+require "zlib"
+require_relative "test_helper"
+
+# A thread that loops over small calls lets others have the lock: after about a millisecond, not after Ruby's 100.
+class TimeSliceTest < Minitest::Test
+  include Texts
+
+  SOURCES = File.expand_path("../ext/offlock/src", __dir__)
+  SIZES = [16, 1500].freeze
+  Z = Offlock::Zlib
+  M = Offlock::MessagePack
+  S = Offlock::Strings
+
+  # For each operation in the sources: its calls, each made from a text.
+  CALLS = {
+    "tokens.encode" => [->(text, o200k) { -> { o200k.encode(text) } }],
+    "tokens.count" => [->(text, o200k) { -> { o200k.count(text) } }],
+    "tokens.truncate" => [->(text, o200k) { -> { o200k.truncate(text, 5) } }],
+    "tokens.encode_batch" => [->(text, o200k) { -> { o200k.encode_batch([text]) } }],
+    "tokens.count_batch" => [->(text, o200k) { -> { o200k.count_batch([text]) } }],
+    "tokens.decode" => [lambda do |text, o200k|
+      tokens = o200k.encode(text)
+      -> { o200k.decode(tokens) }
+    end],
+    "zlib.deflate" => [
+      ->(text, _) { -> { Z.deflate(text) } },
+      ->(text, _) { -> { Z.gzip(text) } },
+      ->(text, _) { -> { Z::Deflate.new.deflate(text, Z::FINISH) } }
+    ],
+    "zlib.inflate" => [
+      ->(text, _) { Zlib.deflate(text).then { |data| -> { Z.inflate(data) } } },
+      ->(text, _) { Zlib.gzip(text).then { |data| -> { Z.gunzip(data) } } },
+      ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)).read } } }
+    ],
+    "zlib.checksum" => [->(text, _) { -> { Z.crc32(text) } }, ->(text, _) { -> { Z.adler32(text) } }],
+    "msgpack.encode" => [->(text, _) { text.chars.then { |value| -> { M.pack(value) } } }],
+    "msgpack.decode" => [
+      ->(text, _) { M.pack(text.chars).then { |packed| -> { M.unpack(packed) } } },
+      ->(text, _) { M.pack(text.chars).then { |packed| -> { M.unpack_all([packed]) } } },
+      ->(text, _) { M.pack(text.chars).then { |packed| -> { M::Unpacker.new.feed(packed).read } } }
+    ],
+    "msgpack.extract" => [->(text, _) { M.pack([{ "a" => text }]).then { |packed| -> { M.extract(packed, "a") } } }],
+    "strings.lines" => [->(text, _) { -> { S.lines(text) } }],
+    "strings.split" => [->(text, _) { -> { S.split(text, " ") } }],
+    "strings.from_offsets" => [->(text, _) { -> { S.from_offsets(text, [0, 1, 2]) } }]
+  }.freeze
+
+  def test_every_operation_has_its_calls
+    declared = Dir["#{SOURCES}/**/*.rs"].flat_map { |file| File.read(file).scan(/Operation \{\s*name: "([a-z_.]+)"/) }
+    assert_empty declared.flatten.reject { |name| name.start_with?("test.") } - CALLS.keys
+  end
+
+  # Runs the block in a thread of its own, again and again, while +work+ is done here.
+  def beside(work, &)
+    thread = Thread.new { loop(&) }
+    work.call
+  ensure
+    thread.kill.join
+  end
+
+  def repeat(call, seconds)
+    calls = 0
+    stop = clock + seconds
+    while clock < stop
+      10.times { call.call }
+      calls += 10
+    end
+    calls
+  end
+
+  # By how many seconds a thread that sleeps is woken too late beside one that loops over +call+: the median.
+  def lateness_beside(call)
+    late = []
+    beside(-> { repeat(call, 0.15) }) do
+      before = clock
+      sleep(0.001)
+      late << (clock - before - 0.001)
+    end
+    late.sort[late.size / 2] || 0.15
+  end
+
+  CALLS.each do |operation, calls|
+    SIZES.each do |size|
+      define_method(:"test_others_do_not_wait_for_the_time_slice_beside_#{operation}_of_#{size}") do
+        calls.each do |make|
+          call = make.call(text_of(size).byteslice(0, size).scrub(""), o200k)
+          # The best of ten: another process may have had the processor.
+          assert(Array.new(10).any? { lateness_beside(call) < 0.002 })
+        end
+      end
+    end
+  end
+
+  def test_a_caller_can_keep_the_lock
+    assert_operator lateness_beside(-> { o200k.encode("a few words", release: :never) }), :>, 0.01
+  end
+
+  # A thread that yielded every millisecond to one that computes for 100 would have a hundredth.
+  def test_a_thread_that_yields_keeps_its_share_beside_one_that_computes
+    shares = Array.new(3) do
+      keeps, yields = %i[never auto].map do |release|
+        calls = nil
+        beside(-> { calls = repeat(-> { o200k.encode("a few words", release:) }, 0.8) }) { 1000.times { nil } }
+        calls
+      end
+      yields.fdiv(keeps)
+    end
+    assert_operator shares.sort[1], :>, 0.6, shares.to_s
+  end
+end
