@@ -9,18 +9,20 @@
 //!
 //! Yielding to a thread that runs for a moment costs microseconds. Yielding to one that computes costs the whole time for
 //! which the interpreter lets that thread run, and a thread that did so every millisecond would get a hundredth of its share.
-//! How long the last return took tells the two apart. A slice lasts as long as the last return took, divided
-//! among the threads that were queueing for it here, but at least a millisecond and at most the interpreter's own slice:
+//! What the process did while the thread was away tells the two apart. A slice lasts as long as the other threads then
+//! used a processor, divided among the threads that were queueing here, but at least a millisecond and at most the
+//! interpreter's own slice. (Not as long as the thread was away: on a busy machine, a thread that got the lock may wait
+//! for a processor.)
 //!
-//! | the others | a return takes | the slice |
+//! | the others | they run for | the slice |
 //! |---|---|---|
 //! | sleep most of the time | microseconds | 1 ms |
 //! | one computes, in CPython | 5 ms | 4.75 ms: half of the time for each |
 //! | one computes, in CRuby | 100 ms | 95 ms |
 //! | three also make small calls, for 1 ms each | 3 ms | 1 ms |
 //!
-//! A slice is a little shorter than the share, so that a single long return (the system ran another process) is forgotten
-//! after some turns: by a twentieth, and by a quarter among threads that yield to each other, which would hand it on.
+//! A slice is a little shorter than the share, so that a single long turn is forgotten: by a twentieth, and by a quarter
+//! among threads that yield to each other, which would hand it on.
 //!
 //! # How the time is taken
 //!
@@ -34,7 +36,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::trace::{after_fork_in_child, monotonic_nanoseconds, thread_cpu_nanoseconds, ticks};
+use crate::trace::{
+    after_fork_in_child, monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds, ticks,
+};
 
 /// The shortest slice of a thread that makes small calls, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;
@@ -90,9 +94,9 @@ impl TimeSlice {
         (now.wall.saturating_sub(last.wall), now.processor.saturating_sub(last.processor))
     }
 
-    /// The lock is back after `took` nanoseconds, for which `others` threads were queueing, too.
-    fn returned(&mut self, now: Moment, took: u64, others: u32, longest: u64) {
-        let share = took / u64::from(others.max(1));
+    /// The lock is back. The threads of the process ran for `ran` nanoseconds meanwhile, and `others` are still queueing.
+    fn returned(&mut self, now: Moment, ran: u64, others: u32, longest: u64) {
+        let share = ran / u64::from(others.max(1));
         let shorter = if others == 0 { share / 20 } else { share / 4 };
         self.length = (share - shorter).min(longest);
         self.held = 0;
@@ -137,18 +141,18 @@ pub fn restart() {
     SLICE.with_borrow_mut(|slice| slice.last = None);
 }
 
-/// Calls `yield_lock`, which releases the lock and takes it again, and measures how long that takes. `longest` is the
+/// Calls `yield_lock`, which releases the lock and takes it again, and measures what other threads do meanwhile. `longest` is the
 /// time, in nanoseconds, for which the interpreter itself lets a thread run.
 pub fn yielding<T>(longest: u64, yield_lock: impl FnOnce() -> T) -> T {
     static FORK_HANDLER: Once = Once::new();
     FORK_HANDLER.call_once(|| after_fork_in_child(forget_queue));
-    let left = monotonic_nanoseconds();
+    let ran = process_cpu_nanoseconds();
     QUEUE.fetch_add(1, Ordering::Relaxed);
     let result = yield_lock();
     let others = QUEUE.fetch_sub(1, Ordering::Relaxed) - 1;
-    let now = Moment::now();
+    let ran = process_cpu_nanoseconds().saturating_sub(ran);
     LOOKED_AT.set(ticks());
-    SLICE.with_borrow_mut(|slice| slice.returned(now, now.wall.saturating_sub(left), others, longest));
+    SLICE.with_borrow_mut(|slice| slice.returned(Moment::now(), ran, others, longest));
     result
 }
 

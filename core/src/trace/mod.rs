@@ -64,5 +64,5 @@ pub use report::{write_comparison, write_report};
 pub use session::{Memory, Options, Trace};
 pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
 pub use sys::{Remade, after_fork_in_child};
-pub(crate) use sys::{monotonic_nanoseconds, thread_cpu_nanoseconds};
+pub(crate) use sys::{monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds};
 pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};

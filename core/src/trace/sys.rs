@@ -48,9 +48,27 @@ fn kernel_trusts_counter() -> bool {
 #[cfg(unix)]
 #[inline]
 pub(crate) fn monotonic_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds for which the calling thread has run on a processor.
+#[cfg(unix)]
+pub(crate) fn thread_cpu_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds for which the threads of this process have run on processors.
+#[cfg(unix)]
+pub(crate) fn process_cpu_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[cfg(unix)]
+#[inline]
+fn nanoseconds_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write a timespec to; the clock exists on every Unix.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: `time` is a valid place to write a timespec to; for a clock that does not exist it stays zero.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -61,18 +79,15 @@ pub(crate) fn monotonic_nanoseconds() -> u64 {
     ORIGIN.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// Nanoseconds for which the calling thread has run on a processor.
-#[cfg(unix)]
-pub(crate) fn thread_cpu_nanoseconds() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write a timespec to; where the clock does not exist, it stays zero.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// There is no such clock here: a thread is taken to run all the time.
 #[cfg(not(unix))]
 pub(crate) fn thread_cpu_nanoseconds() -> u64 {
+    monotonic_nanoseconds()
+}
+
+/// There is no such clock here: a process is taken to run all the time.
+#[cfg(not(unix))]
+pub(crate) fn process_cpu_nanoseconds() -> u64 {
     monotonic_nanoseconds()
 }
 
