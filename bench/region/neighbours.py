@@ -1,0 +1,172 @@
+"""How other threads fare beside a loop of small calls, and how the loop fares beside them.
+
+For each call: offlock's, the same with `release="never"` where it can be said, and the original's, alternating. In four
+situations: alone; beside a thread that sleeps for 1 ms again and again (by how much it is woken too late: median and
+99th percentile); beside a thread that computes in Python (how many rounds it gets done); in four threads at once.
+Medians of the rounds.
+
+    script/python bench/region/neighbours.py [--only count|gunzip|...] [--rounds 5] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import statistics
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import offlock.gzip
+import offlock.tiktoken
+import offlock.zlib
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
+SECONDS = 0.4
+Call = Callable[[], object]
+FIGURES = ["alone", "sleeper", "late p50", "late p99", "computing", "its rounds", "four"]
+
+
+def contestants() -> dict[str, dict[str, Call]]:
+    """The calls by operation and contestant."""
+    text = (DATA / "mobydick.txt").read_text()[30_000:31_500]
+    data = text.encode()
+    packed, zipped = zlib.compress(data), gzip.compress(data)
+    encoding = offlock.tiktoken.get_encoding("o200k_base")
+    return {
+        "count 13 bytes": {
+            "offlock": lambda: encoding.count("Hello, world."),
+            "never": lambda: encoding.count("Hello, world.", release="never"),
+        },
+        "encode 1.5 KB": {
+            "offlock": lambda: encoding.encode(text),
+            "never": lambda: encoding.encode(text, release="never"),
+        },
+        "decompress 0.9 KB": {
+            "offlock": lambda: offlock.zlib.decompress(packed),
+            "never": lambda: offlock.zlib.decompress(packed, release="never"),
+            "zlib": lambda: zlib.decompress(packed),
+        },
+        "gunzip 0.9 KB": {
+            "offlock": lambda: offlock.gzip.decompress(zipped),
+            "gzip": lambda: gzip.decompress(zipped),
+        },
+        "compress 0.4 KB": {
+            "offlock": lambda: offlock.zlib.compress(data[:400]),
+            "zlib": lambda: zlib.compress(data[:400]),
+        },
+        "crc32 1.5 KB": {"offlock": lambda: offlock.zlib.crc32(data), "zlib": lambda: zlib.crc32(data)},
+    }
+
+
+class Neighbour:
+    """A thread that does something again and again for as long as the block lasts."""
+
+    def __init__(self, work: Call) -> None:
+        self.rounds = 0
+        self._work = work
+        self._ended = False
+        self._thread = threading.Thread(target=self._loop)
+
+    def _loop(self) -> None:
+        while not self._ended:
+            self._work()
+            self.rounds += 1
+
+    def __enter__(self) -> Neighbour:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True
+        self._thread.join()
+
+
+def loop(call: Call) -> float:
+    """Calls a second."""
+    calls, began = 0, time.perf_counter()
+    while (now := time.perf_counter()) < began + SECONDS:
+        call()
+        calls += 1
+    return calls / (now - began)
+
+
+def beside_sleeper(call: Call) -> tuple[float, float, float]:
+    late = []
+
+    def sleep() -> None:
+        began = time.perf_counter()
+        time.sleep(0.001)
+        late.append((time.perf_counter() - began - 0.001) * 1e3)
+
+    with Neighbour(sleep):
+        rate = loop(call)
+    late.sort()
+    return rate, late[len(late) // 2], late[len(late) * 99 // 100]
+
+
+def in_four_threads(call: Call) -> float:
+    neighbours = [Neighbour(call) for _ in range(4)]
+    for neighbour in neighbours:
+        neighbour.__enter__()
+    time.sleep(SECONDS)
+    for neighbour in neighbours:
+        neighbour.__exit__()
+    return sum(neighbour.rounds for neighbour in neighbours) / SECONDS
+
+
+def measure(call: Call) -> list[float]:
+    alone = loop(call)
+    rate, p50, p99 = beside_sleeper(call)
+    with Neighbour(lambda: sum(range(100))) as computing:
+        beside = loop(call)
+    return [alone, rate, p50, p99, beside, computing.rounds / SECONDS, in_four_threads(call)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="operations whose names begin so")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", help="write the results to this file")
+    args = parser.parse_args()
+    results = {}
+    for operation, calls in contestants().items():
+        if not operation.startswith(args.only):
+            continue
+        rounds = [{name: measure(call) for name, call in calls.items()} for _ in range(args.rounds)]
+        results[operation] = {
+            name: {
+                figure: round(statistics.median(one[name][place] for one in rounds), 3)
+                for place, figure in enumerate(FIGURES)
+            }
+            for name in calls
+        }
+        show(operation, results[operation])
+    if args.json:
+        about = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "python": sys.version,
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "rounds": args.rounds,
+        }
+        Path(args.json).write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n")
+
+
+def show(operation: str, rows: dict[str, dict[str, float]]) -> None:
+    print(f"{operation} (calls a second; lateness in ms)")
+    print(f"  {'':10}" + "".join(f"{figure:>12}" for figure in FIGURES))
+    for name, row in rows.items():
+        cells = (f"{row[figure]:12.2f}" if "late" in figure else f"{row[figure]:12,.0f}" for figure in FIGURES)
+        print(f"  {name:10}" + "".join(cells))
+
+
+if __name__ == "__main__":
+    main()
