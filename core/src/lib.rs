@@ -7,7 +7,9 @@
 
 pub mod deflate;
 mod handover;
+pub mod memory;
 pub mod msgpack;
+mod parallel;
 pub mod processor;
 pub mod room;
 pub mod task;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Stopped;
+use crate::memory::OutOfMemory;
 
 /// The kind of a failure; the first six are zlib's own return codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,5 +128,11 @@ impl std::error::Error for Error {}
 impl From<Stopped> for Error {
     fn from(_: Stopped) -> Self {
         Self::new(ErrorKind::Stopped, 0)
+    }
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        Self::new(ErrorKind::Mem, 0)
     }
 }

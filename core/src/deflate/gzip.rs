@@ -6,7 +6,8 @@ use super::one_shot;
 use super::output::Output;
 use super::stream::{Inflater, Status};
 use super::whole;
-use crate::Task;
+use crate::memory::OutOfMemory;
+use crate::{Task, memory};
 
 /// The two bytes that a member begins with.
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -91,7 +92,7 @@ impl Header {
             reserved: flags & RESERVED,
             ..Self::default()
         };
-        let complete = fields.read(flags, &mut header).is_some();
+        let complete = fields.read(flags, &mut header)?.is_some();
         match (complete, input.len() > LARGEST_HEADER) {
             (true, _) if flags & HEADER_CRC != 0 && !fields.crc_fits() => {
                 Err(Error::with_detail(ErrorKind::Data, "header crc mismatch", fields.at as u64))
@@ -113,21 +114,20 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn read(&mut self, flags: u8, header: &mut Header) -> Option<()> {
+    /// `None` when they go on beyond the input.
+    fn read(&mut self, flags: u8, header: &mut Header) -> Result<Option<()>, OutOfMemory> {
         if flags & EXTRA != 0 {
-            let len = u16::from_le_bytes(self.take(2)?.try_into().ok()?);
-            header.extra = Some(self.take(len.into())?.to_vec());
+            let Some(&[low, high]) = self.take(2).and_then(<[u8]>::first_chunk) else { return Ok(None) };
+            let Some(extra) = self.take(u16::from_le_bytes([low, high]).into()) else { return Ok(None) };
+            header.extra = Some(memory::copied(extra)?);
         }
-        if flags & NAME != 0 {
-            header.name = Some(self.text()?.to_vec());
+        for (flag, text) in [(NAME, &mut header.name), (COMMENT, &mut header.comment)] {
+            if flags & flag != 0 {
+                let Some(read) = self.text() else { return Ok(None) };
+                *text = Some(memory::copied(read)?);
+            }
         }
-        if flags & COMMENT != 0 {
-            header.comment = Some(self.text()?.to_vec());
-        }
-        if flags & HEADER_CRC != 0 {
-            self.take(2)?;
-        }
-        Some(())
+        Ok(if flags & HEADER_CRC != 0 { self.take(2).map(drop) } else { Some(()) })
     }
 
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
@@ -245,7 +245,7 @@ impl GzipDecoder {
     /// Decompresses `input`, which is advanced past what was read. `End` means that nothing more can follow.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         while !self.ended {
-            if !self.ahead.give(out) {
+            if !self.ahead.give(out)? {
                 return Ok(Status::Full);
             }
             if out.left() > 0 && self.take_members(input, task)? {
@@ -301,12 +301,12 @@ impl GzipDecoder {
         let whole_header = if had == 0 {
             Header::parse(input)?
         } else {
-            self.partial.extend(&input[..take]);
+            memory::append(&mut self.partial, &input[..take])?;
             Header::parse(&self.partial)?
         };
         let Some((header, len)) = whole_header else {
             if had == 0 {
-                self.partial.extend(&input[..take]);
+                memory::append(&mut self.partial, &input[..take])?;
             }
             *input = &input[take..];
             return Ok(Some(Status::More));
@@ -326,10 +326,11 @@ impl GzipDecoder {
         out: &mut Output<'_>,
         task: &Task<'_>,
     ) -> Result<Option<Status>, Error> {
-        let start = out.len();
-        let status = self.inflater.run(input, out, task);
-        out.since(start, |piece| self.crc = whole::crc32(self.crc, piece));
-        self.size = self.size.wrapping_add((out.len() - start) as u32);
+        let (crc, size) = (&mut self.crc, &mut self.size);
+        let status = self.inflater.run_watched(input, out, task, |out, start| {
+            out.since(start, |piece| *crc = whole::crc32(*crc, piece));
+            *size = size.wrapping_add((out.len() - start) as u32);
+        });
         match status? {
             Status::End => {
                 self.place = Place::Trailer;
@@ -436,8 +437,9 @@ impl GzipDecoder {
 /// Decompresses the member at the beginning of `input`; returns its length.
 pub fn first_member(input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
     let start = out.len();
-    if let Ok(read) = one_shot::decompress(input, 31, out, task) {
-        return Ok(read);
+    match one_shot::decompress(input, 31, out, task) {
+        Err(error) if error.kind != ErrorKind::Mem => {}
+        ended => return ended,
     }
     task.check()?;
     out.truncate(start);

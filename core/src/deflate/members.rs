@@ -15,7 +15,8 @@ use super::gzip::{Header, MAGIC};
 use super::one_shot;
 use super::output::Output;
 use super::parallel::{share, threads_for};
-use crate::Task;
+use crate::memory::OutOfMemory;
+use crate::{Task, memory};
 
 /// Packed bytes that are looked through together, for each thread: at first, and at most.
 const PACKED: [usize; 2] = [1 << 20, 4 << 20];
@@ -79,18 +80,20 @@ pub(super) struct Content {
 
 impl Content {
     /// Moves to `out` what it has room for; true when nothing is left.
-    pub(super) fn give(&mut self, out: &mut Output<'_>) -> bool {
+    pub(super) fn give(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
         while let Some((buffer, range)) = self.pieces.front_mut() {
             let end = range.end.min(range.start.saturating_add(out.left()));
-            out.push(&self.buffers[*buffer][range.start..end]);
-            range.start = end;
+            let before = out.len();
+            let pushed = out.push(&self.buffers[*buffer][range.start..end]);
+            range.start += out.len() - before;
+            pushed?;
             if range.start < range.end {
-                return false;
+                return Ok(false);
             }
             self.pieces.pop_front();
         }
         self.buffers.clear();
-        true
+        Ok(true)
     }
 
     #[cfg(test)]
@@ -112,7 +115,7 @@ pub(super) fn together(
 ) -> Result<Option<Together>, Error> {
     let size = window.size();
     let input = &input[..input.len().min(size)];
-    let starts = possible_members(input);
+    let starts = possible_members(input)?;
     // Not at the end of a file; what is there may be short of a window by the member before it.
     if input.len() >= size / 4 {
         window.grow_if_few(starts.len());
@@ -123,16 +126,16 @@ pub(super) fn together(
     let parts: Vec<Part> = members_at(input, &starts, window.threads, most.min(size * PLAIN), task)
         .into_iter()
         .collect::<Result<_, _>>()?;
-    Ok(chain(input, parts))
+    chain(input, parts)
 }
 
 /// Where members may begin: at every magic number with a good header behind it, which compressed data holds by chance only
 /// every 100 MB or so.
-fn possible_members(input: &[u8]) -> Vec<usize> {
+fn possible_members(input: &[u8]) -> Result<Vec<usize>, Error> {
     let magic = [MAGIC[0], MAGIC[1], 8];
-    memchr::memmem::find_iter(input, &magic)
-        .filter(|&at| matches!(Header::parse(&input[at..input.len().min(at + HEADER)]), Ok(Some(_))))
-        .collect()
+    let places = memchr::memmem::find_iter(input, &magic)
+        .filter(|&at| matches!(Header::parse(&input[at..input.len().min(at + HEADER)]), Ok(Some(_))));
+    memory::collected(places.map(Ok))
 }
 
 /// A member of the window, and where in its thread's buffer the content is.
@@ -152,7 +155,7 @@ fn members_at(
     task: &Task<'_>,
 ) -> Vec<Result<Part, Error>> {
     let made = AtomicUsize::new(0);
-    share(starts.len(), 1, threads_for(threads, input.len()), |ranges| {
+    share(starts.len(), 1, threads_for(threads, input.len()), task, |ranges| {
         let mut out = Output::new();
         let mut members = Vec::new();
         for index in ranges.flatten() {
@@ -163,7 +166,8 @@ fn members_at(
             match one_shot::decompress_whole(&input[start..end], 31, &mut out, task)? {
                 Some(read) => {
                     made.fetch_add(out.len() - before, Ordering::Relaxed);
-                    members.push(Member { place: start..start + read, content: before..out.len() });
+                    let member = Member { place: start..start + read, content: before..out.len() };
+                    memory::push(&mut members, member)?;
                 }
                 None => out.truncate(before),
             }
@@ -173,14 +177,13 @@ fn members_at(
 }
 
 /// Those members that follow one another from the beginning on.
-fn chain(input: &[u8], parts: Vec<Part>) -> Option<Together> {
-    let mut found: Vec<(usize, &Member)> = parts
-        .iter()
-        .enumerate()
-        .flat_map(|(part, (_, members))| members.iter().map(move |m| (part, m)))
-        .collect();
+fn chain(input: &[u8], parts: Vec<Part>) -> Result<Option<Together>, Error> {
+    let all =
+        parts.iter().enumerate().flat_map(|(part, (_, members))| members.iter().map(move |m| (part, m)));
+    let mut found = memory::collected(all.map(Ok::<_, Error>))?;
     found.sort_unstable_by_key(|(_, member)| member.place.start);
     let (mut at, mut last, mut pieces) = (0, None, VecDeque::new());
+    pieces.try_reserve(found.len()).map_err(OutOfMemory::from)?;
     for (part, member) in found {
         if member.place.start == at {
             pieces.push_back((part, member.content.clone()));
@@ -189,7 +192,8 @@ fn chain(input: &[u8], parts: Vec<Part>) -> Option<Together> {
             at += input[at..].iter().take_while(|&&byte| byte == 0).count();
         }
     }
-    let (header, _) = Header::parse(&input[last?..]).ok()??;
+    let header = last.map(|last| Header::parse(&input[last..]));
+    let Some(Ok(Some((header, _)))) = header else { return Ok(None) };
     let buffers = parts.into_iter().map(|(buffer, _)| buffer).collect();
-    Some(Together { read: at, header, content: Content { buffers, pieces } })
+    Ok(Some(Together { read: at, header, content: Content { buffers, pieces } }))
 }

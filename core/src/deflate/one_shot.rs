@@ -251,7 +251,7 @@ fn compress_whole(
     out: &mut Output<'_>,
     task: &Task<'_>,
 ) -> Result<(), Error> {
-    out.push(&frame::header(kind, level));
+    out.push(&frame::header(kind, level))?;
     let level = match engine {
         level::Whole { level, arrays, .. } if arrays != level && short_matches::matter(input) => arrays,
         level::Whole { level, small, .. } if small != level && is_small(input) => small,
@@ -265,14 +265,14 @@ fn compress_whole(
         deflate_piece(piece, level, &mut packed)?;
         let mut packed = packed.into_bytes().into_vec();
         seam::reopen(&mut packed, task)?;
-        out.push(&packed);
+        out.push(&packed)?;
         sum.add(piece);
         task.advance(piece.len() as u64);
     }
     task.check()?;
     deflate_piece(last, level, out)?;
     sum.add(last);
-    out.push(&sum.trailer());
+    out.push(&sum.trailer())?;
     task.advance(last.len() as u64);
     Ok(())
 }

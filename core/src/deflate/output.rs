@@ -4,6 +4,9 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
+use super::error::Error;
+use crate::memory::{self, OutOfMemory};
+
 /// Buffers up to this size are kept by their thread for its next operation: making one of them fresh costs
 /// more than filling it.
 const KEPT: usize = 256 << 10;
@@ -119,27 +122,34 @@ impl<'a> Output<'a> {
     }
 
     /// Unwritten memory, as much as is there and allowed; at least one byte unless the limit is reached.
-    pub(super) fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+    pub(super) fn room(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         let left = self.left();
         if self.used < self.lent.len() {
             let end = self.lent.len().min(self.used.saturating_add(left));
-            return &mut self.lent[self.used..end];
+            return Ok(&mut self.lent[self.used..end]);
         }
         if self.own.0.len() == self.own.0.capacity() && left > 0 {
-            self.own.0.reserve(GROWTH.min(left));
+            memory::reserve(&mut self.own.0, GROWTH.min(left))?;
         }
         let spare = self.own.0.spare_capacity_mut();
         let end = spare.len().min(left);
-        &mut spare[..end]
+        Ok(&mut spare[..end])
     }
 
     /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Fails to a shorter
     /// piece when lent memory is in use and has less.
-    pub(super) fn room_for(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
-        if self.used == self.lent.len() {
-            self.own.0.reserve(size.min(self.left()));
-        }
+    pub(super) fn room_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
+        self.make_room(size)?;
         self.room()
+    }
+
+    /// Makes sure that there is memory of its own for `size` bytes, or for all that is allowed, once what is lent is full.
+    pub(super) fn make_room(&mut self, size: usize) -> Result<(), OutOfMemory> {
+        if self.used < self.lent.len() {
+            return Ok(());
+        }
+        let size = size.min(self.left());
+        memory::reserve(&mut self.own.0, size)
     }
 
     /// Counts the first `n` bytes of [`room`](Self::room) as written.
@@ -183,12 +193,16 @@ impl<'a> Output<'a> {
     }
 
     /// Appends `bytes`, as far as the limit allows; true when all of them went in.
-    pub fn push(&mut self, mut bytes: &[u8]) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// `Mem`, after as many as there was memory for.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, Error> {
         while !bytes.is_empty() {
-            let room = self.room_for(bytes.len());
+            let room = self.room_for(bytes.len())?;
             let n = room.len().min(bytes.len());
             if n == 0 {
-                return false;
+                return Ok(false);
             }
             // SAFETY: both are valid for `n` bytes, and apart because the room is borrowed mutably; afterwards
             // the first `n` bytes of the room are initialized.
@@ -199,7 +213,7 @@ impl<'a> Output<'a> {
             }
             bytes = &bytes[n..];
         }
-        true
+        Ok(true)
     }
 
     /// Runs `look` over the bytes written since there were `start` of them, in one or two pieces.
@@ -225,7 +239,7 @@ mod tests {
     fn lent_memory_is_filled_before_own_memory() {
         let mut lent = [MaybeUninit::uninit(); 3];
         let mut out = Output::lent(&mut lent);
-        assert!(out.push(b"abcde"));
+        assert_eq!(out.push(b"abcde"), Ok(true));
         let mut pieces = Vec::new();
         out.since(1, |piece| pieces.push(piece.to_vec()));
         assert_eq!(pieces, [b"bc".to_vec(), b"de".to_vec()]);
@@ -237,15 +251,15 @@ mod tests {
     fn a_limit_holds_across_both_memories() {
         let mut lent = [MaybeUninit::uninit(); 3];
         let mut out = Output::lent(&mut lent).limited(4);
-        assert!(!out.push(b"abcde"));
+        assert_eq!(out.push(b"abcde"), Ok(false));
         assert_eq!((out.len(), out.left()), (4, 0));
-        assert!(out.room().is_empty());
+        assert!(out.room().unwrap().is_empty());
     }
 
     #[test]
     fn a_thread_reuses_small_buffers_and_drops_large_ones() {
         let mut out = Output::new();
-        out.push(&[1; 1000]);
+        out.push(&[1; 1000]).unwrap();
         let memory = out.into_bytes();
         let address = memory.as_ptr();
         drop(memory);

@@ -1,7 +1,4 @@
 //! All cores on one job: many buffers, many members, or many blocks of one stream.
-//!
-//! The calling thread always works too, so its checks see interrupts. Threads live for one call: nothing has to be
-//! re-made after `fork`.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -14,7 +11,8 @@ use super::members::{self, Window};
 use super::one_shot;
 use super::output::Output;
 use super::stream::{Config, Deflater, Flush};
-use crate::Task;
+use crate::parallel::on_threads;
+use crate::{Task, memory};
 
 /// Starting a thread costs about as much as this many bytes of work.
 const WORTH_A_THREAD: usize = 64 << 10;
@@ -40,24 +38,16 @@ pub(super) fn share<T: Send>(
     count: usize,
     step: usize,
     threads: usize,
+    task: &Task<'_>,
     worker: impl Fn(&mut dyn Iterator<Item = Range<usize>>) -> T + Sync,
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let run = || {
+    on_threads(threads, task, || {
         let mut ranges = std::iter::from_fn(|| {
             let start = next.fetch_add(step, Ordering::Relaxed);
             (start < count).then(|| start..count.min(start + step))
         });
         worker(&mut ranges)
-    };
-    thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, run).ok()).collect();
-        let mut made = vec![run()];
-        for other in others {
-            made.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        made
     })
 }
 
@@ -103,7 +93,7 @@ pub fn inflate_all(
     threads: usize,
     task: &Task<'_>,
 ) -> Result<Batch, IndexedError> {
-    all(inputs, threads, |input, out| {
+    all(inputs, threads, task, |input, out| {
         out.set_room(max_output.unwrap_or(usize::MAX));
         one_shot::decompress(input, wbits, out, task).map(drop)
     })
@@ -117,23 +107,25 @@ pub fn deflate_all(
     threads: usize,
     task: &Task<'_>,
 ) -> Result<Batch, IndexedError> {
-    all(inputs, threads, |input, out| one_shot::compress(input, level, wbits, out, task))
+    all(inputs, threads, task, |input, out| one_shot::compress(input, level, wbits, out, task))
 }
 
 fn all(
     inputs: &[&[u8]],
     threads: usize,
+    task: &Task<'_>,
     work: impl Fn(&[u8], &mut Output<'_>) -> Result<(), Error> + Sync,
 ) -> Result<Batch, IndexedError> {
     let threads = threads_for(threads, inputs.iter().map(|input| input.len()).sum());
     let step = (inputs.len() / threads / 8).clamp(1, 256);
-    let parts = share(inputs.len(), step, threads, |ranges| {
+    let parts = share(inputs.len(), step, threads, task, |ranges| {
         let mut out = Output::new();
         let mut places = Vec::new();
         for index in ranges.flatten() {
+            let failed = |error| (index, error);
             let start = out.len();
-            work(inputs[index], &mut out).map_err(|error| (index, error))?;
-            places.push((index, start..out.len()));
+            work(inputs[index], &mut out).map_err(failed)?;
+            memory::push(&mut places, (index, start..out.len())).map_err(|none| failed(none.into()))?;
         }
         Ok((out.into_bytes().into_vec(), places))
     });
@@ -143,7 +135,8 @@ fn all(
 type Part = (Vec<u8>, Vec<(usize, Range<usize>)>);
 
 fn gather(count: usize, parts: Vec<Result<Part, IndexedError>>) -> Result<Batch, IndexedError> {
-    let mut batch = Batch { buffers: Vec::with_capacity(parts.len()), places: vec![(0, 0..0); count] };
+    let places = memory::filled((0, 0..0), count).map_err(|none| (0, none.into()))?;
+    let mut batch = Batch { buffers: Vec::with_capacity(parts.len()), places };
     let mut first_error: Option<IndexedError> = None;
     for part in parts {
         match part {
@@ -172,7 +165,7 @@ pub fn gunzip(input: &[u8], threads: usize, out: &mut Output<'_>, task: &Task<'_
     while at < input.len() {
         at += match members::together(&input[at..], &mut window, out.left(), task)? {
             Some(mut together) => {
-                if !together.content.give(out) {
+                if !together.content.give(out)? {
                     return Err(Error::new(ErrorKind::Limit, (at + together.read) as u64));
                 }
                 together.read
@@ -216,7 +209,7 @@ impl BlockDeflater {
         let full = self.threads * BLOCKS_PER_THREAD * BLOCK;
         loop {
             let take = input.len().min((self.window + full).saturating_sub(self.buffer.len()));
-            self.buffer.extend_from_slice(&input[..take]);
+            memory::append(&mut self.buffer, &input[..take])?;
             *input = &input[take..];
             if self.buffer.len() < self.window + full {
                 break;
@@ -233,23 +226,25 @@ impl BlockDeflater {
     fn compress(&mut self, out: &mut Output<'_>, flush: Flush, task: &Task<'_>) -> Result<(), Error> {
         let plain = self.buffer.len() - self.window;
         let count = plain.div_ceil(BLOCK).max(1);
-        let parts = share(count, 1, self.threads.min(count), |ranges| {
+        let parts = share(count, 1, self.threads.min(count), task, |ranges| {
             let mut stream = Deflater::new(self.config)?;
             let mut blocks = Vec::new();
             for index in ranges.flatten() {
-                let last = index + 1 == count;
-                blocks.push((
-                    index,
-                    self.block(&mut stream, index, if last { flush } else { Flush::Sync }, task)?,
-                ));
+                let flush = if index + 1 == count { flush } else { Flush::Sync };
+                let block = self.block(&mut stream, index, flush, task)?;
+                memory::push(&mut blocks, (index, block))?;
             }
-            Ok(blocks)
+            Ok::<_, Error>(blocks)
         });
-        let parts: Result<Vec<_>, Error> = parts.into_iter().collect();
-        let mut blocks: Vec<_> = parts?.into_iter().flatten().collect();
+        let mut blocks = memory::with_room(count)?;
+        for part in parts {
+            blocks.extend(part?);
+        }
         blocks.sort_unstable_by_key(|(index, _)| *index);
+        let size = blocks.iter().map(|(_, block)| block.len()).sum();
+        out.make_room(size)?;
         for (_, block) in blocks {
-            out.push(&block);
+            out.push(&block)?;
         }
         let keep = if flush == Flush::Full { 0 } else { self.buffer.len().min(WINDOW) };
         self.buffer.drain(..self.buffer.len() - keep);

@@ -7,7 +7,7 @@
 use super::error::Error;
 use super::output::Output;
 use super::stream::Inflater;
-use crate::Task;
+use crate::{Task, memory};
 
 /// The rest of an empty stored block after its three header bits and the fill up to a byte.
 const EMPTY_STORED: [u8; 4] = [0, 0, 0xff, 0xff];
@@ -17,6 +17,7 @@ pub(super) fn reopen(packed: &mut Vec<u8>, task: &Task<'_>) -> Result<(), Error>
     let last = last_block(packed, task)?;
     packed[last.start / 8] &= !(1 << (last.start % 8));
     let header_end = last.end + 3;
+    memory::reserve(packed, 1 + EMPTY_STORED.len())?;
     packed.resize(header_end.div_ceil(8), 0);
     packed.extend(EMPTY_STORED);
     Ok(())

@@ -126,7 +126,7 @@ impl Raw {
     }
 
     /// Lets `engine` work from the first `read` bytes of `input` into the first `write` bytes of room, and counts both.
-    /// Returns its code, and whether it left room.
+    /// Returns its code, and whether it left room. `Mem` when there is no room to be had.
     fn step(
         &mut self,
         input: &mut &[u8],
@@ -134,8 +134,8 @@ impl Raw {
         out: &mut Output<'_>,
         write: usize,
         engine: impl FnOnce(&mut z::z_stream) -> c_int,
-    ) -> (c_int, bool) {
-        let room = out.room();
+    ) -> Result<(c_int, bool), Error> {
+        let room = out.room().map_err(|_| Error::new(ErrorKind::Mem, self.0.total_in))?;
         let write = room.len().min(write);
         let stream = &mut *self.0;
         stream.next_in = input.as_ptr().cast_mut();
@@ -150,7 +150,7 @@ impl Raw {
         *input = &input[taken..];
         // SAFETY: the engine wrote that many bytes from the start of the room.
         unsafe { out.written(written) };
-        (code, left > 0)
+        Ok((code, left > 0))
     }
 }
 
@@ -221,7 +221,7 @@ impl Deflater {
             let before = input.len();
             // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
-            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
             match code {
                 z::Z_STREAM_END => {
@@ -274,7 +274,7 @@ impl Deflater {
         }
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
-        let (code, _) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine);
+        let (code, _) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
         if code != z::Z_BUF_ERROR {
             self.raw.expect(code)?;
         }
@@ -314,7 +314,7 @@ impl Deflater {
             let engine = |stream: &mut z::z_stream| unsafe {
                 z::deflateParams(stream, settings.level, config.strategy)
             };
-            let (code, left) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine);
+            let (code, left) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
             match code {
                 z::Z_BUF_ERROR if out.left() == 0 => return Ok(false),
                 z::Z_BUF_ERROR if !left => {}
@@ -403,6 +403,18 @@ impl Inflater {
 
     /// Decompresses `input`, which is advanced past what was read.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        self.run_watched(input, out, task, |_, _| {})
+    }
+
+    /// The same, which calls `made` whenever something was written, with how much there was before. That is still in the
+    /// processor's caches then.
+    pub(super) fn run_watched(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+        mut made: impl FnMut(&Output<'_>, usize),
+    ) -> Result<Status, Error> {
         if self.ended {
             return Ok(Status::End);
         }
@@ -412,11 +424,12 @@ impl Inflater {
         loop {
             task.check()?;
             let read = input.len().min(INFLATE_SLICE);
-            let before = input.len();
+            let (before, start) = (input.len(), out.len());
             // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_SYNC_FLUSH) };
-            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
+            made(out, start);
             match code {
                 z::Z_STREAM_END => {
                     self.ended = true;
@@ -450,7 +463,7 @@ impl Inflater {
         let read = input.len().min(INFLATE_SLICE);
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_BLOCK) };
-        let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine);
+        let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
         let state = self.raw.0.data_type;
         match code {
             z::Z_OK if state & 128 != 0 => {
@@ -482,7 +495,7 @@ impl Inflater {
             let read = input.len().min(u32::MAX as usize);
             // SAFETY: as in `run`; `inflateSync` writes no output.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflateSync(stream) };
-            let (code, _) = self.raw.step(input, read, &mut Output::new(), 0, engine);
+            let (code, _) = self.raw.step(input, read, &mut Output::new(), 0, engine)?;
             match code {
                 z::Z_OK => {
                     self.failure = None;

@@ -345,7 +345,7 @@ fn a_copy_goes_its_own_way() {
     let start = out.into_bytes().into_vec();
     for (stream, rest) in [(&mut first, &plain[50_000..]), (&mut second, b"other".as_slice())] {
         let mut out = Output::new();
-        out.push(&start);
+        out.push(&start).unwrap();
         stream.run(&mut { rest }, &mut out, Flush::Finish, &task).unwrap();
         let expected = [&plain[..50_000], rest].concat();
         assert!(*back(&out.into_bytes(), 15).unwrap() == expected);
@@ -366,7 +366,7 @@ fn a_copy_of_a_decompressor_goes_its_own_way() {
     let mut second = first.copy().unwrap();
     drop(first);
     let mut out = Output::new();
-    out.push(&begun);
+    out.push(&begun).unwrap();
     assert_eq!(second.run(&mut { end }, &mut out, &task), Ok(Status::End));
     assert!(*out.into_bytes() == *plain);
     assert_eq!(untouched.run(&mut &*packed, &mut Output::new(), &task), Ok(Status::End));

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use libdeflate_sys as ld;
 
 use super::output::Output;
+use crate::memory::OutOfMemory;
 
 thread_local! {
     // Making these costs as much as a kilobyte of work, so each thread keeps one of both.
@@ -43,8 +44,16 @@ impl Drop for Encoder {
 pub(super) enum Unable {
     /// The room is too small.
     Room,
-    /// The data is bad or incomplete, or there is no memory for the engine.
+    /// There is no memory for so much output, or for the engine.
+    Memory,
+    /// The data is bad or incomplete.
     Other,
+}
+
+impl From<OutOfMemory> for Unable {
+    fn from(_: OutOfMemory) -> Self {
+        Self::Memory
+    }
 }
 
 /// Decompresses a raw stream from the beginning of `input` into at most `size` bytes of room, and returns how much of
@@ -55,8 +64,8 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result
     let kept = DECODER.try_with(Cell::take).unwrap_or_default();
     // SAFETY: takes nothing, gives a state or null.
     let make = || NonNull::new(unsafe { ld::libdeflate_alloc_decompressor() }).map(Decoder);
-    let decoder = kept.or_else(make).ok_or(Unable::Other)?;
-    let room = out.room_for(size);
+    let decoder = kept.or_else(make).ok_or(Unable::Memory)?;
+    let room = out.room_for(size)?;
     let size = room.len().min(size);
     let (mut read, mut written) = (0, 0);
     // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths, and
@@ -101,7 +110,7 @@ pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<
         Some(Encoder { level, state })
     };
     let encoder = kept.filter(|kept| kept.level == level).or_else(make)?;
-    let room = out.room_for(bound(input.len()));
+    let room = out.room_for(bound(input.len())).ok()?;
     // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths.
     let written = unsafe {
         ld::libdeflate_deflate_compress(

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::Stopped;
+use crate::memory::OutOfMemory;
 
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub enum ErrorKind {
         /// What it found.
         found: &'static str,
     },
+    /// There is no memory for what the run makes.
+    OutOfMemory,
     /// The run was asked to stop.
     Stopped,
 }
@@ -58,6 +61,12 @@ impl From<Stopped> for Error {
     }
 }
 
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        Self::new(ErrorKind::OutOfMemory, 0)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -78,6 +87,7 @@ impl fmt::Display for Error {
             ErrorKind::Unexpected { wanted, found } => {
                 write!(f, "expected {wanted} at offset {}, found {found}", self.offset)
             }
+            ErrorKind::OutOfMemory => OutOfMemory.fmt(f),
             ErrorKind::Stopped => Stopped.fmt(f),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::spare::Spare;
 use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
+use crate::memory::{self, OutOfMemory};
 use crate::{Stopped, Task};
 
 /// When an arena holds this many bytes of text, the next pieces go to another one, and a longer piece has one for itself: what
@@ -35,10 +36,7 @@ impl Arena {
     /// Stores all `pieces`, in order, in as many arenas as it takes.
     pub fn store(pieces: &Pieces<'_>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
         let mut arenas = Vec::new();
-        Self::for_each(pieces, task, |arena| {
-            arenas.push(arena);
-            Ok::<_, Error>(())
-        })?;
+        Self::for_each(pieces, task, |arena| Ok::<_, Error>(memory::push(&mut arenas, arena)?))?;
         Ok(arenas)
     }
 
@@ -52,21 +50,22 @@ impl Arena {
         while next < pieces.len() {
             task.check()?;
             let room = Room::for_pieces(pieces, next)?;
-            each(Self::filled(pieces, next, &room))?;
+            each(Self::filled(pieces, next, &room).map_err(Error::from)?)?;
             next += room.pieces;
         }
         Ok(())
     }
 
-    fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Self {
-        let mut memory = Memory::with_room(room);
+    fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Result<Self, OutOfMemory> {
+        let mut memory = Memory::with_room(room)?;
+        let mut stored = memory::with_room(room.pieces)?;
         let range = first..first + room.pieces;
-        let stored = if room.is_ascii() {
-            memory.add_ascii(pieces, range, room.units[0])
+        if room.is_ascii() {
+            memory.add_ascii(pieces, range, room.units[0], &mut stored);
         } else {
-            range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))).collect()
-        };
-        Self { memory: Arc::new(memory), stored }
+            stored.extend(range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))));
+        }
+        Ok(Self { memory: Arc::new(memory), stored })
     }
 
     /// Where its pieces are.
@@ -115,30 +114,35 @@ impl Drop for Memory {
 }
 
 impl Memory {
-    fn with_room(room: &Room) -> Self {
+    /// Memory for all of them: nothing has to grow later.
+    fn with_room(room: &Room) -> Result<Self, OutOfMemory> {
         let [utf8, latin1, ucs2, ucs4] = room.units;
-        Self {
-            utf8: BYTES.take(utf8),
-            latin1: BYTES.take(latin1),
-            ucs2: UCS2.take(ucs2),
-            ucs4: UCS4.take(ucs4),
-        }
+        Ok(Self {
+            utf8: BYTES.take(utf8)?,
+            latin1: BYTES.take(latin1)?,
+            ucs2: UCS2.take(ucs2)?,
+            ucs4: UCS4.take(ucs4)?,
+        })
     }
 
-    /// Adds the pieces of `range`, which take `bytes` with the zeros behind them.
-    fn add_ascii(&mut self, pieces: &Pieces<'_>, range: Range<usize>, bytes: usize) -> Vec<Stored> {
+    /// Adds the pieces of `range`, which take `bytes` with the zeros behind them. There is room for all in `stored`.
+    fn add_ascii(
+        &mut self,
+        pieces: &Pieces<'_>,
+        range: Range<usize>,
+        bytes: usize,
+        stored: &mut Vec<Stored>,
+    ) {
         self.utf8.resize(bytes, 0);
-        let mut all = Vec::with_capacity(range.len());
         let mut next = 0;
         let text = pieces.text();
         let Ok(()) = pieces.spans().for_each(range, |span| {
             let (at, length) = (next, span.len());
             copy_piece(text, span, &mut self.utf8[at..]);
             next += length + 1;
-            all.push(Stored::new(at, length, at, length, Form::Ascii));
+            stored.push(Stored::new(at, length, at, length, Form::Ascii));
             Ok::<_, Infallible>(())
         });
-        all
     }
 
     #[inline]

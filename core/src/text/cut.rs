@@ -4,8 +4,9 @@ use memchr::memmem;
 use wide::u8x16;
 
 use super::{Error, STRETCH, Span};
+use crate::memory::OutOfMemory;
 use crate::task::Stretches;
-use crate::{Stopped, Task};
+use crate::{Task, memory};
 
 /// What ends a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +21,15 @@ pub enum LineEnds {
 }
 
 /// The lines of `text`, with their ends if `keep`. A text that ends with a line end has no line after it.
-pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result<Vec<Span>, Stopped> {
+pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result<Vec<Span>, Error> {
     let mut lines = Vec::new();
     let mut start = 0;
     let mut take = |end: Option<Span>| {
         if let Some(end) = end.filter(|end| end.start >= start) {
-            lines.push(Span { start, end: if keep { end.end } else { end.start } });
+            memory::push(&mut lines, Span { start, end: if keep { end.end } else { end.start } })?;
             start = end.end;
         }
+        Ok(())
     };
     match ends {
         LineEnds::Any => for_each_marked(text, may_end_lines, task, |at| take(line_end(text, at)))?,
@@ -37,24 +39,25 @@ pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result
         LineEnds::NewlineOrCrlf => {
             for_each_match(text, is_newline, task, |at| {
                 let start = if text[..at].ends_with(b"\r") { at - 1 } else { at };
-                take(Some(Span { start, end: at + 1 }));
+                take(Some(Span { start, end: at + 1 }))
             })?;
         }
     }
     if start < text.len() {
-        lines.push(Span { start, end: text.len() });
+        memory::push(&mut lines, Span { start, end: text.len() })?;
     }
     Ok(lines)
 }
 
 /// The pieces of `text` between the occurrences of `separator`, which is not empty: one more than there
 /// are occurrences.
-pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>, Stopped> {
+pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>, Error> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let mut take = |at| {
-        pieces.push(Span { start, end: at });
+        memory::push(&mut pieces, Span { start, end: at })?;
         start = at + separator.len();
+        Ok(())
     };
     if let [byte] = *separator {
         for_each_match(text, |bytes| bytes.simd_eq(splat(byte)), task, take)?;
@@ -62,10 +65,10 @@ pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>
         let mut stretches = Stretches::new(task, STRETCH);
         for at in memmem::find_iter(text, separator) {
             stretches.check(at)?;
-            take(at);
+            take(at)?;
         }
     }
-    pieces.push(Span { start, end: text.len() });
+    memory::push(&mut pieces, Span { start, end: text.len() })?;
     Ok(pieces)
 }
 
@@ -79,7 +82,7 @@ pub fn offsets(
     let mut offsets = offsets.into_iter().enumerate();
     let Some((_, first)) = offsets.next() else { return Ok(Vec::new()) };
     let mut start = checked(text, 0, first)?;
-    let mut pieces = Vec::with_capacity(offsets.size_hint().0);
+    let mut pieces = memory::with_room(offsets.size_hint().0)?;
     for (index, offset) in offsets {
         if index % STRETCH == 0 {
             task.check()?;
@@ -88,7 +91,7 @@ pub fn offsets(
         if end < start {
             return Err(Error::OffsetDecreases { index, offset, before: start });
         }
-        pieces.push(Span { start, end });
+        memory::push(&mut pieces, Span { start, end })?;
         start = end;
     }
     Ok(pieces)
@@ -110,14 +113,15 @@ pub fn columns(text: &[u8], separator: u8, task: &Task<'_>) -> Result<Vec<Vec<Sp
     let mut wrong = None;
     let mut take = |end: usize, last: bool| {
         if wrong.is_some() {
-            return;
+            return Ok(());
         }
         if record == 0 {
-            columns.push(Vec::new());
+            memory::push(&mut columns, Vec::new())?;
         }
         if let Some(column) = columns.get_mut(field) {
             let ends_line = last && end < text.len();
-            column.push(Span { start, end: if ends_line { before_return(text, start, end) } else { end } });
+            let end = if ends_line { before_return(text, start, end) } else { end };
+            memory::push(column, Span { start, end })?;
         }
         field += 1;
         start = end + 1;
@@ -127,11 +131,12 @@ pub fn columns(text: &[u8], separator: u8, task: &Task<'_>) -> Result<Vec<Vec<Sp
             }
             (at, field, record) = (start, 0, record + 1);
         }
+        Ok(())
     };
     let ends = |bytes: u8x16| bytes.simd_eq(splat(b'\n')) | bytes.simd_eq(splat(separator));
     for_each_match(text, ends, task, |at| take(at, text[at] == b'\n'))?;
     if !matches!(text, [] | [.., b'\n']) {
-        take(text.len(), true);
+        take(text.len(), true)?;
     }
     wrong.map_or(Ok(columns), Err)
 }
@@ -149,8 +154,8 @@ fn for_each_match(
     text: &[u8],
     matches: impl Fn(u8x16) -> u8x16,
     task: &Task<'_>,
-    found: impl FnMut(usize),
-) -> Result<(), Stopped> {
+    found: impl FnMut(usize) -> Result<(), OutOfMemory>,
+) -> Result<(), Error> {
     for_each_marked(text, |block| mask(block, &matches), task, found)
 }
 
@@ -160,15 +165,15 @@ fn for_each_marked(
     text: &[u8],
     mark: impl Fn(&[u8; BLOCK]) -> u64,
     task: &Task<'_>,
-    mut found: impl FnMut(usize),
-) -> Result<(), Stopped> {
+    mut found: impl FnMut(usize) -> Result<(), OutOfMemory>,
+) -> Result<(), Error> {
     let mut places = [0; WINDOW + 1];
     let mut base = 0;
     for stretch in text.chunks(STRETCH) {
         task.check()?;
         for window in stretch.chunks(WINDOW) {
             for &place in marked_places(window, &mark, &mut places) {
-                found(base + place as usize);
+                found(base + place as usize)?;
             }
             base += window.len();
         }
@@ -377,8 +382,8 @@ mod tests {
     fn a_stopped_task_stops_the_search() {
         let task = Task::new();
         task.stop();
-        assert_eq!(lines(b"a", LineEnds::Any, false, &task), Err(Stopped));
-        assert_eq!(split(b"a", b",", &task), Err(Stopped));
+        assert_eq!(lines(b"a", LineEnds::Any, false, &task), Err(Error::Stopped));
+        assert_eq!(split(b"a", b",", &task), Err(Error::Stopped));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Stopped;
+use crate::memory::OutOfMemory;
 
 /// Why a text could not be cut or measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,8 @@ use crate::Stopped;
 pub enum Error {
     /// The run was asked to stop.
     Stopped,
+    /// There is no memory for what the run makes.
+    OutOfMemory,
     /// A piece is not UTF-8: its own bytes are not, or it begins or ends inside a character.
     NotUtf8 {
         /// Number of the piece.
@@ -65,10 +68,17 @@ impl From<Stopped> for Error {
     }
 }
 
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => Stopped.fmt(f),
+            Self::OutOfMemory => OutOfMemory.fmt(f),
             Self::NotUtf8 { piece, at, .. } => write!(f, "piece {piece} is not UTF-8 at offset {at}"),
             Self::OffsetOutside { index, offset, end } => {
                 write!(f, "offset {index} is {offset}, not in 0..={end}")

@@ -6,7 +6,7 @@ use super::form::ascii_len;
 use super::repeats::Repeats;
 use super::{Error, Form, Measure, STRETCH, Span, Spans, measure, transcode};
 use crate::task::Stretches;
-use crate::{Stopped, Task};
+use crate::{Stopped, Task, memory};
 
 /// The pieces of one text: all valid UTF-8, all measured.
 #[derive(Debug)]
@@ -40,16 +40,16 @@ impl<'a> Pieces<'a> {
             let measures = if ascii { Vec::new() } else { measure_all(text, &spans, task)? };
             Ok(Self { text: Cow::Borrowed(text), spans, measures })
         };
-        all.into_iter().map(each).collect()
+        memory::collected(all.into_iter().map(each))
     }
 
     /// If many of them are alike: each only once, and for every one of these pieces the number of the one that is left
     /// for it. Otherwise all of them.
-    pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Stopped> {
+    pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Error> {
         let Some(repeats) = Repeats::find(&self.text, &self.spans, task)? else { return Ok((self, None)) };
-        let spans = repeats.once(|piece| self.spans.get(piece)).into();
+        let spans = repeats.once(|piece| self.spans.get(piece))?.into();
         let measures =
-            if self.measures.is_empty() { Vec::new() } else { repeats.once(|piece| self.measures[piece]) };
+            if self.measures.is_empty() { Vec::new() } else { repeats.once(|piece| self.measures[piece])? };
         Ok((Self { text: self.text, spans, measures }, Some(repeats.numbers)))
     }
 
@@ -243,14 +243,15 @@ fn check_each(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<(), Err
         let bytes = &text[start..end];
         std::str::from_utf8(bytes).map_err(|error| {
             let at = start + error.valid_up_to();
-            Error::NotUtf8 { piece, start, at, bytes: bytes.into() }
+            let copied = memory::copied(bytes).map(Vec::into_boxed_slice);
+            copied.map_or_else(Error::from, |bytes| Error::NotUtf8 { piece, start, at, bytes })
         })?;
     }
     Ok(())
 }
 
-fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Measure>, Stopped> {
-    let mut measures = Vec::with_capacity(spans.len());
+fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Measure>, Error> {
+    let mut measures = memory::with_room(spans.len())?;
     let mut stretches = Stretches::new(task, STRETCH);
     // Most pieces of most texts are ASCII. To look for what is not, over many pieces at once, is quicker than to look
     // at each: where a short loop ends cannot be foreseen.
@@ -262,7 +263,7 @@ fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Me
         }
         let utf8 = &text[span.start..span.end];
         measures.push(if span.end <= ascii.end { Measure::of_ascii(utf8.len()) } else { measure(utf8) });
-        Ok(())
+        Ok::<_, Error>(())
     })?;
     Ok(measures)
 }

@@ -4,8 +4,9 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-use super::{STRETCH, Span, Spans};
-use crate::{Stopped, Task};
+use super::{Error, STRETCH, Span, Spans};
+use crate::Task;
+use crate::memory::{self, OutOfMemory};
 
 /// How many pieces there are at least: making fewer one by one takes less than a tenth of a millisecond.
 const FEWEST: usize = 4096;
@@ -40,52 +41,52 @@ pub struct Repeats {
 
 impl Repeats {
     /// Compares the pieces of `text`. `None` when too few of them repeat to make it worth the time.
-    pub fn find(text: &[u8], pieces: &Spans<'_>, task: &Task<'_>) -> Result<Option<Self>, Stopped> {
+    pub fn find(text: &[u8], pieces: &Spans<'_>, task: &Task<'_>) -> Result<Option<Self>, Error> {
         let Ok(count) = u32::try_from(pieces.len()) else { return Ok(None) };
         if pieces.len() < FEWEST {
             return Ok(None);
         }
         let most = MOST.min(pieces.len() / PAYS);
-        let different = estimate(text, pieces, most);
+        let different = estimate(text, pieces, most)?;
         if different > most {
             return Ok(None);
         }
-        let mut table = Table::new(text, pieces, 2 * different + PROBES);
-        let mut numbers = Vec::with_capacity(pieces.len());
+        let mut table = Table::new(text, pieces, 2 * different + PROBES)?;
+        let mut numbers = memory::with_room(pieces.len())?;
         for index in 0..count {
             if numbers.len() % STRETCH == 0 {
                 task.check()?;
             }
-            numbers.push(table.number(index));
+            numbers.push(table.number(index)?);
         }
         Ok(Some(Self { firsts: table.firsts, numbers }))
     }
 
     /// Of what there is for each piece, that of the first ones.
-    pub fn once<T>(&self, of: impl Fn(usize) -> T) -> Vec<T> {
-        self.firsts.iter().map(|&first| of(first as usize)).collect()
+    pub fn once<T>(&self, of: impl Fn(usize) -> T) -> Result<Vec<T>, OutOfMemory> {
+        memory::collected(self.firsts.iter().map(|&first| Ok(of(first as usize))))
     }
 }
 
 /// About how many different pieces there are, from a sample: Chao's estimate, which takes what occurs once and what
 /// occurs twice in it for a measure of what does not occur (Anne Chao, "Nonparametric estimation of the number of
 /// classes in a population", 1984). If it is soon plain that there are more than `most`, a number that is larger.
-fn estimate(text: &[u8], pieces: &Spans<'_>, most: usize) -> usize {
+fn estimate(text: &[u8], pieces: &Spans<'_>, most: usize) -> Result<usize, OutOfMemory> {
     let sample = SAMPLE.min(pieces.len() / SAMPLE_SHARE);
-    let mut table = Table::new(text, pieces, sample);
+    let mut table = Table::new(text, pieces, sample)?;
     let mut occurs = vec![0; sample];
     // Of n pieces, n² / 2 pairs are compared: of `most` different ones, five pairs would be alike among so many. That
     // none is has a chance of less than one in a hundred.
     let soon = (2 * 5 * most).isqrt();
     for turn in 0..sample {
         if turn == soon && table.firsts.len() == turn {
-            return pieces.len();
+            return Ok(pieces.len());
         }
-        occurs[table.number(scattered(turn, pieces.len())) as usize] += 1;
+        occurs[table.number(scattered(turn, pieces.len()))? as usize] += 1;
     }
     let of_those_that_occur = |times| occurs.iter().filter(|&&found| found == times).count();
     let (once, twice) = (of_those_that_occur(1), of_those_that_occur(2));
-    table.firsts.len() + once * once / (2 * twice.max(1))
+    Ok(table.firsts.len() + once * once / (2 * twice.max(1)))
 }
 
 /// A number below `end` for each turn, like a random one: any step could be one that the data has, too.
@@ -109,14 +110,15 @@ struct Table<'a> {
 const EMPTY: u32 = u32::MAX;
 
 impl<'a> Table<'a> {
-    fn new(text: &'a [u8], pieces: &'a Spans<'a>, room: usize) -> Self {
-        let places = vec![EMPTY; (2 * room).next_power_of_two().max(PROBES)];
-        Self { text, pieces, firsts: Vec::with_capacity(room), keys: Vec::with_capacity(room), places, room }
+    fn new(text: &'a [u8], pieces: &'a Spans<'a>, room: usize) -> Result<Self, OutOfMemory> {
+        let places = memory::filled(EMPTY, (2 * room).next_power_of_two().max(PROBES))?;
+        let (firsts, keys) = (memory::with_room(room)?, memory::with_room(room)?);
+        Ok(Self { text, pieces, firsts, keys, places, room })
     }
 
     /// The number of a piece that is like this one, which is new if there is none or none was found.
     #[inline]
-    fn number(&mut self, index: u32) -> u32 {
+    fn number(&mut self, index: u32) -> Result<u32, OutOfMemory> {
         let piece = self.pieces.get(index as usize);
         if piece.len() > LONGEST {
             return self.add(index, Key(0));
@@ -127,25 +129,25 @@ impl<'a> Table<'a> {
             let at = (hash + probe) & (self.places.len() - 1);
             let number = self.places[at];
             if number == EMPTY {
-                let number = self.add(index, key);
+                let number = self.add(index, key)?;
                 if (number as usize) < self.room {
                     self.places[at] = number;
                 }
-                return number;
+                return Ok(number);
             }
             if self.keys[number as usize] == key
                 && (key.is_whole() || *self.bytes(number) == self.text[piece.start..piece.end])
             {
-                return number;
+                return Ok(number);
             }
         }
         self.add(index, key)
     }
 
-    fn add(&mut self, index: u32, key: Key) -> u32 {
-        self.firsts.push(index);
-        self.keys.push(key);
-        (self.firsts.len() - 1) as u32
+    fn add(&mut self, index: u32, key: Key) -> Result<u32, OutOfMemory> {
+        memory::push(&mut self.firsts, index)?;
+        memory::push(&mut self.keys, key)?;
+        Ok((self.firsts.len() - 1) as u32)
     }
 
     fn bytes(&self, number: u32) -> &'a [u8] {

@@ -3,6 +3,8 @@
 
 use std::sync::Mutex;
 
+use crate::memory::{self, OutOfMemory};
+
 /// How many bytes are kept of each kind.
 const KEPT: usize = 16 << 20;
 
@@ -18,13 +20,13 @@ impl<T> Spare<T> {
     }
 
     /// An empty vector with room for `length` items. One for less than half of what the others have is made to measure.
-    pub(super) fn take(&self, length: usize) -> Vec<T> {
+    pub(super) fn take(&self, length: usize) -> Result<Vec<T>, OutOfMemory> {
         if length <= self.capacity / 2 || length > self.capacity {
-            return Vec::with_capacity(length);
+            return memory::with_room(length);
         }
         // Who would have to wait does without.
         let spare = self.vectors.try_lock().ok().and_then(|mut vectors| vectors.pop());
-        spare.unwrap_or_else(|| Vec::with_capacity(self.capacity))
+        spare.map_or_else(|| memory::with_room(self.capacity), Ok)
     }
 
     /// Keeps a vector for later, unless there are enough, or it is not of those.
@@ -48,14 +50,14 @@ mod tests {
     #[test]
     fn what_was_given_is_taken_again_and_empty() {
         let spare = Spare::<u16>::new(1000);
-        let mut vector = spare.take(501);
+        let mut vector = spare.take(501).unwrap();
         assert_eq!(vector.capacity(), 1000);
         vector.resize(501, 7);
         let address = vector.as_ptr();
         spare.give(vector);
-        let again = spare.take(1000);
+        let again = spare.take(1000).unwrap();
         assert_eq!((again.as_ptr(), again.len()), (address, 0));
-        let other = spare.take(600);
+        let other = spare.take(600).unwrap();
         assert_ne!(other.as_ptr(), address);
     }
 
@@ -63,7 +65,7 @@ mod tests {
     fn other_sizes_are_made_to_measure_and_not_kept() {
         let spare = Spare::<u8>::new(1000);
         for length in [0, 1, 500, 1001] {
-            let vector = spare.take(length);
+            let vector = spare.take(length).unwrap();
             assert_eq!(vector.capacity(), length);
             spare.give(vector);
         }

@@ -1,10 +1,11 @@
 //! One run over a text: from pieces to tokens.
 
 use super::memory::Memory;
+use super::short;
 use super::split::{Splitter, cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;
 use super::{Encoding, Error, TokenId};
-use crate::Task;
+use crate::{Task, memory};
 use std::ops::Range;
 
 /// How much text is encoded between two looks at the task, in bytes.
@@ -33,6 +34,8 @@ impl<'a> Encoder<'a> {
         self.task.check()?;
         let bytes = text.as_bytes();
         let limit = text.len().min(at + STRETCH);
+        // Each piece but the last makes at most as many tokens as it has bytes. What makes many looks for room itself.
+        memory::reserve(out, STRETCH + short::MOST)?;
         let before = out.len();
         let next = match self.splitter {
             Splitter::Gpt2 => self.pieces(bytes, at..limit, out, gpt2::end),
@@ -120,6 +123,7 @@ impl<'a> Encoder<'a> {
         piece: Range<usize>,
         out: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
+        memory::reserve(out, short::MOST)?;
         let before = out.len();
         self.piece(text, piece, out)?;
         self.vocabulary.name(&mut out[before..]);
@@ -133,6 +137,7 @@ impl<'a> Encoder<'a> {
         piece: Range<usize>,
         out: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
+        memory::reserve(out, short::MOST)?;
         let before = out.len();
         self.vocabulary.split(text, piece, out, &mut self.memory, self.task)?;
         self.vocabulary.name(&mut out[before..]);

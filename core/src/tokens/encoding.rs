@@ -3,10 +3,10 @@
 use super::encoder::{Encoder, STRETCH};
 use super::specials::SpecialTokens;
 use super::split::Splitter;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{SHORT, Vocabulary};
 use super::{Error, ErrorKind, Specials, TokenId};
-use crate::Task;
 use crate::task::Stretches;
+use crate::{Task, memory};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Encoding {
     ///
     /// As [`encode_ordinary`](Self::encode_ordinary).
     pub fn encode(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
+        let mut tokens = memory::with_room(text.len() / 4 + 1)?;
         self.run(text, allowed, task, &mut tokens, |_| {})?;
         Ok(tokens)
     }
@@ -168,7 +168,7 @@ impl Encoding {
             let whole = match segment {
                 Segment::Special(range, token) => {
                     tokens.push(token);
-                    self.keep(text, range, &mut tokens, max, &mut kept)
+                    self.keep(text, range, &mut tokens, max, &mut kept)?
                 }
                 Segment::Ordinary(range) => self.keep_ordinary(text, range, max, &mut kept, task)?,
             };
@@ -198,7 +198,7 @@ impl Encoding {
             task.advance((piece.end - at) as u64);
             at = piece.end;
             let piece = range.start + piece.start..range.start + piece.end;
-            if !self.keep(text, piece, &mut tokens, max, kept) {
+            if !self.keep(text, piece, &mut tokens, max, kept)? {
                 return Ok(false);
             }
         }
@@ -213,21 +213,24 @@ impl Encoding {
         tokens: &mut Vec<TokenId>,
         max: usize,
         kept: &mut Truncated,
-    ) -> bool {
+    ) -> Result<bool, Error> {
         let room = max - kept.tokens.len();
         if tokens.len() <= room {
-            kept.tokens.append(tokens);
+            memory::append(&mut kept.tokens, tokens)?;
+            tokens.clear();
             kept.bytes = piece.end;
-            return true;
+            return Ok(true);
         }
         let length = |&token: &TokenId| self.decode_single_token_bytes(token).map_or(0, <[u8]>::len);
-        let mut end = piece.start;
-        let ends: Vec<_> = tokens[..room].iter().map(|token| (end += length(token), end).1).collect();
-        if let Some(last) = ends.iter().rposition(|&end| text.is_char_boundary(end)) {
-            kept.tokens.extend(&tokens[..=last]);
-            kept.bytes = ends[last];
+        let (mut end, mut fitting) = (piece.start, 0);
+        for (last, token) in tokens[..room].iter().enumerate() {
+            end += length(token);
+            if text.is_char_boundary(end) {
+                (fitting, kept.bytes) = (last + 1, end);
+            }
         }
-        false
+        memory::append(&mut kept.tokens, &tokens[..fitting])?;
+        Ok(false)
     }
 
     /// The token whose bytes these are, ordinary or special.
@@ -254,7 +257,7 @@ impl Encoding {
     ///
     /// `UnknownToken` and `Stopped`.
     pub fn decode_bytes(&self, tokens: &[TokenId], task: &Task<'_>) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::with_capacity(tokens.len() * 4);
+        let mut bytes = memory::with_room(tokens.len().saturating_mul(4))?;
         self.decode_bytes_to(tokens, &mut bytes, task)?;
         Ok(bytes)
     }
@@ -270,13 +273,18 @@ impl Encoding {
         bytes: &mut Vec<u8>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
+        /// How many tokens there is room for, if they are short, before it is looked at again.
+        const AT_ONCE: usize = 4096;
+        const ROOM: usize = AT_ONCE * SHORT;
         for (index, &token) in tokens.iter().enumerate() {
-            if index % 4096 == 0 {
+            if index % AT_ONCE == 0 {
                 task.check()?;
+                memory::reserve(bytes, ROOM)?;
             }
-            if !self.vocabulary.append(token, bytes) {
-                let special = self.specials.text(token);
-                bytes.extend_from_slice(special.ok_or(ErrorKind::UnknownToken { token, index })?.as_bytes());
+            if !self.vocabulary.append(token, bytes, ROOM)? {
+                let special = self.specials.text(token).ok_or(ErrorKind::UnknownToken { token, index })?;
+                memory::reserve(bytes, special.len() + ROOM)?;
+                bytes.extend_from_slice(special.as_bytes());
             }
         }
         task.advance(tokens.len() as u64);
@@ -310,7 +318,7 @@ impl Encoding {
         let mut encoder = Encoder::new(self, task);
         for segment in self.segments(text, allowed) {
             match segment {
-                Segment::Special(_, token) => out.push(token),
+                Segment::Special(_, token) => memory::push(out, token)?,
                 Segment::Ordinary(range) => {
                     let start = range.start;
                     let mut at = 0;

@@ -2,6 +2,7 @@
 
 use super::TokenId;
 use crate::Stopped;
+use crate::memory::OutOfMemory;
 use std::fmt;
 
 /// Why an operation on tokens failed.
@@ -39,6 +40,8 @@ pub enum ErrorKind {
         /// What is wrong, naming the token.
         message: String,
     },
+    /// There is no memory for what the operation makes.
+    OutOfMemory,
     /// The operation was interrupted.
     Stopped,
 }
@@ -74,6 +77,12 @@ impl From<Stopped> for Error {
     }
 }
 
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        ErrorKind::OutOfMemory.into()
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -88,6 +97,7 @@ impl fmt::Display for Error {
                 write!(f, "regex error while tokenizing: {message} (at offset {offset})")
             }
             ErrorKind::BadVocabulary { message } => f.write_str(message),
+            ErrorKind::OutOfMemory => OutOfMemory.fmt(f),
             ErrorKind::Stopped => Stopped.fmt(f),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! This works for any vocabulary, in time n log n.
 
+use super::Error;
+use crate::memory::{self, OutOfMemory};
 use crate::{Stopped, Task};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,22 +32,22 @@ pub(super) fn merge(
     length: usize,
     rank: impl Fn(usize, usize) -> Option<u32>,
     task: &Task<'_>,
-) -> Result<Parts, Stopped> {
+) -> Result<Parts, Error> {
     let mut merger = Merger {
-        ends: (1..=length).collect(),
-        before: (0..length).map(|at| at.wrapping_sub(1)).collect(),
+        ends: memory::collected::<_, Error>((1..=length).map(Ok))?,
+        before: memory::collected::<_, Error>((0..length).map(|at| Ok(at.wrapping_sub(1))))?,
         queue: BinaryHeap::new(),
         rank,
     };
     for start in 0..length {
         look_at(task, start)?;
-        merger.offer(start);
+        merger.offer(start)?;
     }
     let mut last_seam = None;
     for step in 0.. {
         look_at(task, step)?;
         let Some(Reverse((_, start, end))) = merger.queue.pop() else { break };
-        last_seam = merger.join(start, end).or(last_seam);
+        last_seam = merger.join(start, end)?.or(last_seam);
     }
     Ok(Parts { ends: merger.ends, last_seam })
 }
@@ -65,27 +67,29 @@ struct Merger<F> {
 
 impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
     /// Puts the part at `start` and the next one in the queue if they make a token.
-    fn offer(&mut self, start: usize) {
+    fn offer(&mut self, start: usize) -> Result<(), OutOfMemory> {
         let seam = self.ends.get(start);
-        let Some(&end) = seam.and_then(|&seam| self.ends.get(seam)) else { return };
+        let Some(&end) = seam.and_then(|&seam| self.ends.get(seam)) else { return Ok(()) };
         if let Some(rank) = (self.rank)(start, end) {
+            self.queue.try_reserve(1)?;
             self.queue.push(Reverse((rank, start, end)));
         }
+        Ok(())
     }
 
     /// Joins the parts between `start` and `end` and says where they met, unless one of them has changed since.
-    fn join(&mut self, start: usize, end: usize) -> Option<usize> {
+    fn join(&mut self, start: usize, end: usize) -> Result<Option<usize>, OutOfMemory> {
         let seam = self.ends[start];
         if self.ends.get(seam) != Some(&end) {
-            return None;
+            return Ok(None);
         }
         self.ends[start] = end;
         self.ends[seam] = usize::MAX;
         if let Some(before) = self.before.get_mut(end) {
             *before = start;
         }
-        self.offer(start);
-        self.offer(self.before[start]);
-        Some(seam)
+        self.offer(start)?;
+        self.offer(self.before[start])?;
+        Ok(Some(seam))
     }
 }

@@ -6,6 +6,7 @@
 //! would have been alone, so it would have happened to them alone as well.) So a piece can be encoded from left to
 //! right, looking at one boundary at a time.
 
+use super::Error;
 use super::atoms::Atoms;
 use super::bits;
 use super::memory::{Memory, Pairs};
@@ -13,7 +14,8 @@ use super::merge::merge;
 use super::seams::Seams;
 use super::short;
 use super::table::{Table, Window};
-use crate::{Stopped, Task, words};
+use crate::memory::{self, OutOfMemory};
+use crate::{Task, words};
 use std::ops::Range;
 
 /// How a token is made.
@@ -49,15 +51,18 @@ pub(super) struct Orderly {
 const STRETCH: usize = 2048;
 
 impl Orderly {
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, joints: Vec<Joint>) -> Self {
-        let mut never = vec![0; bits::words(joints.len())];
+    pub(super) fn new<'a>(
+        tokens: impl Iterator<Item = &'a [u8]> + Clone,
+        joints: Vec<Joint>,
+    ) -> Result<Self, OutOfMemory> {
+        let mut never = memory::filled(0, bits::words(joints.len()))?;
         for (place, _) in joints.iter().enumerate().filter(|(_, joint)| !joint.is_made()) {
             bits::set(&mut never, place);
         }
-        let lengths = Lengths::new(tokens.clone());
+        let lengths = Lengths::new(tokens.clone())?;
         let seams = Seams::new(tokens.clone());
         let atoms = Atoms::new(tokens, &joints);
-        Self { joints, never, lengths, seams, atoms }
+        Ok(Self { joints, never, lengths, seams, atoms })
     }
 
     fn is_made(&self, place: u32) -> bool {
@@ -72,11 +77,12 @@ impl Orderly {
         piece: Range<usize>,
         memory: &'s mut Memory,
         task: &Task<'_>,
-    ) -> Result<&'s [u32], Stopped> {
+    ) -> Result<&'s [u32], Error> {
         let Range { start, end } = piece;
         let Memory { tokens, dead, pairs, .. } = memory;
         tokens.clear();
         dead.clear();
+        memory::reserve(dead, bits::words(end - start + 1))?;
         dead.resize(bits::words(end - start + 1), 0);
         let (mut at, mut limit) = (start, end - start);
         for step in 1.. {
@@ -93,7 +99,7 @@ impl Orderly {
                     limit = length - 1;
                     continue;
                 }
-                tokens.push(token);
+                memory::push(tokens, token)?;
                 if next == end {
                     break;
                 }
@@ -183,15 +189,16 @@ const GREAT: usize = 31;
 impl Lengths {
     const BITS: u32 = 16;
 
-    fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+    fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, OutOfMemory> {
         let mut sets = vec![0; 1 << Self::BITS];
-        let mut great: Vec<_> = tokens.clone().map(<[u8]>::len).filter(|&length| length >= GREAT).collect();
+        let great = tokens.clone().map(<[u8]>::len).filter(|&length| length >= GREAT);
+        let mut great = memory::collected::<_, OutOfMemory>(great.map(Ok))?;
         great.sort_unstable_by(|a, b| b.cmp(a));
         great.dedup();
         for token in tokens.filter(|token| token.len() >= 4) {
             sets[Self::hash(Window::at(token, 0))] |= 1 << token.len().min(GREAT);
         }
-        Self { sets, great }
+        Ok(Self { sets, great })
     }
 
     fn hash(window: Window) -> usize {
@@ -218,24 +225,31 @@ impl Lengths {
 pub(super) fn joints<'a>(
     tokens: impl Iterator<Item = &'a [u8]> + Clone,
     table: &Table,
-) -> Option<Vec<Joint>> {
+) -> Result<Option<Vec<Joint>>, Error> {
     let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
     if !all_bytes || tokens.clone().count() > short::LIMIT as usize {
-        return None;
+        return Ok(None);
     }
-    (0..).zip(tokens).map(|(place, bytes)| joint(place, bytes, table)).collect()
+    let mut joints = memory::with_room(tokens.clone().count())?;
+    for (place, bytes) in (0..).zip(tokens) {
+        match joint(place, bytes, table)? {
+            Some(joint) => joints.push(joint),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(joints))
 }
 
-fn joint(place: u32, bytes: &[u8], table: &Table) -> Option<Joint> {
-    let length = u32::try_from(bytes.len()).ok()?;
+fn joint(place: u32, bytes: &[u8], table: &Table) -> Result<Option<Joint>, Error> {
+    let Ok(length) = u32::try_from(bytes.len()) else { return Ok(None) };
     let place_of = |start: usize, end: usize| table.get(bytes, start, end - start);
     if length == 1 {
-        return Some(Joint { left: place, right: place, length });
+        return Ok(Some(Joint { left: place, right: place, length }));
     }
-    let parts = merge(bytes.len(), place_of, &Task::new()).ok()?;
+    let parts = merge(bytes.len(), place_of, &Task::new())?;
     let (Some(seam), 1) = (parts.last_seam, parts.spans().count()) else {
-        return Some(Joint { left: NEVER, right: NEVER, length });
+        return Ok(Some(Joint { left: NEVER, right: NEVER, length }));
     };
-    let (left, right) = (place_of(0, seam)?, place_of(seam, bytes.len())?);
-    (left < place && right < place).then_some(Joint { left, right, length })
+    let (Some(left), Some(right)) = (place_of(0, seam), place_of(seam, bytes.len())) else { return Ok(None) };
+    Ok((left < place && right < place).then_some(Joint { left, right, length }))
 }

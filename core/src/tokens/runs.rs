@@ -5,6 +5,7 @@
 //! and joined by the book, one rank after the other, a stretch at a time.
 
 use super::TokenId;
+use crate::memory::{self, OutOfMemory};
 
 /// Shorter pieces are not worth the look.
 const SHORTEST: usize = 32;
@@ -48,12 +49,12 @@ pub(super) fn encode(
     piece: &[u8],
     rank: impl Fn(usize, usize) -> Option<TokenId>,
     out: &mut Vec<TokenId>,
-) -> bool {
-    let Some(mut stretches) = stretches(piece) else { return false };
+) -> Result<bool, OutOfMemory> {
+    let Some(mut stretches) = stretches(piece) else { return Ok(false) };
     while let Some(lowest) = lowest(&stretches, &rank) {
         match join(&stretches, lowest, &rank) {
             Some(joined) => stretches = joined,
-            None => return false,
+            None => return Ok(false),
         }
     }
     let before = out.len();
@@ -61,11 +62,12 @@ pub(super) fn encode(
         let (from, to) = stretch.first();
         let Some(token) = rank(from, to) else {
             out.truncate(before);
-            return false;
+            return Ok(false);
         };
+        memory::reserve(out, stretch.count)?;
         out.resize(out.len() + stretch.count, token);
     }
-    true
+    Ok(true)
 }
 
 /// The bytes of `piece`, if they are few stretches.
@@ -206,7 +208,7 @@ mod tests {
             let piece = [before, "a".repeat(length), after].concat().into_bytes();
             let mut tokens = vec![7];
             let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).copied();
-            if encode(&piece, rank, &mut tokens) {
+            if encode(&piece, rank, &mut tokens).unwrap() {
                 prop_assert_eq!(&tokens[1..], by_the_book(&piece, &ranks));
             } else {
                 prop_assert_eq!(tokens, [7]);
@@ -222,7 +224,7 @@ mod tests {
         for length in SHORTEST..100 {
             let piece = ["a".repeat(length).as_str(), "b"].concat().into_bytes();
             let mut tokens = Vec::new();
-            assert!(encode(&piece, |from, to| ranks.get(&piece[from..to]).copied(), &mut tokens));
+            assert!(encode(&piece, |from, to| ranks.get(&piece[from..to]).copied(), &mut tokens).unwrap());
             assert_eq!(tokens, by_the_book(&piece, &ranks));
         }
     }
@@ -230,9 +232,9 @@ mod tests {
     #[test]
     fn what_is_no_run_is_left_alone() {
         let rank = |from: usize, to: usize| (to - from == 1).then_some(0);
-        assert!(!encode(b"aaaaaaaa", rank, &mut Vec::new()));
-        assert!(!encode(&b"ab".repeat(100), rank, &mut Vec::new()));
-        assert!(!encode(&[b'a'; 100], |_, _| None, &mut Vec::new()));
-        assert!(encode(&[b'a'; 100], rank, &mut Vec::new()));
+        assert!(!encode(b"aaaaaaaa", rank, &mut Vec::new()).unwrap());
+        assert!(!encode(&b"ab".repeat(100), rank, &mut Vec::new()).unwrap());
+        assert!(!encode(&[b'a'; 100], |_, _| None, &mut Vec::new()).unwrap());
+        assert!(encode(&[b'a'; 100], rank, &mut Vec::new()).unwrap());
     }
 }

@@ -11,7 +11,7 @@ use super::table::{Table, Window};
 use wide::i32x4;
 
 /// The longest piece, in bytes.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// The most parts to begin with.
 const PARTS: usize = 32;
@@ -138,7 +138,7 @@ fn in_lane(place: Option<u32>, lane: usize) -> i32 {
 }
 
 /// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one, and says whether it
-/// did; if not, the piece is too long or has too many parts. All places of the table are below [`LIMIT`].
+/// did: at most [`MOST`] of them, for which the caller has made room; if not, the piece is too long or has too many parts. All places of the table are below [`LIMIT`].
 #[must_use]
 pub(super) fn encode(
     table: &Table,

@@ -2,8 +2,12 @@
 //!
 //! The hash of a key can be undone, and where an entry stands tells the upper bits of the hash, so only the lower ones
 //! are stored, together with the distance to where the entry belongs. What is entered first is found first.
+//!
+//! The hash has no secret, so that a vocabulary can be made in which many keys belong to the same place. What finds no
+//! room near its place is kept apart, in order: looked for in a time that grows with the logarithm of how many there are.
 
 use super::bits;
+use crate::memory::{self, OutOfMemory};
 
 /// Odd, with evenly spread bits: e and the square root of 3. With these the public vocabularies fit into the least room.
 const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
@@ -11,11 +15,15 @@ const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
 /// An entry stands less than this far behind where it belongs.
 const REACH: usize = 32;
 
+/// A table is made up to 2^LARGER times as large as it should be, so that all entries find room near their places. The public
+/// vocabularies need no more than half of that.
+const LARGER: u32 = 2;
+
 /// The filter has 2^FINER bits for each slot.
 const FINER: u32 = 3;
 
 /// A key, and how it is stored.
-pub(super) trait Key: Copy {
+pub(super) trait Key: Copy + Ord {
     /// What an entry takes.
     type Slot: Copy + Default;
 
@@ -31,7 +39,7 @@ pub(super) trait Key: Copy {
 }
 
 /// 1 to 7 bytes, in the upper bytes of the word; their number in the lowest byte, in its upper bits.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShortKey(u64);
 
 impl ShortKey {
@@ -66,7 +74,7 @@ impl Key for ShortKey {
 }
 
 /// 8 to 15 bytes: 8 in the first word, the others in the second, their number and five zeros in its upper byte.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MediumKey([u64; 2]);
 
 impl MediumKey {
@@ -110,35 +118,54 @@ pub(super) struct Slots<K: Key> {
     filter: Box<[u64]>,
     /// All numbers are below this.
     limit: u64,
+    /// The entries that found no room near their places, by key.
+    apart: Vec<(K, u32)>,
 }
 
 impl<K: Key> Slots<K> {
     /// The table of the entries, whose numbers are all below `limit`.
-    pub(super) fn new(entries: impl Iterator<Item = (K, u32)> + Clone, limit: u32) -> Self {
+    pub(super) fn new(
+        entries: impl Iterator<Item = (K, u32)> + Clone,
+        limit: u32,
+    ) -> Result<Self, OutOfMemory> {
         let room = (3 * entries.clone().count() / 2).next_power_of_two().trailing_zeros();
         // Numbers are stored from 1 on; 0 stands for no entry.
         let bits = room.max(u32::BITS - limit.leading_zeros());
-        (bits..).find_map(|bits| Self::with_bits(entries.clone(), bits, limit)).expect("some size fits")
-    }
-
-    fn with_bits(entries: impl Iterator<Item = (K, u32)>, bits: u32, limit: u32) -> Option<Self> {
-        let slots = vec![K::Slot::default(); 1 << bits].into_boxed_slice();
-        let filter = vec![0; bits::words(1 << (bits + FINER))].into_boxed_slice();
-        let mut table = Self { slots, bits, filter, limit: limit.into() };
-        for (key, number) in entries {
-            table.insert(key, number)?;
+        for bits in bits..=bits + LARGER {
+            let table = Self::with_bits(entries.clone(), bits, limit)?;
+            if table.apart.is_empty() {
+                return Ok(table);
+            }
         }
-        Some(table)
+        Self::with_bits(entries, bits, limit)
     }
 
-    fn insert(&mut self, key: K, number: u32) -> Option<()> {
-        let free = |distance: &usize| self.is_free(self.slots[self.index(key, *distance)]);
-        let distance = (0..REACH).find(free)?;
-        let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
-        self.slots[self.index(key, distance)] = slot;
+    fn with_bits(
+        entries: impl Iterator<Item = (K, u32)>,
+        bits: u32,
+        limit: u32,
+    ) -> Result<Self, OutOfMemory> {
+        let slots = memory::filled(K::Slot::default(), 1 << bits)?.into_boxed_slice();
+        let filter = memory::filled(0, bits::words(1 << (bits + FINER)))?.into_boxed_slice();
+        let mut table = Self { slots, bits, filter, limit: limit.into(), apart: Vec::new() };
+        for (key, number) in entries {
+            if !table.insert(key, number) {
+                memory::push(&mut table.apart, (key, number))?;
+            }
+        }
+        table.apart.sort_unstable();
+        Ok(table)
+    }
+
+    /// Whether there is room near the key's place.
+    fn insert(&mut self, key: K, number: u32) -> bool {
         let index = self.filter_index(key);
         bits::set(&mut self.filter, index);
-        Some(())
+        let free = |distance: &usize| self.is_free(self.slots[self.index(key, *distance)]);
+        let Some(distance) = (0..REACH).find(free) else { return false };
+        let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
+        self.slots[self.index(key, distance)] = slot;
+        true
     }
 
     #[inline]
@@ -174,7 +201,8 @@ impl<K: Key> Slots<K> {
                 return number;
             }
         }
-        None
+        let place = self.apart.binary_search_by_key(&key, |&(key, _)| key).ok()?;
+        Some(self.apart[place].1)
     }
 
     /// What stands where `key` belongs, for [`Slots::seen`].
@@ -188,5 +216,57 @@ impl<K: Key> Slots<K> {
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         let number = glance.wrapping_sub(1);
         (number < self.limit).then_some(number as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `SPREAD[0]` is multiplied with to give 1, modulo 2^64.
+    fn inverse() -> u64 {
+        (0..6).fold(1_u64, |inverse, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD[0].wrapping_mul(inverse)))
+        })
+    }
+
+    fn short(bytes: &[u8]) -> ShortKey {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        ShortKey::new(u64::from_le_bytes(word), bytes.len())
+    }
+
+    /// Different tokens of seven bytes, whose hashes begin with the same 40 bits.
+    pub(super) fn colliding(count: usize) -> Vec<[u8; 7]> {
+        // Of the lowest eight bits of a key seven tell the length; of those of the hash they alone decide.
+        let lowest = (7_u64 << 5).wrapping_mul(SPREAD[0]) & 0xff;
+        let keys =
+            (0..1 << 16).map(|n: u64| (0x5ea5_1de5_0000_0000 | n << 8 | lowest).wrapping_mul(inverse()));
+        keys.filter(|key| key & 0xff == 7 << 5)
+            .map(|key| key.to_le_bytes()[1..].try_into().unwrap())
+            .take(count)
+            .collect()
+    }
+
+    #[test]
+    fn keys_of_one_place_take_no_more_room_than_others() {
+        let tokens = colliding(5000);
+        assert_eq!(tokens.len(), 5000);
+        let keys = tokens.iter().map(|token| short(token));
+        let table = Slots::new(keys.clone().zip(0..), 5000).unwrap();
+        assert!(table.slots.len() <= 1 << 13, "{}", table.slots.len());
+        assert!(keys.clone().zip(0..).all(|(key, number)| table.get(key) == Some(number)));
+        assert_eq!(table.get(short(b"another")), None);
+        let fewer = Slots::new(keys.clone().zip(0..).step_by(2), 5000).unwrap();
+        let found = keys.map(|key| fewer.get(key));
+        assert!(found.zip(0..).all(|(found, number)| found == (number % 2 == 0).then_some(number)));
+    }
+
+    #[test]
+    fn usual_keys_all_find_room_near_their_places() {
+        let keys = (0_u32..100_000).map(|n| short(format!("{n:x}").as_bytes()));
+        let table = Slots::new(keys.clone().zip(0..), 100_000).unwrap();
+        assert!(table.apart.is_empty());
+        assert!(keys.zip(0..).all(|(key, number)| table.get(key) == Some(number)));
     }
 }

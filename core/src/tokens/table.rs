@@ -4,6 +4,7 @@
 //! the key; only tokens of [`LONG`] bytes and more are compared as slices.
 
 use super::slots::{MediumKey, ShortKey, Slots};
+use crate::memory::{self, OutOfMemory};
 use rustc_hash::FxHashMap;
 
 /// Tokens of this length and more do not fit into two words.
@@ -28,7 +29,7 @@ const NONE: u32 = u32::MAX;
 
 impl Table {
     /// The table of the tokens, which are given in the order of their ranks.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, OutOfMemory> {
         let placed = || (0..).zip(tokens.clone());
         let of_length =
             |from: usize, to: usize| placed().filter(move |(_, bytes)| (from..to).contains(&bytes.len()));
@@ -45,14 +46,19 @@ impl Table {
                 _ => {}
             }
         }
-        Self {
-            short: Slots::new(short, count),
-            medium: Slots::new(medium, count),
-            long: of_length(LONG, usize::MAX).map(|(place, bytes)| (bytes.into(), place)).collect(),
+        let mut long = FxHashMap::default();
+        long.try_reserve(of_length(LONG, usize::MAX).count())?;
+        for (place, bytes) in of_length(LONG, usize::MAX) {
+            long.insert(memory::copied(bytes)?.into_boxed_slice(), place);
+        }
+        Ok(Self {
+            short: Slots::new(short, count)?,
+            medium: Slots::new(medium, count)?,
+            long,
             longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
             bytes,
             pairs,
-        }
+        })
     }
 
     /// The place of the token of one byte, which is known to be one.

@@ -3,8 +3,7 @@
 use super::encoder::Encoder;
 use super::encoding::Segment;
 use super::{Encoding, Error, Specials, TokenId};
-use crate::Task;
-use std::collections::BTreeSet;
+use crate::{Task, memory};
 
 /// Tokens, of which the last `last_piece` come from the last piece of the text.
 struct Tail {
@@ -32,7 +31,7 @@ impl Encoding {
         let unstable = self.decode_bytes(&tail.tokens[settled..], task)?;
         tail.tokens.truncate(settled);
         let completions = self.completions(&unstable, task)?;
-        Ok((tail.tokens, completions.into_iter().collect()))
+        Ok((tail.tokens, completions))
     }
 
     /// The tokens of bytes that need not be valid UTF-8: the last piece of the valid beginning and all that
@@ -51,9 +50,9 @@ impl Encoding {
         self.widen_over_spaces(&mut tail);
         let settled = tail.tokens.len() - tail.last_piece;
         let mut rest = self.decode_bytes(&tail.tokens[settled..], task)?;
-        rest.extend_from_slice(&bytes[valid.len()..]);
+        memory::append(&mut rest, &bytes[valid.len()..])?;
         tail.tokens.truncate(settled);
-        tail.tokens.extend(self.encode_single_piece(&rest, task)?);
+        memory::append(&mut tail.tokens, &self.encode_single_piece(&rest, task)?)?;
         Ok(tail.tokens)
     }
 
@@ -62,7 +61,7 @@ impl Encoding {
         for segment in self.segments(text, allowed) {
             match segment {
                 Segment::Special(_, token) => {
-                    tail.tokens.push(token);
+                    memory::push(&mut tail.tokens, token)?;
                     tail.last_piece = 0;
                 }
                 Segment::Ordinary(range) => self.extend_tail(&mut tail, &text[range], task)?,
@@ -99,21 +98,29 @@ impl Encoding {
         tail.last_piece = tail.tokens.len() - settled;
     }
 
-    fn completions(&self, unstable: &[u8], task: &Task<'_>) -> Result<BTreeSet<Vec<TokenId>>, Error> {
-        let mut completions = BTreeSet::new();
+    /// In order, each once.
+    fn completions(&self, unstable: &[u8], task: &Task<'_>) -> Result<Vec<Vec<TokenId>>, Error> {
+        let mut completions = Vec::new();
         if unstable.is_empty() {
             return Ok(completions);
         }
         let sorted = self.vocabulary.sorted();
-        completions.extend(starting_with(&sorted, unstable).map(|(_, token)| vec![token]));
+        for (_, token) in starting_with(&sorted, unstable) {
+            memory::push(&mut completions, vec![token])?;
+        }
         for cut in 1..unstable.len() {
             task.check()?;
             let (prefix, suffix) = unstable.split_at(cut);
             for (bytes, _) in starting_with(&sorted, suffix) {
-                completions.insert(self.complete(&[prefix, bytes].concat(), unstable.len(), task)?);
+                let possible = memory::joined(&[prefix, bytes])?;
+                memory::push(&mut completions, self.complete(&possible, unstable.len(), task)?)?;
             }
         }
-        completions.extend(self.cut_before_blank(unstable, task)?);
+        if let Some(cut) = self.cut_before_blank(unstable, task)? {
+            memory::push(&mut completions, cut)?;
+        }
+        completions.sort_unstable();
+        completions.dedup();
         Ok(completions)
     }
 
@@ -147,7 +154,7 @@ impl Encoding {
             return Ok(None);
         }
         let mut tokens = self.split_piece(&unstable[..cut], task)?;
-        tokens.extend(self.split_piece(&unstable[cut..], task)?);
+        memory::append(&mut tokens, &self.split_piece(&unstable[cut..], task)?)?;
         Ok(Some(tokens))
     }
 }

@@ -8,7 +8,8 @@ use super::runs;
 use super::short;
 use super::table::Table;
 use super::{Error, ErrorKind, TokenId};
-use crate::Task;
+use crate::memory::OutOfMemory;
+use crate::{Task, memory};
 use std::ops::Range;
 
 /// Ordinary tokens. A token's *place* is its index in the order of the ranks.
@@ -25,25 +26,26 @@ pub(super) struct Vocabulary {
 }
 
 /// Most tokens are no longer, in bytes.
-const SHORT: usize = 16;
+pub(super) const SHORT: usize = 16;
 
 impl Vocabulary {
     pub(super) fn new(ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>) -> Result<Self, Error> {
-        let mut ranks: Vec<_> = ranks.into_iter().collect();
+        let mut ranks = memory::collected::<_, Error>(ranks.into_iter().map(Ok))?;
         ranks.sort_unstable_by_key(|&(_, id)| id);
         check(&ranks)?;
-        let mut text = Vec::new();
-        let mut starts = vec![0];
+        let mut text = memory::with_room(ranks.iter().map(|(bytes, _)| bytes.len()).sum())?;
+        let mut starts = memory::with_room(ranks.len() + 1)?;
+        starts.push(0);
         for (bytes, _) in &ranks {
             text.extend_from_slice(bytes);
             let end = u32::try_from(text.len());
             starts.push(end.map_err(|_| bad("the tokens are longer than 4 GB together".into()))?);
         }
-        let ids: Vec<_> = ranks.iter().map(|&(_, id)| id).collect();
+        let ids = memory::collected::<_, Error>(ranks.iter().map(|&(_, id)| Ok(id)))?;
         let tokens = spans(&text, &starts);
-        let table = Table::new(tokens.clone());
-        let joints = orderly::joints(tokens.clone(), &table);
-        let orderly = joints.map(|joints| Orderly::new(tokens, joints));
+        let table = Table::new(tokens.clone())?;
+        let joints = orderly::joints(tokens.clone(), &table)?;
+        let orderly = joints.map(|joints| Orderly::new(tokens, joints)).transpose()?;
         Ok(Self { text, starts, ids, table, orderly, pool: Pool::default() })
     }
 
@@ -51,9 +53,10 @@ impl Vocabulary {
     pub(super) fn unpack(packed: &[u8], count: usize) -> Self {
         let Unpacked { text, starts, ranks: ids, joints } = packed::unpack(packed, count);
         let tokens = spans(&text, &starts);
-        let table = Table::new(tokens.clone());
-        let orderly = Some(Orderly::new(tokens, joints));
-        Self { text, starts, ids, table, orderly, pool: Pool::default() }
+        let made = Table::new(tokens.clone()).and_then(|table| Ok((table, Orderly::new(tokens, joints)?)));
+        // Of a size that no input decides.
+        let (table, orderly) = made.expect("memory for a public vocabulary");
+        Self { text, starts, ids, table, orderly: Some(orderly), pool: Pool::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -74,10 +77,11 @@ impl Vocabulary {
         Some(&self.text[self.starts[place] as usize..self.starts[place + 1] as usize])
     }
 
-    /// Appends the bytes of `token`, and says whether there is one.
+    /// Appends the bytes of `token`, and says whether there is one. For up to `SHORT` of them there is room in `out`; of longer
+    /// ones, as much room is left there as `room` says.
     #[inline]
-    pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>) -> bool {
-        let Some(place) = self.place(token) else { return false };
+    pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>, room: usize) -> Result<bool, OutOfMemory> {
+        let Some(place) = self.place(token) else { return Ok(false) };
         let (start, end) = (self.starts[place] as usize, self.starts[place + 1] as usize);
         match self.text[start..].first_chunk::<SHORT>() {
             // Always as many bytes, which takes no call; what follows the token is cut off again.
@@ -86,9 +90,12 @@ impl Vocabulary {
                 out.extend_from_slice(bytes);
                 out.truncate(length);
             }
-            _ => out.extend_from_slice(&self.text[start..end]),
+            _ => {
+                memory::reserve(out, end - start + room)?;
+                out.extend_from_slice(&self.text[start..end]);
+            }
         }
-        true
+        Ok(true)
     }
 
     #[inline]
@@ -159,12 +166,12 @@ impl Vocabulary {
         if key.is_some_and(|key| memory.pieces.recall(key, out)) {
             return Ok(());
         }
-        if self.run(text, &piece, out) {
+        if self.run(text, &piece, out)? {
             return Ok(());
         }
         let before = out.len();
         if !short::encode(&self.table, &orderly.atoms, text, at, length, out) {
-            out.extend_from_slice(orderly.encode(&self.table, text, piece, memory, task)?);
+            memory::append(out, orderly.encode(&self.table, text, piece, memory, task)?)?;
         }
         if let Some(key) = key {
             memory.pieces.remember(key, &out[before..]);
@@ -174,7 +181,7 @@ impl Vocabulary {
 
     /// Appends the tokens of a piece that is a run, and says whether it is.
     #[inline(never)]
-    fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> bool {
+    fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> Result<bool, OutOfMemory> {
         let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
         runs::encode(&text[piece.clone()], place, out)
     }
@@ -187,14 +194,14 @@ impl Vocabulary {
         out: &mut Vec<u32>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
-        if self.run(text, &piece, out) {
+        if self.run(text, &piece, out)? {
             return Ok(());
         }
         let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
         for (from, to) in merge(piece.len(), place, task)?.spans() {
             let offset = piece.start + from;
             let unknown = ErrorKind::UnknownByte { byte: text[offset], offset };
-            out.push(place(from, to).ok_or(unknown)?);
+            memory::push(out, place(from, to).ok_or(unknown)?)?;
         }
         Ok(())
     }
@@ -214,7 +221,7 @@ fn check(ranks: &[(Vec<u8>, TokenId)]) -> Result<(), Error> {
         let (rank, first, second) = (pair[0].1, &pair[0].0, &pair[1].0);
         return Err(bad(format!("the rank {rank} is given to both {} and {}", show(first), show(second))));
     }
-    let mut sorted: Vec<_> = ranks.iter().map(|(bytes, id)| (bytes, id)).collect();
+    let mut sorted = memory::collected::<_, Error>(ranks.iter().map(|(bytes, id)| Ok((bytes, id))))?;
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let (bytes, first, second) = (pair[0].0, pair[0].1, pair[1].1);
