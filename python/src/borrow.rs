@@ -10,10 +10,13 @@
 //! Region::new(&DEFLATE, bytes.len()).run(py, |task| deflate::compress(bytes, task))
 //! ```
 
+use offlock_core::memory;
 use pyo3::buffer::{Element, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::errors::no_memory;
 
 /// The bytes of an object that has the buffer protocol: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays.
 ///
@@ -27,7 +30,8 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
-    /// A view of `object`. `TypeError` when it is not bytes-like, `BufferError` when its memory has gaps.
+    /// A view of `object`. `TypeError` when it is not bytes-like, `BufferError` when its memory has gaps, `MemoryError` when
+    /// there is none for a copy.
     pub(crate) fn borrow(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
@@ -36,7 +40,7 @@ impl Bytes {
         if is_immutable(object)? {
             return Ok(Self::Immutable(buffer));
         }
-        Ok(Self::Snapshot(contents(&buffer).to_vec()))
+        memory::copied(contents(&buffer)).map(Self::Snapshot).map_err(no_memory)
     }
 
     /// The bytes.

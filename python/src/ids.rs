@@ -1,5 +1,6 @@
 //! Token ids read from what callers hand in.
 
+use offlock_core::memory;
 use offlock_core::tokens::TokenId;
 use pyo3::buffer::Element;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::borrow;
+use crate::errors::no_memory;
 use crate::packed::PackedTokens;
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
@@ -28,40 +30,38 @@ pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>>
 pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>) -> PyResult<()> {
     if let Ok(list) = tokens.cast::<PyList>() {
         let before = ids.len();
-        read_leading_ints(list, ids);
+        read_leading_ints(list, ids)?;
         // By number: to read an item that is no int can run code that changes the list.
         let rest = (ids.len() - before..).map_while(|index| Some((index, list.get_item(index).ok()?)));
         return extend(ids, rest.map(read_item));
     }
     if let Ok(packed) = tokens.cast::<PackedTokens>() {
-        ids.extend_from_slice(&packed.get().0);
-        return Ok(());
+        return memory::append(ids, &packed.get().0).map_err(no_memory);
     }
     if let Ok(tuple) = tokens.cast::<PyTuple>() {
         return extend(ids, tuple.iter().enumerate().map(read_item));
     }
     match read_buffer(tokens) {
-        Some(values) => ids.extend(values?),
-        None => ids.extend(read_sequence(tokens)?),
+        Some(values) => memory::append(ids, &values?).map_err(no_memory),
+        None => memory::append(ids, &read_sequence(tokens)?).map_err(no_memory),
     }
-    Ok(())
 }
 
 fn extend(ids: &mut Vec<TokenId>, more: impl Iterator<Item = PyResult<TokenId>>) -> PyResult<()> {
     for id in more {
-        ids.push(id?);
+        memory::push(ids, id?).map_err(no_memory)?;
     }
     Ok(())
 }
 
 /// Reads up to the first item that is not exactly an `int` or no id: nearly always all of them. Without references taken,
 /// which would take longer than the reading.
-fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>) {
+fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>) -> PyResult<()> {
     // Without a GIL another thread may change the list meanwhile.
     if cfg!(Py_GIL_DISABLED) {
-        return;
+        return Ok(());
     }
-    ids.reserve(list.len());
+    memory::reserve(ids, list.len()).map_err(no_memory)?;
     // SAFETY: the lock is held, and reading exact ints runs no code that could give it up or change the list, so that the
     // list keeps its items as long as they are looked at.
     unsafe {
@@ -72,6 +72,7 @@ fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>) {
             items.take_while(exact).map(|item| ffi::PyLong_AsLongAndOverflow(item, &raw mut overflow));
         ids.extend(values.map_while(|value| TokenId::try_from(value).ok()));
     }
+    Ok(())
 }
 
 fn read_item((index, item): (usize, Bound<'_, PyAny>)) -> PyResult<TokenId> {
@@ -103,7 +104,9 @@ where
         Ok(values) => values,
         Err(error) => return Some(Err(error)),
     };
-    Some(values.into_iter().enumerate().map(|(index, value)| narrow(value, index)).collect())
+    let mut ids = Vec::new();
+    let read = values.into_iter().enumerate().map(|(index, value)| narrow(value, index));
+    Some(extend(&mut ids, read).map(|()| ids))
 }
 
 fn narrow<T: TryInto<TokenId> + std::fmt::Display + Copy>(value: T, index: usize) -> PyResult<TokenId> {
@@ -129,5 +132,7 @@ fn is_sequence(tokens: &Bound<'_, PyAny>) -> bool {
 }
 
 fn read_items(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    tokens.try_iter()?.enumerate().map(|(index, item)| read_item((index, item?))).collect()
+    let mut ids = Vec::new();
+    extend(&mut ids, tokens.try_iter()?.enumerate().map(|(index, item)| read_item((index, item?))))?;
+    Ok(ids)
 }

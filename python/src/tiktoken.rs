@@ -6,12 +6,14 @@ use std::thread;
 
 use offlock_core::text::{Pieces, Span};
 use offlock_core::tokens::{self, Encoding, TokenId};
-use offlock_core::{Stopped, Task};
+use offlock_core::{Stopped, Task, memory};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::bytes;
+use crate::errors::no_memory;
 use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
@@ -336,7 +338,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(tokens.py(), &self.bytes(tokens, release, cancel)?))
+        bytes::copied(tokens.py(), &self.bytes(tokens, release, cancel)?)
     }
 
     /// The text that `tokens` stand for. Raises `KeyError` for an unknown id.
@@ -513,13 +515,13 @@ impl Tokenizer {
         let encoding = self.encoding()?;
         let region = Region::new(&DECODE, batch.ids.len()).release(release);
         region.cancel(cancel.map(Bound::get)).run(py, |task| {
-            let mut bytes = Vec::with_capacity(batch.ids.len() * 4);
+            let mut bytes = memory::with_room(batch.ids.len().saturating_mul(4))?;
             let decode = |ids: &[TokenId]| {
                 let start = bytes.len();
                 encoding.decode_bytes_to(ids, &mut bytes, task)?;
                 Ok(Span { start, end: bytes.len() })
             };
-            let spans = batch.iter().map(decode).collect::<Result<_, tokens::Error>>()?;
+            let spans = memory::collected::<_, tokens::Error>(batch.iter().map(decode))?;
             let made = after(bytes, spans, task);
             task.check()?;
             Ok::<_, tokens::Error>(made)
@@ -542,7 +544,7 @@ impl Sequences {
         let mut read = Self { ids: Vec::new(), starts: vec![0] };
         for tokens in batch.try_iter()? {
             ids::read_to(&tokens?, &mut read.ids)?;
-            read.starts.push(read.ids.len());
+            memory::push(&mut read.starts, read.ids.len()).map_err(no_memory)?;
         }
         Ok(read)
     }
@@ -621,13 +623,13 @@ fn one_piece(text_or_bytes: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
 /// As `bytes.decode("utf-8", errors)`.
 fn to_str<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(PyString::new(py, text)),
-        Err(_) => Ok(PyBytes::new(py, bytes).call_method1("decode", ("utf-8", errors))?.cast_into()?),
+        Ok(text) => bytes::text(py, text),
+        Err(_) => Ok(bytes::copied(py, bytes)?.call_method1("decode", ("utf-8", errors))?.cast_into()?),
     }
 }
 
 /// For each token the index of the character in which it starts.
-fn offsets(encoding: &Encoding, ids: &[TokenId], task: &Task<'_>) -> Result<Vec<usize>, Stopped> {
+fn offsets(encoding: &Encoding, ids: &[TokenId], task: &Task<'_>) -> Result<Vec<usize>, tokens::Error> {
     const STRETCH: usize = 4096;
     let mut characters = 0_usize;
     let mut offset = |id: TokenId| {
@@ -637,7 +639,7 @@ fn offsets(encoding: &Encoding, ids: &[TokenId], task: &Task<'_>) -> Result<Vec<
         characters += bytes.iter().filter(|&&byte| !is_continuation(byte)).count();
         offset
     };
-    let mut offsets = Vec::with_capacity(ids.len());
+    let mut offsets = memory::with_room(ids.len())?;
     for stretch in ids.chunks(STRETCH) {
         task.check()?;
         offsets.extend(stretch.iter().map(|&id| offset(id)));

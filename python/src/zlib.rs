@@ -3,6 +3,7 @@
 mod failure;
 mod fed;
 mod gzip;
+mod input;
 mod lend;
 mod one_shot;
 mod streams;

@@ -96,6 +96,16 @@ impl<'a> Output<'a> {
         Self { limit, ..self }
     }
 
+    /// Begins with what was made before, taken as it is; nothing may have been written yet. It may be more than the limit
+    /// allows.
+    pub fn resume(&mut self, made: &mut Vec<u8>) {
+        debug_assert!(self.is_empty());
+        if !made.is_empty() {
+            self.lent = &mut [];
+            self.own = Bytes(std::mem::take(made));
+        }
+    }
+
     /// Lets at most `more` further bytes be written.
     pub fn set_room(&mut self, more: usize) {
         self.limit = self.len().saturating_add(more);
@@ -113,7 +123,7 @@ impl<'a> Output<'a> {
 
     /// How many bytes may still be written.
     pub fn left(&self) -> usize {
-        self.limit - self.len()
+        self.limit.saturating_sub(self.len())
     }
 
     /// How many of the bytes lie in the lent memory, and the rest.

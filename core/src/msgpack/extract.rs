@@ -3,8 +3,8 @@
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
 use super::scan::skip;
-use crate::Task;
 use crate::task::Stretches;
+use crate::{Task, memory};
 
 /// How much of a message is read between two looks at the task, in bytes, if its records are short.
 const STRETCH: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
     if records > reader.left() {
         return Err(Error::new(ErrorKind::Truncated, 0));
     }
-    let mut column = Vec::with_capacity(records);
+    let mut column = memory::with_room(records)?;
     let mut stretches = Stretches::new(task, STRETCH);
     for _ in 0..records {
         column.push(field(&mut reader, path, task)?);

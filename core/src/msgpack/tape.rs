@@ -4,6 +4,7 @@ use super::reader::{Reader, Token};
 use super::scan::{CHECK_EVERY, Limits};
 use super::source::Builder;
 use crate::Task;
+use crate::memory::{self, OutOfMemory};
 use crate::text::Span;
 
 /// The index of one message: a word for every scalar, two for every container, in the order of the message.
@@ -218,20 +219,20 @@ impl Tape {
     }
 
     /// Where the strings lie that are handed to a builder as valid text, in the same order: all but known map keys.
-    pub fn texts(&self) -> Vec<Span> {
+    pub fn texts(&self) -> Result<Vec<Span>, OutOfMemory> {
         let mut texts = Vec::new();
         let mut words = self.words.iter();
         while let Some(&word) = words.next() {
             match word & TAG {
                 STR if Text::from_bits(word >> 4) != Text::Invalid => {
                     let start = (word >> 32) as usize;
-                    texts.push(Span { start, end: start + (word as u32 >> 6) as usize });
+                    memory::push(&mut texts, Span { start, end: start + (word as u32 >> 6) as usize })?;
                 }
                 ARRAY | MAP => _ = words.next(),
                 _ => {}
             }
         }
-        texts
+        Ok(texts)
     }
 
     /// Bytes of memory that the tape takes.
@@ -296,8 +297,7 @@ impl Indexer<'_> {
             Token::Map(entries) => return self.open(MAP, entries, u64::from(entries) * 2, start, left),
             _ => TOKEN | (start as u64) << 32,
         };
-        self.words.push(word);
-        Ok(())
+        Ok(memory::push(&mut self.words, word)?)
     }
 
     fn str_word(&mut self, text: &[u8], start: usize, end: usize) -> u64 {
@@ -327,9 +327,9 @@ impl Indexer<'_> {
             return Err(Error::new(ErrorKind::TooDeep(self.limits.depth), start));
         }
         let place = self.words.len();
-        self.words.extend([tag | u64::from(length) << 32, place as u64 + 2]);
+        memory::append(&mut self.words, &[tag | u64::from(length) << 32, place as u64 + 2])?;
         if values > 0 {
-            self.open.push(Open { place, left: values + 1, map: tag == MAP });
+            memory::push(&mut self.open, Open { place, left: values + 1, map: tag == MAP })?;
         }
         Ok(())
     }
@@ -419,7 +419,7 @@ mod tests {
     fn texts_are_the_strings_that_are_no_keys() {
         let message = b"\x94\xa1a\x81\xa1k\xa2\xc3\xa9\xa1\xff\xa0";
         let (tape, _) = index(message).unwrap();
-        let texts: Vec<_> = tape.texts().iter().map(|span| &message[span.start..span.end]).collect();
+        let texts: Vec<_> = tape.texts().unwrap().iter().map(|span| &message[span.start..span.end]).collect();
         assert_eq!(texts, [&b"a"[..], "é".as_bytes(), b""]);
     }
 

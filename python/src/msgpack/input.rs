@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::borrow::Bytes;
+use crate::bytes;
 
 /// Bytes that nobody can change while they are read.
 pub(super) enum Input<'py> {
@@ -48,10 +49,10 @@ impl<'py> Input<'py> {
     }
 
     /// The bytes as an object that can be kept.
-    pub(super) fn into_bytes(self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    pub(super) fn into_bytes(self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Other(bytes) => PyBytes::new(py, bytes.as_slice()),
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Other(bytes) => bytes::copied(py, bytes.as_slice()),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The strings of a large message, laid out off the lock: where the program has enabled blocks (`offlock.strings`).
 
 use offlock_core::Task;
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{Pieces, Span};
 use pyo3::prelude::*;
 
+use crate::errors::no_memory;
 use crate::strings::{Kind, Made, Maker, is_ready};
 
 /// What lays out strings, if there is such a thing.
@@ -24,11 +26,11 @@ impl Texts {
     pub(super) fn lay_out<'a>(
         &self,
         bytes: &'a [u8],
-        spans: impl FnOnce() -> Vec<Span>,
+        spans: impl FnOnce() -> Result<Vec<Span>, OutOfMemory>,
         task: &Task<'_>,
     ) -> Option<Made<Pieces<'a>>> {
         let maker = self.0.as_ref()?;
-        maker.make(Pieces::new(bytes, spans(), task).ok()?, task).ok()
+        maker.make(Pieces::new(bytes, spans().ok()?, task).ok()?, task).ok()
     }
 }
 
@@ -39,7 +41,7 @@ pub(super) fn publish<'py>(
 ) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
     let mut strings = Vec::new();
     if let Some(made) = made {
-        strings.reserve_exact(made.len());
+        strings = memory::with_room(made.len()).map_err(no_memory)?;
         made.publish(py, |string| strings.push(string))?;
     }
     Ok(strings.into_iter())

@@ -1,5 +1,6 @@
 //! Which Python objects are written as what, apart from the commonest ones.
 
+use offlock_core::memory;
 use offlock_core::msgpack::Timestamp;
 use offlock_core::msgpack::write::{self, Sink};
 use pyo3::buffer::PyUntypedBuffer;
@@ -13,6 +14,7 @@ use pyo3::types::{
 use super::classes;
 use super::pack::timestamp_of;
 use crate::borrow::Bytes;
+use crate::errors::no_memory;
 
 /// What msgpack writes an object as.
 pub(super) enum Family {
@@ -230,16 +232,18 @@ impl<'py> Array<'py> {
             super::pack::check_length(length, "array")?;
         }
         // A snapshot, because other threads may write to the memory of an array.
-        let bytes = if self.buffer.len_bytes() == 0 { Vec::new() } else { self.copy() };
+        let bytes = if self.buffer.len_bytes() == 0 { Vec::new() } else { self.copy()? };
         self.write_dimension(&mut bytes.as_slice(), 0, out);
         Ok(())
     }
 
-    fn copy(&self) -> Vec<u8> {
+    fn copy(&self) -> PyResult<Vec<u8>> {
         // SAFETY: the export is C-contiguous, so that many bytes follow the pointer; they are copied at once, with
         // the lock held.
-        unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast::<u8>(), self.buffer.len_bytes()) }
-            .to_vec()
+        let bytes = unsafe {
+            std::slice::from_raw_parts(self.buffer.buf_ptr().cast::<u8>(), self.buffer.len_bytes())
+        };
+        memory::copied(bytes).map_err(no_memory)
     }
 
     fn write_dimension(&self, rest: &mut &[u8], dimension: usize, out: &mut impl Sink) {

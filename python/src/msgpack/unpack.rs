@@ -1,6 +1,7 @@
 //! `unpackb`, `unpack_all`: whole messages.
 
 use offlock_core::Task;
+use offlock_core::memory;
 use offlock_core::msgpack::{Indexed, Tape};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -12,6 +13,7 @@ use super::input::Input;
 use super::key_cache::KeyCache;
 use super::options::UnpackOptions;
 use super::texts::{self, Texts};
+use crate::bytes;
 use crate::region::{self, Operation, Region, Release};
 
 /// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
@@ -71,9 +73,9 @@ pub(super) fn unpack_all<'py>(
         let objects = messages.iter().map(|message| decode_directly(py, message, &options, Some(&mut cache)));
         return PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?);
     }
-    let tapes = Region::new(&DECODE, size).release(options.release).run(py, |task| {
-        messages.iter().map(|message| index(message, &options, task)).collect::<Result<Vec<_>, _>>()
-    })?;
+    let tapes = Region::new(&DECODE, size)
+        .release(options.release)
+        .run(py, |task| memory::collected(messages.iter().map(|message| index(message, &options, task))))?;
     let mut builder = Builder::new(py, &options, None).giving_way();
     let objects = messages.iter().zip(tapes).map(|(message, (tape, end))| {
         let object = builder.build(&mut Indexed::at(&tape, message, 0))?;
@@ -161,6 +163,6 @@ pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) ->
 #[cold]
 fn extra<'py>(object: &Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    let extra = PyBytes::new(py, &bytes[end..]);
+    let extra = bytes::copied(py, &bytes[end..])?;
     Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
 }

@@ -3,12 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use crate::bytes;
+use crate::errors::no_memory;
+
 use offlock_core::Task;
+use offlock_core::memory;
 use offlock_core::msgpack::{Direct, Error, ErrorKind, Limits, Reader, Scanner, Source as _, Token};
 use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 
 use super::build::{Builder, Work};
 use super::classes;
@@ -115,7 +119,7 @@ impl Unpacker {
     fn read_bytes<'py>(&self, py: Python<'py>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state()?;
         let there = nbytes.min(state.pending());
-        let bytes = PyBytes::new(py, &state.buffer[state.head..state.head + there]).into_any();
+        let bytes = bytes::copied(py, &state.buffer[state.head..state.head + there])?.into_any();
         self.consume(&mut state, there);
         let Some(source) = state.source.as_ref().filter(|_| there < nbytes) else { return Ok(bytes) };
         let more = source.file.bind(py).call_method1("read", (nbytes - there,))?;
@@ -287,8 +291,7 @@ impl State {
             self.buffer.drain(..self.head);
             self.head = 0;
         }
-        self.buffer.extend_from_slice(bytes);
-        Ok(())
+        memory::append(&mut self.buffer, bytes).map_err(no_memory)
     }
 
     /// Reads more from the file; whether there was more.

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use offlock_core::Stopped;
 use offlock_core::Task;
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::extract::{Span, column};
 use offlock_core::msgpack::{Error, Indexed, Node, Tape, Text};
 use offlock_core::text::{self, Repeats, Spans};
@@ -50,7 +52,7 @@ pub(super) fn view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = packed.py();
     let options = options_from(options)?;
-    let bytes = Input::borrow(packed)?.into_bytes(py);
+    let bytes = Input::borrow(packed)?.into_bytes(py)?;
     let message = bytes.as_bytes();
     let (tape, end) = Region::new(&DECODE, message.len())
         .release(options.release)
@@ -232,7 +234,8 @@ pub(super) fn extract<'py>(
     let (found, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
         let (spans, end) = column(bytes, &path, task)?;
         let found = Found::new(bytes, &spans, task)?;
-        let made = texts.lay_out(bytes, || found.strings.iter().map(|(span, _)| *span).collect(), task);
+        let spans = || memory::collected(found.strings.iter().map(|(span, _)| Ok(*span)));
+        let made = texts.lay_out(bytes, spans, task);
         Ok::<_, Whole>((found, made, end))
     })?;
     let mut made = texts::publish(py, made)?;
@@ -250,6 +253,14 @@ pub(super) fn extract<'py>(
     whole(list.finish(py)?, bytes, end)
 }
 
+/// Looking for strings that repeat can fail in two ways.
+fn in_column(error: text::Error) -> Error {
+    match error {
+        text::Error::Stopped => Stopped.into(),
+        _ => OutOfMemory.into(),
+    }
+}
+
 /// The strings of a column, those that repeat often only once, and which of them, if any, each record has.
 struct Found {
     strings: Vec<(text::Span, Text)>,
@@ -258,18 +269,25 @@ struct Found {
 
 impl Found {
     fn new(bytes: &[u8], column: &[Option<Span>], task: &Task<'_>) -> Result<Self, Error> {
-        let all: Vec<_> = column.iter().flatten().map(|span| text::Span::from(*span)).collect();
+        let all = column.iter().flatten().map(|span| Ok::<_, Error>(text::Span::from(*span)));
+        let all = memory::collected(all)?;
         let all = Spans::from(all);
-        let (strings, numbers): (Vec<_>, Vec<_>) = match Repeats::find(bytes, &all, task)? {
-            Some(repeats) => {
-                let strings = repeats.once(|number| all.get(number));
-                (strings, repeats.numbers.iter().map(|&number| number as usize).collect())
-            }
-            None => (0..all.len()).map(|number| (all.get(number), number)).unzip(),
-        };
+        let (strings, numbers): (Vec<_>, Vec<_>) =
+            match Repeats::find(bytes, &all, task).map_err(in_column)? {
+                Some(repeats) => {
+                    let strings = repeats.once(|number| all.get(number))?;
+                    let numbers = repeats.numbers.iter().map(|&number| Ok::<_, Error>(number as usize));
+                    (strings, memory::collected(numbers)?)
+                }
+                None => (
+                    memory::collected::<_, Error>((0..all.len()).map(|number| Ok(all.get(number))))?,
+                    memory::collected::<_, Error>((0..all.len()).map(Ok))?,
+                ),
+            };
         let mut numbers = numbers.into_iter();
-        let places = column.iter().map(|span| span.and_then(|_| numbers.next())).collect();
-        let known = |span: text::Span| (span, Text::of(&bytes[span.start..span.end]));
-        Ok(Self { strings: strings.into_iter().map(known).collect(), places })
+        let place = |span: &Option<Span>| Ok::<_, Error>(span.and_then(|_| numbers.next()));
+        let places = memory::collected(column.iter().map(place))?;
+        let known = |span: text::Span| Ok::<_, Error>((span, Text::of(&bytes[span.start..span.end])));
+        Ok(Self { strings: memory::collected(strings.into_iter().map(known))?, places })
     }
 }

@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 use offlock_core::Task;
+use offlock_core::memory;
 use offlock_core::text::{Offset, Pieces, Span, Spans};
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -447,7 +448,7 @@ fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
 /// The number of the string that each value of a dictionary is.
 fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, Failed> {
     let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
-    Ok(values.places.numbered((0..count).collect()))
+    Ok(values.places.numbered(memory::collected::<_, Failed>((0..count).map(Ok))?)?)
 }
 
 fn wrong(what: &str) -> Failed {

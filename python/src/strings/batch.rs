@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use offlock_core::Task;
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{Arena, Piece, Pieces};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 use super::collect::{Container, Filling};
 use super::failed::Failed;
 use super::{block, exact, view};
+use crate::errors::no_memory;
 use crate::pace::Pace;
 
 /// What kind of `str` is made.
@@ -149,16 +151,17 @@ impl Places {
     }
 
     /// For each place the one of `numbers`, of which there is one for each string, or [`NONE`].
-    pub(super) fn numbered(&self, numbers: Vec<u32>) -> Vec<u32> {
+    pub(super) fn numbered(&self, numbers: Vec<u32>) -> Result<Vec<u32>, OutOfMemory> {
         let mut next = numbers.iter().copied();
         match self {
-            Self::All => numbers,
+            Self::All => Ok(numbers),
             Self::Present(present) => {
                 let mut number = |present: bool| if present { next.next() } else { None };
-                present.iter().map(|&present| number(present).unwrap_or(NONE)).collect()
+                memory::collected(present.iter().map(|&present| Ok(number(present).unwrap_or(NONE))))
             }
             Self::Numbered(old) => {
-                old.iter().map(|&old| numbers.get(old as usize).copied().unwrap_or(NONE)).collect()
+                let of = |&old: &u32| Ok(numbers.get(old as usize).copied().unwrap_or(NONE));
+                memory::collected(old.iter().map(of))
             }
         }
     }
@@ -262,7 +265,7 @@ impl<S: Source> Made<S> {
         filling: &mut Filling<'py>,
         numbers: &[u32],
     ) -> PyResult<()> {
-        let mut strings = Vec::with_capacity(self.len());
+        let mut strings = memory::with_room(self.len()).map_err(no_memory)?;
         self.publish(py, |string| strings.push(string))?;
         for &number in numbers {
             filling.push(

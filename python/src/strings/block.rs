@@ -57,8 +57,11 @@ impl Maker {
 
     /// Lays out all pieces.
     pub(super) fn make(&self, source: &impl Source, task: &Task<'_>) -> Result<Made, Failed> {
-        let made =
-            Made { blocks: Vec::new(), places: Vec::with_capacity(source.count()), others: Vec::new() };
+        let made = Made {
+            blocks: Vec::new(),
+            places: offlock_core::memory::with_room(source.count())?,
+            others: Vec::new(),
+        };
         let mut filling = Filling { maker: self, task, made, free: 0..0 };
         source.for_each(|piece| filling.add(&piece))?;
         Ok(filling.made)
@@ -153,7 +156,7 @@ impl Filling<'_> {
         let block = Block::take().ok_or(Failed::NoMemory)?;
         let start = block.room().expose_provenance().get();
         self.free = start..start + pool::ROOM;
-        self.made.blocks.push((block, self.made.places.len()));
+        offlock_core::memory::push(&mut self.made.blocks, (block, self.made.places.len()))?;
         Ok(())
     }
 

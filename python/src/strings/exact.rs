@@ -1,9 +1,12 @@
 //! Kind "str": exact `str` objects, one at a time, by CPython's public functions.
 
+use offlock_core::memory;
 use offlock_core::text::{Form, Piece};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+
+use crate::errors::no_memory;
 
 use super::layout::{Compact, Unknown};
 
@@ -49,6 +52,8 @@ impl<'py> Maker<'py> {
 
     /// For strings of which CPython keeps one, and for interpreters whose layout is not known.
     fn copied(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let more = piece.chars.saturating_sub(self.scratch.len());
+        memory::reserve(&mut self.scratch, more).map_err(no_memory)?;
         self.scratch.resize(piece.chars, 0);
         let memory = &mut bytemuck::cast_slice_mut::<u32, u8>(&mut self.scratch)[..piece.bytes()];
         piece.write(memory);

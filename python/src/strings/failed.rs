@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use offlock_core::Stopped;
-use offlock_core::text;
+use offlock_core::memory::{self, OutOfMemory};
+use offlock_core::{Stopped, text};
 use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::region::{Failure, cancelled};
 /// Why no strings were made.
 pub(crate) enum Failed {
     Stopped,
-    /// The system has no memory, or no addresses, for another block.
+    /// The system has no memory, or no addresses.
     NoMemory,
     /// These bytes are not UTF-8.
     NotUtf8 {
@@ -31,7 +31,10 @@ impl Failed {
     /// Of a text that could as well have been decoded first and cut then.
     pub(super) fn whole(text: &[u8], error: text::Error) -> Self {
         match error {
-            text::Error::NotUtf8 { .. } => Self::NotUtf8 { bytes: text.into(), note: None },
+            text::Error::NotUtf8 { .. } => match memory::copied(text) {
+                Ok(bytes) => Self::NotUtf8 { bytes: bytes.into_boxed_slice(), note: None },
+                Err(none) => none.into(),
+            },
             error => error.into(),
         }
     }
@@ -53,10 +56,17 @@ impl From<Stopped> for Failed {
     }
 }
 
+impl From<OutOfMemory> for Failed {
+    fn from(_: OutOfMemory) -> Self {
+        Self::NoMemory
+    }
+}
+
 impl From<text::Error> for Failed {
     fn from(error: text::Error) -> Self {
         match error {
             text::Error::Stopped => Self::Stopped,
+            text::Error::OutOfMemory => Self::NoMemory,
             text::Error::TooLong { .. } => Self::TooLong(error.to_string()),
             error => Self::Value(error.to_string()),
         }
@@ -67,7 +77,7 @@ impl Failure for Failed {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Stopped => cancelled(py),
-            Self::NoMemory => PyMemoryError::new_err("no memory for another block of strings"),
+            Self::NoMemory => PyMemoryError::new_err("no memory for the strings"),
             Self::NotUtf8 { bytes, note } => decode_error(py, &bytes, note),
             Self::Value(message) => PyValueError::new_err(message),
             Self::TooLong(message) => PyOverflowError::new_err(message),

@@ -1,6 +1,7 @@
 //! The operations: each cuts a text in its way, and makes strings of the pieces.
 
 use offlock_core::Task;
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
 use pyo3::buffer::Element;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,6 +13,7 @@ use super::batch::{Kind, Made, Maker, Places, Source};
 use super::collect::{Container, Filling};
 use super::failed::Failed;
 use crate::borrow::{self, Bytes};
+use crate::errors::no_memory;
 use crate::region::{Cancel, Operation, Region, Release};
 
 /// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
@@ -47,7 +49,7 @@ impl<'a> Batch<Pieces<'a>> {
     pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, Failed> {
         let (source, numbers) = self.source.without_repeats(task)?;
         let places = match numbers {
-            Some(numbers) => Places::Numbered(self.places.numbered(numbers).into()),
+            Some(numbers) => Places::Numbered(self.places.numbered(numbers)?.into()),
             None => self.places,
         };
         Ok(Self { source, places })
@@ -147,7 +149,7 @@ impl<'a, 'py> Run<'a, 'py> {
         let maker = if *release == Release::Never { maker.keeping_the_lock() } else { maker };
         self.region.run(self.py, |task| -> Result<_, Failed> {
             let make = |batch: Batch<S>| Ok((maker.make(batch.source, task)?, batch.places));
-            cut(task)?.into_iter().map(make).collect()
+            memory::collected(cut(task)?.into_iter().map(make))
         })
     }
 
@@ -293,7 +295,10 @@ fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<PyResult<Vec<i64>>> {
     let values = borrow::numbers::<T>(offsets)?;
     // What does not fit is larger than any text.
-    Some(values.map(|values| values.into_iter().map(|value| value.try_into().unwrap_or(i64::MAX)).collect()))
+    Some(values.and_then(|values| {
+        let wide = values.into_iter().map(|value| Ok(value.try_into().unwrap_or(i64::MAX)));
+        memory::collected(wide).map_err(no_memory)
+    }))
 }
 
 fn in_string(number: usize, start: usize) -> String {
@@ -308,12 +313,18 @@ pub(super) fn decode_many<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     // A tuple of our own: others may change a list meanwhile.
     let items = py.get_type::<PyTuple>().call1((items,))?.cast_into::<PyTuple>()?;
-    let others: Vec<_> = items.as_slice().iter().map(borrow_unless_bytes).collect::<PyResult<_>>()?;
-    let texts: Vec<_> = items.as_slice().iter().zip(&others).map(contents).collect::<PyResult<_>>()?;
+    let mut others = memory::with_room(items.len()).map_err(no_memory)?;
+    for item in items.as_slice() {
+        others.push(borrow_unless_bytes(item)?);
+    }
+    let mut texts = memory::with_room(items.len()).map_err(no_memory)?;
+    for pair in items.as_slice().iter().zip(&others) {
+        texts.push(contents(pair)?);
+    }
     let bytes = texts.iter().map(|text| text.len()).sum();
     Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
         task.check()?;
-        let pieces = Pieces::new(texts.concat(), adjacent(&texts), task)
+        let pieces = Pieces::new(memory::joined(&texts)?, adjacent(&texts)?, task)
             .map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?;
         Ok(vec![Batch::of(pieces, task)?])
     })
@@ -332,14 +343,14 @@ fn contents<'a>((item, borrowed): (&'a Bound<'_, PyAny>, &'a Option<Bytes>)) -> 
 }
 
 /// Spans of texts that are put one behind the other.
-fn adjacent(texts: &[&[u8]]) -> Vec<Span> {
+fn adjacent(texts: &[&[u8]]) -> Result<Vec<Span>, OutOfMemory> {
     let mut end = 0;
     let span = |text: &&[u8]| {
         let start = end;
         end += text.len();
-        Span { start, end }
+        Ok(Span { start, end })
     };
-    texts.iter().map(span).collect()
+    memory::collected(texts.iter().map(span))
 }
 
 #[pyfunction]

@@ -96,7 +96,8 @@ impl Maker {
                 let block = Block::take().ok_or(Failed::NoMemory)?;
                 self.fill(&block, arena.memory(), stored);
                 let views = u32::try_from(stored.len()).expect("a block is small");
-                filled.push(Filled { block, views, characters: Arc::clone(arena.memory()) });
+                let characters = Arc::clone(arena.memory());
+                offlock_core::memory::push(&mut filled, Filled { block, views, characters })?;
             }
             Ok(())
         })?;

@@ -1,17 +1,18 @@
 //! Decoders that keep the input that they did not come to.
 
-use std::borrow::Cow;
-
-use offlock_core::Task;
 use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
+use offlock_core::{Task, memory};
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::INFLATE;
 use super::failure::Failed;
+use super::input::Inputs;
 use super::turns::Turns;
 use crate::borrow::Bytes;
+use crate::bytes;
+use crate::errors::no_memory;
 use crate::region::{Failure, Region};
 
 /// What can be fed.
@@ -23,9 +24,7 @@ pub(super) trait Decode: Send {
 /// A decoder, its input that was not read yet, and what an interrupted call had made.
 pub(super) struct Fed<D> {
     pub(super) stream: D,
-    input: Vec<u8>,
-    /// Where in `input` the unread bytes begin.
-    at: usize,
+    input: Inputs,
     output: Vec<u8>,
     made: usize,
     max_output: usize,
@@ -34,70 +33,63 @@ pub(super) struct Fed<D> {
 impl<D: Decode> Fed<D> {
     pub(super) fn new(stream: D, max_output: Option<usize>) -> Self {
         let max_output = max_output.unwrap_or(usize::MAX);
-        Self { stream, input: Vec::new(), at: 0, output: Vec::new(), made: 0, max_output }
+        Self { stream, input: Inputs::default(), output: Vec::new(), made: 0, max_output }
     }
 
     /// The input that was not read.
-    pub(super) fn left(&self) -> &[u8] {
-        &self.input[self.at..]
+    pub(super) fn left(&self) -> &Inputs {
+        &self.input
     }
 
     /// Decodes what is left, then `data`, to at most `most` bytes.
     pub(super) fn run<'py, F: Failure>(
         &mut self,
         py: Python<'py>,
-        data: &[u8],
+        data: Bytes,
         most: usize,
         failed: impl Fn(Error) -> F + Send + Sync,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let earlier = std::mem::take(&mut self.input);
-        let input = match &earlier[std::mem::take(&mut self.at)..] {
-            [] => Cow::Borrowed(data),
-            left if data.is_empty() => Cow::Borrowed(left),
-            left => Cow::Owned([left, data].concat()),
-        };
-        let mut rest = &*input;
+        self.input.push(data);
         // One byte more than allowed tells that there is more.
         let allowed = (self.max_output - self.made).saturating_add(1);
         let mut out = Output::new().limited(most.min(allowed));
-        out.push(&std::mem::take(&mut self.output));
-        let mut stopped = false;
-        let result = Region::new(&INFLATE, input.len()).run(py, |task| {
-            let status = self.stream.decode(&mut rest, &mut out, task);
+        out.resume(&mut self.output);
+        let (mut stopped, mut unread) = (false, self.input.len());
+        let result = Region::new(&INFLATE, unread).run(py, |task| {
+            let (status, left) = self.input.read(|input, _| self.stream.decode(input, &mut out, task));
+            unread = left;
             stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
             status.map_err(&failed)
         });
-        let unread = rest.len();
-        if data.is_empty() {
-            self.at = earlier.len() - unread;
-            self.input = earlier;
-        } else {
-            self.input = rest.to_vec();
-        }
+        self.input.forget(unread);
         if stopped {
             self.output = out.into_bytes().into_vec();
-            return result.map(|_| PyBytes::new(py, b""));
+            return result.and_then(|_| bytes::copied(py, b""));
         }
         if out.len() > self.max_output - self.made {
             return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
         }
         result?;
-        self.made += out.len();
-        Ok(PyBytes::new(py, &out.into_bytes()))
+        // An interrupted call may have been allowed more.
+        let made = out.into_bytes();
+        let (now, later) = made.split_at(made.len().min(most));
+        self.output = memory::copied(later).map_err(no_memory)?;
+        self.made += now.len();
+        bytes::copied(py, now)
     }
 }
 
 /// A decompressor, and its preset dictionary.
 struct Inflating {
     stream: Inflater,
-    zdict: Option<Vec<u8>>,
+    zdict: Option<Bytes>,
 }
 
 impl Decode for Inflating {
     fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         match (self.stream.run(input, out, task)?, &self.zdict) {
             (Status::NeedDict, Some(zdict)) => {
-                self.stream.set_dictionary(zdict)?;
+                self.stream.set_dictionary(zdict.as_slice())?;
                 self.stream.run(input, out, task)
             }
             (Status::NeedDict, None) => Err(Error::new(ErrorKind::NeedDict, self.stream.total_in())),
@@ -119,7 +111,7 @@ impl ZlibDecompressor {
     #[new]
     #[pyo3(signature = (wbits=15, zdict=None))]
     fn new(wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let zdict = zdict.map(|zdict| PyResult::Ok(Bytes::borrow(zdict)?.as_slice().to_vec())).transpose()?;
+        let zdict = zdict.map(Bytes::borrow).transpose()?;
         let stream =
             Inflater::new(wbits).map_err(|_| PyValueError::new_err("Invalid initialization option"))?;
         Ok(Self(Turns::new(Fed::new(Inflating { stream, zdict }, None))))
@@ -140,7 +132,7 @@ impl ZlibDecompressor {
             return Err(PyEOFError::new_err("End of stream already reached"));
         }
         let most = usize::try_from(max_length).unwrap_or(usize::MAX);
-        fed.run(py, data.as_slice(), most, Failed::while_("while decompressing data"))
+        fed.run(py, data, most, Failed::while_("while decompressing data"))
     }
 
     /// Whether the end of the stream was reached.
@@ -153,7 +145,8 @@ impl ZlibDecompressor {
     #[getter]
     fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let fed = self.0.take(py)?;
-        Ok(PyBytes::new(py, if fed.stream.stream.ended() { fed.left() } else { b"" }))
+        let unused = if fed.stream.stream.ended() { fed.left().joined() } else { Ok(Vec::new()) };
+        bytes::copied(py, &unused.map_err(no_memory)?)
     }
 
     /// Whether only more input gives more output.

@@ -1,7 +1,5 @@
 //! What `offlock.gzip` is made of.
 
-use std::borrow::Cow;
-
 use offlock_core::Task;
 use offlock_core::deflate::{
     self, BlockDeflater, Error, ErrorKind, Flush, GzipDecoder, Header, Members, OS_UNIX, Output, Status,
@@ -12,9 +10,11 @@ use pyo3::types::PyBytes;
 
 use super::failure::{BadGzip, Failed};
 use super::fed::{Decode, Fed};
+use super::input::Inputs;
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bytes;
 use crate::region::{Cancel, Failure, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
@@ -36,7 +36,7 @@ pub(super) fn gunzip<'py>(
         deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip)?;
         Ok::<_, BadGzip>(out.into_bytes())
     })?;
-    Ok(PyBytes::new(py, &plain))
+    bytes::copied(py, &plain)
 }
 
 /// The header of a gzip member.
@@ -47,7 +47,7 @@ pub(super) fn gzip_header<'py>(
     mtime: u32,
     level: i32,
     name: Option<&[u8]>,
-) -> Bound<'py, PyBytes> {
+) -> PyResult<Bound<'py, PyBytes>> {
     let extra_flags = match level {
         9 => 2,
         1 => 4,
@@ -55,7 +55,7 @@ pub(super) fn gzip_header<'py>(
     };
     let header = Header { mtime, extra_flags, os: 255, name: name.map(<[u8]>::to_vec), ..Header::default() };
     debug_assert_ne!(header.os, OS_UNIX);
-    PyBytes::new(py, &header.to_bytes())
+    bytes::copied(py, &header.to_bytes())
 }
 
 /// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
@@ -108,7 +108,7 @@ impl GzipDecompress {
         max_length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, data.as_slice(), max_length, BadGzip)
+        self.0.take(py)?.run(py, data, max_length, BadGzip)
     }
 
     /// Whether all input was read, so that only more of it gives more output.
@@ -145,31 +145,37 @@ pub(super) struct BlockCompress(Turns<Blocks>);
 struct Blocks {
     stream: BlockDeflater,
     /// What an interrupted call left.
-    input: Vec<u8>,
+    input: Inputs,
     output: Vec<u8>,
 }
 
 impl Blocks {
-    fn run<'py>(&mut self, py: Python<'py>, data: &[u8], flush: Flush) -> PyResult<Bound<'py, PyBytes>> {
-        let earlier = std::mem::take(&mut self.input);
-        let data =
-            if earlier.is_empty() { Cow::Borrowed(data) } else { Cow::Owned([&earlier, data].concat()) };
-        let mut rest = &*data;
+    fn run<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: Option<Bytes>,
+        flush: Flush,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        data.into_iter().for_each(|data| self.input.push(data));
         let mut out = Output::new();
-        out.push(&std::mem::take(&mut self.output));
+        out.resume(&mut self.output);
+        let mut unread = self.input.len();
         // The threads are worth leaving the lock for, whatever the size of the last piece.
-        let region = Region::new(&DEFLATE, data.len()).release(Release::Always);
+        let region = Region::new(&DEFLATE, unread).release(Release::Always);
         let result = region.run(py, |task| {
-            self.stream
-                .run(&mut rest, &mut out, flush, task)
-                .map_err(Failed::while_("while compressing data"))
+            let (result, left) = self.input.read(|input, last| {
+                let flush = if last { flush } else { Flush::None };
+                self.stream.run(input, &mut out, flush, task)
+            });
+            unread = left;
+            result.map_err(Failed::while_("while compressing data"))
         });
+        self.input.forget(unread);
         if let Err(error) = result {
-            self.input = rest.to_vec();
             self.output = out.into_bytes().into_vec();
             return Err(error);
         }
-        Ok(PyBytes::new(py, &out.into_bytes()))
+        bytes::copied(py, &out.into_bytes())
     }
 }
 
@@ -180,14 +186,14 @@ impl BlockCompress {
     fn new(level: i32, threads: usize) -> PyResult<Self> {
         let stream = BlockDeflater::new(level, 0, threads)
             .map_err(|_| PyValueError::new_err(format!("Invalid compression level {level}")))?;
-        Ok(Self(Turns::new(Blocks { stream, input: Vec::new(), output: Vec::new() })))
+        Ok(Self(Turns::new(Blocks { stream, input: Inputs::default(), output: Vec::new() })))
     }
 
     /// Takes `data` and returns what can be given out so far.
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, data.as_slice(), Flush::None)
+        self.0.take(py)?.run(py, Some(data), Flush::None)
     }
 
     /// Returns what is left to give out; by default that ends the stream.
@@ -195,6 +201,6 @@ impl BlockCompress {
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
         let flush =
             Flush::of(mode).ok_or_else(|| PyValueError::new_err(format!("Invalid flush mode {mode}")))?;
-        self.0.take(py)?.run(py, &[], flush)
+        self.0.take(py)?.run(py, None, flush)
     }
 }

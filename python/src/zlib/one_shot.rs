@@ -1,7 +1,7 @@
 //! One call from plain to compressed data or back, and checksums.
 
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
-use offlock_core::{Stopped, Task};
+use offlock_core::{Stopped, Task, memory};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,6 +11,8 @@ use super::failure::{Failed, words};
 use super::lend::Lent;
 use super::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bytes;
+use crate::errors::no_memory;
 use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
@@ -42,7 +44,7 @@ pub(super) fn compress<'py>(
             deflate::compress(data, level, wbits, &mut out, task).map_err(bad_level)?;
             Ok::<_, Failed>(out.into_bytes())
         })?;
-        return Ok(PyBytes::new(py, &packed));
+        return bytes::copied(py, &packed);
     };
     let config = Config { level, wbits, ..Config::default() };
     let mut stream = Deflater::new(config).map_err(|error| into_exception(py, bad_level(error)))?;
@@ -52,7 +54,7 @@ pub(super) fn compress<'py>(
         region(piece.len()).run(py, |task| stream.run(&mut piece, &mut out, flush, task).map_err(failed))?;
         progress.call1((done, data.len()))?;
     }
-    Ok(PyBytes::new(py, &out.into_bytes()))
+    bytes::copied(py, &out.into_bytes())
 }
 
 /// What the engine calls an error of the stream is the level: nothing else can be wrong there.
@@ -106,7 +108,7 @@ pub(super) fn decompress<'py>(
         work(&mut out, task)?;
         Ok::<_, Failed>(out.into_bytes())
     })?;
-    Ok(PyBytes::new(py, &plain))
+    bytes::copied(py, &plain)
 }
 
 /// A `bytes` of about the size that `data` gets, where that saves a copy.
@@ -139,7 +141,7 @@ fn decompress_reporting<'py, 'a>(
             break;
         }
     }
-    Ok(PyBytes::new(py, &out.into_bytes()))
+    bytes::copied(py, &out.into_bytes())
 }
 
 /// `data` in pieces, each with the number of bytes up to its end; one empty piece when there are no bytes.
@@ -214,7 +216,7 @@ fn in_groups<'py, 'a>(
     work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> PyResult<Bound<'py, PyList>> {
     let data = borrow_all(data)?;
-    let views: Vec<&[u8]> = data.iter().map(Bytes::as_slice).collect();
+    let views = memory::collected(data.iter().map(|data| Ok(data.as_slice()))).map_err(no_memory)?;
     let total: usize = views.iter().map(|view| view.len()).sum();
     let made = PyList::empty(py);
     let mut done = 0;
@@ -224,7 +226,7 @@ fn in_groups<'py, 'a>(
         let batch = region(size).run(py, |task| {
             work(group, task).map_err(|(index, error)| indexed(doing)((first + index, error)))
         })?;
-        batch.iter().try_for_each(|result| made.append(PyBytes::new(py, result)))?;
+        batch.iter().try_for_each(|result| made.append(bytes::copied(py, result)?))?;
         done += size;
         progress.map(|progress| progress.call1((done, total))).transpose()?;
     }
@@ -232,7 +234,11 @@ fn in_groups<'py, 'a>(
 }
 
 fn borrow_all(data: &Bound<'_, PyAny>) -> PyResult<Vec<Bytes>> {
-    data.try_iter()?.map(|item| Bytes::borrow(&item?)).collect()
+    let mut all = Vec::new();
+    for item in data.try_iter()? {
+        memory::push(&mut all, Bytes::borrow(&item?)?).map_err(no_memory)?;
+    }
+    Ok(all)
 }
 
 /// A failure that says which of many inputs it is about.

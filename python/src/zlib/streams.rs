@@ -1,17 +1,20 @@
 //! Compression and decompression piece by piece.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
-use offlock_core::Task;
 use offlock_core::deflate::{Config, Deflater, Error, ErrorKind, Flush, Inflater, Output, Status};
+use offlock_core::{Task, memory};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::failure::Failed;
+use super::input::Inputs;
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bytes;
+use crate::errors::no_memory;
 use crate::region::{Failure, Region};
 
 /// Method number 8, the only one there is.
@@ -41,7 +44,11 @@ pub(super) fn compressobj(
         let zdict = Bytes::borrow(zdict)?;
         stream.set_dictionary(zdict.as_slice()).map_err(|_| PyValueError::new_err("Invalid dictionary"))?;
     }
-    Ok(Compress(Turns::new(Compressing { stream: Some(stream), input: Vec::new(), output: Vec::new() })))
+    Ok(Compress(Turns::new(Compressing {
+        stream: Some(stream),
+        input: Inputs::default(),
+        output: Vec::new(),
+    })))
 }
 
 /// A compressor.
@@ -52,7 +59,7 @@ pub(super) struct Compress(Turns<Compressing>);
 struct Compressing {
     /// `None` once the stream was finished.
     stream: Option<Deflater>,
-    input: Vec<u8>,
+    input: Inputs,
     output: Vec<u8>,
 }
 
@@ -60,7 +67,7 @@ impl Compressing {
     fn run<'py>(
         &mut self,
         py: Python<'py>,
-        input: &[u8],
+        input: Option<Bytes>,
         flush: Flush,
         doing: &'static str,
     ) -> PyResult<Bound<'py, PyBytes>> {
@@ -68,19 +75,20 @@ impl Compressing {
         let Some(stream) = &mut self.stream else {
             return Err(failed(Error::new(ErrorKind::Stream, 0)).into_exception(py));
         };
-        let earlier = std::mem::take(&mut self.input);
-        let input = after(&earlier, input);
-        let mut rest = &*input;
+        input.into_iter().for_each(|input| self.input.push(input));
         let mut out = Output::new();
-        out.push(&std::mem::take(&mut self.output));
-        let mut stopped = false;
-        let result = Region::new(&DEFLATE, input.len()).run(py, |task| {
-            let status = stream.run(&mut rest, &mut out, flush, task);
+        out.resume(&mut self.output);
+        let (mut stopped, mut unread) = (false, self.input.len());
+        let result = Region::new(&DEFLATE, unread).run(py, |task| {
+            let (status, left) = self.input.read(|input, last| {
+                stream.run(input, &mut out, if last { flush } else { Flush::None }, task)
+            });
+            unread = left;
             stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
             status.map_err(failed)
         });
+        self.input.forget(if stopped { unread } else { 0 });
         if stopped {
-            self.input = rest.to_vec();
             self.output = out.into_bytes().into_vec();
             return Err(result
                 .err()
@@ -89,13 +97,8 @@ impl Compressing {
         if result? == Status::End {
             self.stream = None;
         }
-        Ok(PyBytes::new(py, &out.into_bytes()))
+        bytes::copied(py, &out.into_bytes())
     }
-}
-
-/// `input` behind what an interrupted call left.
-fn after<'a>(earlier: &[u8], input: &'a [u8]) -> Cow<'a, [u8]> {
-    if earlier.is_empty() { Cow::Borrowed(input) } else { Cow::Owned([earlier, input].concat()) }
 }
 
 #[pymethods]
@@ -104,7 +107,7 @@ impl Compress {
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, data.as_slice(), Flush::None, "while compressing data")
+        self.0.take(py)?.run(py, Some(data), Flush::None, "while compressing data")
     }
 
     /// Returns what is left to give out; by default that ends the stream.
@@ -112,8 +115,8 @@ impl Compress {
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
         let failed = Failed::while_("while flushing");
         match Flush::of(mode) {
-            Some(Flush::None) => Ok(PyBytes::new(py, b"")),
-            Some(flush) => self.0.take(py)?.run(py, &[], flush, "while flushing"),
+            Some(Flush::None) => bytes::copied(py, b""),
+            Some(flush) => self.0.take(py)?.run(py, None, flush, "while flushing"),
             None => Err(failed(Error::new(ErrorKind::Stream, 0)).into_exception(py)),
         }
     }
@@ -124,7 +127,9 @@ impl Compress {
         let stream = state.stream.as_ref().ok_or_else(inconsistent)?;
         let stream =
             stream.copy().map_err(|error| Failed::while_("while copying")(error).into_exception(py))?;
-        let (input, output) = (state.input.clone(), state.output.clone());
+        let mut input = Inputs::default();
+        input.push(Bytes::Snapshot(state.input.joined().map_err(no_memory)?));
+        let output = memory::copied(&state.output).map_err(no_memory)?;
         Ok(Self(Turns::new(Compressing { stream: Some(stream), input, output })))
     }
 
@@ -150,22 +155,21 @@ pub(super) fn decompressobj(
     zdict: Option<&Bound<'_, PyAny>>,
     max_output: Option<usize>,
 ) -> PyResult<Decompress> {
-    let zdict = zdict.map(|zdict| PyResult::Ok(Bytes::borrow(zdict)?.as_slice().to_vec())).transpose()?;
+    let zdict = zdict.map(Bytes::borrow).transpose()?.map(Arc::new);
     let mut stream =
         Inflater::new(wbits).map_err(|_| PyValueError::new_err("Invalid initialization option"))?;
     if let Some(zdict) = zdict.as_ref().filter(|_| wbits < 0) {
         let failed = Failed::while_("while setting zdict");
-        stream.set_dictionary(zdict).map_err(|error| failed(error).into_exception(py))?;
+        stream.set_dictionary(zdict.as_slice()).map_err(|error| failed(error).into_exception(py))?;
     }
-    let nothing = PyBytes::new(py, b"").unbind();
     Ok(Decompress(Turns::new(Decompressing {
         stream,
         zdict,
         finished: false,
         left: max_output.unwrap_or(usize::MAX),
         output: Vec::new(),
-        unused_data: nothing.clone_ref(py),
-        unconsumed_tail: nothing,
+        unused_data: Rest::default(),
+        unconsumed_tail: Rest::default(),
     })))
 }
 
@@ -176,37 +180,40 @@ pub(super) struct Decompress(Turns<Decompressing>);
 /// A decompressor's state.
 struct Decompressing {
     stream: Inflater,
-    zdict: Option<Vec<u8>>,
+    zdict: Option<Arc<Bytes>>,
     /// Whether `flush` was called at the end of the stream.
     finished: bool,
     /// How much output `max_output` still allows.
     left: usize,
     /// What an interrupted call had made; the rest of its input is in `unconsumed_tail`.
     output: Vec<u8>,
-    unused_data: Py<PyBytes>,
-    unconsumed_tail: Py<PyBytes>,
+    unused_data: Rest,
+    unconsumed_tail: Rest,
 }
 
 impl Decompressing {
-    /// Runs over `input` for at most `most` bytes of output; errors in the data are left out if `lenient`.
+    /// Runs over `input` from `at` on for at most `most` bytes of output; errors in the data are left out if `lenient`.
     fn run<'py>(
         &mut self,
         py: Python<'py>,
-        input: &[u8],
+        input: Arc<Bytes>,
+        at: usize,
         most: usize,
         lenient: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut rest = input;
+        let input = Part { bytes: input, at };
+        let mut rest = input.as_slice();
         // One byte more than allowed tells that there is more.
         let mut out = Output::new().limited(most.min(self.left.saturating_add(1)));
-        out.push(&std::mem::take(&mut self.output));
+        out.resume(&mut self.output);
         let mut error = None;
-        let result = Region::new(&INFLATE, input.len()).run(py, |task| {
+        let result = Region::new(&INFLATE, rest.len()).run(py, |task| {
             let status = self.inflate(&mut rest, &mut out, task);
             error = status.as_ref().err().map(|error| error.kind);
             status.map_err(Failed::while_("while decompressing data"))
         });
-        self.keep(py, input, rest)?;
+        let unread = rest.len();
+        self.keep(input, unread);
         match (result, error) {
             (Err(interrupt), Some(ErrorKind::Stopped)) => {
                 self.output = out.into_bytes().into_vec();
@@ -219,16 +226,20 @@ impl Decompressing {
             let offset = self.stream.total_in();
             return Err(Failed::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
         }
+        // An interrupted call may have been allowed more.
+        let made = out.into_bytes();
+        let (now, later) = made.split_at(made.len().min(most));
+        self.output = memory::copied(later).map_err(no_memory)?;
         if self.left != usize::MAX {
-            self.left -= out.len();
+            self.left -= now.len();
         }
-        Ok(PyBytes::new(py, &out.into_bytes()))
+        bytes::copied(py, now)
     }
 
     fn inflate(&mut self, rest: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         match (self.stream.run(rest, out, task)?, &self.zdict) {
             (Status::NeedDict, Some(zdict)) => {
-                self.stream.set_dictionary(zdict)?;
+                self.stream.set_dictionary(zdict.as_slice())?;
                 self.stream.run(rest, out, task)
             }
             (Status::NeedDict, None) => Err(Error::new(ErrorKind::NeedDict, self.stream.total_in())),
@@ -236,19 +247,54 @@ impl Decompressing {
         }
     }
 
-    /// Keeps what was not read of `input` where the original keeps it.
-    fn keep(&mut self, py: Python<'_>, input: &[u8], rest: &[u8]) -> PyResult<()> {
+    /// Keeps the last `unread` bytes of `input` where the original keeps them.
+    fn keep(&mut self, input: Part, unread: usize) {
+        let rest = Part { at: input.bytes.as_slice().len() - unread, ..input };
         if self.stream.ended() {
-            if !rest.is_empty() {
-                let unused = [self.unused_data.as_bytes(py), rest].concat();
-                self.unused_data = PyBytes::new(py, &unused).unbind();
-            }
-            self.unconsumed_tail = PyBytes::new(py, b"").unbind();
-        } else if !rest.is_empty() || !self.unconsumed_tail.as_bytes(py).is_empty() {
-            debug_assert!(input.ends_with(rest));
-            self.unconsumed_tail = PyBytes::new(py, rest).unbind();
+            self.unused_data.push(rest);
+            self.unconsumed_tail = Rest::default();
+        } else {
+            self.unconsumed_tail = Rest::default();
+            self.unconsumed_tail.push(rest);
         }
-        Ok(())
+    }
+}
+
+/// The end of an input.
+#[derive(Clone)]
+struct Part {
+    bytes: Arc<Bytes>,
+    at: usize,
+}
+
+impl Part {
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes.as_slice()[self.at..]
+    }
+}
+
+/// Input that was not read, as a `bytes` once somebody asks for it: a copy of what is left of a gigabyte would keep an
+/// interrupt waiting.
+#[derive(Clone, Default)]
+struct Rest(Vec<Part>);
+
+impl Rest {
+    fn push(&mut self, part: Part) {
+        if !part.as_slice().is_empty() {
+            self.0.push(part);
+        }
+    }
+
+    /// All of it in one piece.
+    fn bytes<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let parts: Vec<_> = self.0.iter().map(Part::as_slice).collect();
+        let bytes = match parts.as_slice() {
+            [part] => bytes::copied(py, part)?,
+            parts => bytes::copied(py, &memory::joined(parts).map_err(no_memory)?)?,
+        };
+        self.0.clear();
+        self.push(Part { bytes: Arc::new(Bytes::borrow(&bytes)?), at: 0 });
+        Ok(bytes)
     }
 }
 
@@ -268,7 +314,7 @@ impl Decompress {
             Err(_) => return Err(PyValueError::new_err("max_length must be non-negative")),
         };
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, data.as_slice(), most, false)
+        self.0.take(py)?.run(py, Arc::new(data), 0, most, false)
     }
 
     /// Returns what is left to give out.
@@ -278,9 +324,10 @@ impl Decompress {
             return Err(PyValueError::new_err("length must be greater than zero"));
         }
         let mut state = self.0.take(py)?;
-        let tail = state.unconsumed_tail.clone_ref(py);
+        let tail = state.unconsumed_tail.bytes(py)?;
+        let tail = Arc::new(Bytes::borrow(&tail)?);
         let lenient = !cfg!(Py_3_14); // CPython has mended this
-        let rest = state.run(py, tail.as_bytes(py), usize::MAX, lenient)?;
+        let rest = state.run(py, tail, 0, usize::MAX, lenient)?;
         state.finished = state.stream.ended();
         Ok(rest)
     }
@@ -298,9 +345,9 @@ impl Decompress {
             zdict: state.zdict.clone(),
             finished: false,
             left: state.left,
-            output: state.output.clone(),
-            unused_data: state.unused_data.clone_ref(py),
-            unconsumed_tail: state.unconsumed_tail.clone_ref(py),
+            output: memory::copied(&state.output).map_err(no_memory)?,
+            unused_data: state.unused_data.clone(),
+            unconsumed_tail: state.unconsumed_tail.clone(),
         })))
     }
 
@@ -314,14 +361,14 @@ impl Decompress {
 
     /// What followed the end of the stream.
     #[getter]
-    fn unused_data(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        Ok(self.0.take(py)?.unused_data.clone_ref(py))
+    fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.0.take(py)?.unused_data.bytes(py)
     }
 
     /// The input that was not read because of `max_length` (or an interrupt).
     #[getter]
-    fn unconsumed_tail(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        Ok(self.0.take(py)?.unconsumed_tail.clone_ref(py))
+    fn unconsumed_tail<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.0.take(py)?.unconsumed_tail.bytes(py)
     }
 
     /// Whether the end of the stream was reached.

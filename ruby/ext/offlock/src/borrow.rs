@@ -16,8 +16,10 @@ use magnus::value::{InnerValue, Opaque, ReprValue};
 use magnus::{
     DataType, DataTypeFunctions, Error, RArray, RClass, RString, Ruby, TryConvert, TypedData, Value,
 };
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::{Stopped, Task};
 
+use crate::memory::no_memory;
 use crate::region::Failure;
 
 /// How many bytes are checked for being valid UTF-8 between two looks at the stop flag.
@@ -98,9 +100,8 @@ impl Texts {
     fn push(&mut self, ruby: &Ruby, text: Value) -> Result<(), Error> {
         let (string, kind) = utf8(ruby, RString::try_convert(text)?)?;
         let share = share(string)?;
-        self.shares.0.borrow_mut().push(share.into());
-        self.kinds.push(kind);
-        Ok(())
+        self.shares.push(ruby, share)?;
+        memory::push(&mut self.kinds, kind).map_err(|OutOfMemory| no_memory(ruby))
     }
 
     pub(crate) fn views(&self, ruby: &Ruby) -> Vec<TextView<'_>> {
@@ -130,7 +131,7 @@ impl AllBytes {
             let string = RString::try_convert(strings.entry(index as isize)?)
                 .map_err(|error| naming(ruby, error, index, "input"))?;
             let share = share(string)?;
-            these.shares.0.borrow_mut().push(share.into());
+            these.shares.push(ruby, share)?;
             index += 1;
         }
         Ok(these)
@@ -153,6 +154,10 @@ impl Drop for AllBytes {
 struct Shares(RefCell<Vec<Opaque<RString>>>);
 
 impl Shares {
+    fn push(&self, ruby: &Ruby, share: RString) -> Result<(), Error> {
+        memory::push(&mut self.0.borrow_mut(), share.into()).map_err(|OutOfMemory| no_memory(ruby))
+    }
+
     fn views(&self, ruby: &Ruby) -> Vec<&[u8]> {
         let shares = self.0.borrow();
         let bytes = shares.iter().map(|share| {

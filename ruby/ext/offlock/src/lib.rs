@@ -8,6 +8,7 @@ mod borrow;
 mod command;
 mod lock;
 mod main_ractor;
+mod memory;
 mod msgpack;
 mod operations;
 mod region;

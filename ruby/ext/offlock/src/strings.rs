@@ -5,10 +5,12 @@
 
 use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
 use magnus::{Error, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{self, LineEnds, Span};
 use offlock_core::{Stopped, Task};
 
 use crate::borrow::{self, Bytes, Unreadable};
+use crate::memory::no_memory;
 use crate::operations::{STRINGS_FROM_OFFSETS, STRINGS_LINES, STRINGS_SPLIT};
 use crate::region::{Failure, Operation, Region, Release};
 
@@ -77,7 +79,8 @@ fn read_offsets(ruby: &Ruby, offsets: Value) -> Result<Vec<i64>, Error> {
     let bytes = Bytes::borrow(packed)?;
     let (words, rest) = bytes.view().as_chunks::<{ size_of::<i64>() }>();
     if rest.is_empty() {
-        Ok(words.iter().map(|&word| i64::from_ne_bytes(word)).collect())
+        let offsets = words.iter().map(|&word| Ok(i64::from_ne_bytes(word)));
+        memory::collected(offsets).map_err(|OutOfMemory| no_memory(ruby))
     } else {
         let message = format!("packed offsets take 8 bytes each, got {} bytes", bytes.view().len());
         Err(Error::new(ruby.exception_arg_error(), message))
@@ -149,6 +152,7 @@ impl Failure for Failed {
     fn into_exception(self, ruby: &Ruby) -> Error {
         match self.0 {
             text::Error::Stopped => Stopped.into_exception(ruby),
+            text::Error::OutOfMemory => no_memory(ruby),
             error => Error::new(ruby.exception_arg_error(), error.to_string()),
         }
     }

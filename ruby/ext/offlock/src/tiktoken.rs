@@ -16,6 +16,7 @@ use offlock_core::Task;
 use offlock_core::tokens::{self, ErrorKind, Specials, TokenId};
 
 use crate::borrow::{self, Text, TextView, Texts, Unreadable};
+use crate::memory::no_memory;
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
@@ -331,6 +332,7 @@ impl Failure for Failed {
             }
             Self::Decoded(Unreadable::Stopped) => Unreadable::Stopped.into_exception(ruby),
             Self::Tokens(error) => match error.kind {
+                ErrorKind::OutOfMemory => no_memory(ruby),
                 ErrorKind::UnknownToken { .. } => unicode_error(ruby, error.to_string()),
                 _ => Error::new(ruby.exception_runtime_error(), error.to_string()),
             },

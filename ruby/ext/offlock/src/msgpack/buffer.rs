@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use offlock_core::memory;
 use offlock_core::msgpack::write::Sink;
 use rb_sys::*;
 
@@ -100,13 +101,15 @@ impl Bytes {
         }
         self.own_all();
         // SAFETY: no Ruby code runs while the bytes are copied.
-        self.own.extend_from_slice(unsafe { rb::bytes(string) });
+        append(&mut self.own, unsafe { rb::bytes(string) });
     }
 
     /// Takes the bytes over from the String that is read as it is.
     fn own_all(&mut self) {
         if self.whole != NIL {
-            self.own = self.all().to_vec();
+            let mut own = Vec::new();
+            append(&mut own, self.all());
+            self.own = own;
             self.whole = NIL;
         }
         if self.readers == 0 && self.head > 0 {
@@ -133,7 +136,16 @@ impl Bytes {
 impl Sink for Bytes {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        self.sink().extend_from_slice(bytes);
+        append(self.sink(), bytes);
+    }
+}
+
+/// Appends `bytes`, or raises `NoMemoryError`, when there is nothing that would have to be dropped.
+#[inline]
+fn append(own: &mut Vec<u8>, bytes: &[u8]) {
+    if let Err(none) = memory::append(own, bytes) {
+        // SAFETY: reads a class that lives for ever.
+        rb::raise(unsafe { rb_eNoMemError }, format_args!("{none}"))
     }
 }
 
@@ -157,7 +169,7 @@ pub(super) unsafe fn fill(bytes: *mut Bytes) -> bool {
         let more = rb::string(more);
         let target = &mut *bytes;
         target.own_all();
-        target.own.extend_from_slice(rb::bytes(more));
+        append(&mut target.own, rb::bytes(more));
         true
     }
 }

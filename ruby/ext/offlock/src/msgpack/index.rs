@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_long};
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error as RubyError, ExceptionClass, RString, Ruby, TryConvert, Value, function};
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::extract::{self, Span};
 use offlock_core::msgpack::{Error, ErrorKind, Indexed, Node, Tape};
 use rb_sys::*;
@@ -16,6 +17,7 @@ use super::rb::{self, Held, Kind, NIL};
 use super::registry::Registry;
 use super::unpacker::{check_extra, options_from};
 use crate::borrow::Bytes;
+use crate::memory::no_memory;
 use crate::region::{Failure, Operation, Region, Release};
 
 /// Shorter messages are made in one pass under the lock.
@@ -55,6 +57,12 @@ impl Held for Index {
 /// An error in a message, on its way out of a region.
 struct Wrong(Error);
 
+impl From<OutOfMemory> for Wrong {
+    fn from(none: OutOfMemory) -> Self {
+        Self(none.into())
+    }
+}
+
 impl From<Error> for Wrong {
     fn from(error: Error) -> Self {
         Self(error)
@@ -66,6 +74,7 @@ impl Failure for Wrong {
         let names = globals();
         let class = match self.0.kind {
             ErrorKind::Truncated => return RubyError::new(ruby.exception_eof_error(), self.0.to_string()),
+            ErrorKind::OutOfMemory => return no_memory(ruby),
             ErrorKind::Stopped => return offlock_core::Stopped.into_exception(ruby),
             ErrorKind::TooDeep(_) => names.too_deep,
             ErrorKind::Unexpected { .. } => names.unexpected_type,
@@ -110,10 +119,7 @@ fn index_all(ruby: &Ruby, sources: magnus::RArray, release: Release) -> Result<m
     let views: Vec<&[u8]> = shares.iter().map(Bytes::view).collect();
     let size = views.iter().map(|bytes| bytes.len()).sum();
     let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {
-        views
-            .iter()
-            .map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong))
-            .collect::<Result<Vec<_>, _>>()
+        memory::collected(views.iter().map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong)))
     })?;
     let indexes = ruby.ary_new_capa(shares.len());
     for ((tape, end), share) in tapes.into_iter().zip(&shares) {

@@ -392,6 +392,8 @@ pub(super) fn raise(error: Error) -> ! {
     let class = match error.kind {
         // SAFETY: reads a class that lives for ever.
         ErrorKind::Truncated => unsafe { rb_eEOFError },
+        // SAFETY: as above.
+        ErrorKind::OutOfMemory => unsafe { rb_eNoMemError },
         ErrorKind::TooDeep(_) => names.too_deep,
         ErrorKind::Unexpected { .. } => names.unexpected_type,
         _ => names.malformed,

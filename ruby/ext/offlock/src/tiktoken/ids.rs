@@ -3,9 +3,11 @@
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Fixnum, RArray, RString, Ruby, TryConvert, Value};
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::tokens::TokenId;
 
 use crate::borrow::Bytes;
+use crate::memory::no_memory;
 
 /// How many Integers are made before they go to the Array.
 const BURST: usize = 128;
@@ -74,14 +76,17 @@ fn unpack(ruby: &Ruby, packed: RString) -> Result<Vec<TokenId>, Error> {
         let message = format!("packed tokens take 4 bytes each, got {} bytes", bytes.view().len());
         return Err(Error::new(ruby.exception_arg_error(), message));
     }
-    Ok(ids.iter().map(|&id| TokenId::from_ne_bytes(id)).collect())
+    let ids = ids.iter().map(|&id| Ok(TokenId::from_ne_bytes(id)));
+    memory::collected(ids).map_err(|OutOfMemory| no_memory(ruby))
 }
 
 fn collect(ruby: &Ruby, array: RArray) -> Result<Vec<TokenId>, Error> {
-    let mut ids = Vec::with_capacity(array.len());
+    let out_of_memory = |OutOfMemory| no_memory(ruby);
+    let mut ids = memory::with_room(array.len()).map_err(out_of_memory)?;
     loop {
         // SAFETY: nothing is called while the view is used that could change the Array.
         let rest = unsafe { array.as_slice() }.get(ids.len()..).unwrap_or_default();
+        memory::reserve(&mut ids, rest.len()).map_err(out_of_memory)?;
         ids.extend(rest.iter().map_while(|&value| plain(value)));
         let index = ids.len();
         if index >= array.len() {

@@ -8,6 +8,7 @@ use offlock_core::deflate::{self, Batch};
 use super::failure::Indexed;
 use super::number::Int;
 use crate::borrow::AllBytes;
+use crate::memory;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
 
@@ -64,7 +65,7 @@ fn in_groups(
         let batch = Region::new(operation, size)
             .release(release)
             .run(ruby, |task| work(group, task).map_err(|(index, error)| Indexed((first + index, error))))?;
-        batch.iter().try_for_each(|result| made.push(ruby.str_from_slice(result)))?;
+        batch.iter().try_for_each(|result| made.push(memory::string(result)?))?;
         done += size;
         progress.map(|progress| progress.funcall::<_, _, Value>("call", (done, total))).transpose()?;
     }

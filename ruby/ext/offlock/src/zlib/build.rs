@@ -47,7 +47,10 @@ impl Lent {
             }
         })?;
         if !rest.is_empty() {
-            self.string.cat(rest);
+            let (string, rest, more) =
+                (self.string.as_raw(), rest.as_ptr().cast(), rest.len() as std::ffi::c_long);
+            // SAFETY: as above; the bytes are copied.
+            protect(|| unsafe { rb_sys::rb_str_cat(string, rest, more) })?;
         }
         Ok(self.string)
     }

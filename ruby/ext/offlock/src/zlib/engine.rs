@@ -15,6 +15,7 @@ use super::failure::Failed;
 use super::gzip::refuse_reserved;
 use super::number::Int;
 use crate::borrow::Bytes;
+use crate::memory;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
@@ -137,7 +138,7 @@ impl Engine {
             .ok_or_else(|| Failed(deflate::Error::new(ErrorKind::Stream, 0)).into_exception(ruby))?;
         let State { codec, kept, .. } = &mut *state;
         let mut out = Output::new().limited(limit.unwrap_or(usize::MAX).max(kept.len()));
-        out.push(&std::mem::take(kept));
+        out.resume(kept);
         let operation = match codec {
             Codec::Deflate(_) | Codec::Blocks(_) => &ZLIB_DEFLATE,
             Codec::Inflate(_) | Codec::Gunzip(_) => &ZLIB_INFLATE,
@@ -159,7 +160,7 @@ impl Engine {
                 return Err(interrupt);
             }
         }
-        Ok(ruby.str_from_slice(&out.into_bytes()))
+        memory::string(&out.into_bytes())
     }
 
     fn unread(ruby: &Ruby, this: &Self) -> Result<usize, Error> {
@@ -261,7 +262,7 @@ impl Engine {
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         done.map_err(|error| Failed(error).into_exception(ruby))?;
-        Ok(ruby.str_from_slice(&out.into_bytes()))
+        memory::string(&out.into_bytes())
     }
 
     fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {
@@ -300,15 +301,13 @@ impl Engine {
         let Codec::Gunzip(stream) = &state.codec else { return Ok(None) };
         let Some(header) = stream.header() else { return Ok(None) };
         refuse_reserved(header.reserved).map_err(|error| Failed(error).into_exception(ruby))?;
-        let text = |text: &Option<Vec<u8>>| -> Option<RString> {
-            text.as_ref().map(|text| ruby.str_from_slice(text))
-        };
+        let text = |text: &Option<Vec<u8>>| text.as_deref().map(memory::string).transpose();
         let fields = ruby.ary_new_capa(5);
         fields.push(header.mtime)?;
         fields.push(header.extra_flags)?;
         fields.push(header.os)?;
-        fields.push(text(&header.name))?;
-        fields.push(text(&header.comment))?;
+        fields.push(text(&header.name)?)?;
+        fields.push(text(&header.comment)?)?;
         Ok(Some(fields))
     }
 

@@ -4,6 +4,7 @@ use magnus::{Error, ExceptionClass, Module, RModule, Ruby};
 use offlock_core::Stopped;
 use offlock_core::deflate::{self, ErrorKind};
 
+use crate::memory::no_memory;
 use crate::region::Failure;
 
 /// A failure of the core, as the class of `Offlock::Zlib` with zlib's name for it.
@@ -17,7 +18,6 @@ impl Failed {
             ErrorKind::Stream => "StreamError",
             ErrorKind::Data => "DataError",
             ErrorKind::Buf => "BufError",
-            ErrorKind::Mem => "MemError",
             ErrorKind::Version => "VersionError",
             ErrorKind::Limit => "OutputLimitError",
             ErrorKind::NotGzip | ErrorKind::GzipMethod => "GzipFile::Error",
@@ -84,8 +84,11 @@ impl From<Stopped> for Failed {
 
 impl Failure for Failed {
     fn into_exception(self, ruby: &Ruby) -> Error {
-        if self.0.kind == ErrorKind::Stopped {
-            return Stopped.into_exception(ruby);
+        match self.0.kind {
+            ErrorKind::Stopped => return Stopped.into_exception(ruby),
+            // As in the original, whose engine takes its memory from Ruby.
+            ErrorKind::Mem => return no_memory(ruby),
+            _ => {}
         }
         match class(ruby, self.class()) {
             Ok(class) => Error::new(class, self.text()),

@@ -1,5 +1,6 @@
 //! Headers of gzip files: what the original writes there, and what it refuses to read.
 
+use crate::memory;
 use magnus::{Error, Object, RModule, RString, Ruby, function};
 use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX, RESERVED};
 
@@ -17,10 +18,10 @@ pub(super) fn header(level: i32, mtime: u32, name: Option<Vec<u8>>, comment: Opt
     Header { mtime, extra_flags, os: OS_UNIX, name, comment, ..Header::default() }
 }
 
-fn bytes(ruby: &Ruby, level: i32, mtime: u32, name: Option<RString>, comment: Option<RString>) -> RString {
+fn bytes(level: i32, mtime: u32, name: Option<RString>, comment: Option<RString>) -> Result<RString, Error> {
     // SAFETY: copied at once.
     let owned = |string: RString| unsafe { string.as_slice() }.to_vec();
-    ruby.str_from_slice(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+    memory::string(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
 /// Fails on flags that mean nothing yet.

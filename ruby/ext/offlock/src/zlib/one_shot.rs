@@ -9,6 +9,7 @@ use super::failure::{BadGzip, Failed};
 use super::gzip::refuse_header;
 use super::number::{Checksum, Int, Long};
 use crate::borrow::Bytes;
+use crate::memory;
 use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
@@ -35,7 +36,7 @@ fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release)
         deflate::compress(view, level.0, wbits, &mut out, task)?;
         Ok::<_, Failed>(out.into_bytes())
     })?;
-    Ok(ruby.str_from_slice(&packed))
+    memory::string(&packed)
 }
 
 fn inflate(
@@ -65,15 +66,19 @@ fn decode<F: Failure + From<deflate::Error>>(
     let region = Region::new(&ZLIB_INFLATE, view.len()).release(release);
     if deflate::worth_lending(view.len()) {
         let size = deflate::expected_size(view, wbits).min(limit).max(1 << 10);
-        if let Ok(mut lent) = Lent::new(size) {
-            let memory = lent.memory();
-            // The work may run twice, the second time from the beginning.
-            let (used, rest) = region.run(ruby, |task| {
-                let mut out = Output::lent(memory).limited(limit);
-                work(view, &mut out, task)?;
-                Ok::<_, F>(out.finish())
-            })?;
-            return lent.finish(used, &rest);
+        match Lent::new(size) {
+            Ok(mut lent) => {
+                let memory = lent.memory();
+                // The work may run twice, the second time from the beginning.
+                let (used, rest) = region.run(ruby, |task| {
+                    let mut out = Output::lent(memory).limited(limit);
+                    work(view, &mut out, task)?;
+                    Ok::<_, F>(out.finish())
+                })?;
+                return lent.finish(used, &rest);
+            }
+            // Without so much memory in one piece, the result grows by itself.
+            Err(none) => memory::forget(none),
         }
     }
     let plain = region.run(ruby, |task| {
@@ -81,7 +86,7 @@ fn decode<F: Failure + From<deflate::Error>>(
         work(view, &mut out, task)?;
         Ok::<_, F>(out.into_bytes())
     })?;
-    Ok(ruby.str_from_slice(&plain))
+    memory::string(&plain)
 }
 
 fn gzip(
@@ -96,18 +101,18 @@ fn gzip(
     let view = data.view();
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
-        out.push(&super::gzip::header(level, mtime, None, None).to_bytes());
+        out.push(&super::gzip::header(level, mtime, None, None).to_bytes())?;
         if strategy == 0 {
             deflate::compress(view, level, -15, &mut out, task)?;
         } else {
             let mut stream = Deflater::new(Config { level, wbits: -15, strategy, ..Config::default() })?;
             stream.run(&mut { view }, &mut out, Flush::Finish, task)?;
         }
-        out.push(&deflate::crc32(0, view, task)?.to_le_bytes());
-        out.push(&(view.len() as u32).to_le_bytes());
+        out.push(&deflate::crc32(0, view, task)?.to_le_bytes())?;
+        out.push(&(view.len() as u32).to_le_bytes())?;
         Ok::<_, Failed>(out.into_bytes())
     })?;
-    Ok(ruby.str_from_slice(&packed))
+    memory::string(&packed)
 }
 
 /// The first member, as the original does; what follows it is left alone.

@@ -1,0 +1,83 @@
+//! Input that was not read yet, kept without a copy: to copy what is left of a gigabyte would keep an interrupt waiting.
+
+use std::collections::VecDeque;
+
+use offlock_core::memory::{self, OutOfMemory};
+
+use crate::borrow::Bytes;
+
+/// The inputs of several calls, one behind the other, of which the first is read in part.
+#[derive(Default)]
+pub(super) struct Inputs {
+    all: VecDeque<Bytes>,
+    /// How much of the first was read.
+    read: usize,
+}
+
+impl Inputs {
+    /// Puts `bytes` behind the others.
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if !bytes.as_slice().is_empty() {
+            self.all.push_back(bytes);
+        }
+    }
+
+    /// How many bytes there are to be read.
+    pub(super) fn len(&self) -> usize {
+        self.parts().map(<[u8]>::len).sum()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is to be read, piece by piece.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let read = |number| if number == 0 { self.read } else { 0 };
+        self.all.iter().enumerate().map(move |(number, bytes)| &bytes.as_slice()[read(number)..])
+    }
+
+    /// What is to be read, in one piece.
+    pub(super) fn joined(&self) -> Result<Vec<u8>, OutOfMemory> {
+        let mut joined = memory::with_room(self.len())?;
+        self.parts().for_each(|part| joined.extend_from_slice(part));
+        Ok(joined)
+    }
+
+    /// Hands one piece after the other to `read`, with whether it is the last (an empty one if there is none), until it fails
+    /// or leaves something unread; returns what it returned last, and how much was left unread.
+    ///
+    /// Needs no lock: what was read is let go later, by [`forget`](Self::forget).
+    pub(super) fn read<T, E>(
+        &self,
+        mut read: impl FnMut(&mut &[u8], bool) -> Result<T, E>,
+    ) -> (Result<T, E>, usize) {
+        let mut left = self.len();
+        let mut parts = self.parts().peekable();
+        loop {
+            let mut rest = parts.next().unwrap_or_default();
+            let last = parts.peek().is_none();
+            let before = rest.len();
+            let result = read(&mut rest, last);
+            left -= before - rest.len();
+            if last || result.is_err() || !rest.is_empty() {
+                return (result, left);
+            }
+        }
+    }
+
+    /// Lets go of all but the last `left` bytes.
+    pub(super) fn forget(&mut self, left: usize) {
+        let mut done = self.len() - left;
+        while let Some(first) = self.all.front() {
+            let unread = first.as_slice().len() - self.read;
+            if done < unread {
+                self.read += done;
+                return;
+            }
+            done -= unread;
+            self.read = 0;
+            self.all.pop_front();
+        }
+    }
+}
