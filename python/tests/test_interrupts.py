@@ -57,6 +57,61 @@ def test_ctrl_c_ends_a_long_call_within_50_ms(call: str) -> None:
     assert min(delays) < 0.05, delays
 
 
+ZLIB = """
+import signal, time
+import offlock.gzip as gzip, offlock.zlib as zlib
+
+def say(*words):
+    print(*words, flush=True)
+
+def repeated(wbits, count):
+    "A stream of much text, whose checksum nobody comes to."
+    maker = zlib.compressobj(wbits=-15)
+    part = maker.compress(text[: 16 << 20]) + maker.flush(zlib.Z_FULL_FLUSH)
+    header = {15: b"\\x78\\x9c", 31: b"\\x1f\\x8b\\x08" + bytes(7)}[wbits]
+    return header + part * count + b"\\x03\\x00" + bytes(8)
+
+import random
+text = random.Random(1).randbytes(500_000).hex().encode() * 400
+small, packed, packed_gzip = zlib.compress(b"small"), repeated(15, 40), repeated(31, 40)
+members = gzip.compress(text[: 1 << 20]) * 600
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "zlib.compress(text)",
+        "zlib.compress(text, 9)",
+        "zlib.compressobj().compress(text)",
+        "zlib.deflate_all([text, text[:100]], threads=2)",
+        "zlib.deflate_all([text[:100], text], threads=2)",
+        "gzip.compress(text)",
+        "gzip.compress(text, threads=2)",
+        "zlib.decompress(packed)",
+        "zlib.decompressobj().decompress(packed)",
+        "zlib._ZlibDecompressor().decompress(packed)",
+        "zlib.inflate_all([packed, small], threads=2)",
+        "zlib.inflate_all([small, packed], threads=2)",
+        "gzip.decompress(packed_gzip)",
+        "gzip.decompress(members, threads=2)",
+    ],
+)
+def test_ctrl_c_ends_compression_within_50_ms(call: str) -> None:
+    delays = []
+    with started(INTERRUPTED.format(call=call), prelude=ZLIB) as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.1)
+            sent = time.monotonic()
+            os.kill(process.pid, signal.SIGINT)
+            delays.append(float(process.stdout.readline()) - sent)
+        assert process.wait(timeout=60) == 0
+    # As above.
+    assert min(delays) < 0.05, delays
+
+
 def test_what_a_signal_handler_raises_is_what_the_call_raises() -> None:
     out = run(
         """

@@ -1,0 +1,170 @@
+"""Where there is no memory for what an input asks for, a call raises MemoryError, and the program goes on."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+from processes import run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are read and set as on Linux")
+
+PRELUDE = """
+import array, io, os, resource
+import offlock.gzip as gzip, offlock.msgpack as msgpack, offlock.strings as strings, offlock.zlib as zlib
+import offlock.tiktoken
+
+enc = offlock.tiktoken.get_encoding("cl100k_base")
+
+def bomb(wbits):
+    "A stream of a gigabyte, whose checksum nobody comes to."
+    maker = zlib.compressobj(wbits=-15)
+    part = maker.compress(bytes(1 << 24)) + maker.flush(zlib.Z_FULL_FLUSH)
+    header = {-15: b"", 15: b"\\x78\\x9c", 31: b"\\x1f\\x8b\\x08" + bytes(7)}[wbits]
+    return header + part * 64 + b"\\x03\\x00" + bytes(8)
+
+def raises(call, room, usual):
+    "Calls with `room` bytes more than there are now; then `usual` has to work without a limit."
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + room, hard))
+    try:
+        call()
+        end = "no exception"
+    except MemoryError:
+        end = "MemoryError"
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    usual()
+    print(end)
+"""
+
+MEGABYTE = 1 << 20
+
+
+def ends(setup: str, call: str, room: int, usual: str) -> str:
+    program = f"{textwrap.dedent(setup)}\nraises(lambda: {call}, {room}, lambda: {usual})"
+    return run(program, prelude=PRELUDE).strip()
+
+
+@pytest.mark.parametrize(
+    ("wbits", "call"),
+    [
+        (15, "zlib.decompress(packed)"),
+        (15, "zlib.decompress(packed, release='never')"),
+        (15, "zlib.decompress(packed, progress=lambda done, size: None)"),
+        (-15, "zlib.decompress(packed, -15)"),
+        (15, "zlib.decompressobj().decompress(packed)"),
+        (15, "zlib._ZlibDecompressor().decompress(packed)"),
+        (15, "zlib.inflate_all([packed, packed], threads=2)"),
+        (15, "zlib.inflate_all([packed] * 3, threads=1)"),
+        (31, "gzip.decompress(packed)"),
+        (31, "gzip.decompress(packed, threads=2)"),
+        (31, "gzip.decompress(gzip.compress(bytes(1000)) * 2000 + packed, threads=2)"),
+        (31, "gzip.GzipFile(fileobj=io.BytesIO(packed)).read()"),
+        (31, "gzip.GzipFile(fileobj=io.BytesIO(packed), threads=2).read()"),
+    ],
+)
+def test_decompressing(wbits: int, call: str) -> None:
+    usual = "zlib.decompress(zlib.compress(bytes(100_000)))"
+    assert ends(f"packed = bomb({wbits})", call, 300 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "zlib.compress(data, 0)",
+        "zlib.compressobj(0).compress(data)",
+        "zlib.deflate_all([data, data], 0, threads=2)",
+        "gzip.compress(data, 0)",
+        "gzip.compress(data, 0, threads=2)",
+        "zlib.crc32(changing)",
+    ],
+)
+def test_compressing(call: str) -> None:
+    setup = "data = bytes(100 << 20); changing = bytearray(data)"
+    assert ends(setup, call, 64 * MEGABYTE, "zlib.compress(bytes(100_000))") == "MemoryError"
+
+
+@pytest.mark.parametrize("release", ["always", "never"])
+@pytest.mark.parametrize(
+    ("message", "call"),
+    [
+        ("nils", "msgpack.unpackb(message, {options})"),
+        ("nils", "msgpack.unpackb(message, use_list=False, {options})"),
+        ("nils", "msgpack.unpack_all([message] * 3, {options})"),
+        ("nils", "unpacker(message, {options}).unpack()"),
+        ("words", "msgpack.unpackb(message, {options})"),
+        ("records", "msgpack.extract(message, 'a', {options})"),
+        ("text", "msgpack.unpackb(message, {options})"),
+    ],
+)
+def test_unpacking(message: str, call: str, release: str) -> None:
+    if "unpacker" in call and release == "never":
+        pytest.skip("it takes no such option")
+    setup = """
+        nils = b"\\xdd" + (30_000_000).to_bytes(4, "big") + b"\\xc0" * 30_000_000
+        words = b"\\xdd" + (5_000_000).to_bytes(4, "big") + b"\\xa3abc" * 5_000_000
+        text = b"\\xdb" + (80_000_000).to_bytes(4, "big") + b"a" * 80_000_000
+        records = b"\\xdd" + (3_000_000).to_bytes(4, "big") + b"\\x81\\xa1a\\xa1b" * 3_000_000
+
+        def unpacker(message):
+            unpacker = msgpack.Unpacker(max_buffer_size=0)
+            unpacker.feed(message)
+            return unpacker
+        """
+    options = "" if "unpacker" in call else f"release='{release}'"
+    call = call.replace("message", message).format(options=options).replace(", )", ")")
+    usual = "msgpack.unpackb(msgpack.packb(list(range(1000))))"
+    assert ends(setup, call, 60 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "enc.encode_ordinary(text)",
+        "enc.encode(text, release='never')",
+        "enc.encode_packed(text)",
+        "enc.encode_batch([text, text], num_threads=2)",
+        "enc.decode_bytes(ids)",
+        "enc.decode(ids)",
+        "enc.decode_batch([ids, ids])",
+        "enc.decode_bytes_batch([ids, ids])",
+        "enc.encode_ordinary(spaced)",
+        "enc._encode_single_piece(piece)",
+    ],
+)
+def test_tokens(call: str) -> None:
+    setup = """
+        text = "\\x01\\x02\\x03" * 8_000_000
+        spaced = " a" * 20_000_000
+        piece = "ab" * 10_000_000
+        ids = array.array("I", enc.encode_ordinary("-" * 64)) * 2_000_000
+        enc.encode_ordinary("\\x01\\x02 a" * 50_000)
+        """
+    usual = "enc.decode(enc.encode('some words'))"
+    assert ends(setup, call, 30 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize("kind", ["str", "block", "view"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "strings.lines(lines, {kind})",
+        "strings.split(lines, ',', {kind})",
+        "strings.columns(lines, ',', {kind})",
+        "strings.from_offsets(lines, offsets, {kind})",
+        "strings.decode_many([lines] * 3, {kind})",
+        "strings.lines(lines, into=strings.Arena, {kind})",
+    ],
+)
+def test_strings(call: str, kind: str) -> None:
+    setup = """
+        lines = b"a,1\\n" * 5_000_000
+        strings.enable_blocks()
+        offsets = array.array("q", range(3_000_000))
+        """
+    call = call.format(kind=f"kind='{kind}'")
+    usual = "strings.lines(b'one\\ntwo', kind='str')"
+    assert ends(setup, call, 40 * MEGABYTE, usual) == "MemoryError"

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+# Where there is no memory for what an input asks for, a call raises NoMemoryError, and the program goes on.
+class MemoryTest < Minitest::Test
+  include Texts
+
+  # What the programs share: a stream of a gigabyte, whose checksum nobody comes to, and a call with so many megabytes more
+  # than there are now, after which another one has to work.
+  PRELUDE = <<~'RUBY'
+    require "stringio"
+    M = Offlock::MessagePack
+    Z = Offlock::Zlib
+    def bomb(header)
+      maker = Z::Deflate.new(6, -15)
+      part = maker.deflate("\0" * (1 << 24), Z::FULL_FLUSH)
+      header.b + part * 64 + "\x03\0".b + "\0" * 8
+    end
+
+    def raises(room)
+      pages = File.read("/proc/self/statm").to_i
+      limits = Process.getrlimit(:AS)
+      Process.setrlimit(:AS, pages * 4096 + (room << 20), limits.last)
+      begin
+        yield
+        ended = "no exception"
+      rescue NoMemoryError
+        ended = "NoMemoryError"
+      end
+      Process.setrlimit(:AS, *limits)
+      Z.inflate(Z.deflate("usual" * 100_000)).bytesize == 500_000 or abort "nothing works any more"
+      print ended
+    end
+  RUBY
+
+  ZLIB = 'bomb("\x78\x9c")'
+  GZIP = 'bomb("\x1f\x8b\x08" + "\0" * 7)'
+
+  CALLS = {
+    "inflate" => [ZLIB, 300, "Z.inflate(input)"],
+    "inflate_under_the_lock" => [ZLIB, 300, "Z.inflate(input, release: :never)"],
+    "inflate_object" => [ZLIB, 300, "Z::Inflate.new.inflate(input)"],
+    "inflate_class_method" => [ZLIB, 300, "Z::Inflate.inflate(input)"],
+    "inflate_all" => [ZLIB, 300, "Z.inflate_all([input, input], threads: 2)"],
+    "gunzip" => [GZIP, 300, "Z.gunzip(input)"],
+    "gunzip_all" => [GZIP, 300, "Z.gunzip_all(input, threads: 2)"],
+    "gzip_reader" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input)).read"],
+    "gzip_reader_on_threads" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input), threads: 2).read"],
+    "deflate" => ['"\0" * (100 << 20)', 64, "Z.deflate(input, 0)"],
+    "gzip" => ['"\0" * (100 << 20)', 64, "Z.gzip(input, level: 0)"],
+    "deflate_all" => ['"\0" * (100 << 20)', 64, "Z.deflate_all([input] * 2, 0, threads: 2)"],
+    "unpack" => ['"\xdd".b + [30_000_000].pack("N") + "\xc0".b * 30_000_000', 60, "M.unpack(input)"],
+    "unpack_all" => ['"\xdd".b + [30_000_000].pack("N") + "\xc0".b * 30_000_000', 60, "M.unpack_all([input] * 2)"],
+    "unpacker" => ['"\xdd".b + [30_000_000].pack("N") + "\xc0".b * 30_000_000', 60,
+                   "M::Unpacker.new.feed(input).feed(input).read"],
+    "encode" => ['"\x01\x02\x03" * 8_000_000', 60, "Offlock::Tiktoken.get_encoding(:cl100k_base).encode(input)"],
+    "encode_batch" => ['"\x01\x02\x03" * 8_000_000', 60,
+                       "Offlock::Tiktoken.get_encoding(:cl100k_base).encode_batch([input] * 2, threads: 2)"],
+    "decode" => ["[12].pack('L') * 40_000_000", 60, "Offlock::Tiktoken.get_encoding(:cl100k_base).decode(input)"],
+    "lines" => ["\"a\\n\" * 10_000_000", 60, "Offlock::Strings.lines(input)"],
+    "split" => ["\"a,\" * 10_000_000", 60, "Offlock::Strings.split(input, ',')"],
+    "from_offsets" => ["\"a,\" * 10_000_000", 60, "Offlock::Strings.from_offsets(input, (0..5_000_000).to_a.pack('q*'))"]
+  }.freeze
+
+  def setup
+    skip "limits are read and set as on Linux" unless RUBY_PLATFORM.include?("linux")
+  end
+
+  CALLS.each do |name, (input, room, call)|
+    define_method(:"test_#{name}") do
+      output, status = run_ruby(<<~RUBY)
+        #{PRELUDE}
+        input = #{input}
+        Offlock::Tiktoken.get_encoding(:cl100k_base).encode("loaded before")
+        raises(#{room}) { #{call} }
+      RUBY
+      assert_equal ["NoMemoryError", true], [output, status.success?]
+    end
+  end
+
+  # Ruby handles no interrupts while a NoMemoryError is on its way; one that nobody raised was for ever.
+  def test_interrupts_are_handled_after_memory_ran_out_for_a_guess
+    output, = run_ruby(<<~'RUBY', timeout: 20)
+      # The file tells of two gigabytes and has three megabytes.
+      packed = Offlock::Zlib.gzip(Random.new(1).bytes(3 << 20), level: 1)
+      packed[-4, 4] = [2_000_000_000].pack("V")
+      Process.setrlimit(:AS, 900 << 20)
+      main = Thread.current
+      Thread.new { sleep(0.2) && main.raise(Interrupt, "stopped") }
+      begin
+        loop do
+          Offlock::Zlib.gunzip(packed)
+        rescue Offlock::Zlib::GzipFile::LengthError
+          nil
+        end
+      rescue Interrupt => e
+        print e.message
+      end
+    RUBY
+    assert_equal "stopped", output
+  end
+end
