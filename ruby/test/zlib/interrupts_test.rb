@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "../test_helper"
+
+# Compression that is interrupted ends at once.
+class ZlibInterruptsTest < Minitest::Test
+  include Texts
+
+  CALLS = {
+    deflate: "Z.deflate(text)",
+    deflate_best: "Z.deflate(text, 9)",
+    deflate_under_the_lock: "Z.deflate(text, release: :never)",
+    deflate_object: "Z::Deflate.new.deflate(text)",
+    deflate_all: "Z.deflate_all([text, text[0, 100]], threads: 2)",
+    gzip: "Z.gzip(text)",
+    gzip_writer: "Z::GzipWriter.new(StringIO.new).write(text)",
+    gzip_writer_on_threads: "Z::GzipWriter.new(StringIO.new, threads: 2).write(text)",
+    inflate: "Z.inflate(packed)",
+    inflate_object: "Z::Inflate.new.inflate(packed)",
+    inflate_all: "Z.inflate_all([packed, small], threads: 2)",
+    inflate_all_second: "Z.inflate_all([small, packed], threads: 2)",
+    gunzip: "Z.gunzip(packed_gzip)",
+    gunzip_all: "Z.gunzip_all(members, threads: 2)",
+    gzip_reader: "Z::GzipReader.new(StringIO.new(packed_gzip)).read"
+  }.freeze
+
+  SETUP = <<~'RUBY'
+    require "stringio"
+    Z = Offlock::Zlib
+    text = Random.new(1).bytes(500_000).unpack1("H*") * 400
+    maker = Z::Deflate.new(6, -15)
+    part = maker.deflate(text[0, 16 << 20], Z::FULL_FLUSH)
+    stream = lambda { |header| header.b + part * 40 + "\x03\0".b + "\0" * 8 }
+    small, packed, packed_gzip = Z.deflate("small"), stream.("\x78\x9c"), stream.("\x1f\x8b\x08" + "\0" * 7)
+    members = Z.gzip(text[0, 1 << 20]) * 600
+    clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+  RUBY
+
+  CALLS.each do |name, call|
+    define_method(:"test_#{name}_ends_within_50_ms") do
+      output, = run_ruby(<<~RUBY, timeout: 120)
+        #{SETUP}
+        delays = Array.new(5) do
+          thread = Thread.new { #{call} }
+          thread.report_on_exception = false
+          sleep(0.1)
+          sent = clock.()
+          thread.raise("stop")
+          begin
+            thread.join
+            abort "not interrupted"
+          rescue RuntimeError
+            clock.() - sent
+          end
+        end
+        puts delays.min
+      RUBY
+      # The machine may be busy with other things: it is the quickest answer that shows what the call does.
+      assert_operator Float(output), :<, 0.05
+    end
+  end
+end
