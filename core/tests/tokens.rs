@@ -44,3 +44,27 @@ fn every_token_has_the_bytes_that_tiktoken_gives_it() {
         }
     }
 }
+
+/// A vocabulary made against the hash of tokens of up to seven bytes: to give each a place near the one that the hash says, a
+/// table of gigabytes would not do.
+#[test]
+fn tokens_whose_hashes_are_nearly_the_same_are_found() {
+    const FACTOR: u64 = 0xb7e1_5162_8aed_2a6b;
+    let inverse = (0..6)
+        .fold(1_u64, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(FACTOR.wrapping_mul(inverse))));
+    let lowest = 0xe0_u64.wrapping_mul(FACTOR) & 0xff;
+    let colliding = (0..5000).map(|n: u64| {
+        let key = (0x5ea5_1de5_0000_0000 | n << 8 | lowest).wrapping_mul(inverse);
+        key.to_le_bytes()[1..].to_vec()
+    });
+    let bytes = (0..=255).map(|byte: u8| vec![byte]);
+    let ranks: Vec<_> = bytes.chain(colliding).zip(0..).collect();
+    let encoding = tokens::Encoding::new("colliding", r"\w+|\W+", ranks.clone(), []).unwrap();
+    for (token, rank) in &ranks {
+        assert_eq!(encoding.encode_single_token(token), Some(*rank));
+        assert_eq!(encoding.encode_single_piece(token, &Task::new()).as_deref(), Ok(&[*rank][..]));
+    }
+    let text = "a text with other words";
+    let ids = encoding.encode_ordinary(text, &Task::new()).unwrap();
+    assert_eq!(encoding.decode_bytes(&ids, &Task::new()).as_deref(), Ok(text.as_bytes()));
+}

@@ -390,6 +390,20 @@ class TestBeyondTiktoken:
         assert second == CL100K.encode("hello world") == [15339, 1917]
 
 
+class TestHostileVocabularies:
+    def test_tokens_whose_hashes_are_nearly_the_same_are_found(self) -> None:
+        factor = 0xB7E151628AED2A6B  # of the hash of tokens of up to seven bytes
+        inverse, lowest = pow(factor, -1, 1 << 64), 0xE0 * factor & 0xFF
+        keys = [(0x5EA51DE5 << 32 | n << 8 | lowest) * inverse % (1 << 64) for n in range(1000)]
+        ranks = {bytes([byte]): byte for byte in range(256)}
+        ranks |= {key.to_bytes(8, "little")[1:]: rank for rank, key in enumerate(keys, 256)}
+        encoding = custom(mergeable_ranks=ranks, special_tokens={})
+        assert {encoding.encode_single_token(token): rank for token, rank in ranks.items()} == {
+            rank: rank for rank in ranks.values()
+        }
+        assert encoding.decode(encoding.encode("other words")) == "other words"
+
+
 class TestThreads:
     def test_threads_share_an_encoding(self) -> None:
         encoding = custom()

@@ -282,7 +282,7 @@ fn line_end(text: &[u8], at: usize) -> Option<Span> {
     let end = at + 1;
     match text[at] {
         b'\r' if text.get(end) == Some(&b'\n') => Some(Span { start: at, end: end + 1 }),
-        0x85 => text[..end].ends_with(NEXT_LINE).then_some(Span { start: at - 1, end }),
+        0x85 => text[..end].ends_with(NEXT_LINE).then(|| Span { start: at - 1, end }),
         0xA8 | 0xA9 => text[..at].ends_with(&LINE_SEPARATOR[..2]).then(|| Span { start: at - 2, end }),
         b'\n'..=b'\r' | 0x1C..=0x1E => Some(Span { start: at, end }),
         _ => None,

@@ -1,0 +1,50 @@
+//! A trace file of any content is read, judged and written again without a panic. The input stands for frames: a byte
+//! with the kind, one with the length, the body; their checksums are made here, so that bodies are looked at.
+
+use offlock_core::Task;
+use offlock_core::deflate::crc32;
+use offlock_core::trace::{Comparison, Format, Recording, Summary, Timeline, write_comparison};
+
+fn file(mut input: &[u8]) -> Vec<u8> {
+    let mut file = b"offlock\x01".to_vec();
+    while let [kind, length, rest @ ..] = input {
+        let (body, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+        let mut frame = vec![kind % 7];
+        frame.extend((body.len() as u32).to_le_bytes());
+        let task = Task::new();
+        let head = crc32(0, &frame, &task).expect("nobody stops it");
+        frame.extend(crc32(head, body, &task).expect("nobody stops it").to_le_bytes());
+        file.extend(frame);
+        file.extend(body);
+        input = rest;
+    }
+    file
+}
+
+fn judge(bytes: &[u8]) {
+    let Ok(recording) = Recording::read(bytes, &Task::new()) else { return };
+    let timeline = Timeline::of(&recording);
+    for life in &timeline.threads {
+        let lived: u64 = life.states().map(|(slice, end)| end - slice.start).sum();
+        assert_eq!(lived, life.end - life.start, "the states tile the life");
+    }
+    let summary = Summary::of(&recording, &timeline);
+    let _ = (summary.to_text(), summary.to_json());
+    let nothing = Recording::default();
+    let nothing = Summary::of(&nothing, &Timeline::of(&nothing));
+    for (before, after) in [(&summary, &summary), (&summary, &nothing), (&nothing, &summary)] {
+        Comparison::of(before, after).to_text();
+    }
+    let one = ("one", &recording, &timeline);
+    write_comparison(one, ("other", &recording, &timeline), &mut std::io::sink())
+        .expect("a sink takes everything");
+    for format in [Format::Perfetto, Format::GvlTracing, Format::Firefox, Format::Html] {
+        format.write(&recording, &timeline, &mut std::io::sink()).expect("a sink takes everything");
+    }
+}
+
+/// One input.
+pub fn run(input: &[u8]) {
+    judge(input);
+    judge(&file(input));
+}
