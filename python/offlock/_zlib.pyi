@@ -76,6 +76,17 @@ def gunzip(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> bytes: ...
+def gzip(
+    data: Buffer,
+    level: int,
+    mtime: int,
+    threads: int,
+    /,
+    *,
+    release: Release = "auto",
+    cancel: Cancel | None = None,
+) -> bytes: ...
+def joined(parts: list[bytes], /) -> bytes: ...
 def gzip_header(mtime: int, level: int, name: bytes | None, /) -> bytes: ...
 
 @final

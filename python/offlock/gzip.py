@@ -26,7 +26,7 @@ from . import zlib
 from ._offlock import zlib as _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from typing_extensions import Buffer
 
@@ -112,12 +112,7 @@ def compress(
     """
     if progress is not None:
         return _compress_reporting(memoryview(data).cast("B"), compresslevel, mtime, threads, progress)
-    header = _native.gzip_header(_seconds(mtime), compresslevel, None)
-    if threads == 1:
-        return header + memoryview(zlib.compress(data, compresslevel, 31))[len(header) :]
-    stream = _native.BlockCompress(compresslevel, threads)
-    view = memoryview(data).cast("B")
-    return b"".join([header, stream.compress(view), stream.flush(), _trailer(zlib.crc32(view), len(view))])
+    return _native.gzip(data, compresslevel, _seconds(mtime), threads)
 
 
 def _compress_reporting(
@@ -282,16 +277,17 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: "Buffer") -> int:
         with memoryview(buffer) as view, view.cast("B") as octets:
-            plain = self.read(len(octets))
+            plain = self.read(min(len(octets), READ_BUFFER_SIZE))
             octets[: len(plain)] = plain
         return len(plain)
 
     def readall(self) -> bytes:
-        chunks = []
-        # Chunks are copied with the lock held: of a size that takes well below a millisecond.
+        return _native.joined([*self.chunks()])
+
+    def chunks(self) -> "Iterator[bytes]":
+        """The rest, in pieces. They are copied with the lock held: of a size that takes well below a millisecond."""
         while chunk := self.read(_CHUNK):
-            chunks.append(chunk)
-        return b"".join(chunks)
+            yield chunk
 
     def tell(self) -> int:
         return self._pos
@@ -433,11 +429,11 @@ class GzipFile(io.BufferedIOBase):
             if not view.nbytes:
                 return 0
             with view.cast("B") as octets:
-                step = _REPORT_EVERY if self._report.is_wanted else len(octets)
-                for start in range(0, len(octets), step):
+                # Whoever interrupts it waits for a piece at most.
+                for start in range(0, len(octets), _CHUNK):
                     # Before going on: if the callback raises, this piece was not written.
                     self._report.at(self.size)
-                    self._write_piece(octets[start : start + step])
+                    self._write_piece(octets[start : start + _CHUNK])
                 return len(octets)
 
     def _write_piece(self, octets: memoryview) -> None:
@@ -455,7 +451,19 @@ class GzipFile(io.BufferedIOBase):
         self._check(READ, "read")
         if size is not None and 0 <= size <= READ_BUFFER_SIZE:
             return self._buffer.read(size)
+        if size is None or size < 0:
+            return self._in_whole(self._read_rest, None)
         return self._in_whole(self._buffer.read, size)
+
+    def _read_rest(self, _: object) -> bytes:
+        """As the buffer would read it, which copies all of it with the lock held."""
+        raw = cast(_Reader, self._buffer.raw)
+        buffered = cast(io.BufferedReader, self._buffer).read1()
+        if not buffered:
+            return b""
+        rest = _native.joined([buffered, *raw.chunks()])
+        self._buffer.seek(raw.tell())
+        return rest
 
     def _in_whole(self, read: "Callable[[Any], _Read]", argument: object) -> "_Read":
         """What a long read gives. If it is interrupted, the next one begins where this one did."""

@@ -10,28 +10,33 @@
 //! Region::new(&DEFLATE, bytes.len()).run(py, |task| deflate::compress(bytes, task))
 //! ```
 
-use offlock_core::memory;
+use std::ptr::NonNull;
+
 use pyo3::buffer::{Element, PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::errors::no_memory;
+use crate::bulk::{Bulk, reserve};
+use crate::pace::Pace;
 
 /// The bytes of an object that has the buffer protocol: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays.
 ///
 /// What cannot change is borrowed: a `bytes`, and a `memoryview` of one. All else is copied, because an
-/// export keeps its memory from moving but not from being written to by another thread while we read it.
+/// export keeps its memory from moving but not from being written to by another thread while we read it. Much is copied a
+/// piece at a time: if others write meanwhile, some pieces are older than others, as they are for whoever reads such memory.
 pub(crate) enum Bytes {
     /// Held for as long as this lives; the exporter is a `bytes`.
     Immutable(PyUntypedBuffer),
     /// A copy taken under the lock.
-    Snapshot(Vec<u8>),
+    Snapshot(Bulk<Vec<u8>>),
 }
 
+/// Bytes that are copied at once.
+const PIECE: usize = 256 << 10;
+
 impl Bytes {
-    /// A view of `object`. `TypeError` when it is not bytes-like, `BufferError` when its memory has gaps, `MemoryError` when
-    /// there is none for a copy.
+    /// A view of `object`. `TypeError` when it is not bytes-like, `BufferError` when its memory has gaps.
     pub(crate) fn borrow(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
@@ -40,7 +45,7 @@ impl Bytes {
         if is_immutable(object)? {
             return Ok(Self::Immutable(buffer));
         }
-        memory::copied(contents(&buffer)).map(Self::Snapshot).map_err(no_memory)
+        snapshot(object.py(), &buffer).map(Self::Snapshot)
     }
 
     /// The bytes.
@@ -52,13 +57,63 @@ impl Bytes {
     }
 }
 
-/// The numbers in a one-dimensional buffer of exactly this type, such as a numpy array; `None` when `object` is none.
-pub(crate) fn numbers<T: Element>(object: &Bound<'_, PyAny>) -> Option<PyResult<Vec<T>>> {
+/// A copy, taken with the lock, which others can have between two pieces.
+fn snapshot(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Bulk<Vec<u8>>> {
+    let mut copy = Bulk::new(Vec::new());
+    reserve(&mut copy, buffer.len_bytes())?;
+    let mut pace = Pace::giving_way();
+    while copy.len() < buffer.len_bytes() {
+        let start = copy.len();
+        // Looked at anew each time: nobody writes while the slice lives.
+        let rest = &contents(buffer)[start..];
+        copy.extend_from_slice(&rest[..rest.len().min(PIECE)]);
+        pace.keep_bytes(py, copy.len() - start)?;
+    }
+    Ok(copy)
+}
+
+/// What `convert` makes of each number, and its index, in a one-dimensional buffer of exactly this type, such as a numpy
+/// array; `None` when `object` is none.
+pub(crate) fn numbers<T: Element, U>(
+    object: &Bound<'_, PyAny>,
+    mut convert: impl FnMut(usize, T) -> PyResult<U>,
+) -> Option<PyResult<Vec<U>>> {
     let buffer = PyBuffer::<T>::get(object).ok()?;
     // Of numbers of four and eight bytes, pyo3 takes those in the other byte order, too.
     let foreign = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<'; 2] };
     let is_native = !buffer.format().to_bytes().first().is_some_and(|order| foreign.contains(order));
-    (is_native && buffer.dimensions() == 1).then(|| buffer.to_vec(object.py()))
+    if !is_native || buffer.dimensions() != 1 {
+        return None;
+    }
+    let py = object.py();
+    Some(match buffer.as_slice_ptr() {
+        Some(memory) => in_pieces(py, memory, convert),
+        None => buffer.to_vec(py).and_then(|all| {
+            all.into_iter().enumerate().map(|(index, number)| convert(index, number)).collect()
+        }),
+    })
+}
+
+/// Of the numbers of an export, with the lock, which others can have between two pieces.
+fn in_pieces<T: Element, U>(
+    py: Python<'_>,
+    memory: NonNull<[T]>,
+    mut convert: impl FnMut(usize, T) -> PyResult<U>,
+) -> PyResult<Vec<U>> {
+    let (mut pace, mut numbers) = (Pace::giving_way(), Vec::new());
+    reserve(&mut numbers, memory.len())?;
+    let first = memory.cast::<T>();
+    for start in (0..memory.len()).step_by(PIECE / size_of::<T>()) {
+        let piece = start..memory.len().min(start + PIECE / size_of::<T>());
+        let work = piece.len() / 8;
+        for index in piece {
+            // SAFETY: an export, which holds so many aligned numbers and keeps them from moving; with the lock held nobody
+            // writes to the one that is read.
+            numbers.push(convert(index, unsafe { first.add(index).read() })?);
+        }
+        pace.keep_many(py, work)?;
+    }
+    Ok(numbers)
 }
 
 fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {

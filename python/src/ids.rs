@@ -1,6 +1,5 @@
 //! Token ids read from what callers hand in.
 
-use offlock_core::memory;
 use offlock_core::tokens::TokenId;
 use pyo3::buffer::Element;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -9,68 +8,109 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::borrow;
-use crate::errors::no_memory;
+use crate::bulk::{Bulk, LARGE, reserve};
+use crate::pace::Pace;
 use crate::packed::PackedTokens;
+use crate::region::aside;
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
 ///
-/// `TypeError` for anything else, `OverflowError` for an integer that is no 32-bit id; both name its index.
-pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    let mut ids = Vec::new();
-    read_to(tokens, &mut ids)?;
+/// `TypeError` for anything else, `OverflowError` for an integer that is no 32-bit id; both name its index. Others can
+/// have the lock now and then; a list that they change meanwhile is read as it is when its items are come to.
+pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Bulk<Vec<TokenId>>> {
+    let mut ids = Bulk::new(Vec::new());
+    read_to(tokens, &mut ids, &mut Pace::giving_way())?;
     Ok(ids)
 }
 
 /// As [`read`], and of what is no sequence, such as a generator, all that it gives.
-pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    if is_sequence(tokens) { read(tokens) } else { read_items(tokens) }
+pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Bulk<Vec<TokenId>>> {
+    if is_sequence(tokens) {
+        return read(tokens);
+    }
+    let mut ids = Bulk::new(Vec::new());
+    read_items(tokens, &mut ids, &mut Pace::giving_way())?;
+    Ok(ids)
 }
 
 /// As [`read`], behind the ids that are there.
-pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>) -> PyResult<()> {
+pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>, pace: &mut Pace) -> PyResult<()> {
+    let py = tokens.py();
     if let Ok(list) = tokens.cast::<PyList>() {
         let before = ids.len();
-        read_leading_ints(list, ids)?;
+        read_leading_ints(list, ids, pace)?;
         // By number: to read an item that is no int can run code that changes the list.
         let rest = (ids.len() - before..).map_while(|index| Some((index, list.get_item(index).ok()?)));
-        return extend(ids, rest.map(read_item));
+        return extend(py, ids, rest, pace);
     }
     if let Ok(packed) = tokens.cast::<PackedTokens>() {
-        return memory::append(ids, &packed.get().0).map_err(no_memory);
+        return copy(py, &packed.get().0, ids);
     }
     if let Ok(tuple) = tokens.cast::<PyTuple>() {
-        return extend(ids, tuple.iter().enumerate().map(read_item));
+        return extend(py, ids, tuple.iter().enumerate(), pace);
     }
     match read_buffer(tokens) {
-        Some(values) => memory::append(ids, &values?).map_err(no_memory),
-        None => memory::append(ids, &read_sequence(tokens)?).map_err(no_memory),
-    }
-}
-
-fn extend(ids: &mut Vec<TokenId>, more: impl Iterator<Item = PyResult<TokenId>>) -> PyResult<()> {
-    for id in more {
-        memory::push(ids, id?).map_err(no_memory)?;
+        Some(values) if ids.is_empty() => *ids = values?,
+        Some(values) => copy(py, &values?, ids)?,
+        None => read_sequence(tokens, ids, pace)?,
     }
     Ok(())
 }
 
+fn copy(py: Python<'_>, from: &[TokenId], ids: &mut Vec<TokenId>) -> PyResult<()> {
+    reserve(ids, from.len())?;
+    if size_of_val(from) < LARGE {
+        ids.extend_from_slice(from);
+    } else {
+        aside(py, || ids.extend_from_slice(from));
+    }
+    Ok(())
+}
+
+fn extend<'py>(
+    py: Python<'py>,
+    ids: &mut Vec<TokenId>,
+    more: impl Iterator<Item = (usize, Bound<'py, PyAny>)>,
+    pace: &mut Pace,
+) -> PyResult<()> {
+    for item in more {
+        pace.keep(py)?;
+        let id = read_item(item)?;
+        reserve(ids, 1)?;
+        ids.push(id);
+    }
+    Ok(())
+}
+
+/// Items that are read between two looks at the clock.
+const STRETCH: usize = 1 << 14;
+
 /// Reads up to the first item that is not exactly an `int` or no id: nearly always all of them. Without references taken,
 /// which would take longer than the reading.
-fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>) -> PyResult<()> {
+fn read_leading_ints(list: &Bound<'_, PyList>, ids: &mut Vec<TokenId>, pace: &mut Pace) -> PyResult<()> {
     // Without a GIL another thread may change the list meanwhile.
     if cfg!(Py_GIL_DISABLED) {
         return Ok(());
     }
-    memory::reserve(ids, list.len()).map_err(no_memory)?;
-    // SAFETY: the lock is held, and reading exact ints runs no code that could give it up or change the list, so that the
-    // list keeps its items as long as they are looked at.
-    unsafe {
-        let mut overflow = 0;
-        let exact = |item: &*mut ffi::PyObject| ffi::PyLong_CheckExact(*item) == 1;
-        let items = (0..list.len()).map(|at| ffi::PyList_GET_ITEM(list.as_ptr(), at as ffi::Py_ssize_t));
-        let values =
-            items.take_while(exact).map(|item| ffi::PyLong_AsLongAndOverflow(item, &raw mut overflow));
-        ids.extend(values.map_while(|value| TokenId::try_from(value).ok()));
+    let (before, mut read) = (ids.len(), 0);
+    reserve(ids, list.len())?;
+    // The length is asked for anew: others may have changed the list between two stretches.
+    while read == ids.len() - before && read < list.len() {
+        let stretch = read..list.len().min(read + STRETCH);
+        let work = stretch.len() / 8;
+        reserve(ids, stretch.len())?;
+        read = stretch.end;
+        // SAFETY: the lock is held, and reading exact ints runs no code that could give it up or change the list, so that
+        // the list keeps its items as long as they are looked at.
+        unsafe {
+            let mut overflow = 0;
+            let exact = |item: &*mut ffi::PyObject| ffi::PyLong_CheckExact(*item) == 1;
+            let items = stretch.map(|at| ffi::PyList_GET_ITEM(list.as_ptr(), at as ffi::Py_ssize_t));
+            let values =
+                items.take_while(exact).map(|item| ffi::PyLong_AsLongAndOverflow(item, &raw mut overflow));
+            ids.extend(values.map_while(|value| TokenId::try_from(value).ok()));
+        }
+        pace.keep_many(list.py(), work)?;
     }
     Ok(())
 }
@@ -100,22 +140,16 @@ fn read_buffer_of<T>(tokens: &Bound<'_, PyAny>) -> Option<PyResult<Vec<TokenId>>
 where
     T: Element + TryInto<TokenId> + std::fmt::Display,
 {
-    let values = match borrow::numbers::<T>(tokens)? {
-        Ok(values) => values,
-        Err(error) => return Some(Err(error)),
-    };
-    let mut ids = Vec::new();
-    let read = values.into_iter().enumerate().map(|(index, value)| narrow(value, index));
-    Some(extend(&mut ids, read).map(|()| ids))
+    borrow::numbers::<T, _>(tokens, narrow)
 }
 
-fn narrow<T: TryInto<TokenId> + std::fmt::Display + Copy>(value: T, index: usize) -> PyResult<TokenId> {
+fn narrow<T: TryInto<TokenId> + std::fmt::Display + Copy>(index: usize, value: T) -> PyResult<TokenId> {
     value.try_into().map_err(|_| {
         PyOverflowError::new_err(format!("token {value} at index {index} is not in 0..=4294967295"))
     })
 }
 
-fn read_sequence(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+fn read_sequence(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>, pace: &mut Pace) -> PyResult<()> {
     if !is_sequence(tokens) || tokens.is_instance_of::<PyString>() {
         let kind = tokens.get_type();
         return Err(PyTypeError::new_err(format!(
@@ -123,7 +157,7 @@ fn read_sequence(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
             kind.name()?
         )));
     }
-    read_items(tokens)
+    read_items(tokens, ids, pace)
 }
 
 fn is_sequence(tokens: &Bound<'_, PyAny>) -> bool {
@@ -131,8 +165,9 @@ fn is_sequence(tokens: &Bound<'_, PyAny>) -> bool {
     unsafe { ffi::PySequence_Check(tokens.as_ptr()) == 1 }
 }
 
-fn read_items(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    let mut ids = Vec::new();
-    extend(&mut ids, tokens.try_iter()?.enumerate().map(|(index, item)| read_item((index, item?))))?;
-    Ok(ids)
+fn read_items(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>, pace: &mut Pace) -> PyResult<()> {
+    for (index, item) in tokens.try_iter()?.enumerate() {
+        extend(tokens.py(), ids, std::iter::once((index, item?)), pace)?;
+    }
+    Ok(())
 }

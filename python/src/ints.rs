@@ -13,6 +13,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 
+use crate::filling::{Container, Filling};
+use crate::pace::Pace;
+
 /// How many are kept, from 0 on: as many as the largest public vocabularies have tokens.
 const KEPT: usize = 1 << 18;
 /// They are made once this many were handed out: a program that needs few does not pay for them.
@@ -20,30 +23,41 @@ const WORTH_KEEPING: usize = 1 << 15;
 /// The interpreter's own ones, 0 to 256, are immortal singletons.
 const SINGLETONS: usize = 257;
 
-/// `values` as a list.
-pub(crate) fn list<'py>(py: Python<'py>, values: &[u32]) -> PyResult<Bound<'py, PyList>> {
-    match Kept::get(py, values.len()) {
-        None => PyList::new(py, values.iter().map(|&value| int(py, value))),
-        Some(Kept::Immortal(ints)) => filled(py, values, |value| ints.address(value)),
+/// Values that are put into a list between two looks at the clock.
+const STRETCH: usize = 4096;
+
+/// `values` as a list. Others can have the lock now and then if there are many.
+pub(crate) fn list<'py>(py: Python<'py>, values: &[u32], pace: &mut Pace) -> PyResult<Bound<'py, PyList>> {
+    match Kept::get(py, values.len(), pace)? {
+        None => filled(py, values, |_| None, pace),
+        Some(Kept::Immortal(ints)) => filled(py, values, |value| ints.address(value), pace),
         Some(Kept::Counted(ints)) => {
-            filled(py, values, |value| Some(ints.get(value as usize)?.clone_ref(py).into_ptr()))
+            filled(py, values, |value| Some(ints.get(value as usize)?.clone_ref(py).into_ptr()), pace)
         }
     }
 }
 
 /// Many of them, in a list of lists.
-pub(crate) fn lists<'py>(py: Python<'py>, all: &[Vec<u32>]) -> PyResult<Bound<'py, PyList>> {
-    let lists: Vec<_> = all.iter().map(|values| list(py, values)).collect::<PyResult<_>>()?;
-    PyList::new(py, lists)
+pub(crate) fn lists<'py>(py: Python<'py>, all: &[Vec<u32>], pace: &mut Pace) -> PyResult<Bound<'py, PyList>> {
+    let mut lists = Filling::new(py, Container::List, all.len())?;
+    for values in all {
+        pace.keep_many(py, 1 + values.len() / 8)?;
+        lists.push(list(py, values, pace)?);
+    }
+    Ok(lists.finish().cast_into()?)
 }
 
-/// What `PyList::new` does, in two thirds of the time. `kept` gives a new reference, or nothing if an object has to be
-/// made.
+/// `kept` gives a new reference, or nothing if an object has to be made.
 fn filled<'py>(
     py: Python<'py>,
     values: &[u32],
     kept: impl Fn(u32) -> Option<*mut ffi::PyObject>,
+    pace: &mut Pace,
 ) -> PyResult<Bound<'py, PyList>> {
+    if values.len() > STRETCH {
+        return filled_in_stretches(py, values, kept, pace);
+    }
+    // What `PyList::new` does, in two thirds of the time.
     // SAFETY: the new list has room for as many items, all empty, and nobody else knows it until it is returned. Each
     // item gets an object together with a reference of its own.
     unsafe {
@@ -54,6 +68,24 @@ fn filled<'py>(
         }
         Ok(list.cast_into_unchecked())
     }
+}
+
+fn filled_in_stretches<'py>(
+    py: Python<'py>,
+    values: &[u32],
+    kept: impl Fn(u32) -> Option<*mut ffi::PyObject>,
+    pace: &mut Pace,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut list = Filling::new(py, Container::List, values.len())?;
+    for stretch in values.chunks(STRETCH) {
+        // SAFETY: a new reference each.
+        let new = |value| unsafe {
+            Bound::from_owned_ptr(py, kept(value).unwrap_or_else(|| int(py, value).into_ptr()))
+        };
+        list.extend(stretch.len(), stretch.iter().map(|&value| new(value)));
+        pace.keep_many(py, stretch.len() / 8)?;
+    }
+    Ok(list.finish().cast_into()?)
 }
 
 fn int(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
@@ -69,26 +101,35 @@ enum Kept {
 
 impl Kept {
     /// The kept objects, if there are any or they are worth making for `more` values.
-    fn get(py: Python<'_>, more: usize) -> Option<&'static Self> {
+    fn get(py: Python<'_>, more: usize, pace: &mut Pace) -> PyResult<Option<&'static Self>> {
         static KEPT: OnceLock<Kept> = OnceLock::new();
         static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
         // Without a GIL, threads would wait for each other at the reference counts of shared objects.
         if cfg!(Py_GIL_DISABLED) {
-            return None;
+            return Ok(None);
         }
         if let Some(kept) = KEPT.get() {
-            return Some(kept);
+            return Ok(Some(kept));
         }
         let before = HANDED_OUT.fetch_add(more, Ordering::Relaxed);
-        // Nobody waits here: making integers never gives up the GIL.
-        (before + more >= WORTH_KEEPING).then(|| KEPT.get_or_init(|| Self::make(py)))
+        if before + more < WORTH_KEEPING {
+            return Ok(None);
+        }
+        // Others can have the lock meanwhile, and make them, too: nobody waits. Those that come second are let go of.
+        let _ = KEPT.set(Self::make(py, pace)?);
+        Ok(KEPT.get())
     }
 
-    fn make(py: Python<'_>) -> Self {
-        match Immortal::make(py) {
-            Some(ints) => Self::Immortal(ints),
-            None => Self::Counted((0..KEPT as u32).map(|value| int(py, value).unbind()).collect()),
+    fn make(py: Python<'_>, pace: &mut Pace) -> PyResult<Self> {
+        if let Some(ints) = Immortal::make(py, pace)? {
+            return Ok(Self::Immortal(ints));
         }
+        let mut ints = Vec::with_capacity(KEPT);
+        for value in 0..KEPT as u32 {
+            pace.keep(py)?;
+            ints.push(int(py, value).unbind());
+        }
+        Ok(Self::Counted(ints.into_boxed_slice()))
     }
 }
 
@@ -112,23 +153,26 @@ unsafe impl Sync for Immortal {}
 impl Immortal {
     /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where it has no
     /// such objects, or where an `int` looks other than it does in CPython 3.12 to 3.14.
-    fn make(py: Python<'_>) -> Option<Self> {
-        let singletons = singletons(py)?;
-        let size = one_digit_size()
-            .filter(|size| (size_of::<ffi::PyObject>()..=size_of::<Room>()).contains(size))?;
-        let mut others = vec![Room([MaybeUninit::zeroed(); 32]); KEPT].into_boxed_slice();
-        for (value, room) in others.iter_mut().enumerate() {
-            let genuine = int(py, value as u32);
-            let to = ptr::from_mut(room).cast::<u8>();
+    fn make(py: Python<'_>, pace: &mut Pace) -> PyResult<Option<Self>> {
+        let Some(singletons) = singletons(py) else { return Ok(None) };
+        let rooms = size_of::<ffi::PyObject>()..=size_of::<Room>();
+        let Some(size) = one_digit_size().filter(|size| rooms.contains(size)) else { return Ok(None) };
+        let mut others = Vec::with_capacity(KEPT);
+        for value in 0..KEPT as u32 {
+            pace.keep(py)?;
+            let genuine = int(py, value);
+            let mut room = Room([MaybeUninit::zeroed(); 32]);
+            let to = ptr::from_mut(&mut room).cast::<u8>();
             // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and so has the
             // singleton; both fit into the room.
             unsafe {
                 genuine.as_ptr().cast::<u8>().copy_to_nonoverlapping(to, size);
                 singletons.cast::<u8>().copy_to_nonoverlapping(to, size_of::<ffi::PyObject>());
             }
+            others.push(room);
         }
-        let ints = Self { singletons, others };
-        ints.are_ints(py).then_some(ints)
+        let ints = Self { singletons, others: others.into_boxed_slice() };
+        Ok(ints.are_ints(py).then_some(ints))
     }
 
     /// Where the object is; `None` for a value for which there is none.

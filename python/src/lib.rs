@@ -4,9 +4,11 @@ use pyo3::prelude::*;
 
 #[allow(dead_code, reason = "what only later operations need")]
 mod borrow;
+mod bulk;
 mod bytes;
 mod command;
 mod errors;
+mod filling;
 mod ids;
 mod ints;
 mod lock;
@@ -17,6 +19,7 @@ mod region;
 mod specials;
 mod strings;
 mod tiktoken;
+mod utf8;
 mod zlib;
 
 /// The extension module `offlock._offlock`.

@@ -195,20 +195,7 @@ impl<'a> Region<'a> {
     /// The only place where the lock is given up and taken back: what has to be known about time spent
     /// off the lock (which operation, how many bytes, from when to when) is known here.
     fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-        lock::off_the_lock(self.operation.name, self.bytes, || {
-            if cfg!(Py_GIL_DISABLED) {
-                return py.detach(work);
-            }
-            let result = py.detach(|| {
-                HANDOVER.gave();
-                let result = work();
-                HANDOVER.claim();
-                result
-            });
-            HANDOVER.took();
-            time_slice::restart();
-            result
-        })
+        lock::off_the_lock(self.operation.name, self.bytes, || detached(py, work))
     }
 
     fn deliver<T, E: Failure>(
@@ -236,6 +223,27 @@ impl<'a> Region<'a> {
     }
 }
 
+/// Gives the lock up for `work`, and takes it back.
+fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+    if cfg!(Py_GIL_DISABLED) {
+        return py.detach(work);
+    }
+    let result = py.detach(|| {
+        HANDOVER.gave();
+        let result = work();
+        HANDOVER.claim();
+        result
+    });
+    HANDOVER.took();
+    time_slice::restart();
+    result
+}
+
+/// Does without the lock what takes long and cannot fail: to free much memory.
+pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+    detached(py, work)
+}
+
 /// Whether no other thread could use the lock meanwhile.
 pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
     // SAFETY: the lock is held. The newest thread comes first; only if that is this one, which lives, is it looked at.
@@ -258,7 +266,8 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
     if is_only_thread(py) {
         time_slice::restart();
     } else if time_slice::is_over_between_calls() {
-        return yield_lock(py);
+        yield_lock(py);
+        py.check_signals()?;
     }
     Ok(())
 }
@@ -266,11 +275,23 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
 /// To be called now and then by operations that make many objects: the same, in the middle of a call.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
-    if time_slice::look_is_due() { look_in_call(py) } else { Ok(()) }
+    if time_slice::look_is_due() {
+        look_in_call(py);
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// As [`yield_in_call`], without a look for signals.
+#[inline]
+pub(crate) fn step_aside_in_call(py: Python<'_>) {
+    if time_slice::look_is_due() {
+        look_in_call(py);
+    }
 }
 
 #[cold]
-fn look_in_call(py: Python<'_>) -> PyResult<()> {
+fn look_in_call(py: Python<'_>) {
     if cfg!(Py_GIL_DISABLED) {
         // Nobody waits for a lock, but whoever stops all threads, to collect garbage, waits for this one.
         time_slice::restart();
@@ -278,9 +299,8 @@ fn look_in_call(py: Python<'_>) -> PyResult<()> {
     } else if is_only_thread(py) {
         time_slice::restart();
     } else if time_slice::is_over_in_call() {
-        return yield_lock(py);
+        yield_lock(py);
     }
-    py.check_signals()
 }
 
 /// Releases the lock for a moment.
@@ -288,9 +308,8 @@ fn look_in_call(py: Python<'_>) -> PyResult<()> {
 /// A thread that waits is woken when the lock is free, but takes tens of microseconds to arrive: hence the pause. Without
 /// one it would find the lock taken again and go back to sleep, and never ask for the lock with force, which CPython
 /// lets it do only after 5 ms in which nothing happened.
-fn yield_lock(py: Python<'_>) -> PyResult<()> {
+fn yield_lock(py: Python<'_>) {
     time_slice::yielding(SWITCH_INTERVAL, || py.detach(|| thread::sleep(ARRIVAL)));
-    py.check_signals()
 }
 
 /// With what the system adds, some 70 µs.

@@ -1,25 +1,27 @@
 //! The native half of `offlock.tiktoken.Encoding`.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use offlock_core::text::{Pieces, Span};
 use offlock_core::tokens::{self, Encoding, TokenId};
 use offlock_core::{Stopped, Task, memory};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::bytes;
-use crate::errors::no_memory;
+use crate::bulk::{Bulk, Held, Weigh, reserve};
+use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
 use crate::specials::{Disallowed, Policy};
 use crate::strings;
-use crate::{ids, ints};
+use crate::utf8::{Utf8, utf8};
+use crate::{bytes, ids, ints};
 
 /// Sizes are bytes of text, numbers of tokens when decoding. From these on two threads get more done off the lock than on it
 /// (1.5 and 1.1 times for texts of 4 KB, encoded and counted; 1.2 times for 64 thousand tokens, decoded), as
@@ -73,11 +75,12 @@ impl Tokenizer {
         py: Python<'_>,
         name: &str,
         pat_str: &str,
-        mergeable_ranks: HashMap<Vec<u8>, TokenId>,
+        mergeable_ranks: &Bound<'_, PyDict>,
         special_tokens: HashMap<String, TokenId>,
     ) -> PyResult<()> {
+        let ranks = read_ranks(mergeable_ranks)?.into_inner();
         let encoding = Region::new(&LOAD, pat_str.len())
-            .run(py, |_| Encoding::new(name, pat_str, mergeable_ranks, special_tokens))?;
+            .run(py, |_| Encoding::new(name, pat_str, ranks, special_tokens))?;
         self.fill(Arc::new(Source::Custom(Box::new(encoding))))
     }
 
@@ -93,9 +96,10 @@ impl Tokenizer {
 
     /// The bytes of the ordinary tokens, and their ids.
     fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let ranks = PyDict::new(py);
-        for (bytes, id) in self.encoding()?.ranks() {
-            ranks.set_item(PyBytes::new(py, bytes), id)?;
+        let (ranks, mut pace) = (PyDict::new(py), Pace::giving_way());
+        for (token, id) in self.encoding()?.ranks() {
+            pace.keep(py)?;
+            ranks.set_item(bytes::copied(py, token)?, id)?;
         }
         Ok(ranks)
     }
@@ -124,7 +128,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(text, &Policy::ORDINARY, release, cancel)?;
-        ints::list(text.py(), &ids)
+        ints::list(text.py(), &ids, &mut Pace::of(release))
     }
 
     /// Encodes text into token ids.
@@ -149,7 +153,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let ids = self.ids(text, &policy, release, cancel)?;
-        ints::list(text.py(), &ids)
+        ints::list(text.py(), &ids, &mut Pace::of(release))
     }
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
@@ -166,7 +170,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<PackedTokens> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
-        self.ids(text, &policy, release, cancel).map(PackedTokens)
+        self.ids(text, &policy, release, cancel).map(|ids| PackedTokens(ids.into_inner()))
     }
 
     /// The number of token ids that `encode` would return, without making them.
@@ -217,7 +221,7 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.truncate(&utf8, max, allowed, task))
             })?;
-        Ok(PyString::new(text.py(), &utf8[..kept.bytes]))
+        strings::from_utf8(text.py(), &utf8[..kept.bytes])
     }
 
     /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).
@@ -268,14 +272,17 @@ impl Tokenizer {
         disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
-    ) -> PyResult<Vec<usize>> {
+    ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
-        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads)?);
-        batch.region(&COUNT_BATCH, release, cancel).run(text.py(), |task| {
+        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads, release)?);
+        let counts = batch.region(&COUNT_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts();
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.count_batch(&texts, allowed, batch.threads, task)
             })
+        })?;
+        paced_list(text.py(), &Bulk::new(counts), &mut Pace::of(release), |&count| {
+            Ok(count.into_pyobject(text.py())?)
         })
     }
 
@@ -301,7 +308,8 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
             })?;
-        Ok((ints::list(text.py(), &settled)?, ints::lists(text.py(), &ways)?))
+        let pace = &mut Pace::of(release);
+        Ok((ints::list(text.py(), &settled, pace)?, ints::lists(text.py(), &ways, pace)?))
     }
 
     /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
@@ -316,7 +324,7 @@ impl Tokenizer {
         let (encoding, bytes) = (self.encoding()?, one_piece(text_or_bytes)?);
         let ids = Region::new(&ENCODE, bytes.len())
             .run(text_or_bytes.py(), |task| encoding.encode_single_piece(&bytes, task))?;
-        ints::list(text_or_bytes.py(), &ids)
+        ints::list(text_or_bytes.py(), &Bulk::new(ids), &mut Pace::giving_way())
     }
 
     /// The ids of bytes that need not be valid UTF-8.
@@ -324,7 +332,7 @@ impl Tokenizer {
         let (encoding, bytes) = (self.encoding()?, text.as_bytes());
         let ids =
             Region::new(&ENCODE, bytes.len()).run(text.py(), |task| encoding.encode_bytes(bytes, task))?;
-        ints::list(text.py(), &ids)
+        ints::list(text.py(), &Bulk::new(ids), &mut Pace::giving_way())
     }
 
     /// The bytes that `tokens`, a sequence or an array of ids, stand for. Raises `KeyError` for an unknown id.
@@ -355,7 +363,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyString>> {
-        to_str(tokens.py(), &self.bytes(tokens, release, cancel)?, errors)
+        strings::decode(tokens.py(), self.bytes(tokens, release, cancel)?, errors)
     }
 
     /// The text that `tokens` stand for, and for each token the index of the first character that has bytes of it.
@@ -370,8 +378,10 @@ impl Tokenizer {
             let bytes = encoding.decode_bytes(&ids, task)?;
             Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids, task)?))
         })?;
-        let text = to_str(py, &bytes, "strict")?;
-        Ok((text, paced_list(py, offsets, |offset| Ok(offset.into_pyobject(py)?))?))
+        let offsets = Bulk::new(offsets);
+        let text = strings::decode(py, Bulk::new(bytes), "strict")?;
+        let make = |&offset: &usize| Ok(offset.into_pyobject(py)?);
+        Ok((text, paced_list(py, &offsets, &mut Pace::giving_way(), make)?))
     }
 
     /// The texts of many sequences of ids; one release of the lock for all.
@@ -390,17 +400,17 @@ impl Tokenizer {
         let py = batch.py();
         let kind = if strings::is_ready() { strings::Kind::Block } else { strings::Kind::Exact };
         let maker = strings::Maker::new(py, kind)?;
-        let batch = Sequences::read(batch, num_threads)?;
+        let batch = Sequences::read(batch, num_threads, release)?;
         let made = self.decoded(py, &batch, release, cancel, |text, spans, task| {
             maker.make(Pieces::new(text, spans, task).ok()?, task).ok()
         })?;
         if let Some(made) = made {
-            return Ok(made.collect(py, strings::Container::List)?.cast_into()?);
+            return Ok(made.collect(py, Container::List, release)?.cast_into()?);
         }
         // Some begin or end inside a character.
-        let (text, spans) = self.decoded(py, &batch, release, cancel, |text, spans, _| (text, spans))?;
-        let texts = spans.iter().map(|span| to_str(py, &text[span.start..span.end], errors));
-        PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)
+        let (text, spans) = self.decoded(py, &batch, release, cancel, Decoded::new)?.parts();
+        let pace = &mut Pace::of(release);
+        paced_list(py, &spans, pace, |span| strings::decode_short(py, &text[span.start..span.end], errors))
     }
 
     /// The bytes of many sequences of ids; one release of the lock for all.
@@ -416,9 +426,10 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = batch.py();
-        let batch = Sequences::read(batch, num_threads)?;
-        let (text, spans) = self.decoded(py, &batch, release, cancel, |text, spans, _| (text, spans))?;
-        PyList::new(py, spans.iter().map(|span| PyBytes::new(py, &text[span.start..span.end])))
+        let batch = Sequences::read(batch, num_threads, release)?;
+        let (text, spans) = self.decoded(py, &batch, release, cancel, Decoded::new)?.parts();
+        let pace = &mut Pace::of(release);
+        paced_list(py, &spans, pace, |span| bytes::copied(py, &text[span.start..span.end]))
     }
 
     /// The bytes of one token, ordinary or special. Raises `KeyError` for an unknown id.
@@ -428,18 +439,22 @@ impl Tokenizer {
         token: TokenId,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.encoding()?.decode_single_token_bytes(token);
-        bytes.map(|bytes| PyBytes::new(py, bytes)).ok_or_else(|| PyKeyError::new_err(token.to_string()))
+        let bytes = bytes.ok_or_else(|| PyKeyError::new_err(token.to_string()))?;
+        bytes::copied(py, bytes)
     }
 
     /// The bytes of each token, in a list. Raises `KeyError` for an unknown id.
     fn decode_tokens_bytes<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tokens.py();
-        paced_list(py, ids::read_iterable(tokens)?, |id| self.decode_single_token_bytes(py, id))
+        let ids = ids::read_iterable(tokens)?;
+        paced_list(py, &ids, &mut Pace::giving_way(), |&id| self.decode_single_token_bytes(py, id))
     }
 
     /// The bytes of all ordinary tokens, sorted.
     fn token_byte_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.encoding()?.token_byte_values().into_iter().map(|bytes| PyBytes::new(py, bytes)))
+        let encoding = self.encoding()?;
+        let sorted = Region::new(&LOAD, 0).run(py, |_| Ok::<_, Stopped>(encoding.token_byte_values()))?;
+        paced_list(py, &Bulk::new(sorted), &mut Pace::giving_way(), |token| bytes::copied(py, token))
     }
 }
 
@@ -462,7 +477,7 @@ impl Tokenizer {
         policy: &Policy,
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
-    ) -> PyResult<Vec<TokenId>> {
+    ) -> PyResult<Bulk<Vec<TokenId>>> {
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
         Region::new(&ENCODE, utf8.len())
             .release(release)
@@ -470,6 +485,7 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.encode(&utf8, allowed, task))
             })
+            .map(Bulk::new)
     }
 
     fn lists<'py>(
@@ -480,14 +496,15 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads)?);
+        let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads, release)?);
         let all = batch.region(&ENCODE_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts();
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.encode_batch(&texts, allowed, batch.threads, task)
             })
         })?;
-        ints::lists(text.py(), &all)
+        let all = Bulk::new(Lists(all));
+        ints::lists(text.py(), &all.0, &mut Pace::of(release))
     }
 
     fn bytes(
@@ -495,12 +512,13 @@ impl Tokenizer {
         tokens: &Bound<'_, PyAny>,
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
-    ) -> PyResult<Vec<u8>> {
+    ) -> PyResult<Bulk<Vec<u8>>> {
         let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
         Region::new(&DECODE, ids.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
+            .map(Bulk::new)
     }
 
     /// What `after` makes, without the lock, of the bytes of all sequences and where each one's are.
@@ -513,7 +531,7 @@ impl Tokenizer {
         after: impl FnOnce(Vec<u8>, Vec<Span>, &Task<'_>) -> T + Send,
     ) -> PyResult<T> {
         let encoding = self.encoding()?;
-        let region = Region::new(&DECODE, batch.ids.len()).release(release);
+        let region = Region::new(&DECODE, batch.ids.len() + batch.starts.len()).release(release);
         region.cancel(cancel.map(Bound::get)).run(py, |task| {
             let mut bytes = memory::with_room(batch.ids.len().saturating_mul(4))?;
             let decode = |ids: &[TokenId]| {
@@ -529,22 +547,61 @@ impl Tokenizer {
     }
 }
 
+/// The entries of a vocabulary. Read from a copy, which others cannot change while they have the lock.
+fn read_ranks(ranks: &Bound<'_, PyDict>) -> PyResult<Bulk<Vec<(Vec<u8>, TokenId)>>> {
+    let (py, mut pace) = (ranks.py(), Pace::giving_way());
+    let mut read = Bulk::new(Vec::new());
+    for (bytes, id) in ranks.copy()? {
+        pace.keep(py)?;
+        reserve(&mut read, 1)?;
+        read.push((bytes.extract()?, id.extract()?));
+    }
+    Ok(read)
+}
+
+/// The lists of a batch call. That of each text is memory of its own, which takes time to free.
+struct Lists(Vec<Vec<TokenId>>);
+
+impl Weigh for Lists {
+    fn weight(&self) -> usize {
+        const BYTES_PER_LIST: usize = 128;
+        self.0.len() * BYTES_PER_LIST
+    }
+}
+
+/// The bytes of many sequences, and where each one's are.
+struct Decoded(Vec<u8>, Vec<Span>);
+
+impl Decoded {
+    fn new(text: Vec<u8>, spans: Vec<Span>, _: &Task<'_>) -> Self {
+        Self(text, spans)
+    }
+
+    fn parts(self) -> (Bulk<Vec<u8>>, Bulk<Vec<Span>>) {
+        (Bulk::new(self.0), Bulk::new(self.1))
+    }
+}
+
 /// The ids of a batch call, one sequence after the other.
 struct Sequences {
-    ids: Vec<TokenId>,
+    ids: Bulk<Vec<TokenId>>,
     /// Where each sequence begins, and the end of the last one.
-    starts: Vec<usize>,
+    starts: Bulk<Vec<usize>>,
 }
 
 impl Sequences {
     /// Decoding copies a few bytes a token, so more threads would only wait for memory: `num_threads` is no more than
     /// checked.
-    fn read(batch: &Bound<'_, PyAny>, num_threads: Option<isize>) -> PyResult<Self> {
+    fn read(batch: &Bound<'_, PyAny>, num_threads: Option<isize>, release: Release) -> PyResult<Self> {
         threads(num_threads, 0)?;
-        let mut read = Self { ids: Vec::new(), starts: vec![0] };
+        let mut read = Self { ids: Bulk::new(Vec::new()), starts: Bulk::new(vec![0]) };
+        let mut pace = Pace::of(release);
         for tokens in batch.try_iter()? {
-            ids::read_to(&tokens?, &mut read.ids)?;
-            memory::push(&mut read.starts, read.ids.len()).map_err(no_memory)?;
+            pace.keep(batch.py())?;
+            ids::read_to(&tokens?, &mut read.ids, &mut pace)?;
+            let end = read.ids.len();
+            reserve(&mut read.starts, 1)?;
+            read.starts.push(end);
         }
         Ok(read)
     }
@@ -556,21 +613,24 @@ impl Sequences {
 
 /// The texts of a batch call, borrowed.
 struct Batch {
-    texts: Vec<PyBackedStr>,
+    texts: Held<Utf8>,
     bytes: usize,
     threads: usize,
 }
 
 impl Batch {
-    fn new(texts: &Bound<'_, PyAny>, num_threads: Option<isize>) -> PyResult<Self> {
-        let text = |(index, text): (usize, PyResult<Bound<'_, PyAny>>)| batch_text(index, &text?);
-        let texts: Vec<_> = texts.try_iter()?.enumerate().map(text).collect::<PyResult<_>>()?;
-        let bytes = texts.iter().map(|text| text.len()).sum();
+    fn new(texts: &Bound<'_, PyAny>, num_threads: Option<isize>, release: Release) -> PyResult<Self> {
+        let mut bytes = 0;
+        let texts = Held::collect(texts, &mut Pace::of(release), |index, text| {
+            let text = batch_text(index, &text)?;
+            bytes += text.len();
+            Ok(text)
+        })?;
         Ok(Self { texts, bytes, threads: threads(num_threads, bytes)? })
     }
 
     fn texts(&self) -> Vec<&str> {
-        self.texts.iter().map(PyBackedStr::as_str).collect()
+        self.texts.iter().map(|text| &**text).collect()
     }
 
     fn region<'a>(
@@ -579,11 +639,11 @@ impl Batch {
         release: Release,
         cancel: Option<&'a Bound<'_, Cancel>>,
     ) -> Region<'a> {
-        Region::new(operation, self.bytes).release(release).cancel(cancel.map(Bound::get))
+        Region::new(operation, self.bytes + self.texts.len()).release(release).cancel(cancel.map(Bound::get))
     }
 }
 
-fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
+fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<Utf8> {
     let text = text.cast::<PyString>().map_err(|_| {
         PyTypeError::new_err(format!("text {index} of the batch must be str, not {}", text.get_type()))
     })?;
@@ -600,31 +660,27 @@ fn threads(wanted: Option<isize>, bytes: usize) -> PyResult<usize> {
     Ok(wanted.min(processors).min(1 + bytes / BYTES_PER_THREAD))
 }
 
-/// The UTF-8 of a `str`. What has none (lone surrogates) is repaired as tiktoken does: pairs of surrogates become the
-/// character they mean, others U+FFFD.
-fn utf8(text: &Bound<'_, PyString>) -> PyResult<PyBackedStr> {
-    match PyBackedStr::try_from(text.clone()) {
-        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
-            let pairs = text.call_method1("encode", ("utf-16", "surrogatepass"))?;
-            pairs.call_method1("decode", ("utf-16", "replace"))?.extract()
-        }
-        borrowed => borrowed,
-    }
-}
-
 /// The bytes of an argument that may be `str` or `bytes`.
-fn one_piece(text_or_bytes: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+fn one_piece(text_or_bytes: &Bound<'_, PyAny>) -> PyResult<OnePiece> {
     match text_or_bytes.cast::<PyString>() {
-        Ok(text) => Ok(PyBytes::new(text.py(), text.to_str()?.as_bytes()).into()),
-        Err(_) => Ok(text_or_bytes.extract()?),
+        Ok(text) => Ok(OnePiece::Text(PyBackedStr::try_from(text.clone())?)),
+        Err(_) => Ok(OnePiece::Bytes(text_or_bytes.extract()?)),
     }
 }
 
-/// As `bytes.decode("utf-8", errors)`.
-fn to_str<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => bytes::text(py, text),
-        Err(_) => Ok(bytes::copied(py, bytes)?.call_method1("decode", ("utf-8", errors))?.cast_into()?),
+enum OnePiece {
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+}
+
+impl Deref for OnePiece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
     }
 }
 
@@ -648,17 +704,18 @@ fn offsets(encoding: &Encoding, ids: &[TokenId], task: &Task<'_>) -> Result<Vec<
 }
 
 /// A list of what `make` makes of each; other threads have the lock now and then.
-fn paced_list<'py, T, U: IntoPyObject<'py>>(
+fn paced_list<'py, T, U>(
     py: Python<'py>,
-    all: Vec<T>,
-    make: impl Fn(T) -> PyResult<U>,
+    all: &[T],
+    pace: &mut Pace,
+    make: impl Fn(&T) -> PyResult<Bound<'py, U>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut pace = Pace::giving_way();
-    let make = |item| {
+    let mut list = Filling::new(py, Container::List, all.len())?;
+    for item in all {
         pace.keep(py)?;
-        make(item)
-    };
-    PyList::new(py, all.into_iter().map(make).collect::<PyResult<Vec<_>>>()?)
+        list.push(make(item)?);
+    }
+    Ok(list.finish().cast_into()?)
 }
 
 /// Whether a byte continues a UTF-8 character.

@@ -26,7 +26,7 @@ pub(crate) mod zlib {
     #[pymodule_export]
     use super::fed::ZlibDecompressor;
     #[pymodule_export]
-    use super::gzip::{BlockCompress, GzipDecompress, gunzip, gzip_header};
+    use super::gzip::{BlockCompress, GzipDecompress, gunzip, gzip, gzip_header, joined};
     #[pymodule_export]
     use super::one_shot::{
         adler32, adler32_combine, compress, crc32, crc32_combine, decompress, deflate_all, inflate_all,

@@ -63,6 +63,12 @@ impl Batch {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.places.iter().map(|(buffer, range)| &self.buffers[*buffer][range.clone()])
     }
+
+    /// How many bytes of memory they take.
+    pub fn bytes(&self) -> usize {
+        let places = self.places.capacity() * size_of::<(usize, Range<usize>)>();
+        self.buffers.iter().map(Vec::capacity).fold(places, usize::saturating_add)
+    }
 }
 
 /// Bytes of a batch between two reports: enough for all cores.

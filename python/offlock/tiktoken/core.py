@@ -47,10 +47,10 @@ class Encoding(Tokenizer):
         self._pat_str = pat_str
         self._mergeable_ranks = mergeable_ranks
         self._special_tokens = special_tokens
-        self.max_token_value = max(max(mergeable_ranks.values()), max(special_tokens.values(), default=0))
+        self._build(name, pat_str, mergeable_ranks, special_tokens)
+        self.max_token_value = self._max_token()
         if explicit_n_vocab:
             self._check_n_vocab(explicit_n_vocab)
-        self._build(name, pat_str, mergeable_ranks, special_tokens)
 
     @classmethod
     def _open(cls, name: str) -> Self:

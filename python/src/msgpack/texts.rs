@@ -6,6 +6,7 @@ use offlock_core::text::{Pieces, Span};
 use pyo3::prelude::*;
 
 use crate::errors::no_memory;
+use crate::pace::Pace;
 use crate::strings::{Kind, Made, Maker, is_ready};
 
 /// What lays out strings, if there is such a thing.
@@ -42,7 +43,10 @@ pub(super) fn publish<'py>(
     let mut strings = Vec::new();
     if let Some(made) = made {
         strings = memory::with_room(made.len()).map_err(no_memory)?;
-        made.publish(py, |string| strings.push(string))?;
+        made.publish(py, &mut Pace::default(), |string| {
+            strings.push(string);
+            Ok(())
+        })?;
     }
     Ok(strings.into_iter())
 }

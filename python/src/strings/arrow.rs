@@ -1,11 +1,13 @@
 //! Arrow arrays of strings, through the Arrow PyCapsule interface.
 //!
 //! The structs are those of the Arrow C data and stream interfaces. What an exporter promises is believed: that buffers
-//! are as long as the offsets in them say, and that nobody changes them. What it may get wrong in
-//! ordinary life is checked: types, the order of offsets, indices, UTF-8.
+//! are as long as the lengths and the offsets in them say, and that nobody changes them: there is nothing to check that
+//! by. Everything else is checked: what is missing or released, numbers that no array has, types, the order of offsets,
+//! indices, UTF-8.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ops::RangeInclusive;
 use std::ptr;
 
 use offlock_core::Task;
@@ -13,11 +15,12 @@ use offlock_core::memory;
 use offlock_core::text::{Offset, Pieces, Span, Spans};
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
+use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use super::batch::{NONE, Places};
 use super::failed::Failed;
 use super::ops::Batch;
+use crate::bulk::{Bulk, reserve};
 
 /// `struct ArrowSchema`
 #[repr(C)]
@@ -134,6 +137,20 @@ enum Layout {
     Views,
     /// `null`: there are none.
     Nulls,
+    /// Of a dictionary: the strings are elsewhere.
+    Indices,
+}
+
+impl Layout {
+    /// How many buffers an array of this kind may have.
+    const fn buffers(self) -> RangeInclusive<i64> {
+        match self {
+            Self::Offsets32 | Self::Offsets64 => 3..=3,
+            Self::Views => 3..=3 + i32::MAX as i64, // a view names its buffer with so many bits
+            Self::Nulls => 0..=1,
+            Self::Indices => 2..=2,
+        }
+    }
 }
 
 /// The type of an array's elements.
@@ -147,11 +164,14 @@ struct Type {
 impl Type {
     fn of(schema: &Schema) -> PyResult<Self> {
         // SAFETY: the dictionary of a schema is null or a schema.
-        let (values, index) = match unsafe { schema.dictionary.as_ref() } {
-            Some(values) => (values, Some(format(schema))),
+        let (values, index) = match unsafe { dictionary(schema.dictionary, "schema") }? {
+            Some(values) => (values, Some(format(schema)?)),
             None => (schema, None),
         };
-        let layout = match format(values) {
+        if index.is_some() && !values.dictionary.is_null() {
+            return Err(PyValueError::new_err("the dictionary of the Arrow schema has a dictionary itself"));
+        }
+        let layout = match format(values)? {
             b"u" => Layout::Offsets32,
             b"U" => Layout::Offsets64,
             b"vu" => Layout::Views,
@@ -173,9 +193,27 @@ impl Type {
     }
 }
 
-fn format(schema: &Schema) -> &[u8] {
+fn format(schema: &Schema) -> PyResult<&[u8]> {
+    if schema.format.is_null() {
+        return Err(PyValueError::new_err("the Arrow schema has no format"));
+    }
     // SAFETY: the format of a schema that was not released is a string.
-    unsafe { CStr::from_ptr(schema.format) }.to_bytes()
+    Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
+}
+
+/// A dictionary, if there is one; `ValueError` for one that was released.
+///
+/// # Safety
+///
+/// The pointer is null or leads to a struct that lives as long as the result.
+unsafe fn dictionary<'a, T: Interface>(dictionary: *const T, of: &str) -> PyResult<Option<&'a T>> {
+    // SAFETY: as above.
+    match unsafe { dictionary.as_ref() } {
+        Some(released) if released.is_released() => {
+            Err(PyValueError::new_err(format!("the dictionary of the Arrow {of} was released")))
+        }
+        dictionary => Ok(dictionary),
+    }
 }
 
 /// Arrays of strings, one behind the other.
@@ -191,13 +229,17 @@ impl Chunks {
     /// Takes over what `object` exports: an array, or a stream of them.
     pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         if object.hasattr("__arrow_c_array__")? {
-            let capsules = object.call_method0("__arrow_c_array__")?.cast_into::<PyTuple>()?;
-            let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+            let capsules = object.call_method0("__arrow_c_array__")?;
+            let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules
+                .extract()
+                .map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
             let kind = Type::of(&Owned::<Schema>::take(&schema)?.0)?;
-            return Ok(Self { kind, arrays: vec![Owned::take(&array)?] });
+            let array = Owned::<Array>::take(&array)?;
+            check_array(&array.0, kind)?;
+            return Ok(Self { kind, arrays: vec![array] });
         }
         if object.hasattr("__arrow_c_stream__")? {
-            return Self::read(Owned::take(&object.call_method0("__arrow_c_stream__")?)?);
+            return Self::read(object.py(), Owned::take(&object.call_method0("__arrow_c_stream__")?)?);
         }
         let class = object.get_type();
         Err(PyTypeError::new_err(format!(
@@ -206,33 +248,90 @@ impl Chunks {
         )))
     }
 
-    fn read(mut stream: Owned<Stream>) -> PyResult<Self> {
+    fn read(py: Python<'_>, mut stream: Owned<Stream>) -> PyResult<Self> {
         let mut schema = Owned::<Schema>::empty();
         let (get_schema, get_next) = (stream.0.get_schema, stream.0.get_next);
         // SAFETY: the callback fills the struct or fails.
         check(&mut stream.0, |stream| get_schema.map(|get| unsafe { get(stream, &raw mut schema.0) }))?;
+        if schema.0.is_released() {
+            return Err(PyValueError::new_err("the Arrow stream gave a schema that was released"));
+        }
         let kind = Type::of(&schema.0)?;
         let mut arrays = Vec::new();
         loop {
+            py.check_signals()?;
             let mut array = Owned::<Array>::empty();
             // SAFETY: the callback fills the struct, leaves it released at the end, or fails.
             check(&mut stream.0, |stream| get_next.map(|get| unsafe { get(stream, &raw mut array.0) }))?;
             if array.0.is_released() {
                 return Ok(Self { kind, arrays });
             }
+            check_array(&array.0, kind)?;
+            reserve(&mut arrays, 1)?;
             arrays.push(array);
         }
     }
 
     /// About how much work it is.
     pub(super) fn bytes(&self) -> usize {
-        self.arrays.iter().map(|array| 16 * usize::try_from(array.0.length).unwrap_or(0)).sum()
+        let lengths = self.arrays.iter().map(|array| usize::try_from(array.0.length).unwrap_or(0));
+        lengths.map(|length| length.saturating_mul(16)).fold(0, usize::saturating_add)
     }
 
     /// The strings of all arrays.
     pub(super) fn batches(&self, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'_>>>, Failed> {
         self.arrays.iter().map(|array| Elements::of(&array.0)?.batch(self.kind, task)).collect()
     }
+}
+
+/// Refuses what no exporter may hand over, as far as it shows: `ValueError` says what is wrong.
+fn check_array(array: &Array, kind: Type) -> PyResult<()> {
+    let wrong = |what: &str| Err(PyValueError::new_err(format!("the Arrow array has {what}")));
+    // SAFETY: the dictionary of an array is null or an array that lives as long.
+    let values = unsafe { dictionary(array.dictionary, "array") }?;
+    match (values, kind.index) {
+        (None, Some(_)) => return wrong("no dictionary"),
+        (Some(_), None) => return wrong("a dictionary, and its schema has none"),
+        (Some(values), Some(_)) if !values.dictionary.is_null() => {
+            return wrong("a dictionary that has one itself");
+        }
+        (Some(values), Some(_)) => check_fields(values, kind.layout)?,
+        (None, None) => {}
+    }
+    check_fields(array, if kind.index.is_some() { Layout::Indices } else { kind.layout })
+}
+
+fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
+    let wrong = |what: String| Err(PyValueError::new_err(format!("the Arrow array has {what}")));
+    let Array { length, null_count, offset, n_buffers, n_children, .. } = *array;
+    let buffers = layout.buffers();
+    if length < 0 || offset < 0 {
+        return wrong(format!("a length of {length} and an offset of {offset}"));
+    }
+    // Of its elements the smallest that are looked at take a bit, the largest 16 bytes.
+    if length.checked_add(offset).and_then(|end| end.checked_add(1)?.checked_mul(16)).is_none()
+        && !matches!(layout, Layout::Nulls)
+    {
+        return wrong(format!("a length of {length} from {offset} on, which no memory holds"));
+    }
+    if null_count < -1 {
+        return wrong(format!("a null count of {null_count}"));
+    }
+    if n_children != 0 {
+        return wrong(format!("{n_children} children"));
+    }
+    if !buffers.contains(&n_buffers) {
+        return wrong(format!("{n_buffers} buffers"));
+    }
+    if n_buffers > 0 && array.buffers.is_null() {
+        return wrong("no addresses of its buffers".to_owned());
+    }
+    // SAFETY: there is an address for each buffer, and there are some unless all elements are null.
+    let tells = || matches!(layout, Layout::Nulls) || !unsafe { array.buffers.read() }.is_null();
+    if null_count > 0 && !tells() {
+        return wrong(format!("{null_count} nulls, and nothing that tells which"));
+    }
+    Ok(())
 }
 
 /// Calls a stream's function; `OSError` with the stream's own message when it fails.
@@ -278,9 +377,9 @@ impl<'a> Elements<'a> {
             Layout::Offsets32 => self.between_offsets::<i32>(task),
             Layout::Offsets64 => self.between_offsets::<i64>(task),
             Layout::Views => self.viewed(task),
-            Layout::Nulls => {
+            Layout::Nulls | Layout::Indices => {
                 let source = Pieces::new(Vec::new(), Vec::new(), task)?;
-                Ok(Batch { source, places: Places::Present(vec![false; self.length].into()) })
+                Ok(Batch { source, places: Places::Nulls(self.length) })
             }
         }
     }
@@ -299,16 +398,15 @@ impl<'a> Elements<'a> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
         let present = self.present()?;
-        let (mut text, mut spans) = (Vec::new(), Vec::with_capacity(views.len()));
+        let (mut text, mut spans) = (Vec::new(), memory::with_room(views.len())?);
         for (index, view) in views.iter().enumerate() {
             if index % (1 << 14) == 0 {
                 task.check()?;
             }
             let start = text.len();
             if present.as_ref().is_none_or(|present| present[index]) {
-                text.extend_from_slice(
-                    viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?,
-                );
+                let string = viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?;
+                memory::append(&mut text, string)?;
             }
             spans.push(Span { start, end: text.len() });
         }
@@ -317,7 +415,8 @@ impl<'a> Elements<'a> {
 
     /// The data buffers of an array of views: all but the first two, and the last, which has their lengths.
     fn variadic(self) -> Result<Vec<&'a [u8]>, Failed> {
-        let count = usize::try_from(self.array.n_buffers - 3).map_err(|_| wrong("too few buffers"))?;
+        let count = self.array.n_buffers.checked_sub(3).and_then(|count| usize::try_from(count).ok());
+        let count = count.ok_or_else(|| wrong("too few buffers"))?;
         // SAFETY: the exporter says that the last buffer has one length for each.
         let lengths = unsafe { self.memory::<i64>(count + 2, 0, count) }?;
         let length = |&length| usize::try_from(length).map_err(|_| wrong("a negative length"));
@@ -338,12 +437,17 @@ impl<'a> Elements<'a> {
                 pieces.map_err(|error| Failed::piece(error, |piece, _| in_element(piece)))?,
             ));
         };
-        let spans: Vec<_> =
-            (0..present.len()).filter(|&index| present[index]).map(|index| spans.get(index)).collect();
+        let mut there = memory::with_room(present.iter().filter(|&&present| present).count())?;
+        for (index, _) in present.iter().enumerate().filter(|(_, present)| **present) {
+            if there.len() % STRETCH == 0 {
+                task.check()?;
+            }
+            there.push(spans.get(index));
+        }
         let element = |piece| (0..present.len()).filter(|&index| present[index]).nth(piece).unwrap_or(piece);
-        let source = Pieces::new(text, spans, task)
+        let source = Pieces::new(text, there, task)
             .map_err(|error| Failed::piece(error, |piece, _| in_element(element(piece))))?;
-        Ok(Batch { source, places: Places::Present(present.into()) })
+        Ok(Batch { source, places: Places::Present(Bulk::new(present).into()) })
     }
 
     /// The strings of the dictionary, once each, and which of them are the elements.
@@ -358,7 +462,8 @@ impl<'a> Elements<'a> {
         let values = Self::of(dictionary)?.strings(layout, task)?;
         let numbers = numbers(&values)?;
         let present = self.present()?;
-        let lookup = |(index, value): (usize, i64)| match &present {
+        let present = present.as_deref();
+        let lookup = |(index, value): (usize, i64)| match present {
             Some(present) if !present[index] => Ok(NONE),
             _ => usize::try_from(value).ok().and_then(|value| numbers.get(value).copied()).ok_or_else(|| {
                 let known = numbers.len();
@@ -367,10 +472,14 @@ impl<'a> Elements<'a> {
                 ))
             }),
         };
-        task.check()?;
-        let places: Vec<u32> =
-            self.indices(index)?.into_iter().enumerate().map(lookup).collect::<Result<_, _>>()?;
-        Ok(Batch { source: values.source, places: Places::Numbered(places.into()) })
+        let mut places = memory::with_room(self.length)?;
+        for (index, value) in self.indices(index)?.into_iter().enumerate() {
+            if index % STRETCH == 0 {
+                task.check()?;
+            }
+            places.push(lookup((index, value))?);
+        }
+        Ok(Batch { source: values.source, places: Places::Numbered(Bulk::new(places).into()) })
     }
 
     /// Indices of any integer type.
@@ -387,7 +496,10 @@ impl<'a> Elements<'a> {
     }
 
     fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, Failed> {
-        Ok(self.values_and::<I>(1, 0)?.iter().map(|&index| index.into()).collect())
+        let values = self.values_and::<I>(1, 0)?;
+        let mut wide = memory::with_room(values.len())?;
+        wide.extend(values.iter().map(|&index| index.into()));
+        Ok(wide)
     }
 
     /// Whether each element is there; `None` when all are.
@@ -395,10 +507,12 @@ impl<'a> Elements<'a> {
         if self.array.null_count == 0 || self.buffer(0).is_null() {
             return Ok(None);
         }
+        let mut present = memory::with_room(self.length)?;
         let end = self.offset + self.length;
         // SAFETY: the exporter says that there is a bit for each element.
         let bits = unsafe { self.memory::<u8>(0, 0, end.div_ceil(8)) }?;
-        Ok(Some((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1).collect()))
+        present.extend((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1));
+        Ok(Some(present))
     }
 
     /// One value for each element, and `more`.
@@ -420,6 +534,11 @@ impl<'a> Elements<'a> {
         let start = self.buffer(number).cast::<T>();
         if start.is_null() || !start.is_aligned() {
             return Err(wrong("a buffer that is missing or not aligned"));
+        }
+        let bytes = skip.checked_add(length).and_then(|values| values.checked_mul(size_of::<T>()));
+        let end = bytes.and_then(|bytes| start.addr().checked_add(bytes));
+        if end.is_none_or(|end| isize::try_from(end).is_err()) {
+            return Err(wrong("a buffer that no memory holds"));
         }
         // SAFETY: as the caller says; the memory lives as long as the array.
         Ok(unsafe { std::slice::from_raw_parts(start.add(skip), length) })
@@ -450,6 +569,9 @@ fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, Failed> {
     let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
     Ok(values.places.numbered(memory::collected::<_, Failed>((0..count).map(Ok))?)?)
 }
+
+/// Elements between two looks at whether to stop.
+const STRETCH: usize = 1 << 16;
 
 fn wrong(what: &str) -> Failed {
     Failed::Value(format!("the Arrow array has {what}"))

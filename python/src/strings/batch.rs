@@ -9,11 +9,12 @@ use offlock_core::text::{Arena, Piece, Pieces};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::collect::{Container, Filling};
 use super::failed::Failed;
 use super::{block, exact, view};
-use crate::errors::no_memory;
+use crate::bulk::{Bulk, Held, Weigh};
+use crate::filling::{Container, Filling};
 use crate::pace::Pace;
+use crate::region::Release;
 
 /// What kind of `str` is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,10 +132,12 @@ impl Source for &[Arena] {
 pub(crate) enum Places {
     /// The strings one by one.
     All,
+    /// So many times `None`.
+    Nulls(usize),
     /// The next string where true, `None` where false.
-    Present(Arc<[bool]>),
+    Present(Arc<Bulk<Vec<bool>>>),
     /// The string of this number; `None` for [`NONE`].
-    Numbered(Arc<Vec<u32>>),
+    Numbered(Arc<Bulk<Vec<u32>>>),
 }
 
 /// In [`Places::Numbered`], stands for `None`.
@@ -145,6 +148,7 @@ impl Places {
     pub(super) fn count(&self, strings: usize) -> usize {
         match self {
             Self::All => strings,
+            Self::Nulls(count) => *count,
             Self::Present(present) => present.len(),
             Self::Numbered(numbers) => numbers.len(),
         }
@@ -152,24 +156,29 @@ impl Places {
 
     /// For each place the one of `numbers`, of which there is one for each string, or [`NONE`].
     pub(super) fn numbered(&self, numbers: Vec<u32>) -> Result<Vec<u32>, OutOfMemory> {
+        if let Self::All = self {
+            return Ok(numbers);
+        }
+        let mut placed = memory::with_room(self.count(numbers.len()))?;
         let mut next = numbers.iter().copied();
         match self {
-            Self::All => Ok(numbers),
+            Self::All => {}
+            Self::Nulls(count) => placed.resize(*count, NONE),
             Self::Present(present) => {
                 let mut number = |present: bool| if present { next.next() } else { None };
-                memory::collected(present.iter().map(|&present| Ok(number(present).unwrap_or(NONE))))
+                placed.extend(present.iter().map(|&present| number(present).unwrap_or(NONE)));
             }
             Self::Numbered(old) => {
-                let of = |&old: &u32| Ok(numbers.get(old as usize).copied().unwrap_or(NONE));
-                memory::collected(old.iter().map(of))
+                placed.extend(old.iter().map(|&old| numbers.get(old as usize).copied().unwrap_or(NONE)));
             }
         }
+        Ok(placed)
     }
 }
 
 /// Makes strings of one kind: the part that needs no lock.
 pub(crate) enum Maker {
-    Exact { gives_way: bool },
+    Exact,
     Block(block::Maker),
     View(view::Maker),
 }
@@ -178,52 +187,65 @@ impl Maker {
     /// `RuntimeError` where this kind cannot be made.
     pub(crate) fn new(py: Python<'_>, kind: Kind) -> PyResult<Self> {
         Ok(match kind {
-            Kind::Exact => Self::Exact { gives_way: true },
+            Kind::Exact => Self::Exact,
             Kind::Block => Self::Block(block::Maker::new(py)?),
             Kind::View => Self::View(view::Maker::new(py)?),
         })
     }
 
-    /// The same, which keeps the lock while it makes strings one by one. Else other threads have it now and then.
-    pub(crate) fn keeping_the_lock(self) -> Self {
-        if let Self::Exact { .. } = self { Self::Exact { gives_way: false } } else { self }
-    }
-
     /// Does for these pieces what can be done without the lock.
-    pub(crate) fn make<S: Source>(&self, source: S, task: &Task<'_>) -> Result<Made<S>, Failed> {
+    pub(crate) fn make<S: Source + Send>(&self, source: S, task: &Task<'_>) -> Result<Made<S>, Failed> {
         task.check()?;
+        let source = Bulk::new(Weighed(source));
         Ok(match self {
-            Self::Exact { gives_way } => Made::Exact(source, *gives_way),
+            Self::Exact => Made::Exact(source),
             Self::Block(maker) => {
-                let objects = maker.make(&source, task)?;
+                let objects = maker.make(&source.0, task)?;
                 Made::Block(source, objects)
             }
-            Self::View(maker) => Made::View(maker.make(&source, task)?),
+            Self::View(maker) => Made::View(maker.make(&source.0, task)?),
         })
     }
 }
 
+/// A source, which takes as much memory as its pieces say.
+pub(crate) struct Weighed<S>(S);
+
+impl<S: Source> Weigh for Weighed<S> {
+    fn weight(&self) -> usize {
+        const BYTES_PER_PIECE: usize = 16;
+        self.0.count().saturating_mul(BYTES_PER_PIECE)
+    }
+}
+
 /// Strings of which only the part that needs the lock is left to do.
-pub(crate) enum Made<S> {
-    /// With whether other threads have the lock now and then.
-    Exact(S, bool),
-    Block(S, block::Made),
+pub(crate) enum Made<S: Source + Send> {
+    Exact(Bulk<Weighed<S>>),
+    Block(Bulk<Weighed<S>>, block::Made),
     View(view::Made),
 }
 
-impl<S: Source> Made<S> {
+impl<S: Source + Send> Made<S> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Exact(source, _) | Self::Block(source, _) => source.count(),
+            Self::Exact(source) | Self::Block(source, _) => source.0.count(),
             Self::View(made) => made.len(),
         }
     }
 
     /// A tuple or list of all of them.
-    pub(crate) fn collect<'py>(self, py: Python<'py>, into: Container) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn collect<'py>(
+        self,
+        py: Python<'py>,
+        into: Container,
+        release: Release,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let mut filling = Filling::new(py, into, self.len())?;
-        self.publish(py, |string| filling.push(string))?;
+        self.publish(py, &mut Pace::of(release), |string| {
+            filling.push(string);
+            Ok(())
+        })?;
         Ok(filling.finish())
     }
 
@@ -233,11 +255,16 @@ impl<S: Source> Made<S> {
         py: Python<'py>,
         filling: &mut Filling<'py>,
         places: &Places,
+        pace: &mut Pace,
     ) -> PyResult<()> {
         match places {
-            Places::All => self.publish(py, |string| filling.push(string)),
-            Places::Present(present) => self.fill_present(py, filling, present),
-            Places::Numbered(numbers) => self.fill_numbered(py, filling, numbers),
+            Places::All => self.publish(py, pace, |string| {
+                filling.push(string);
+                Ok(())
+            }),
+            Places::Nulls(count) => fill_nulls(py, filling, *count, pace),
+            Places::Present(present) => self.fill_present(py, filling, present, pace),
+            Places::Numbered(numbers) => self.fill_numbered(py, filling, numbers, pace),
         }
     }
 
@@ -246,17 +273,17 @@ impl<S: Source> Made<S> {
         py: Python<'py>,
         filling: &mut Filling<'py>,
         present: &[bool],
+        pace: &mut Pace,
     ) -> PyResult<()> {
-        let mut present = present.iter();
-        self.publish(py, |string| {
-            present
-                .by_ref()
-                .take_while(|present| !**present)
-                .for_each(|_| filling.push(py.None().into_bound(py)));
+        let mut rest = present;
+        self.publish(py, pace, |string| {
+            let nulls = rest.iter().position(|&present| present).unwrap_or(rest.len());
+            push_nulls(py, filling, nulls);
             filling.push(string);
+            rest = rest.get(nulls + 1..).unwrap_or_default();
+            Ok(())
         })?;
-        present.for_each(|_| filling.push(py.None().into_bound(py)));
-        Ok(())
+        fill_nulls(py, filling, rest.len(), pace)
     }
 
     fn fill_numbered<'py>(
@@ -264,10 +291,12 @@ impl<S: Source> Made<S> {
         py: Python<'py>,
         filling: &mut Filling<'py>,
         numbers: &[u32],
+        pace: &mut Pace,
     ) -> PyResult<()> {
-        let mut strings = memory::with_room(self.len()).map_err(no_memory)?;
-        self.publish(py, |string| strings.push(string))?;
+        let mut strings = Held::new();
+        self.publish(py, pace, |string| strings.push(string))?;
         for &number in numbers {
+            pace.keep(py)?;
             filling.push(
                 strings
                     .get(number as usize)
@@ -281,20 +310,41 @@ impl<S: Source> Made<S> {
     pub(crate) fn publish<'py>(
         self,
         py: Python<'py>,
-        mut take: impl FnMut(Bound<'py, PyAny>),
+        pace: &mut Pace,
+        mut take: impl FnMut(Bound<'py, PyAny>) -> PyResult<()>,
     ) -> PyResult<()> {
         match self {
-            Self::Exact(source, gives_way) => {
+            Self::Exact(source) => {
                 let mut maker = exact::Maker::new(py);
-                let mut pace = if gives_way { Pace::giving_way() } else { Pace::default() };
-                source.for_each(|piece| {
-                    pace.keep(py)?;
-                    maker.make(&piece).map(&mut take)
-                })?;
+                source.0.for_each(|piece| {
+                    pace.keep_bytes(py, piece.bytes())?;
+                    maker.make(&piece).and_then(&mut take)
+                })
             }
-            Self::Block(source, made) => made.publish(py, &source, take)?,
-            Self::View(made) => made.publish(py, take),
+            Self::Block(source, made) => made.publish(py, &source.0, pace, take),
+            Self::View(made) => made.publish(py, pace, take),
         }
-        Ok(())
     }
+}
+
+/// How many times `None` is put into places between two looks at the clock.
+const NULLS: usize = 4096;
+
+fn fill_nulls<'py>(
+    py: Python<'py>,
+    filling: &mut Filling<'py>,
+    mut count: usize,
+    pace: &mut Pace,
+) -> PyResult<()> {
+    while count > 0 {
+        let some = count.min(NULLS);
+        pace.keep_many(py, some / 8)?;
+        push_nulls(py, filling, some);
+        count -= some;
+    }
+    Ok(())
+}
+
+fn push_nulls<'py>(py: Python<'py>, filling: &mut Filling<'py>, count: usize) {
+    (0..count).for_each(|_| filling.push(py.None().into_bound(py)));
 }

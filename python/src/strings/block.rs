@@ -15,6 +15,8 @@ use super::hook;
 use super::layout::{Compact, MOST_WORDS, Role, Templates, Word};
 use super::memory;
 use super::pool::{self, Block};
+use crate::bulk::Bulk;
+use crate::pace::Pace;
 
 /// What CPython's own allocator aligns objects to.
 const ALIGNMENT: usize = 16;
@@ -174,29 +176,69 @@ impl Made {
         self,
         py: Python<'py>,
         source: &impl Source,
-        mut take: impl FnMut(Bound<'py, PyAny>),
+        pace: &mut Pace,
+        mut take: impl FnMut(Bound<'py, PyAny>) -> PyResult<()>,
     ) -> PyResult<()> {
+        let Self { blocks, places, others } = self;
+        let (places, others) = (Bulk::new(places), Bulk::new(others));
         let mut maker = exact::Maker::new(py);
-        let others = self.others.iter().map(|&number| maker.make(&source.piece(number)));
-        let mut others = others.collect::<PyResult<Vec<_>>>()?.into_iter();
-        let mut blocks = self.blocks.into_iter();
-        let first_of_next =
-            |blocks: &[(Block, usize)]| blocks.first().map_or(self.places.len(), |next| next.1);
-        others.by_ref().take(first_of_next(blocks.as_slice())).for_each(&mut take);
+        let mut others = others.iter();
+        let mut other = |pace: &mut Pace| {
+            let piece = source.piece(*others.next().expect("one for each such place"));
+            pace.keep_bytes(py, piece.bytes())?;
+            maker.make(&piece)
+        };
+        let mut blocks = blocks.into_iter();
+        let first_of_next = |blocks: &[(Block, usize)]| blocks.first().map_or(places.len(), |next| next.1);
+        for _ in 0..first_of_next(blocks.as_slice()) {
+            take(other(pace)?)?;
+        }
         while let Some((block, first)) = blocks.next() {
-            let places = &self.places[first..first_of_next(blocks.as_slice())];
-            let objects = places.iter().filter(|place| **place != OTHER).count();
-            let start = block.start().as_ptr();
-            block.publish(u32::try_from(objects).expect("a block is small"), None);
-            for &place in places {
-                if place == OTHER {
-                    others.by_ref().take(1).for_each(&mut take);
-                    continue;
-                }
-                // SAFETY: an object of the block that was just published, with one reference, which is ours.
-                take(unsafe { Bound::from_owned_ptr(py, start.add(usize::from(place) * ALIGNMENT).cast()) });
+            let places = &places[first..first_of_next(blocks.as_slice())];
+            pace.keep_many(py, places.len())?;
+            let mut published = Published::of(block, places);
+            while let Some(&place) = published.places.next() {
+                take(if place == OTHER { other(pace)? } else { published.object(py, place) })?;
             }
         }
         Ok(())
+    }
+}
+
+/// A block that Python knows, and those of its objects that nobody has taken yet.
+struct Published<'a> {
+    start: *mut u8,
+    places: std::slice::Iter<'a, u16>,
+}
+
+impl<'a> Published<'a> {
+    fn of(block: Block, places: &'a [u16]) -> Self {
+        let objects = places.iter().filter(|place| **place != OTHER).count();
+        let start = block.start().as_ptr();
+        block.publish(u32::try_from(objects).expect("a block is small"), None);
+        Self { start, places: places.iter() }
+    }
+
+    /// The one that is at this place.
+    #[inline]
+    fn object<'py>(&self, py: Python<'py>, place: u16) -> Bound<'py, PyAny> {
+        // SAFETY: an object of the block that was published, with one reference, which is taken once.
+        unsafe { Bound::from_owned_ptr(py, self.start.add(usize::from(place) * ALIGNMENT).cast()) }
+    }
+}
+
+impl Drop for Published<'_> {
+    /// What nobody took, because something was raised, is let go of.
+    fn drop(&mut self) {
+        if self.places.as_slice().is_empty() {
+            return;
+        }
+        Python::attach(|py| {
+            while let Some(&place) = self.places.next() {
+                if place != OTHER {
+                    drop(self.object(py, place));
+                }
+            }
+        });
     }
 }

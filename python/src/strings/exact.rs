@@ -9,6 +9,8 @@ use pyo3::sync::PyOnceLock;
 use crate::errors::no_memory;
 
 use super::layout::{Compact, Unknown};
+use crate::bulk::LARGE;
+use crate::region::aside;
 
 /// The layout of exact `str` objects, observed once.
 pub(super) fn layout(py: Python<'_>) -> Result<&'static Compact, &'static Unknown> {
@@ -45,7 +47,12 @@ impl<'py> Maker<'py> {
             let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.form));
             let object = Bound::from_owned_ptr_or_err(self.py, object)?;
             let data = object.as_ptr().cast::<u8>().add(header);
-            piece.write(std::slice::from_raw_parts_mut(data, piece.bytes()));
+            let room = std::slice::from_raw_parts_mut(data, piece.bytes());
+            if room.len() < LARGE {
+                piece.write(room);
+            } else {
+                aside(self.py, || piece.write(room));
+            }
             Ok(object)
         }
     }
@@ -74,7 +81,7 @@ pub(super) fn is_shared(piece: &Piece<'_>) -> bool {
 }
 
 /// Any character of this form makes `PyUnicode_New` choose it.
-const fn largest_character(form: Form) -> ffi::Py_UCS4 {
+pub(super) const fn largest_character(form: Form) -> ffi::Py_UCS4 {
     match form {
         Form::Ascii => 0x7F,
         Form::Latin1 => 0xFF,

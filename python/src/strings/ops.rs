@@ -1,19 +1,20 @@
 //! The operations: each cuts a text in its way, and makes strings of the pieces.
 
-use offlock_core::Task;
-use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
+use offlock_core::{Task, memory};
 use pyo3::buffer::Element;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::arrow;
 use super::batch::{Kind, Made, Maker, Places, Source};
-use super::collect::{Container, Filling};
 use super::failed::Failed;
 use crate::borrow::{self, Bytes};
-use crate::errors::no_memory;
+use crate::bulk::{Bulk, Held, reserve};
+use crate::filling::{Container, Filling};
+use crate::pace::Pace;
 use crate::region::{Cancel, Operation, Region, Release};
 
 /// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
@@ -49,7 +50,7 @@ impl<'a> Batch<Pieces<'a>> {
     pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, Failed> {
         let (source, numbers) = self.source.without_repeats(task)?;
         let places = match numbers {
-            Some(numbers) => Places::Numbered(self.places.numbered(numbers)?.into()),
+            Some(numbers) => Places::Numbered(Bulk::new(self.places.numbered(numbers)?).into()),
             None => self.places,
         };
         Ok(Self { source, places })
@@ -117,7 +118,9 @@ impl<'a, 'py> Run<'a, 'py> {
     ) -> PyResult<Bound<'py, PyAny>> {
         match self.options.1 {
             Into::Arena => PyArena(self.store(cut)?).into_object(self.py),
-            Into::Container(container) => joined(self.py, container, self.make(cut)?),
+            Into::Container(container) => {
+                joined(self.py, container, self.make(cut)?, &mut Pace::of(self.options.2))
+            }
         }
     }
 
@@ -133,8 +136,8 @@ impl<'a, 'py> Run<'a, 'py> {
                 stored.map(|batch| PyArena(vec![batch]).into_object(py)).collect::<PyResult<_>>()?
             }
             Into::Container(container) => {
-                let made = self.make(cut)?.into_iter();
-                made.map(|batch| joined(py, container, vec![batch])).collect::<PyResult<_>>()?
+                let (made, mut pace) = (self.make(cut)?.into_iter(), Pace::of(self.options.2));
+                made.map(|batch| joined(py, container, vec![batch], &mut pace)).collect::<PyResult<_>>()?
             }
         };
         Ok(PyTuple::new(py, all)?.into_any())
@@ -144,9 +147,7 @@ impl<'a, 'py> Run<'a, 'py> {
         &self,
         cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
     ) -> PyResult<Vec<(Made<S>, Places)>> {
-        let Options(kind, _, release, _) = self.options;
-        let maker = Maker::new(self.py, *kind)?;
-        let maker = if *release == Release::Never { maker.keeping_the_lock() } else { maker };
+        let maker = Maker::new(self.py, self.options.0)?;
         self.region.run(self.py, |task| -> Result<_, Failed> {
             let make = |batch: Batch<S>| Ok((maker.make(batch.source, task)?, batch.places));
             memory::collected(cut(task)?.into_iter().map(make))
@@ -164,15 +165,17 @@ impl<'a, 'py> Run<'a, 'py> {
     }
 }
 
-fn joined<'py, S: Source>(
+fn joined<'py, S: Source + Send>(
     py: Python<'py>,
     container: Container,
     all: Vec<(Made<S>, Places)>,
+    pace: &mut Pace,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let len = all.iter().map(|(made, places)| places.count(made.len())).sum();
+    let counts = all.iter().map(|(made, places)| places.count(made.len()));
+    let len = counts.fold(0, usize::saturating_add);
     let mut filling = Filling::new(py, container, len)?;
     for (made, places) in all {
-        made.fill(py, &mut filling, &places)?;
+        made.fill(py, &mut filling, &places, pace)?;
     }
     Ok(filling.finish())
 }
@@ -275,7 +278,7 @@ pub(super) fn from_offsets<'py>(
     let offsets = read_offsets(offsets)?;
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
-    Run::new(py, &FROM_OFFSETS, text.len(), &options).join(|task| {
+    Run::new(py, &FROM_OFFSETS, text.len() + size_of_val(&*offsets), &options).join(|task| {
         let spans = Spans::between(text, offsets, task)?;
         let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?;
         Ok(vec![Batch::of(pieces, task)?])
@@ -288,17 +291,28 @@ fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         .or_else(|| read_buffer::<i32>(offsets))
         .or_else(|| read_buffer::<u32>(offsets))
         .or_else(|| read_buffer::<u64>(offsets));
-    buffer.unwrap_or_else(|| offsets.extract())
+    buffer.unwrap_or_else(|| read_sequence(offsets))
 }
 
 /// `None` when `offsets` is not a buffer of these integers.
 fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<PyResult<Vec<i64>>> {
-    let values = borrow::numbers::<T>(offsets)?;
     // What does not fit is larger than any text.
-    Some(values.and_then(|values| {
-        let wide = values.into_iter().map(|value| Ok(value.try_into().unwrap_or(i64::MAX)));
-        memory::collected(wide).map_err(no_memory)
-    }))
+    borrow::numbers::<T, _>(offsets, |_, value| Ok(value.try_into().unwrap_or(i64::MAX)))
+}
+
+fn read_sequence(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    // SAFETY: only looks at the type of a live object.
+    if unsafe { ffi::PySequence_Check(offsets.as_ptr()) } == 0 || offsets.is_instance_of::<PyString>() {
+        return offsets.extract(); // raises what is wrong with it
+    }
+    let (mut read, mut pace) = (Vec::new(), Pace::giving_way());
+    for offset in offsets.try_iter()? {
+        pace.keep(offsets.py())?;
+        let offset = offset?.extract()?;
+        reserve(&mut read, 1)?;
+        read.push(offset);
+    }
+    Ok(read)
 }
 
 fn in_string(number: usize, start: usize) -> String {
@@ -311,46 +325,67 @@ pub(super) fn decode_many<'py>(
     items: &Bound<'py, PyAny>,
     options: Options,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // A tuple of our own: others may change a list meanwhile.
-    let items = py.get_type::<PyTuple>().call1((items,))?.cast_into::<PyTuple>()?;
-    let mut others = memory::with_room(items.len()).map_err(no_memory)?;
-    for item in items.as_slice() {
-        others.push(borrow_unless_bytes(item)?);
+    let mut pace = Pace::of(options.2);
+    let items = Held::collect(items, &mut pace, |_, item| Item::borrow(item))?;
+    let (mut texts, mut bytes) = (Bulk::new(Vec::new()), 0_usize);
+    for item in items.iter() {
+        pace.keep(py)?;
+        reserve(&mut texts, 1)?;
+        texts.push(item.contents());
+        bytes = bytes.saturating_add(item.contents().len());
     }
-    let mut texts = memory::with_room(items.len()).map_err(no_memory)?;
-    for pair in items.as_slice().iter().zip(&others) {
-        texts.push(contents(pair)?);
-    }
-    let bytes = texts.iter().map(|text| text.len()).sum();
+    let (texts, bytes) = (&**texts, bytes + texts.len() * size_of::<Span>());
     Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
-        task.check()?;
-        let pieces = Pieces::new(memory::joined(&texts)?, adjacent(&texts)?, task)
+        let (text, spans) = adjacent(texts, task)?;
+        let pieces = Pieces::new(text, spans, task)
             .map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?;
         Ok(vec![Batch::of(pieces, task)?])
     })
 }
 
-/// `bytes` need no export, which is what takes the time when there are many.
-fn borrow_unless_bytes(item: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
-    if item.is_exact_instance_of::<PyBytes>() { Ok(None) } else { Bytes::borrow(item).map(Some) }
+/// One item of many. A `bytes` needs no export, which is what takes the time when there are many.
+enum Item<'py> {
+    Exact(Bound<'py, PyBytes>),
+    Other(Bytes),
 }
 
-fn contents<'a>((item, borrowed): (&'a Bound<'_, PyAny>, &'a Option<Bytes>)) -> PyResult<&'a [u8]> {
-    match borrowed {
-        Some(bytes) => Ok(bytes.as_slice()),
-        None => Ok(item.cast::<PyBytes>()?.as_bytes()),
+impl<'py> Item<'py> {
+    fn borrow(item: Bound<'py, PyAny>) -> PyResult<Self> {
+        if item.is_exact_instance_of::<PyBytes>() {
+            Ok(Self::Exact(item.cast_into()?))
+        } else {
+            Bytes::borrow(&item).map(Self::Other)
+        }
+    }
+
+    fn contents(&self) -> &[u8] {
+        match self {
+            Self::Exact(bytes) => bytes.as_bytes(),
+            Self::Other(bytes) => bytes.as_slice(),
+        }
     }
 }
 
-/// Spans of texts that are put one behind the other.
-fn adjacent(texts: &[&[u8]]) -> Result<Vec<Span>, OutOfMemory> {
-    let mut end = 0;
-    let span = |text: &&[u8]| {
-        let start = end;
-        end += text.len();
-        Ok(Span { start, end })
-    };
-    memory::collected(texts.iter().map(span))
+/// Texts put one behind the other, and where each is.
+fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), Failed> {
+    /// Bytes, and texts, between two looks at whether to stop.
+    const STRETCH: usize = 1 << 20;
+    let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
+    let (mut all, mut spans) = (memory::with_room(length)?, memory::with_room(texts.len())?);
+    let mut until_check = 0;
+    for text in texts {
+        let start = all.len();
+        for part in text.chunks(STRETCH) {
+            if until_check < part.len() {
+                task.check()?;
+                until_check = STRETCH;
+            }
+            until_check = until_check.saturating_sub(part.len() + size_of::<Span>());
+            all.extend_from_slice(part);
+        }
+        spans.push(Span { start, end: all.len() });
+    }
+    Ok((all, spans))
 }
 
 #[pyfunction]

@@ -1,7 +1,7 @@
 //! Kind "view": instances of a subclass of `str` whose characters are in the memory of an arena.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use offlock_core::Task;
@@ -17,6 +17,7 @@ use super::failed::Failed;
 use super::layout::{Apart, Role, Templates, Unknown, Word, owned};
 use super::memory;
 use super::pool::{self, Block};
+use crate::pace::Pace;
 
 const NAME: &CStr = c"offlock.strings.View";
 const DOC: &CStr = c"A str whose characters are in memory that it shares with others.
@@ -153,14 +154,49 @@ impl Made {
     }
 
     /// Hands them over to Python.
-    pub(super) fn publish<'py>(self, py: Python<'py>, mut take: impl FnMut(Bound<'py, PyAny>)) {
+    pub(super) fn publish<'py>(
+        self,
+        py: Python<'py>,
+        pace: &mut Pace,
+        mut take: impl FnMut(Bound<'py, PyAny>) -> PyResult<()>,
+    ) -> PyResult<()> {
         for Filled { block, views, characters } in self.filled {
-            let room = block.room();
+            pace.keep_many(py, views as usize)?;
+            let mut published = Published { next: block.room(), left: views, size: self.size };
             block.publish(views, Some(characters));
-            for number in 0..views as usize {
-                // SAFETY: the block holds this many views, each with one reference, which is ours.
-                take(unsafe { Bound::from_owned_ptr(py, room.add(number * self.size).as_ptr().cast()) });
+            while let Some(view) = published.next(py) {
+                take(view)?;
             }
+        }
+        Ok(())
+    }
+}
+
+/// The views of a block that Python knows, and that nobody has taken yet.
+struct Published {
+    next: NonNull<u8>,
+    left: u32,
+    size: usize,
+}
+
+impl Published {
+    #[inline]
+    fn next<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.left = self.left.checked_sub(1)?;
+        let view = self.next;
+        // SAFETY: the block holds this many views, each with one reference, which is ours; behind the last one it ends.
+        unsafe {
+            self.next = view.add(self.size);
+            Some(Bound::from_owned_ptr(py, view.as_ptr().cast()))
+        }
+    }
+}
+
+impl Drop for Published {
+    /// What nobody took, because something was raised, is let go of.
+    fn drop(&mut self) {
+        if self.left > 0 {
+            Python::attach(|py| while self.next(py).is_some() {});
         }
     }
 }

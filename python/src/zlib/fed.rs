@@ -11,6 +11,7 @@ use super::failure::Failed;
 use super::input::Inputs;
 use super::turns::Turns;
 use crate::borrow::Bytes;
+use crate::bulk::Bulk;
 use crate::bytes;
 use crate::errors::no_memory;
 use crate::region::{Failure, Region};
@@ -71,7 +72,7 @@ impl<D: Decode> Fed<D> {
         }
         result?;
         // An interrupted call may have been allowed more.
-        let made = out.into_bytes();
+        let made = Bulk::new(out.into_bytes());
         let (now, later) = made.split_at(made.len().min(most));
         self.output = memory::copied(later).map_err(no_memory)?;
         self.made += now.len();

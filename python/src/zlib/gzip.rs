@@ -1,9 +1,9 @@
 //! What `offlock.gzip` is made of.
 
-use offlock_core::Task;
 use offlock_core::deflate::{
     self, BlockDeflater, Error, ErrorKind, Flush, GzipDecoder, Header, Members, OS_UNIX, Output, Status,
 };
+use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use super::failure::{BadGzip, Failed};
 use super::fed::{Decode, Fed};
 use super::input::Inputs;
+use super::one_shot::{lend, with_bad_level};
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
@@ -31,12 +32,74 @@ pub(super) fn gunzip<'py>(
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
     let limit = max_output.unwrap_or(usize::MAX);
-    let plain = Region::new(&INFLATE, data.len()).release(release).cancel(cancel).run(py, |task| {
+    let region = Region::new(&INFLATE, data.len()).release(release).cancel(cancel);
+    if let Some(mut lent) = lend(py, data, GZIP, limit) {
+        let mut out = Output::lent(lent.memory()).limited(limit);
+        region.run(py, |task| deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip))?;
+        let (used, rest) = out.finish();
+        return lent.finish(used, rest);
+    }
+    let plain = region.run(py, |task| {
         let mut out = Output::new().limited(limit);
         deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip)?;
         Ok::<_, BadGzip>(out.into_bytes())
     })?;
-    bytes::copied(py, &plain)
+    bytes::from_memory(py, plain)
+}
+
+/// The format of gzip, as zlib numbers it.
+const GZIP: i32 = 31;
+
+/// Compresses `data` to a gzip file of one member.
+#[pyfunction]
+#[pyo3(signature = (data, level, mtime, threads, /, *, release=Release::Auto, cancel=None))]
+pub(super) fn gzip<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    level: i32,
+    mtime: u32,
+    threads: usize,
+    release: Release,
+    cancel: Option<&Cancel>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let data = Bytes::borrow(data)?;
+    let (data, header) = (data.as_slice(), header(mtime, level, None));
+    let region = Region::new(&DEFLATE, data.len()).release(release).cancel(cancel);
+    let failed = Failed::while_("while compressing data");
+    if threads == 1 {
+        let packed = region.run(py, |task| {
+            let mut out = Output::new();
+            deflate::compress(data, level, GZIP, &mut out, task)
+                .map_err(|error| failed(with_bad_level(error)))?;
+            let mut packed = out.into_bytes().into_vec();
+            packed[..header.len()].copy_from_slice(&header); // the engine's has no time
+            Ok::<_, Failed>(packed)
+        })?;
+        return bytes::from_memory(py, packed);
+    }
+    let mut stream = block_deflater(level, threads)?;
+    let packed = region.run(py, |task| {
+        let mut out = Output::new();
+        out.push(&header).map_err(failed)?;
+        stream.run(&mut &*data, &mut out, Flush::Finish, task).map_err(failed)?;
+        let crc = deflate::crc32(0, data, task)
+            .map_err(|Stopped| failed(Error::new(ErrorKind::Stopped, data.len() as u64)))?;
+        #[allow(clippy::cast_possible_truncation, reason = "the format says so")]
+        let size = data.len() as u32;
+        out.push(&[crc.to_le_bytes(), size.to_le_bytes()].concat()).map_err(failed)?;
+        Ok::<_, Failed>(out.into_bytes())
+    })?;
+    bytes::from_memory(py, packed)
+}
+
+/// All `parts`, which are `bytes`, one behind the other: as `b"".join` does, without the lock where they are long.
+#[pyfunction]
+#[pyo3(signature = (parts, /))]
+pub(super) fn joined<'py>(py: Python<'py>, parts: Vec<Bound<'py, PyBytes>>) -> PyResult<Bound<'py, PyBytes>> {
+    match &parts[..] {
+        [part] => Ok(part.clone()),
+        parts => bytes::joined(py, &parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>()),
+    }
 }
 
 /// The header of a gzip member.
@@ -48,6 +111,10 @@ pub(super) fn gzip_header<'py>(
     level: i32,
     name: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    bytes::copied(py, &header(mtime, level, name))
+}
+
+fn header(mtime: u32, level: i32, name: Option<&[u8]>) -> Vec<u8> {
     let extra_flags = match level {
         9 => 2,
         1 => 4,
@@ -55,7 +122,12 @@ pub(super) fn gzip_header<'py>(
     };
     let header = Header { mtime, extra_flags, os: 255, name: name.map(<[u8]>::to_vec), ..Header::default() };
     debug_assert_ne!(header.os, OS_UNIX);
-    bytes::copied(py, &header.to_bytes())
+    header.to_bytes()
+}
+
+fn block_deflater(level: i32, threads: usize) -> PyResult<BlockDeflater> {
+    BlockDeflater::new(level, 0, threads)
+        .map_err(|_| PyValueError::new_err(format!("Invalid compression level {level}")))
 }
 
 /// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
@@ -175,7 +247,7 @@ impl Blocks {
             self.output = out.into_bytes().into_vec();
             return Err(error);
         }
-        bytes::copied(py, &out.into_bytes())
+        bytes::from_memory(py, out.into_bytes())
     }
 }
 
@@ -184,8 +256,7 @@ impl BlockCompress {
     #[new]
     #[pyo3(signature = (level, threads, /))]
     fn new(level: i32, threads: usize) -> PyResult<Self> {
-        let stream = BlockDeflater::new(level, 0, threads)
-            .map_err(|_| PyValueError::new_err(format!("Invalid compression level {level}")))?;
+        let stream = block_deflater(level, threads)?;
         Ok(Self(Turns::new(Blocks { stream, input: Inputs::default(), output: Vec::new() })))
     }
 

@@ -2,11 +2,13 @@
 
 use std::mem::MaybeUninit;
 
+use offlock_core::deflate::Bytes as Rest;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::bulk::Bulk;
 use crate::bytes;
 
 /// Memory inside a new `bytes`, for a result whose size is not known yet.
@@ -42,15 +44,12 @@ impl<'py> Lent<'py> {
     }
 
     /// The object, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
-    pub(super) fn finish(mut self, used: usize, rest: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    pub(super) fn finish(mut self, used: usize, rest: Rest) -> PyResult<Bound<'py, PyBytes>> {
+        let rest = Bulk::new(rest);
         if !rest.is_empty() {
             // SAFETY: the first `used` bytes were written, as the caller says.
             let start: &[u8] = unsafe { std::slice::from_raw_parts(self.memory().as_ptr().cast(), used) };
-            return PyBytes::new_with(self.py, used + rest.len(), |both| {
-                both[..used].copy_from_slice(start);
-                both[used..].copy_from_slice(rest);
-                Ok(())
-            });
+            return bytes::joined(self.py, &[start, &rest]);
         }
         let object = std::mem::replace(&mut self.object, std::ptr::null_mut());
         // SAFETY: the only reference, to a `bytes` whose first `used` bytes were written.

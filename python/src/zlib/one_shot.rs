@@ -1,7 +1,7 @@
 //! One call from plain to compressed data or back, and checksums.
 
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
-use offlock_core::{Stopped, Task, memory};
+use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,8 +11,10 @@ use super::failure::{Failed, words};
 use super::lend::Lent;
 use super::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bulk::{Bulk, Held, Weigh, reserve};
 use crate::bytes;
-use crate::errors::no_memory;
+use crate::filling::{Container, Filling};
+use crate::pace::Pace;
 use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
@@ -44,7 +46,7 @@ pub(super) fn compress<'py>(
             deflate::compress(data, level, wbits, &mut out, task).map_err(bad_level)?;
             Ok::<_, Failed>(out.into_bytes())
         })?;
-        return bytes::copied(py, &packed);
+        return bytes::from_memory(py, packed);
     };
     let config = Config { level, wbits, ..Config::default() };
     let mut stream = Deflater::new(config).map_err(|error| into_exception(py, bad_level(error)))?;
@@ -54,11 +56,11 @@ pub(super) fn compress<'py>(
         region(piece.len()).run(py, |task| stream.run(&mut piece, &mut out, flush, task).map_err(failed))?;
         progress.call1((done, data.len()))?;
     }
-    bytes::copied(py, &out.into_bytes())
+    bytes::from_memory(py, out.into_bytes())
 }
 
 /// What the engine calls an error of the stream is the level: nothing else can be wrong there.
-fn with_bad_level(mut error: Error) -> Error {
+pub(super) fn with_bad_level(mut error: Error) -> Error {
     if error.kind == ErrorKind::Stream {
         error.detail = "Bad compression level".into();
     }
@@ -101,18 +103,18 @@ pub(super) fn decompress<'py>(
         let mut out = Output::lent(lent.memory()).limited(limit);
         region(data.len()).run(py, |task| work(&mut out, task))?;
         let (used, rest) = out.finish();
-        return lent.finish(used, &rest);
+        return lent.finish(used, rest);
     }
     let plain = region(data.len()).run(py, |task| {
         let mut out = Output::new().limited(limit);
         work(&mut out, task)?;
         Ok::<_, Failed>(out.into_bytes())
     })?;
-    bytes::copied(py, &plain)
+    bytes::from_memory(py, plain)
 }
 
 /// A `bytes` of about the size that `data` gets, where that saves a copy.
-fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<Lent<'py>> {
+pub(super) fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<Lent<'py>> {
     if !deflate::worth_lending(data.len()) {
         return None;
     }
@@ -141,7 +143,7 @@ fn decompress_reporting<'py, 'a>(
             break;
         }
     }
-    bytes::copied(py, &out.into_bytes())
+    bytes::from_memory(py, out.into_bytes())
 }
 
 /// `data` in pieces, each with the number of bytes up to its end; one empty piece when there are no bytes.
@@ -153,7 +155,7 @@ fn pieces(data: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     })
 }
 
-fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
+pub(super) fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
     crate::region::Failure::into_exception(failed, py)
 }
 
@@ -175,7 +177,7 @@ pub(super) fn deflate_all<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
     let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
-    in_groups(py, data, progress, "while compressing data", region, |group, task| {
+    in_groups(py, data, progress, release, "while compressing data", region, |group, task| {
         deflate::deflate_all(group, level, wbits, threads, task)
             .map_err(|(index, error)| (index, with_bad_level(error)))
     })
@@ -201,7 +203,7 @@ pub(super) fn inflate_all<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
     let region = |len| Region::new(&INFLATE, len).release(release).cancel(cancel);
-    in_groups(py, data, progress, "while decompressing data", region, |group, task| {
+    in_groups(py, data, progress, release, "while decompressing data", region, |group, task| {
         deflate::inflate_all(group, wbits, max_output, threads, task)
     })
 }
@@ -211,34 +213,44 @@ fn in_groups<'py, 'a>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
+    release: Release,
     doing: &'static str,
     region: impl Fn(usize) -> Region<'a>,
     work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> PyResult<Bound<'py, PyList>> {
-    let data = borrow_all(data)?;
-    let views = memory::collected(data.iter().map(|data| Ok(data.as_slice()))).map_err(no_memory)?;
-    let total: usize = views.iter().map(|view| view.len()).sum();
-    let made = PyList::empty(py);
-    let mut done = 0;
+    let mut pace = Pace::of(release);
+    let data = Held::collect(data, &mut pace, |_, item| Bytes::borrow(&item))?;
+    let (mut views, mut total) = (Bulk::new(Vec::new()), 0_usize);
+    for item in data.iter() {
+        pace.keep(py)?;
+        reserve(&mut views, 1)?;
+        views.push(item.as_slice());
+        total = total.saturating_add(item.as_slice().len());
+    }
+    let mut made = Filling::new(py, Container::List, views.len())?;
+    let (mut first, mut done) = (0, 0);
     for group in deflate::groups(&views, progress.is_some()) {
-        let first = made.len();
-        let size = group.iter().map(|view| view.len()).sum();
-        let batch = region(size).run(py, |task| {
-            work(group, task).map_err(|(index, error)| indexed(doing)((first + index, error)))
+        let size = group.iter().map(|view| view.len()).fold(0, usize::saturating_add);
+        let batch = region(size.saturating_add(group.len())).run(py, |task| {
+            work(group, task).map_err(|(index, error)| indexed(doing)((first + index, error))).map(Results)
         })?;
-        batch.iter().try_for_each(|result| made.append(bytes::copied(py, result)?))?;
-        done += size;
+        for result in Bulk::new(batch).0.iter() {
+            pace.keep_bytes(py, result.len())?;
+            made.push(bytes::copied(py, result)?);
+        }
+        (first, done) = (first + group.len(), done + size);
         progress.map(|progress| progress.call1((done, total))).transpose()?;
     }
-    Ok(made)
+    Ok(made.finish().cast_into()?)
 }
 
-fn borrow_all(data: &Bound<'_, PyAny>) -> PyResult<Vec<Bytes>> {
-    let mut all = Vec::new();
-    for item in data.try_iter()? {
-        memory::push(&mut all, Bytes::borrow(&item?)?).map_err(no_memory)?;
+/// The results of a group, in memory of their own.
+struct Results(Batch);
+
+impl Weigh for Results {
+    fn weight(&self) -> usize {
+        self.0.bytes()
     }
-    Ok(all)
 }
 
 /// A failure that says which of many inputs it is about.

@@ -13,6 +13,7 @@ use super::input::Inputs;
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bulk::Bulk;
 use crate::bytes;
 use crate::errors::no_memory;
 use crate::region::{Failure, Region};
@@ -97,7 +98,7 @@ impl Compressing {
         if result? == Status::End {
             self.stream = None;
         }
-        bytes::copied(py, &out.into_bytes())
+        bytes::from_memory(py, out.into_bytes())
     }
 }
 
@@ -128,7 +129,7 @@ impl Compress {
         let stream =
             stream.copy().map_err(|error| Failed::while_("while copying")(error).into_exception(py))?;
         let mut input = Inputs::default();
-        input.push(Bytes::Snapshot(state.input.joined().map_err(no_memory)?));
+        input.push(Bytes::Snapshot(Bulk::new(state.input.joined().map_err(no_memory)?)));
         let output = memory::copied(&state.output).map_err(no_memory)?;
         Ok(Self(Turns::new(Compressing { stream: Some(stream), input, output })))
     }
@@ -227,7 +228,7 @@ impl Decompressing {
             return Err(Failed::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
         }
         // An interrupted call may have been allowed more.
-        let made = out.into_bytes();
+        let made = Bulk::new(out.into_bytes());
         let (now, later) = made.split_at(made.len().min(most));
         self.output = memory::copied(later).map_err(no_memory)?;
         if self.left != usize::MAX {
@@ -288,10 +289,7 @@ impl Rest {
     /// All of it in one piece.
     fn bytes<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let parts: Vec<_> = self.0.iter().map(Part::as_slice).collect();
-        let bytes = match parts.as_slice() {
-            [part] => bytes::copied(py, part)?,
-            parts => bytes::copied(py, &memory::joined(parts).map_err(no_memory)?)?,
-        };
+        let bytes = bytes::joined(py, &parts)?;
         self.0.clear();
         self.push(Part { bytes: Arc::new(Bytes::borrow(&bytes)?), at: 0 });
         Ok(bytes)

@@ -1,0 +1,170 @@
+//! Much memory, and many references: both take long to let go of.
+
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+
+use offlock_core::memory::{self, OutOfMemory};
+use pyo3::prelude::*;
+
+use crate::errors::no_memory;
+use crate::pace::Pace;
+use crate::region::aside;
+
+/// From so many bytes on, memory is filled, copied and freed without the lock. One of them less takes up to a
+/// millisecond, new pages included; to leave the lock once more costs up to a time slice beside a thread that computes.
+pub(crate) const LARGE: usize = 2 << 20;
+
+/// How much memory something takes, more or less.
+pub(crate) trait Weigh {
+    fn weight(&self) -> usize;
+}
+
+impl<T> Weigh for Vec<T> {
+    fn weight(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl Weigh for offlock_core::deflate::Bytes {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weigh for String {
+    fn weight(&self) -> usize {
+        self.capacity()
+    }
+}
+
+/// Memory that, if it is much, is freed without the lock. Nearly always dropped with the lock held.
+#[derive(Debug)]
+pub(crate) struct Bulk<T: Weigh + Send>(ManuallyDrop<T>);
+
+impl<T: Weigh + Send> Bulk<T> {
+    pub(crate) const fn new(content: T) -> Self {
+        Self(ManuallyDrop::new(content))
+    }
+
+    /// The memory, for somebody who keeps it.
+    pub(crate) fn into_inner(mut self) -> T {
+        // SAFETY: nobody comes here again, not even `drop`.
+        let content = unsafe { ManuallyDrop::take(&mut self.0) };
+        std::mem::forget(self);
+        content
+    }
+}
+
+impl<T: Weigh + Send> Deref for Bulk<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Weigh + Send> DerefMut for Bulk<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: Weigh + Send> Drop for Bulk<T> {
+    fn drop(&mut self) {
+        // SAFETY: nobody comes here again.
+        let content = unsafe { ManuallyDrop::take(&mut self.0) };
+        if content.weight() < LARGE {
+            drop(content);
+        } else {
+            Python::attach(|py| aside(py, || drop(content)));
+        }
+    }
+}
+
+/// Things that refer to objects of Python's, let go of in bursts. Dropped with the lock held.
+pub(crate) struct Held<T>(Vec<T>);
+
+/// So few are let go of at once.
+const FEW: usize = 1 << 10;
+
+impl<T> Held<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// What `take` makes of each item of an iterable and its number. Other threads can have the lock between items, and
+    /// change what is iterated over.
+    pub(crate) fn collect<'py>(
+        items: &Bound<'py, PyAny>,
+        pace: &mut Pace,
+        mut take: impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<Self> {
+        let mut all = Self::new();
+        for item in items.try_iter()? {
+            pace.keep(items.py())?;
+            let next = take(all.0.len(), item?)?;
+            all.push(next)?;
+        }
+        Ok(all)
+    }
+
+    /// `MemoryError` when there is no room for one more.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> PyResult<()> {
+        reserve(&mut self.0, 1)?;
+        self.0.push(item);
+        Ok(())
+    }
+}
+
+/// Makes room for `more` items; `MemoryError` when there is none.
+#[inline]
+pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize) -> PyResult<()> {
+    if items.capacity() - items.len() >= more { Ok(()) } else { grow(items, more) }
+}
+
+#[cold]
+fn grow<T>(items: &mut Vec<T>, more: usize) -> PyResult<()> {
+    let items = Moving(items);
+    let grown = if size_of_val(&**items.0) < LARGE {
+        items.reserve(more)
+    } else {
+        // To move what is there takes milliseconds, too.
+        Python::attach(|py| aside(py, || items.reserve(more)))
+    };
+    grown.map_err(no_memory)
+}
+
+/// Items that are moved, and nothing else.
+struct Moving<'a, T>(&'a mut Vec<T>);
+
+// SAFETY: only their memory changes: what they refer to is neither looked at nor dropped.
+unsafe impl<T> Send for Moving<'_, T> {}
+
+impl<T> Moving<'_, T> {
+    fn reserve(self, more: usize) -> Result<(), OutOfMemory> {
+        memory::reserve(self.0, more)
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        if self.0.len() < FEW {
+            return;
+        }
+        Python::attach(|py| {
+            let mut pace = Pace::giving_way();
+            while self.0.pop().is_some() {
+                pace.keep_quietly(py);
+            }
+        });
+    }
+}

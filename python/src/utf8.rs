@@ -1,0 +1,144 @@
+//! The UTF-8 of what callers hand in as text.
+
+use std::ops::Deref;
+
+use offlock_core::{Stopped, Task};
+use pyo3::exceptions::{PyMemoryError, PyUnicodeEncodeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::PyString;
+use pyo3::types::string::PyStringData;
+
+use crate::bulk::{Bulk, LARGE};
+use crate::region::{Failure, Operation, Region, cancelled};
+
+static TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
+
+/// Characters between two looks at whether to stop.
+const STRETCH: usize = 1 << 16;
+
+/// Text as UTF-8, which stays as it is while other threads run.
+pub(crate) enum Utf8 {
+    /// What CPython keeps beside the characters of the `str`.
+    Kept(PyBackedStr),
+    Own(Bulk<String>),
+}
+
+impl Deref for Utf8 {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Kept(text) => text,
+            Self::Own(text) => text,
+        }
+    }
+}
+
+/// The UTF-8 of a `str`. What has none (lone surrogates) is repaired as tiktoken does: pairs of surrogates become the
+/// character they mean, others U+FFFD.
+///
+/// CPython makes it at the first time that it is asked for, with the lock: of a long text it is made here.
+pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
+    if let Some(data) = long_without_utf8(text) {
+        return of_characters(text.py(), data);
+    }
+    match PyBackedStr::try_from(text.clone()) {
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
+            let pairs = text.call_method1("encode", ("utf-16", "surrogatepass"))?;
+            Ok(Utf8::Kept(pairs.call_method1("decode", ("utf-16", "replace"))?.extract()?))
+        }
+        borrowed => borrowed.map(Utf8::Kept),
+    }
+}
+
+/// The characters of a long text whose UTF-8 CPython does not have yet.
+fn long_without_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<PyStringData<'a>> {
+    // SAFETY: a `str`; asking for its length changes nothing.
+    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
+    if length < LARGE.cast_signed() / 2 || has_utf8(text) {
+        return None;
+    }
+    // SAFETY: the characters of a `str` do not change, and `text` keeps it alive.
+    unsafe { text.data() }.ok()
+}
+
+/// Whether the UTF-8 is there: because the text is ASCII, or because it was asked for before. As CPython 3.11 to 3.13 keep
+/// it; elsewhere it is taken to be there.
+#[cfg(all(not(Py_GIL_DISABLED), not(Py_3_14)))]
+fn has_utf8(text: &Bound<'_, PyString>) -> bool {
+    // SAFETY: a live `str`; `PyUnicode_GetLength` made it ready. That of ASCII has no place for UTF-8 of its own.
+    unsafe {
+        let object = text.as_ptr();
+        ffi::PyUnicode_IS_ASCII(object) != 0
+            || !(*object.cast::<ffi::PyCompactUnicodeObject>()).utf8.is_null()
+    }
+}
+
+#[cfg(any(Py_GIL_DISABLED, Py_3_14))]
+fn has_utf8(_: &Bound<'_, PyString>) -> bool {
+    true
+}
+
+/// Why there is no UTF-8.
+enum Failed {
+    Stopped,
+    NoMemory,
+}
+
+impl From<Stopped> for Failed {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl Failure for Failed {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Stopped => cancelled(py),
+            Self::NoMemory => PyMemoryError::new_err(()),
+        }
+    }
+}
+
+fn of_characters(py: Python<'_>, data: PyStringData<'_>) -> PyResult<Utf8> {
+    let text = Region::new(&TO_UTF8, LARGE).run(py, |task| match data {
+        PyStringData::Ucs1(characters) => converted(characters, 2, task),
+        PyStringData::Ucs2(characters) => converted(characters, 3, task),
+        PyStringData::Ucs4(characters) => converted(characters, 4, task),
+    })?;
+    Ok(Utf8::Own(Bulk::new(text)))
+}
+
+/// The text of `characters`, which take up to `most` bytes each.
+fn converted<T: Copy + Into<u32>>(characters: &[T], most: usize, task: &Task<'_>) -> Result<String, Failed> {
+    let (mut text, mut rest) = (String::new(), characters);
+    while !rest.is_empty() {
+        task.check()?;
+        let begins = |&at: &usize| !is_leading(rest[at - 1].into());
+        let end = (rest.len().min(STRETCH)..rest.len()).find(begins).unwrap_or(rest.len());
+        let (some, after) = rest.split_at(end);
+        text.try_reserve(most * some.len()).map_err(|_| Failed::NoMemory)?;
+        push_all(&mut text, some);
+        rest = after;
+    }
+    Ok(text)
+}
+
+fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) {
+    let mut characters = characters.iter().map(|&character| character.into()).peekable();
+    while let Some(character) = characters.next() {
+        let pair = characters.next_if(|&next| is_leading(character) && is_trailing(next));
+        let character = pair.map_or(character, |next| 0x1_0000 + ((character & 0x3FF) << 10 | next & 0x3FF));
+        text.push(char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+}
+
+const fn is_leading(character: u32) -> bool {
+    character & !0x3FF == 0xD800
+}
+
+const fn is_trailing(character: u32) -> bool {
+    character & !0x3FF == 0xDC00
+}

@@ -1,0 +1,652 @@
+"""Every operation of strings, tiktoken, zlib and gzip on an input large enough to show how long it keeps others waiting.
+
+`LARGE` has one or more entries for each public name; a name's entries are told apart by what follows a blank. Each entry
+makes its input and returns the call. `public_names` lists the names from the stubs and modules, so that none is
+forgotten.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import offlock
+from offlock import gzip, strings, tiktoken, zlib
+
+Call = Callable[[], object]
+
+LARGE: dict[str, Callable[[], Call]] = {}
+
+MANY = 1_000_000
+"""Short items of a large input."""
+
+
+def large(name: str) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
+    """Registers what makes the input and returns the call."""
+
+    def register(make: Callable[[], Call]) -> Callable[[], Call]:
+        assert name not in LARGE
+        LARGE[name] = make
+        return make
+
+    return register
+
+
+def public_names() -> set[str]:
+    """`module.function` and `module.Class.method` for everything public that does work."""
+    names = {f"strings.{name}" for name in strings.__all__} - {"strings.View", "strings.Capability"}
+    names |= {"strings.Arena.tuple", "strings.Arena.list"} | _functions_of_stub("_zlib.pyi", "zlib")
+    names |= {f"gzip.{name}" for name in gzip.__all__} | {f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)}
+    names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
+    return names - NO_WORK
+
+
+NO_WORK = {
+    # Constant time, whatever the arguments.
+    "strings.Arena", "strings.capabilities", "strings.enable_blocks",
+    "zlib.compressobj", "zlib.decompressobj", "zlib.adler32_combine", "zlib.crc32_combine", "zlib.gzip_header",
+    "zlib.Compress", "zlib.Decompress", "zlib._ZlibDecompressor", "zlib.GzipDecompress", "zlib.BlockCompress",
+    "zlib.GzipDecompress.check_end", "zlib.GzipDecompress.window", "zlib.GzipDecompress.needs_input",
+    "zlib.GzipDecompress.mtime", "zlib.Decompress.eof", "zlib._ZlibDecompressor.eof",
+    "zlib._ZlibDecompressor.needs_input", "zlib.Compress.copy", "zlib.Decompress.copy",
+    "zlib._ZlibDecompressor.unused_data",
+    "gzip.BadGzipFile", "gzip.GzipFile", "gzip.open",
+    "gzip.GzipFile.close", "gzip.GzipFile.closed", "gzip.GzipFile.fileno", "gzip.GzipFile.mtime",
+    "gzip.GzipFile.myfileobj", "gzip.GzipFile.readable", "gzip.GzipFile.writable", "gzip.GzipFile.seekable",
+    "gzip.GzipFile.tell", "gzip.GzipFile.flush", "gzip.GzipFile.rewind", "gzip.GzipFile.peek", "gzip.GzipFile.read1",
+    "gzip.GzipFile.readinto1",
+    "Encoding.encode_single_token", "Encoding.decode_single_token_bytes", "Encoding.eot_token", "Encoding.n_vocab",
+    "Encoding.is_special_token", "Encoding.special_tokens_set",
+    # Those of asyncio call the others.
+    "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate",
+    "Encoding.adecode",
+    # What the public functions are made of.
+    "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
+    "zlib.GzipDecompress.decompress",
+}  # fmt: skip
+"""What is left out, and why."""
+
+
+def _functions_of_stub(file: str, module: str) -> set[str]:
+    """The functions, classes and methods that a stub declares."""
+    tree = ast.parse((Path(offlock.__file__).parent / file).read_text())
+    names = set()
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(f"{module}.{node.name}")
+        if isinstance(node, ast.ClassDef):
+            methods = (each.name for each in node.body if isinstance(each, ast.FunctionDef))
+            names |= {f"{module}.{node.name}.{method}" for method in methods if not method.startswith("__")}
+    return names
+
+
+def _own(class_: type) -> set[str]:
+    return {name for name in vars(class_) if not name.startswith("_")}
+
+
+def text_lines(count: int, *, wide: bool = False) -> bytes:
+    """`count` different short lines."""
+    ending = "—ж" if wide else ""
+    return "".join(f"line number {number}{ending}\n" for number in range(count)).encode()
+
+
+def words(count: int) -> list[str]:
+    return [f"word {number}" for number in range(count)]
+
+
+@functools.cache
+def plain(megabytes: int = 48) -> bytes:
+    """Content that can be packed, quickly made."""
+    some = random.Random(1).randbytes(600_000).hex().encode()
+    return (some * (megabytes + 1))[: megabytes << 20]
+
+
+@functools.cache
+def packed(wbits: int = 15) -> bytes:
+    return zlib.compress(plain(), 1, wbits)
+
+
+def enc() -> tiktoken.Encoding:
+    return tiktoken.get_encoding("cl100k_base")
+
+
+@functools.cache
+def prose(count: int = 400_000) -> str:
+    return "".join(f"The quick brown fox {number % 5000} jumps over the lazy dog. " for number in range(count // 10))
+
+
+def ids() -> list[int]:
+    return enc().encode_ordinary(prose()) * 8
+
+
+# strings
+
+
+def _of_lines(name: str, call: Callable[..., object], **options: Any) -> None:
+    for kind in strings.capabilities():
+        for into in (list, tuple, strings.Arena):
+            if into is strings.Arena and kind != "str":
+                continue
+
+            def make(kind: Any = kind, into: Any = into) -> Call:
+                if kind == "block":
+                    strings.enable_blocks()
+                text = text_lines(MANY)
+                return lambda: call(text, kind=kind, into=into, **options)
+
+            large(f"strings.{name} {kind} {into.__name__}")(make)
+
+
+_of_lines("lines", strings.lines)
+
+
+@large("strings.lines wide")
+def _() -> Call:
+    text = text_lines(MANY, wide=True)
+    return lambda: strings.lines(text)
+
+
+@large("strings.lines bytearray")
+def _() -> Call:
+    text = bytearray(text_lines(MANY) * 2)
+    return lambda: strings.lines(text, into=strings.Arena)
+
+
+@large("strings.lines one long line")
+def _() -> Call:
+    text = b"x" * (100 << 20)
+    return lambda: strings.lines(text)
+
+
+@large("strings.split")
+def _() -> Call:
+    text = text_lines(MANY)
+    return lambda: strings.split(text, "\n", into=tuple)
+
+
+@large("strings.columns")
+def _() -> Call:
+    text = b"".join(b"%d\t%d\n" % (number, -number) for number in range(MANY // 2))
+    return lambda: strings.columns(text)
+
+
+@large("strings.from_offsets")
+def _() -> Call:
+    text, offsets = bytes(range(128)) * (MANY // 64), list(range(0, 2 * MANY, 2))
+    return lambda: strings.from_offsets(text, offsets)
+
+
+@large("strings.from_offsets nothing between")
+def _() -> Call:
+    offsets = [0] * (2 * MANY)
+    return lambda: strings.from_offsets(b"", offsets)
+
+
+@large("strings.from_arrow")
+def _() -> Call:
+    import pyarrow as pa
+
+    array = pa.array([None if number % 3 == 0 else f"element {number}" for number in range(MANY)])
+    return lambda: strings.from_arrow(array)
+
+
+@large("strings.from_arrow nulls")
+def _() -> Call:
+    import pyarrow as pa
+
+    array = pa.nulls(8 * MANY)
+    return lambda: strings.from_arrow(array, into=tuple)
+
+
+@large("strings.from_arrow dictionary")
+def _() -> Call:
+    import pyarrow as pa
+
+    array = pa.array([f"element {number % 1000}" for number in range(2 * MANY)]).dictionary_encode()
+    return lambda: strings.from_arrow(array)
+
+
+@large("strings.decode_many")
+def _() -> Call:
+    items = text_lines(MANY).split(b"\n")
+    return lambda: strings.decode_many(items)
+
+
+@large("strings.decode_many bytearrays")
+def _() -> Call:
+    items = [bytearray(b"item %d" % number) for number in range(MANY // 4)]
+    return lambda: strings.decode_many(items)
+
+
+@large("strings.decode_many empty")
+def _() -> Call:
+    items = [b""] * (2 * MANY)
+    return lambda: strings.decode_many(items)
+
+
+@large("strings.Arena.tuple")
+def _() -> Call:
+    arena = strings.lines(text_lines(MANY), into=strings.Arena)
+    return lambda: arena.tuple("view")
+
+
+@large("strings.Arena.list")
+def _() -> Call:
+    arena = strings.lines(text_lines(MANY), into=strings.Arena)
+    return lambda: arena.list("str")
+
+
+@large("strings.compact")
+def _() -> Call:
+    views = strings.lines(text_lines(MANY), kind="view", into=tuple)
+    return lambda: strings.compact(views)
+
+
+@large("strings.compact plain")
+def _() -> Call:
+    plain = words(MANY)
+    return lambda: strings.compact(plain)
+
+
+@large("strings.retained")
+def _() -> Call:
+    views = strings.lines(text_lines(MANY), kind="view") + words(MANY // 4)
+    return lambda: strings.retained(views)
+
+
+# tiktoken
+
+
+@large("Encoding.encode")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.encode(text)
+
+
+@large("Encoding.encode wide")
+def _() -> Call:
+    text, encoding = ("Съешь же ещё этих мягких французских булок. " * 60_000), enc()
+    fresh = iter([text + str(number) for number in range(8)])
+    return lambda: encoding.count(next(fresh))
+
+
+@large("Encoding.encode_ordinary")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.encode_ordinary(text)
+
+
+@large("Encoding.encode_packed")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.encode_packed(text)
+
+
+@large("Encoding.encode_to_numpy")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.encode_to_numpy(text)
+
+
+@large("Encoding.count")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.count(text)
+
+
+@large("Encoding.truncate")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.truncate(text, 10**9)
+
+
+@large("Encoding.encode_batch")
+def _() -> Call:
+    texts, encoding = words(MANY // 4), enc()
+    return lambda: encoding.encode_batch(texts)
+
+
+@large("Encoding.encode_batch empty")
+def _() -> Call:
+    texts, encoding = [""] * (MANY // 2), enc()
+    return lambda: encoding.encode_batch(texts)
+
+
+@large("Encoding.encode_ordinary_batch")
+def _() -> Call:
+    texts, encoding = words(MANY // 4), enc()
+    return lambda: encoding.encode_ordinary_batch(texts)
+
+
+@large("Encoding.count_batch")
+def _() -> Call:
+    texts, encoding = words(MANY // 2), enc()
+    return lambda: encoding.count_batch(texts)
+
+
+@large("Encoding.encode_with_unstable")
+def _() -> Call:
+    text, encoding = prose() * 4, enc()
+    return lambda: encoding.encode_with_unstable(text)
+
+
+@large("Encoding.decode")
+def _() -> Call:
+    tokens, encoding = ids(), enc()
+    return lambda: encoding.decode(tokens)
+
+
+@large("Encoding.decode broken")
+def _() -> Call:
+    encoding = enc()
+    tokens = [*encoding.encode_ordinary("😀")[:1], *ids()]
+    return lambda: encoding.decode(tokens)
+
+
+@large("Encoding.decode wide")
+def _() -> Call:
+    encoding = enc()
+    tokens = encoding.encode_ordinary("Съешь же ещё этих мягких булок. " * 2000) * 60
+    return lambda: encoding.decode(tokens)
+
+
+@large("Encoding.decode_bytes")
+def _() -> Call:
+    tokens, encoding = ids(), enc()
+    return lambda: encoding.decode_bytes(tokens)
+
+
+@large("Encoding.decode_bytes numpy")
+def _() -> Call:
+    import numpy as np
+
+    tokens, encoding = np.array(ids() * 2, dtype=np.int64), enc()
+    return lambda: encoding.decode_bytes(tokens)
+
+
+@large("Encoding.decode_bytes tuple")
+def _() -> Call:
+    tokens, encoding = tuple(ids()), enc()
+    return lambda: encoding.decode_bytes(tokens)
+
+
+@large("Encoding.decode_bytes packed")
+def _() -> Call:
+    encoding = enc()
+    tokens = encoding.encode_packed(prose() * 16)
+    return lambda: encoding.decode_bytes(tokens)  # type: ignore[arg-type]
+
+
+@large("Encoding.decode_with_offsets")
+def _() -> Call:
+    tokens, encoding = ids(), enc()
+    return lambda: encoding.decode_with_offsets(tokens)
+
+
+@large("Encoding.decode_tokens_bytes")
+def _() -> Call:
+    tokens, encoding = ids(), enc()
+    return lambda: encoding.decode_tokens_bytes(tokens)
+
+
+def batches() -> list[list[int]]:
+    encoding = enc()
+    return [encoding.encode_ordinary(word) for word in words(MANY // 4)]
+
+
+@large("Encoding.decode_batch")
+def _() -> Call:
+    batch, encoding = batches(), enc()
+    return lambda: encoding.decode_batch(batch)
+
+
+@large("Encoding.decode_batch broken")
+def _() -> Call:
+    encoding = enc()
+    batch = [*batches(), encoding.encode_ordinary("😀")[:1]]
+    return lambda: encoding.decode_batch(batch)
+
+
+@large("Encoding.decode_bytes_batch")
+def _() -> Call:
+    batch, encoding = batches(), enc()
+    return lambda: encoding.decode_bytes_batch(batch)
+
+
+@large("Encoding.token_byte_values")
+def _() -> Call:
+    encoding = enc()
+    return lambda: encoding.token_byte_values()
+
+
+@large("Encoding of one's own")
+def _() -> Call:
+    ranks = enc()._mergeable_ranks
+    return lambda: tiktoken.Encoding("own", pat_str=r"\w+|\W+", mergeable_ranks=ranks, special_tokens={})
+
+
+@large("Encoding, its ranks")
+def _() -> Call:
+    encoding = enc()
+    return lambda: encoding._ranks()
+
+
+# zlib
+
+
+@large("zlib.compress")
+def _() -> Call:
+    data = plain()
+    return lambda: zlib.compress(data, 0)
+
+
+@large("zlib.compress bytearray")
+def _() -> Call:
+    data = bytearray(plain())
+    return lambda: zlib.compress(data, 0)
+
+
+@large("zlib.decompress")
+def _() -> Call:
+    data = packed()
+    return lambda: zlib.decompress(data)
+
+
+@large("zlib.decompress more than expected")
+def _() -> Call:
+    data = zlib.compress(random.Random(2).randbytes(1 << 20) + bytes(60 << 20), 1)
+    return lambda: zlib.decompress(data)
+
+
+@large("zlib.decompress reporting")
+def _() -> Call:
+    data = packed()
+    return lambda: zlib.decompress(data, progress=lambda done, total: None)
+
+
+@large("zlib.Compress.compress")
+def _() -> Call:
+    data = plain()
+    return lambda: zlib.compressobj(0).compress(data)
+
+
+@large("zlib.Compress.flush")
+def _() -> Call:
+    compressor = zlib.compressobj(1)
+    compressor.compress(plain())
+    return lambda: compressor.copy().flush()
+
+
+@large("zlib.Decompress.decompress")
+def _() -> Call:
+    data = packed()
+    return lambda: zlib.decompressobj().decompress(data)
+
+
+@large("zlib.Decompress.decompress the beginning")
+def _() -> Call:
+    data = packed()
+    return lambda: zlib.decompressobj().decompress(data, 1000)
+
+
+@large("zlib.Decompress.flush")
+def _() -> Call:
+    data = packed()
+
+    def rest() -> bytes:
+        decompressor = zlib.decompressobj()
+        decompressor.decompress(data, 1000)
+        return decompressor.flush()
+
+    return rest
+
+
+@large("zlib.Decompress.unconsumed_tail")
+def _() -> Call:
+    decompressor = zlib.decompressobj()
+    decompressor.decompress(packed(), 1000)
+    return lambda: decompressor.copy().unconsumed_tail
+
+
+@large("zlib.Decompress.unused_data")
+def _() -> Call:
+    data = zlib.compress(b"x") + plain()
+
+    def unused() -> bytes:
+        decompressor = zlib.decompressobj()
+        decompressor.decompress(data)
+        return decompressor.unused_data
+
+    return unused
+
+
+@large("zlib._ZlibDecompressor.decompress")
+def _() -> Call:
+    data = packed()
+    return lambda: zlib._ZlibDecompressor().decompress(data)
+
+
+@large("zlib.deflate_all")
+def _() -> Call:
+    data = [b"item %d" % number for number in range(MANY // 10)]
+    return lambda: zlib.deflate_all(data, 1, -15)
+
+
+@large("zlib.inflate_all")
+def _() -> Call:
+    data = zlib.deflate_all([b"item %d" % number for number in range(MANY // 4)], 1, -15)
+    return lambda: zlib.inflate_all(data, -15)
+
+
+@large("zlib.inflate_all large")
+def _() -> Call:
+    data = zlib.deflate_all([bytes(1_000_000)] * 64, 1)
+    return lambda: zlib.inflate_all(data)
+
+
+@large("zlib.crc32")
+def _() -> Call:
+    data = plain()
+    return lambda: zlib.crc32(data)
+
+
+@large("zlib.adler32")
+def _() -> Call:
+    data = bytearray(plain())
+    return lambda: zlib.adler32(data)
+
+
+# gzip
+
+
+@large("gzip.compress")
+def _() -> Call:
+    data = plain()
+    return lambda: gzip.compress(data, 0)
+
+
+@large("gzip.compress threads")
+def _() -> Call:
+    data = plain()
+    return lambda: gzip.compress(data, 1, threads=2)
+
+
+@large("gzip.decompress")
+def _() -> Call:
+    data = packed(31)
+    return lambda: gzip.decompress(data)
+
+
+@large("gzip.decompress threads")
+def _() -> Call:
+    data = b"".join(gzip.compress(plain(8), 1) for _ in range(6))
+    return lambda: gzip.decompress(data, threads=2)
+
+
+def reader() -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=io.BytesIO(packed(31)))
+
+
+@large("gzip.GzipFile.read")
+def _() -> Call:
+    packed(31)
+    return lambda: reader().read()
+
+
+@large("gzip.GzipFile.read the rest")
+def _() -> Call:
+    packed(31)
+
+    def rest() -> bytes:
+        file = reader()
+        file.read(10)
+        return file.read()
+
+    return rest
+
+
+@large("gzip.GzipFile.read so many")
+def _() -> Call:
+    packed(31)
+    return lambda: reader().read(40 << 20)
+
+
+@large("gzip.GzipFile.readinto")
+def _() -> Call:
+    packed(31)
+    room = bytearray(40 << 20)
+    return lambda: reader().readinto(room)
+
+
+@large("gzip.GzipFile.readline")
+def _() -> Call:
+    packed(31)
+    return lambda: [reader().readline(1000) for _ in range(100)]
+
+
+@large("gzip.GzipFile.seek")
+def _() -> Call:
+    packed(31)
+    return lambda: reader().seek(40 << 20)
+
+
+@large("gzip.GzipFile.write")
+def _() -> Call:
+    data = plain()
+    return lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=1).write(data)
+
+
+@large("gzip.GzipFile.write threads")
+def _() -> Call:
+    data = plain()
+    return lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=1, threads=2).write(data)
+
+
+def covered() -> Iterator[str]:
+    """The public names that have an entry."""
+    return (name.split(" ")[0].rstrip(",") for name in LARGE)
