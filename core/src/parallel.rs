@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::Task;
+use crate::{Task, memory};
+
+/// Bytes of memory that a thread needs beside its stack, generously.
+const FOR_ITSELF: usize = 4 << 20;
 
 /// How long the caller waits between two looks at the task.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -29,6 +32,8 @@ pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn
             work()
         };
         let start = |_| {
+            // A thread that finds no memory when it begins would end the process.
+            memory::with_room::<u8>(FOR_ITSELF).ok()?;
             others.running.fetch_add(1, Ordering::Relaxed);
             let started = thread::Builder::new().spawn_scoped(scope, help);
             if started.is_err() {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import io
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,9 +100,20 @@ def words(count: int) -> list[str]:
     return [f"word {number}" for number in range(count)]
 
 
+def shrink() -> None:
+    """Makes all inputs a tenth as large, where it matters what is done and not how long it takes."""
+    global MANY, MEGABYTES
+    MANY, MEGABYTES = 70_000, 4
+
+
+MEGABYTES = 48
+"""The usual size of what is packed."""
+
+
 @functools.cache
-def plain(megabytes: int = 48) -> bytes:
+def plain(megabytes: int | None = None) -> bytes:
     """Content that can be packed, quickly made."""
+    megabytes = MEGABYTES if megabytes is None else megabytes
     some = random.Random(1).randbytes(600_000).hex().encode()
     return (some * (megabytes + 1))[: megabytes << 20]
 
@@ -116,8 +128,8 @@ def enc() -> tiktoken.Encoding:
 
 
 @functools.cache
-def prose(count: int = 400_000) -> str:
-    return "".join(f"The quick brown fox {number % 5000} jumps over the lazy dog. " for number in range(count // 10))
+def prose() -> str:
+    return "".join(f"The quick brown fox {n % 5000} jumps over the lazy dog. " for n in range(MANY // 25))
 
 
 def ids() -> list[int]:
@@ -159,7 +171,7 @@ def _() -> Call:
 
 @large("strings.lines one long line")
 def _() -> Call:
-    text = b"x" * (100 << 20)
+    text = b"x" * (2 * MEGABYTES << 20)
     return lambda: strings.lines(text)
 
 
@@ -177,7 +189,7 @@ def _() -> Call:
 
 @large("strings.from_offsets")
 def _() -> Call:
-    text, offsets = bytes(range(128)) * (MANY // 64), list(range(0, 2 * MANY, 2))
+    text, offsets = bytes(range(128)) * (MANY // 64 + 1), list(range(0, 2 * MANY, 2))
     return lambda: strings.from_offsets(text, offsets)
 
 
@@ -270,9 +282,9 @@ def _() -> Call:
 
 @large("Encoding.encode wide")
 def _() -> Call:
-    text, encoding = ("Съешь же ещё этих мягких французских булок. " * 60_000), enc()
-    fresh = iter([text + str(number) for number in range(8)])
-    return lambda: encoding.count(next(fresh))
+    text, encoding = ("Съешь же ещё этих мягких французских булок. " * (MANY // 16)), enc()
+    number = itertools.count()
+    return lambda: encoding.count(f"{text}{next(number)}")
 
 
 @large("Encoding.encode_ordinary")
@@ -459,7 +471,7 @@ def _() -> Call:
 
 @large("zlib.decompress more than expected")
 def _() -> Call:
-    data = zlib.compress(random.Random(2).randbytes(1 << 20) + bytes(60 << 20), 1)
+    data = zlib.compress(random.Random(2).randbytes(1 << 20) + bytes(MEGABYTES << 20), 1)
     return lambda: zlib.decompress(data)
 
 
@@ -545,7 +557,7 @@ def _() -> Call:
 
 @large("zlib.inflate_all large")
 def _() -> Call:
-    data = zlib.deflate_all([bytes(1_000_000)] * 64, 1)
+    data = zlib.deflate_all([bytes(1_000_000)] * MEGABYTES, 1)
     return lambda: zlib.inflate_all(data)
 
 
@@ -584,7 +596,7 @@ def _() -> Call:
 
 @large("gzip.decompress threads")
 def _() -> Call:
-    data = b"".join(gzip.compress(plain(8), 1) for _ in range(6))
+    data = b"".join(gzip.compress(plain(MEGABYTES // 4), 1) for _ in range(4))
     return lambda: gzip.decompress(data, threads=2)
 
 
@@ -613,13 +625,13 @@ def _() -> Call:
 @large("gzip.GzipFile.read so many")
 def _() -> Call:
     packed(31)
-    return lambda: reader().read(40 << 20)
+    return lambda: reader().read(MEGABYTES << 19)
 
 
 @large("gzip.GzipFile.readinto")
 def _() -> Call:
     packed(31)
-    room = bytearray(40 << 20)
+    room = bytearray(MEGABYTES << 19)
     return lambda: reader().readinto(room)
 
 
@@ -632,7 +644,7 @@ def _() -> Call:
 @large("gzip.GzipFile.seek")
 def _() -> Call:
     packed(31)
-    return lambda: reader().seek(40 << 20)
+    return lambda: reader().seek(MEGABYTES << 19)
 
 
 @large("gzip.GzipFile.write")

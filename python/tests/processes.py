@@ -25,12 +25,19 @@ def say(*words):
 
 
 @contextlib.contextmanager
-def started(program: str, *flags: str, prelude: str = PRELUDE) -> Iterator[subprocess.Popen[str]]:
-    """`program` after `prelude`, running, with pipes for what it prints; ended with the block."""
+def started(
+    program: str, *flags: str, prelude: str = PRELUDE, stdin: bool = False
+) -> Iterator[subprocess.Popen[str]]:
+    """`program` after `prelude`, running, with pipes for what it prints (and reads); ended with the block."""
     command = [sys.executable, *flags, "-c", prelude + textwrap.dedent(program)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, preexec_fn=_default_interrupts
+        command,
+        stdin=pipe if stdin else None,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        preexec_fn=_default_interrupts,
     ) as process:
         try:
             yield process

@@ -210,7 +210,7 @@ pub(super) fn decompress_whole(
 /// How much memory of its own an output needs for `input`.
 fn own_size(input: &[u8], wbits: i32) -> usize {
     if worth_lending(input.len()) {
-        expected_size(input, wbits)
+        expected_size(input, wbits).max(SMALL_ROOM) // a guess: where there is none, the room has to grow from something
     } else {
         SMALL_ROOM.min(input.len().saturating_mul(MOST))
     }

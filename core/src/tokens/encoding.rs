@@ -5,6 +5,7 @@ use super::specials::SpecialTokens;
 use super::split::Splitter;
 use super::vocabulary::{SHORT, Vocabulary};
 use super::{Error, ErrorKind, Specials, TokenId};
+use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::{Task, memory};
 use std::fmt;
@@ -102,8 +103,12 @@ impl Encoding {
     }
 
     /// The bytes of the ordinary tokens in the order of the bytes.
-    pub fn token_byte_values(&self) -> Vec<&[u8]> {
-        self.vocabulary.sorted().into_iter().map(|(bytes, _)| bytes).collect()
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory for them.
+    pub fn token_byte_values(&self) -> Result<Vec<&[u8]>, OutOfMemory> {
+        memory::collected(self.vocabulary.sorted()?.into_iter().map(|(bytes, _)| Ok(bytes)))
     }
 
     /// The tokens of `text`, with special tokens' text treated as any other.

@@ -121,10 +121,10 @@ impl Vocabulary {
     }
 
     /// All tokens in the order of their bytes.
-    pub(super) fn sorted(&self) -> Vec<(&[u8], TokenId)> {
-        let mut tokens: Vec<_> = self.iter().collect();
+    pub(super) fn sorted(&self) -> Result<Vec<(&[u8], TokenId)>, OutOfMemory> {
+        let mut tokens = memory::collected::<_, OutOfMemory>(self.iter().map(Ok))?;
         tokens.sort_unstable();
-        tokens
+        Ok(tokens)
     }
 
     /// Turns places into tokens.

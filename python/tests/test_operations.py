@@ -1,0 +1,373 @@
+"""Every public operation of strings, tiktoken, zlib and gzip where things go wrong: inputs that call back or change, too
+little memory, interrupts, CPython's own debug mode."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operations import LARGE, enc, public_names, text_lines
+from processes import run, started
+
+from offlock import gzip, strings, zlib
+
+PRELUDE = f"""
+import os, random, signal, sys, threading, time
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import operations
+"""
+
+WORDS = [f"word {number}" for number in range(3000)]
+TEXT = text_lines(3000)
+
+
+# Inputs that call back
+
+
+class Sequence:
+    """Has items, and runs `meanwhile` before each of them."""
+
+    def __init__(self, items: Any, meanwhile: Callable[[], object]) -> None:
+        self.items, self.meanwhile = items, meanwhile
+
+    def __len__(self) -> int:
+        self.meanwhile()
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        self.meanwhile()
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        self.meanwhile()
+        for item in self.items:
+            self.meanwhile()
+            yield item
+
+
+class Index:
+    """A number that runs `meanwhile` when it is asked for."""
+
+    def __init__(self, value: int, meanwhile: Callable[[], object]) -> None:
+        self.value, self.meanwhile = value, meanwhile
+
+    def __index__(self) -> int:
+        self.meanwhile()
+        return self.value
+
+
+ITERABLES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
+    "strings.decode_many": ([word.encode() for word in WORDS], strings.decode_many),
+    "strings.compact": (strings.lines(TEXT, kind="view"), strings.compact),
+    "strings.retained": (strings.lines(TEXT, kind="view"), strings.retained),
+    "strings.from_offsets": (list(range(3000)), lambda offsets: strings.from_offsets(bytes(3000), offsets)),
+    "Encoding.encode_batch": (WORDS, enc().encode_batch),
+    "Encoding.encode_ordinary_batch": (WORDS, enc().encode_ordinary_batch),
+    "Encoding.count_batch": (WORDS, enc().count_batch),
+    "Encoding.decode": (list(range(3000)), enc().decode),
+    "Encoding.decode_bytes": (list(range(3000)), enc().decode_bytes),
+    "Encoding.decode_with_offsets": (list(range(60)) * 50, enc().decode_with_offsets),
+    "Encoding.decode_tokens_bytes": (list(range(3000)), enc().decode_tokens_bytes),
+    "Encoding.decode_batch": ([[1, 2, 3]] * 3000, enc().decode_batch),
+    "Encoding.decode_bytes_batch": ([[1, 2, 3]] * 3000, enc().decode_bytes_batch),
+    "zlib.deflate_all": ([word.encode() for word in WORDS], zlib.deflate_all),
+    "zlib.inflate_all": ([zlib.compress(word.encode()) for word in WORDS], zlib.inflate_all),
+}
+"""The operations that take many things, with what they take."""
+
+
+def test_no_operation_on_many_things_is_forgotten() -> None:
+    singles = {name for name in public_names() if not name.startswith("gzip.") and name not in ITERABLES}
+    for name in singles - {"Encoding.encode_to_numpy"}:
+        assert "all" not in name and "many" not in name and "batch" not in name, name
+
+
+@pytest.mark.parametrize("name", ITERABLES)
+def test_an_input_that_calls_back_is_read_as_it_is(name: str) -> None:
+    items, call = ITERABLES[name]
+    expected = call(items)
+    assert call(Sequence(items[:50], lambda: call(items[:3]))) == call(items[:50])
+    assert call(Sequence(items[:50], lambda: gc.collect(0))) == call(items[:50])
+    assert call(items) == expected
+
+
+@pytest.mark.parametrize("name", ITERABLES)
+def test_what_an_input_raises_is_raised(name: str) -> None:
+    class Own(Exception):
+        pass
+
+    items, call = ITERABLES[name]
+    calls = iter(range(20))
+
+    def raise_soon() -> None:
+        if next(calls, None) is None:
+            raise Own
+
+    with pytest.raises(Own):
+        call(Sequence(items, raise_soon))
+
+
+@pytest.mark.parametrize("name", ITERABLES)
+def test_an_input_that_shrinks_and_grows_while_it_is_read(name: str) -> None:
+    items, call = ITERABLES[name]
+    changing: list[Any] = []
+    dice = random.Random(1)
+
+    def change() -> None:
+        if dice.random() < 0.5:
+            del changing[len(changing) // 2 :]
+        elif len(changing) < 1000:
+            changing.extend(items[:20])
+
+    for _ in range(20):
+        changing[:] = items[:100]
+        with contextlib.suppress(ValueError if name == "strings.from_offsets" else ()):  # they have to ascend
+            call(Sequence(changing, change))
+
+
+@pytest.mark.parametrize(
+    "name", ["Encoding.decode", "Encoding.decode_bytes", "Encoding.decode_tokens_bytes", "Encoding.decode_batch"]
+)
+def test_numbers_that_change_the_list_they_are_in(name: str) -> None:
+    call = ITERABLES[name][1]
+    for change in (list.clear, lambda tokens: tokens.extend([5] * 10_000), lambda tokens: tokens.__delitem__(slice(3))):
+        tokens: list[Any] = [1] * 1000
+        tokens[10] = Index(2, lambda tokens=tokens, change=change: change(tokens) if len(tokens) < 30_000 else None)
+        call([tokens] if name.endswith("batch") else tokens)
+
+
+@pytest.mark.parametrize("name", ITERABLES)
+def test_lists_that_another_thread_changes(name: str) -> None:
+    """While an operation lets others have the lock, they do what they like to the list that it reads."""
+    items, call = ITERABLES[name]
+    changing = items * 30
+    over = threading.Event()
+
+    def change() -> None:
+        dice = random.Random(2)
+        while not over.is_set():
+            if len(changing) > 60_000 or dice.random() < 0.5:
+                del changing[dice.randrange(len(changing) + 1) :]
+            else:
+                changing.extend(items * 10)
+            time.sleep(0)
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        until = time.monotonic() + 0.25
+        while time.monotonic() < until:
+            with contextlib.suppress(ValueError if name == "strings.from_offsets" else ()):  # they have to ascend
+                call(changing)
+    finally:
+        over.set()
+        changer.join()
+
+
+def test_memory_that_another_thread_changes_is_read_once() -> None:
+    """What is found in a `bytearray` is what was copied: others may write, but not resize."""
+    memory = bytearray(text_lines(300_000))
+    size, over = len(memory), threading.Event()
+
+    def change() -> None:
+        while not over.is_set():
+            for at in range(0, size, 4096):
+                memory[at] = 0x41 + at % 26
+            with contextlib.suppress(BufferError):  # while it is being copied
+                memory.append(0)
+                memory.pop()
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(5):
+            assert sum(map(len, strings.lines(memory, keepends=True))) >= size
+            assert len(zlib.decompress(zlib.compress(memory, 1))) >= size
+            assert len(gzip.decompress(gzip.compress(memory, 1))) >= size
+            zlib.crc32(memory)
+    finally:
+        over.set()
+        changer.join()
+
+
+def test_progress_that_calls_back() -> None:
+    data = bytes(3 << 20)
+    packed = zlib.compress(data)
+    calls: list[object] = []
+
+    def again(*_: object) -> None:
+        calls.append(zlib.decompress(zlib.compress(b"x")))
+
+    assert zlib.decompress(zlib.compress(data, progress=again), progress=again) == data
+    assert gzip.decompress(gzip.compress(data, progress=again), progress=again) == data
+    assert zlib.inflate_all(zlib.deflate_all([data] * 3, progress=again), progress=again) == [data] * 3
+    assert zlib.decompress(packed) == data and len(calls) > 6
+
+
+# Objects of the collector
+
+
+class Text(str):
+    """A `str` that may hold others."""
+
+
+def test_the_collector_knows_a_tuple_that_holds_more_than_strings() -> None:
+    own = Text("own")
+    for many in (1, 100, 100_000):
+        made = strings.compact((own, *["x"] * many))
+        assert gc.is_tracked(made)
+        assert made[0] is own
+    assert strings.compact(()) == ()
+    assert gc.is_tracked(strings.compact(["x"]))
+
+
+def test_a_cycle_through_a_tuple_is_collected() -> None:
+    import weakref
+
+    class Watched:
+        pass
+
+    for many in (1, 100_000):
+        own, watched = Text("own"), Watched()
+        own.held = strings.compact((own, *["x"] * many))  # type: ignore[attr-defined]
+        own.watched = watched  # type: ignore[attr-defined]
+        gone = weakref.ref(watched)
+        del own, watched
+        gc.collect()
+        assert gone() is None
+
+
+@pytest.mark.parametrize("many", [0, 1, 20, 21, 70_000])
+@pytest.mark.parametrize("into", [list, tuple])
+def test_results_of_every_size_are_ordinary_lists_and_tuples(many: int, into: type[Any]) -> None:
+    made = strings.lines(b"a b\n" * many + b"", into=into)
+    assert made == into(["a b"] * many) and type(made) is into
+    assert hash(made) == hash(("a b",) * many) if into is tuple else True
+    if into is list:
+        made.extend(["c"] * 10)
+        made.sort()
+        del made[: many // 2]
+        made.insert(0, "d")
+        assert len(made) == many - many // 2 + 11
+        assert gc.is_tracked(made)
+        made.append(made)
+    assert list(reversed(made)) == [made[-1 - index] for index in range(len(made))]
+
+
+# Interrupts
+
+INTERRUPTED = PRELUDE + """
+call = operations.LARGE[{name!r}]()
+call()
+begun = time.monotonic()
+call()
+took = time.monotonic() - begun
+print("ready", flush=True)
+while True:
+    sys.stdin.readline()
+    try:
+        print("go", flush=True)
+        while True:
+            call()
+    except KeyboardInterrupt:
+        print(time.monotonic(), flush=True)
+"""
+
+SLOW = [
+    "strings.lines str list", "strings.lines view tuple", "strings.split", "strings.columns", "strings.from_offsets",
+    "strings.from_arrow", "strings.decode_many", "strings.compact", "strings.retained", "Encoding.encode",
+    "Encoding.encode_batch", "Encoding.count_batch", "Encoding.encode_with_unstable", "Encoding.decode",
+    "Encoding.decode_batch broken", "Encoding.decode_with_offsets", "Encoding.decode_tokens_bytes",
+    "zlib.compress bytearray", "zlib.decompress", "zlib.Compress.compress", "zlib.Decompress.decompress",
+    "zlib._ZlibDecompressor.decompress", "zlib.deflate_all", "zlib.inflate_all", "zlib.inflate_all large",
+    "gzip.compress", "gzip.compress threads", "gzip.decompress", "gzip.decompress threads", "gzip.GzipFile.read the rest",
+    "gzip.GzipFile.read so many", "gzip.GzipFile.write", "gzip.GzipFile.write threads",
+]  # fmt: skip
+"""Those that take long enough to be interrupted in the middle, one of each way of working."""
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_ctrl_c_ends_the_call(name: str) -> None:
+    """At random moments of its work."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice, delays = random.Random(seed), []
+    program = INTERRUPTED.format(name=name)
+    with started(program, prelude="", stdin=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        while len(delays) < 8 and (not delays or min(delays) > 0.05 or len(delays) < 3):
+            print(file=process.stdin, flush=True)
+            assert process.stdout.readline() == "go\n"
+            time.sleep(dice.uniform(0.001, 0.1))
+            sent = time.monotonic()
+            os.kill(process.pid, signal.SIGINT)
+            delays.append(float(process.stdout.readline()) - sent)
+    # The machine may be busy with other things: of some moments, half have to be answered in time.
+    assert sorted(delays)[len(delays) // 2 - (len(delays) > 3)] < 0.05, delays
+
+
+# Memory
+
+LIMITED = PRELUDE + """
+import resource
+dice = random.Random({seed})
+operations.shrink()
+for name in {names!r}:
+    pid = os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        print(name, "->", status, flush=True)
+        continue
+    try:
+        call = operations.LARGE[name]()
+        call()
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        for _ in range(3):
+            most = used + dice.randrange(1 << dice.randrange(16, 24))
+            resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+            try:
+                call()
+            except MemoryError:
+                pass
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        call()
+        os._exit(0)
+    except BaseException as error:
+        print(name, repr(error)[:300], flush=True)
+        os._exit(7)
+"""
+
+
+def test_no_operation_ends_the_process_when_memory_is_short() -> None:
+    """Each in a process of its own, whose limit leaves room for a part of what it needs."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    names = [name for name in LARGE if "arrow" not in name and "numpy" not in name]
+    out = run(LIMITED.format(seed=seed, names=names), prelude="")
+    assert out.splitlines() == [f"{name} -> 0" for name in names]
+
+
+# CPython's debug mode
+
+DEBUGGED = PRELUDE + """
+operations.shrink()
+for name, make in operations.LARGE.items():
+    make()()
+print("done")
+"""
+
+
+def test_every_operation_under_the_debug_mode_of_the_interpreter() -> None:
+    """Memory is filled with marks and checked, and what is read before it is written shows."""
+    assert run(DEBUGGED, "-X", "dev", "-W", "ignore", prelude="") == "done\n"
