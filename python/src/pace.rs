@@ -86,7 +86,7 @@ impl Pace {
     }
 
     #[cold]
-    fn look(&mut self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn look(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_look = LOOK_EVERY;
         match self.between_bursts {
             Between::Nothing => Ok(()),

@@ -24,6 +24,10 @@ classes! {
     extra_data = "offlock.msgpack.exceptions", "ExtraData";
     uuid = "uuid", "UUID";
     enumeration = "enum", "Enum";
+    /// Numpy's arrays.
+    ndarray = "numpy", "ndarray";
+    /// Numpy's numbers, and what else can be an item of an array.
+    numpy_generic = "numpy", "generic";
 }
 
 /// 1970-01-01 UTC, as a `datetime`.

@@ -1,4 +1,8 @@
 //! Writes Python objects as a message. What is nested deep takes no more of the machine's stack.
+//!
+//! Packing needs the lock, and now and then lets other threads have it, or a signal's handler run. These may change whatever
+//! is being packed, as a callback may: so every container that is open is held, its places are checked each time, and what
+//! is borrowed from it is used up before the next pause.
 
 use std::ffi::CString;
 
@@ -7,12 +11,16 @@ use offlock_core::msgpack::write::{self, MAX_LENGTH, Sink};
 use pyo3::exceptions::{PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi as c;
 use pyo3::prelude::*;
-use pyo3::types::{PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyIterator, PyTzInfoAccess};
+use pyo3::types::{PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyIterator, PyList, PyTzInfoAccess};
 
 use super::classes;
 use super::ffi::{self, Wide};
+use super::numpy::Pieces;
 use super::options::{MAX_DEPTH, callable, error_handler, unexpected_keyword};
+use super::place::{Packed, Step, Trouble, key_shown};
 use super::types::{self, Stand};
+use crate::pace::Pace;
+use crate::region::Release;
 
 /// What `packb` and `Packer` can be told about encoding.
 pub(super) struct PackOptions {
@@ -26,6 +34,8 @@ pub(super) struct PackOptions {
     pub(super) datetime: types::Datetime,
     pub(super) unicode_errors: Option<CString>,
     pub(super) extra: types::Extra,
+    /// `Never`: other threads have to wait until all is packed.
+    release: Release,
 }
 
 impl Default for PackOptions {
@@ -39,6 +49,7 @@ impl Default for PackOptions {
             datetime: types::Datetime::default(),
             unicode_errors: None,
             extra: types::Extra::default(),
+            release: Release::Auto,
         }
     }
 }
@@ -60,6 +71,11 @@ impl PackOptions {
         Ok(options)
     }
 
+    /// Whether packing runs no code of the program, as long as it meets nothing but the commonest types.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.default.is_none()
+    }
+
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name {
             "default" => self.default = callable("default", value)?,
@@ -68,6 +84,7 @@ impl PackOptions {
             "strict_types" => self.strict_types = value.is_truthy()?,
             "datetime" => self.datetime = types::Datetime::from_option(value)?,
             "unicode_errors" => self.unicode_errors = error_handler(value)?,
+            "release" => self.release = value.extract()?,
             name => return self.extra.set(name, value),
         }
         Ok(true)
@@ -92,11 +109,37 @@ enum Frame<'py> {
         value: Option<Bound<'py, PyAny>>,
     },
     /// The pairs of a subclass of dict, which may have its own order.
-    Pairs {
-        pairs: Bound<'py, PyIterator>,
-        left: usize,
-        value: Option<Bound<'py, PyAny>>,
-    },
+    Pairs(Pairs<'py>),
+    /// The lists that numpy makes of an array.
+    Rows(Rows<'py>),
+}
+
+struct Pairs<'py> {
+    pairs: Bound<'py, PyIterator>,
+    left: usize,
+    key: Option<Bound<'py, PyAny>>,
+    value: Option<Bound<'py, PyAny>>,
+}
+
+struct Rows<'py> {
+    pieces: Pieces<'py>,
+    piece: Bound<'py, PyAny>,
+    /// The next place of the piece.
+    next: usize,
+    done: usize,
+}
+
+impl Frame<'_> {
+    /// Where the value stands that was written last.
+    #[cold]
+    fn step(&self) -> Option<Step> {
+        match self {
+            Self::List { next, .. } | Self::Tuple { next, .. } => item_step(*next),
+            Self::Dict { dict, at, value, .. } => entry_step(dict, *at, value.is_some()),
+            Self::Pairs(Pairs { key, value, .. }) => key.as_ref().map(|key| key_step(key, value.is_some())),
+            Self::Rows(rows) => item_step(rows.done),
+        }
+    }
 }
 
 /// Appends `object` to `out`.
@@ -106,67 +149,97 @@ pub(super) fn pack<'py>(
     options: &PackOptions,
     out: &mut impl Sink,
 ) -> PyResult<()> {
-    let mut packer = Writer { py: object.py(), options, out };
-    if !packer.leaf(object.as_borrowed())? {
-        packer.container(object, 0)?;
-    }
-    Ok(())
+    let py = object.py();
+    let mut packer = Writer { py, options, out, pace: Pace::of(options.release) };
+    packer.whole(object).map_err(|trouble| trouble.into_exception(py))
 }
 
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
 
+/// Longer strings and the like count as more than one value in the time they take.
+const LONG: usize = 8 << 10;
+
+/// Of long ones so many bytes are copied at once.
+const PIECE: usize = 256 << 10;
+
 struct Writer<'a, 'py, S> {
     py: Python<'py>,
     options: &'a PackOptions,
     out: &'a mut S,
+    pace: Pace,
 }
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
+    #[inline]
+    fn whole(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
+        if !self.leaf(object.as_borrowed())? {
+            self.container(object, 0)?;
+        }
+        Ok(())
+    }
+
+    /// To be called for each value, when nothing is borrowed.
+    #[inline(always)]
+    fn keep_pace(&mut self) -> Packed<()> {
+        self.pace.keep(self.py).map_err(Trouble::interrupt)
+    }
+
     /// Writes all that is in `frame`, which `depth` others are around.
     #[inline(never)]
-    fn complete(&mut self, mut frame: Frame<'py>, depth: usize) -> PyResult<()> {
-        match self.step(&mut frame, depth)? {
-            None => Ok(()),
-            Some(child) => self.finish(frame, child, depth),
+    fn complete(&mut self, mut frame: Frame<'py>, depth: usize) -> Packed<()> {
+        match self.step(&mut frame, depth) {
+            Ok(None) => Ok(()),
+            Ok(Some(child)) => self.finish(frame, child, depth),
+            Err(trouble) => Err(trouble.within(|| frame.step())),
         }
     }
 
     /// As `complete`, for a frame whose next value is `child`, when what is inside it is nested deep.
     #[cold]
-    fn finish(&mut self, frame: Frame<'py>, child: Frame<'py>, depth: usize) -> PyResult<()> {
+    fn finish(&mut self, frame: Frame<'py>, child: Frame<'py>, depth: usize) -> Packed<()> {
         let mut open = vec![frame];
-        let mut frame = child;
+        let result = self.deep(&mut open, child, depth);
+        result.map_err(|trouble| open.iter().rev().fold(trouble, |trouble, frame| trouble.within(|| frame.step())))
+    }
+
+    /// Writes what is in `frame`, and then what is left of the `open` ones around it. When something is wrong, those that are
+    /// around that stay in `open`.
+    fn deep(&mut self, open: &mut Vec<Frame<'py>>, mut frame: Frame<'py>, depth: usize) -> Packed<()> {
         loop {
             if depth + open.len() > MAX_DEPTH {
-                return Err(PyValueError::new_err("recursion limit exceeded."));
+                return Err(too_deep());
             }
-            match (self.step(&mut frame, RECURSION)?, open.pop()) {
-                (Some(child), outer) => {
-                    open.extend(outer);
-                    open.push(std::mem::replace(&mut frame, child));
+            match self.step(&mut frame, RECURSION) {
+                Ok(Some(child)) => open.push(std::mem::replace(&mut frame, child)),
+                Ok(None) => match open.pop() {
+                    Some(outer) => frame = outer,
+                    None => return Ok(()),
+                },
+                Err(trouble) => {
+                    open.push(frame);
+                    return Err(trouble);
                 }
-                (None, Some(outer)) => frame = outer,
-                (None, None) => return Ok(()),
             }
         }
     }
 
     /// Writes values of `frame` up to the first container that is nested deep, which it returns.
     #[inline]
-    fn step(&mut self, frame: &mut Frame<'py>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+    fn step(&mut self, frame: &mut Frame<'py>, depth: usize) -> Packed<Option<Frame<'py>>> {
         match frame {
             Frame::List { list, next, length } => self.list(list, next, *length, depth),
             Frame::Tuple { tuple, next } => self.tuple(tuple, next, depth),
             Frame::Dict { dict, at, left, value } => self.dict(dict, at, left, value, depth),
-            Frame::Pairs { pairs, left, value } => self.pairs(pairs, left, value, depth),
+            Frame::Pairs(pairs) => self.pairs(pairs, depth),
+            Frame::Rows(rows) => self.rows(rows, depth),
         }
     }
 
     /// Writes a container that `depth` others are around, or a value of one of the rarer types. Of a container that is
     /// nested deep only the header is written, and it is returned.
     #[inline]
-    fn container(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+    fn container(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> Packed<Option<Frame<'py>>> {
         if depth > RECURSION {
             return self.open(object);
         }
@@ -182,27 +255,29 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
 
     /// Writes a dict and all that is in it, with no `Frame`: that is for what is nested deep.
     #[inline(never)]
-    fn whole_dict(&mut self, dict: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
+    fn whole_dict(&mut self, dict: &Bound<'py, PyAny>, depth: usize) -> Packed<()> {
         let (dict, mut left) = self.begin_dict(dict)?;
         let (mut at, mut value) = (0, None);
-        match self.dict(&dict, &mut at, &mut left, &mut value, depth)? {
-            None => Ok(()),
-            Some(child) => self.finish(Frame::Dict { dict, at, left, value }, child, depth),
+        match self.dict(&dict, &mut at, &mut left, &mut value, depth) {
+            Ok(None) => Ok(()),
+            Ok(Some(child)) => self.finish(Frame::Dict { dict, at, left, value }, child, depth),
+            Err(trouble) => Err(trouble.within(|| entry_step(&dict, at, value.is_some()))),
         }
     }
 
     /// The same for a list.
     #[inline(never)]
-    fn whole_list(&mut self, list: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
+    fn whole_list(&mut self, list: &Bound<'py, PyAny>, depth: usize) -> Packed<()> {
         let (list, mut next) = (list.clone(), 0);
         let length = self.begin_list(&list)?;
-        match self.list(&list, &mut next, length, depth)? {
-            None => Ok(()),
-            Some(child) => self.finish(Frame::List { list, next, length }, child, depth),
+        match self.list(&list, &mut next, length, depth) {
+            Ok(None) => Ok(()),
+            Ok(Some(child)) => self.finish(Frame::List { list, next, length }, child, depth),
+            Err(trouble) => Err(trouble.within(|| item_step(next))),
         }
     }
 
-    /// Writes the items of a list up to the first container.
+    /// Writes the items of a list up to the first container. Items that were appended meanwhile are left out.
     #[inline]
     fn list(
         &mut self,
@@ -210,27 +285,10 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         next: &mut usize,
         length: usize,
         depth: usize,
-    ) -> PyResult<Option<Frame<'py>>> {
+    ) -> Packed<Option<Frame<'py>>> {
         while *next < length {
-            let item = list_item(list, *next).ok_or_else(|| changed("list"))?;
-            *next += 1;
-            if !self.leaf(item)?
-                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
-            {
-                return Ok(Some(child));
-            }
-        }
-        if list_item(list, length).is_some() { Err(changed("list")) } else { Ok(None) }
-    }
-
-    #[inline]
-    fn tuple(
-        &mut self,
-        tuple: &Bound<'py, PyAny>,
-        next: &mut usize,
-        depth: usize,
-    ) -> PyResult<Option<Frame<'py>>> {
-        while let Some(item) = tuple_item(tuple, *next) {
+            self.keep_pace()?;
+            let Some(item) = list_item(list, *next) else { return Err(changed("list")) };
             *next += 1;
             if !self.leaf(item)?
                 && let Some(child) = self.container(&item.to_owned(), depth + 1)?
@@ -242,6 +300,26 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     #[inline]
+    fn tuple(
+        &mut self,
+        tuple: &Bound<'py, PyAny>,
+        next: &mut usize,
+        depth: usize,
+    ) -> Packed<Option<Frame<'py>>> {
+        while let Some(item) = tuple_item(tuple, *next) {
+            self.keep_pace()?;
+            *next += 1;
+            if !self.leaf(item)?
+                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
+            {
+                return Ok(Some(child));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the entries of a dict up to the first container. While a key is written that is no leaf, its value is `value`.
+    #[inline]
     fn dict(
         &mut self,
         dict: &Bound<'py, PyDict>,
@@ -249,25 +327,31 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         left: &mut usize,
         value: &mut Option<Bound<'py, PyAny>>,
         depth: usize,
-    ) -> PyResult<Option<Frame<'py>>> {
+    ) -> Packed<Option<Frame<'py>>> {
         if let Some(value) = value.take()
             && let Some(child) = self.nested(&value, depth)?
         {
             return Ok(Some(child));
         }
-        while let Some((key, item)) = dict_entry(dict, at) {
-            *left = left.checked_sub(1).ok_or_else(|| changed("dict"))?;
+        loop {
+            self.keep_pace()?;
+            let Some((key, item)) = dict_entry(dict, at) else { break };
+            let Some(rest) = left.checked_sub(1) else { return Err(changed("dictionary")) };
+            *left = rest;
             let held;
-            let item = if self.leaf(key)? {
-                item
-            } else {
-                // Packing the key may run code that changes the dict: hold on to the value.
-                *value = Some(item.to_owned());
-                if let Some(child) = self.container(&key.to_owned(), depth + 1)? {
-                    return Ok(Some(child));
+            let item = match self.leaf(key) {
+                Ok(true) => item,
+                result => {
+                    // Packing the key may run code that changes the dict: hold on to the value.
+                    *value = Some(item.to_owned());
+                    if !result?
+                        && let Some(child) = self.container(&key.to_owned(), depth + 1)?
+                    {
+                        return Ok(Some(child));
+                    }
+                    held = value.take();
+                    held.as_ref().map_or(item, Bound::as_borrowed)
                 }
-                held = value.take();
-                held.as_ref().map_or(item, Bound::as_borrowed)
             };
             if !self.leaf(item)?
                 && let Some(child) = self.container(&item.to_owned(), depth + 1)?
@@ -275,52 +359,65 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
                 return Ok(Some(child));
             }
         }
-        if *left > 0 { Err(changed("dict")) } else { Ok(None) }
+        if *left > 0 { Err(changed("dictionary")) } else { Ok(None) }
     }
 
-    fn pairs(
-        &mut self,
-        pairs: &mut Bound<'py, PyIterator>,
-        left: &mut usize,
-        value: &mut Option<Bound<'py, PyAny>>,
-        depth: usize,
-    ) -> PyResult<Option<Frame<'py>>> {
+    fn pairs(&mut self, frame: &mut Pairs<'py>, depth: usize) -> Packed<Option<Frame<'py>>> {
         loop {
-            if let Some(value) = value.take()
+            if let Some(value) = frame.value.take()
                 && let Some(child) = self.nested(&value, depth)?
             {
                 return Ok(Some(child));
             }
-            let Some(pair) = pairs.next() else { break };
+            self.keep_pace()?;
+            frame.key = None;
+            let Some(pair) = frame.pairs.next() else { break };
             let (key, item) = pair?.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-            *left = left.checked_sub(1).ok_or_else(|| changed("dict"))?;
-            *value = Some(item);
+            let Some(rest) = frame.left.checked_sub(1) else { return Err(changed("dictionary")) };
+            frame.left = rest;
+            frame.value = Some(item);
+            frame.key = Some(key.clone());
             if let Some(child) = self.nested(&key, depth)? {
                 return Ok(Some(child));
             }
         }
-        if *left > 0 { Err(changed("dict")) } else { Ok(None) }
+        if frame.left > 0 { Err(changed("dictionary")) } else { Ok(None) }
+    }
+
+    fn rows(&mut self, frame: &mut Rows<'py>, depth: usize) -> Packed<Option<Frame<'py>>> {
+        loop {
+            while let Some(item) = list_item(&frame.piece, frame.next) {
+                let item = item.to_owned();
+                (frame.next, frame.done) = (frame.next + 1, frame.done + 1);
+                if frame.done > frame.pieces.rows() {
+                    return Err(changed("array"));
+                }
+                if let Some(child) = self.nested(&item, depth)? {
+                    return Ok(Some(child));
+                }
+                self.keep_pace()?;
+            }
+            self.look()?;
+            let Some(piece) = frame.pieces.next()? else { break };
+            (frame.piece, frame.next) = (piece.cast_into::<PyList>().map_err(PyErr::from)?.into_any(), 0);
+        }
+        if frame.done < frame.pieces.rows() { Err(changed("array")) } else { Ok(None) }
     }
 
     /// Writes a value in a container that `depth` others are around; as `container`, for a value of any kind.
-    fn nested(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Option<Frame<'py>>> {
+    fn nested(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> Packed<Option<Frame<'py>>> {
         if self.leaf(object.as_borrowed())? { Ok(None) } else { self.container(object, depth + 1) }
-    }
-
-    /// Writes a value, or the header of a container whose values are then to be written.
-    fn write(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
-        if self.leaf(object.as_borrowed())? { Ok(None) } else { self.open(object) }
     }
 
     /// Writes a value of one of the commonest types, which takes no Python code; whether it was one.
     #[inline(always)]
-    fn leaf(&mut self, object: Borrowed<'_, 'py, PyAny>) -> PyResult<bool> {
+    fn leaf(&mut self, object: Borrowed<'_, 'py, PyAny>) -> Packed<bool> {
         if ffi::is_exactly(&object, &raw mut c::PyUnicode_Type) {
             // SAFETY: exactly a str, as just checked, and alive: somebody lent it to us.
             match unsafe { ffi::ascii_of(object.as_ptr()) } {
                 _ if !self.options.plain_str => return Ok(false),
-                Some(text) => write::str(self.out, text),
-                None => self.text(ffi::utf8_of(&object)?)?,
+                Some(text) if text.len() < LONG => write::str(self.out, text),
+                _ => self.text(&object)?,
             }
         } else if ffi::is_exactly(&object, &raw mut c::PyLong_Type) {
             match ffi::int_value(&object)? {
@@ -329,7 +426,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
                 Wide::Neither => return Ok(false),
             }
         } else if ffi::is_exactly(&object, &raw mut c::PyFloat_Type) {
-            self.float(ffi::float_value(&object));
+            float(self.out, self.options, ffi::float_value(&object))?;
         } else if object.is_none() {
             write::nil(self.out);
         } else if ffi::is_exactly(&object, &raw mut c::PyBool_Type) {
@@ -342,7 +439,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
 
     /// Writes the header of a container, or a value of one of the rarer types.
     #[inline]
-    fn open(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+    fn open(&mut self, object: &Bound<'py, PyAny>) -> Packed<Option<Frame<'py>>> {
         if ffi::is_exactly(object, &raw mut c::PyDict_Type) {
             self.open_dict(object)
         } else if ffi::is_exactly(object, &raw mut c::PyList_Type) {
@@ -353,60 +450,88 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     #[cold]
-    fn str(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn str(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
         match &self.options.unicode_errors {
-            None => self.text(ffi::utf8_of(object)?),
+            None => self.text(object),
             Some(errors) => {
                 let encoded = object.call_method1("encode", ("utf-8", errors.to_string_lossy()))?;
-                self.text(encoded.cast::<pyo3::types::PyBytes>()?.as_bytes())
+                let bytes = encoded.cast::<pyo3::types::PyBytes>().map_err(PyErr::from)?.as_bytes();
+                self.text_of(&encoded, bytes)
             }
         }
     }
 
     #[inline]
-    fn text(&mut self, bytes: &[u8]) -> PyResult<()> {
-        check_length(bytes.len(), "unicode string")?;
-        if self.options.old_raw {
-            write::raw(self.out, bytes)
-        } else {
-            write::str(self.out, bytes)
+    fn text(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
+        let bytes = ffi::utf8_of(object)?;
+        if bytes.len() >= LONG || self.options.old_raw {
+            return self.text_of(object, bytes);
         }
+        write::str(self.out, bytes);
         Ok(())
     }
 
-    fn bin(&mut self, bytes: &[u8], what: &str) -> PyResult<()> {
+    #[cold]
+    fn text_of(&mut self, owner: &Bound<'py, PyAny>, bytes: &[u8]) -> Packed<()> {
+        check_length(bytes.len(), "unicode string")?;
+        if self.options.old_raw || bytes.len() >= LONG {
+            write::raw_header(self.out, bytes.len());
+            return self.content(owner, bytes);
+        }
+        write::str(self.out, bytes);
+        Ok(())
+    }
+
+    fn bin(&mut self, owner: &Bound<'py, PyAny>, bytes: &[u8], what: &str) -> Packed<()> {
         check_length(bytes.len(), what)?;
         if self.options.old_raw {
-            write::raw(self.out, bytes)
+            write::raw_header(self.out, bytes.len());
         } else {
-            write::bin(self.out, bytes)
+            write::bin_header(self.out, bytes.len());
+        }
+        self.content(owner, bytes)
+    }
+
+    /// Writes bytes that are the owner's, or nobody's but ours.
+    #[inline]
+    fn content(&mut self, owner: &Bound<'py, PyAny>, bytes: &[u8]) -> Packed<()> {
+        if bytes.len() >= LONG {
+            return self.long(&owner.clone(), bytes);
+        }
+        self.out.put(bytes);
+        Ok(())
+    }
+
+    /// The owner is held: others may run between two pieces.
+    #[cold]
+    fn long(&mut self, _owner: &Bound<'py, PyAny>, bytes: &[u8]) -> Packed<()> {
+        for piece in bytes.chunks(PIECE) {
+            self.out.put(piece);
+            self.look()?;
         }
         Ok(())
     }
 
-    fn int(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+    /// Something long was done.
+    #[cold]
+    fn look(&mut self) -> Packed<()> {
+        self.pace.look(self.py).map_err(Trouble::interrupt)
+    }
+
+    fn int(&mut self, object: &Bound<'py, PyAny>) -> Packed<Outcome<'py>> {
         match ffi::int_value(object)? {
             Wide::Signed(value) => write::int(self.out, value),
             Wide::Unsigned(value) => write::uint(self.out, value),
-            Wide::Neither => return self.default_or(object, |_, _| out_of_range()),
+            Wide::Neither => return Ok(Outcome::TooWide),
         }
-        Ok(None)
+        Ok(Outcome::Written)
     }
 
     #[inline]
-    fn float(&mut self, value: f64) {
-        if self.options.use_single_float {
-            write::f32(self.out, value as f32);
-        } else {
-            write::f64(self.out, value);
-        }
-    }
-
-    #[inline]
-    fn open_list(&mut self, list: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+    fn open_list(&mut self, list: &Bound<'py, PyAny>) -> Packed<Option<Frame<'py>>> {
         if cfg!(Py_GIL_DISABLED) {
             // Other threads may change the list at any time: write a copy.
-            return self.open_tuple(snapshot(list)?);
+            return self.open_tuple(snapshot(list)?).map(Some);
         }
         let length = self.begin_list(list)?;
         Ok(Some(Frame::List { list: list.clone(), next: 0, length }))
@@ -414,30 +539,30 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
 
     /// Writes the header of a list, and returns its length.
     #[inline]
-    fn begin_list(&mut self, list: &Bound<'py, PyAny>) -> PyResult<usize> {
+    fn begin_list(&mut self, list: &Bound<'py, PyAny>) -> Packed<usize> {
         let length = ffi::list_length(list);
         check_length(length, "list")?;
         write::array_header(self.out, length);
         Ok(length)
     }
 
-    fn open_tuple(&mut self, tuple: Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
-        let length = tuple.len()?;
+    fn open_tuple(&mut self, tuple: Bound<'py, PyAny>) -> Packed<Frame<'py>> {
+        let length = tuple_length(&tuple);
         check_length(length, "list")?;
         write::array_header(self.out, length);
-        Ok(Some(Frame::Tuple { tuple, next: 0 }))
+        Ok(Frame::Tuple { tuple, next: 0 })
     }
 
     #[inline]
-    fn open_dict(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+    fn open_dict(&mut self, dict: &Bound<'py, PyAny>) -> Packed<Option<Frame<'py>>> {
         let (dict, left) = self.begin_dict(dict)?;
         Ok(Some(Frame::Dict { dict, at: 0, left, value: None }))
     }
 
     /// Writes the header of a dict, and returns what its entries are to be written from, and how many there are.
     #[inline]
-    fn begin_dict(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyDict>, usize)> {
-        let dict = dict.cast::<PyDict>()?;
+    fn begin_dict(&mut self, dict: &Bound<'py, PyAny>) -> Packed<(Bound<'py, PyDict>, usize)> {
+        let dict = dict.cast::<PyDict>().map_err(PyErr::from)?;
         let dict = if cfg!(Py_GIL_DISABLED) { dict.copy()? } else { dict.clone() };
         let left = dict.len();
         check_length(left, "dict")?;
@@ -445,31 +570,62 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok((dict, left))
     }
 
-    fn open_pairs(&mut self, dict: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
+    fn open_pairs(&mut self, dict: &Bound<'py, PyAny>) -> Packed<Frame<'py>> {
         let left = dict.len()?;
         check_length(left, "dict")?;
         write::map_header(self.out, left);
         let pairs = dict.call_method0("items")?.try_iter()?;
-        Ok(Some(Frame::Pairs { pairs, left, value: None }))
+        Ok(Frame::Pairs(Pairs { pairs, left, key: None, value: None }))
     }
 
-    /// Writes an object that is not exactly of one of the commonest types.
+    fn open_pieces(&mut self, pieces: Pieces<'py>) -> Packed<Frame<'py>> {
+        check_length(pieces.rows(), "array")?;
+        write::array_header(self.out, pieces.rows());
+        Ok(Frame::Rows(Rows { pieces, piece: PyList::empty(self.py).into_any(), next: 0, done: 0 }))
+    }
+
+    /// Writes an object that is not exactly of one of the commonest types: it, or what stands for it, or what stands for
+    /// that. `default` is asked once for each of them.
     #[cold]
     #[inline(never)]
-    fn other(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Frame<'py>>> {
-        match self.try_other(object)? {
-            Outcome::Written => Ok(None),
-            Outcome::Open(frame) => Ok(frame),
-            Outcome::Unknown => self.default_or(object, unsupported),
+    fn other(&mut self, object: &Bound<'py, PyAny>) -> Packed<Option<Frame<'py>>> {
+        let mut object = object.clone();
+        let mut default = self.options.default.as_ref();
+        for _ in 0..MAX_DEPTH {
+            let outcome = self.try_other(&object)?;
+            object = match (outcome, default) {
+                (Outcome::Written, _) => return Ok(None),
+                (Outcome::Open(frame), _) => return Ok(Some(frame)),
+                (Outcome::Replaced(stand), _) => {
+                    default = self.options.default.as_ref();
+                    stand
+                }
+                (Outcome::Unknown | Outcome::TooWide, Some(function)) => {
+                    default = None;
+                    function.bind(self.py).call1((object,))?
+                }
+                (Outcome::Unknown, None) => return Err(unsupported(self.options, &object)),
+                (Outcome::TooWide, None) => return Err(out_of_range()),
+            };
+            if self.leaf(object.as_borrowed())? {
+                return Ok(None);
+            }
+            if ffi::is_exactly(&object, &raw mut c::PyDict_Type) {
+                return self.open_dict(&object);
+            }
+            if ffi::is_exactly(&object, &raw mut c::PyList_Type) {
+                return self.open_list(&object);
+            }
         }
+        Err(too_deep())
     }
 
-    fn try_other(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Outcome<'py>> {
+    fn try_other(&mut self, object: &Bound<'py, PyAny>) -> Packed<Outcome<'py>> {
         match types::family(object, self.options.strict_types)? {
-            types::Family::Int => return self.int(object).map(Outcome::Open),
-            types::Family::Float => self.float(object.extract()?),
+            types::Family::Int => return self.int(object),
+            types::Family::Float => float(self.out, self.options, ffi::float_value(object))?,
             types::Family::Str => self.str(object)?,
-            types::Family::Bytes => self.bin(types::bytes_of(object)?.as_slice(), "bytes")?,
+            types::Family::Bytes => self.bin(object, types::bytes_of(object)?.as_slice(), "bytes")?,
             types::Family::Dict => return self.open_pairs(object).map(Outcome::Open),
             types::Family::Ext => self.ext(object)?,
             types::Family::Timestamp => self.timestamp(object)?,
@@ -481,7 +637,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     /// What msgpack itself does not write, as far as the options say so.
-    fn extra(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Outcome<'py>> {
+    fn extra(&mut self, object: &Bound<'py, PyAny>) -> Packed<Outcome<'py>> {
         if let Some(stand) = self.options.datetime.stand(object)? {
             return self.stand(stand);
         }
@@ -491,58 +647,64 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    fn stand(&mut self, stand: Stand<'py>) -> PyResult<Outcome<'py>> {
+    fn stand(&mut self, stand: Stand<'py>) -> Packed<Outcome<'py>> {
         match stand {
-            Stand::Object(object) => return self.write(&object).map(Outcome::Open),
+            Stand::Object(object) => return Ok(Outcome::Replaced(object)),
             Stand::Timestamp(timestamp) => write::timestamp(self.out, timestamp),
-            Stand::Array(array) => array.write(self.out)?,
+            Stand::Pieces(pieces) => return self.open_pieces(pieces).map(Outcome::Open),
+            Stand::Memory(memory) => {
+                let Self { py, options, out, pace } = self;
+                memory.write(
+                    *out,
+                    |out, value| float(out, options, value),
+                    || pace.look(*py).map_err(Trouble::interrupt),
+                )?;
+            }
         }
         Ok(Outcome::Written)
     }
 
-    fn ext(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn ext(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
         let kind: u8 = object.getattr("code")?.extract()?;
         let data = object.getattr("data")?;
         let payload = types::bytes_of(&data)?;
         check_length(payload.as_slice().len(), "EXT data")?;
-        write::ext(self.out, kind.cast_signed(), payload.as_slice());
-        Ok(())
+        write::ext_header(self.out, kind.cast_signed(), payload.as_slice().len());
+        self.content(&data, payload.as_slice())
     }
 
-    fn timestamp(&mut self, object: &Bound<'py, PyAny>) -> PyResult<()> {
+    fn timestamp(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
         let seconds = object.getattr("seconds")?.extract()?;
         let nanoseconds = object.getattr("nanoseconds")?.extract()?;
         write::timestamp(self.out, Timestamp { seconds, nanoseconds });
         Ok(())
     }
-
-    /// Writes what `default` makes of the object, once, or raises what `refuse` returns.
-    fn default_or(
-        &mut self,
-        object: &Bound<'py, PyAny>,
-        refuse: fn(&PackOptions, &Bound<'py, PyAny>) -> PyErr,
-    ) -> PyResult<Option<Frame<'py>>> {
-        let Some(default) = &self.options.default else { return Err(refuse(self.options, object)) };
-        let made = default.bind(self.py).call1((object,))?;
-        if ffi::is_exactly(&made, &raw mut c::PyLong_Type) && matches!(ffi::int_value(&made)?, Wide::Neither)
-        {
-            return Err(out_of_range());
-        }
-        if types::is_common(&made) {
-            return self.write(&made);
-        }
-        match self.try_other(&made)? {
-            Outcome::Written => Ok(None),
-            Outcome::Open(frame) => Ok(frame),
-            Outcome::Unknown => Err(unsupported(self.options, &made)),
-        }
-    }
 }
 
+/// What became of an object of one of the rarer types.
 enum Outcome<'py> {
     Written,
-    Open(Option<Frame<'py>>),
+    /// Its header is written.
+    Open(Frame<'py>),
+    /// This is to be written in its place.
+    Replaced(Bound<'py, PyAny>),
     Unknown,
+    /// An int that the format cannot express.
+    TooWide,
+}
+
+#[inline]
+fn float(out: &mut impl Sink, options: &PackOptions, value: f64) -> Packed<()> {
+    if !options.use_single_float {
+        write::f64(out, value);
+        return Ok(());
+    }
+    let single = value as f32;
+    if single.is_infinite() && value.is_finite() {
+        return Err(Trouble::new(PyOverflowError::new_err, "float too large to pack with f format"));
+    }
+    write::f32(out, single);
+    Ok(())
 }
 
 /// A tuple of the items that the object has now.
@@ -575,6 +737,12 @@ fn tuple_item<'a, 'py>(tuple: &'a Bound<'py, PyAny>, place: usize) -> Option<Bor
     }
 }
 
+/// The length of a tuple, or of an object of a subclass, whatever its own `__len__` says.
+fn tuple_length(tuple: &Bound<'_, PyAny>) -> usize {
+    // SAFETY: only called with tuples.
+    unsafe { c::PyTuple_GET_SIZE(tuple.as_ptr()).cast_unsigned() }
+}
+
 /// The next entry of a dict. When the dict was changed meanwhile it may be any entry, or none.
 #[inline]
 fn dict_entry<'a, 'py>(
@@ -600,23 +768,46 @@ pub(super) fn check_length(length: usize, what: &str) -> PyResult<()> {
     Err(PyValueError::new_err(format!("{what} is too large: {length} > {MAX_LENGTH}")))
 }
 
+/// The item before `next`.
+fn item_step(next: usize) -> Option<Step> {
+    next.checked_sub(1).map(Step::Item)
+}
+
+/// The entry before `at`: its key if that was written last, else its value.
+fn entry_step(dict: &Bound<'_, PyDict>, at: c::Py_ssize_t, is_key: bool) -> Option<Step> {
+    let mut before = at.checked_sub(1).filter(|&before| before >= 0)?;
+    let (key, _) = dict_entry(dict, &mut before)?;
+    Some(key_step(&key.to_owned(), is_key))
+}
+
+fn key_step(key: &Bound<'_, PyAny>, is_key: bool) -> Step {
+    let shown = key_shown(key);
+    if is_key { Step::Key(shown) } else { Step::Value(shown) }
+}
+
 #[cold]
-fn unsupported(options: &PackOptions, object: &Bound<'_, PyAny>) -> PyErr {
+fn unsupported(options: &PackOptions, object: &Bound<'_, PyAny>) -> Trouble {
     let kind = types::name_of(object);
     if options.datetime == types::Datetime::Timestamp && object.is_exact_instance_of::<PyDateTime>() {
-        return PyValueError::new_err(format!("can not serialize '{kind}' object where tzinfo=None"));
+        let message = format!("can not serialize '{kind}' object where tzinfo=None");
+        return Trouble::new(PyValueError::new_err, message);
     }
-    PyTypeError::new_err(format!("can not serialize '{kind}' object"))
+    Trouble::new(PyTypeError::new_err, format!("can not serialize '{kind}' object"))
 }
 
 #[cold]
-fn changed(what: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("{what} changed size while it was packed"))
+fn changed(what: &str) -> Trouble {
+    Trouble::new(PyRuntimeError::new_err, format!("{what} changed size during iteration")).of_whole()
 }
 
 #[cold]
-fn out_of_range() -> PyErr {
-    PyOverflowError::new_err("Integer value out of range")
+fn too_deep() -> Trouble {
+    Trouble::new(PyValueError::new_err, "recursion limit exceeded.")
+}
+
+#[cold]
+fn out_of_range() -> Trouble {
+    Trouble::new(PyOverflowError::new_err, "Integer value out of range")
 }
 
 /// The time since the epoch of a datetime with a time zone.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{RwLock, RwLockReadGuard, TryLockError};
 
 use offlock_core::msgpack::write;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
@@ -10,8 +10,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
+use super::ffi;
 use super::pack::{PackOptions, check_length, pack};
-use super::sink::BytesSink;
+use super::sink::{Buffer, BytesSink};
+use super::turn::{Taken, Turn};
 use super::types::bytes_of;
 use crate::region;
 
@@ -44,17 +46,19 @@ fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Packs objects one after the other.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Packer {
-    state: Mutex<State>,
+    /// Several may read them at once: a callback may pack with the packer that called it, and so may other threads.
+    settings: RwLock<Settings>,
+    /// With `autoreset=False`, what was packed since the last `reset`.
+    buffer: Turn<Buffer>,
     /// How many views of the buffer there are. While there is one the buffer does not change.
     views: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct Settings {
     options: PackOptions,
-    /// With `autoreset=False`, what was packed since the last `reset`.
+    /// What is packed stays in the buffer.
     keep: bool,
-    buffer: Vec<u8>,
 }
 
 #[pymethods]
@@ -62,43 +66,42 @@ impl Packer {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { state: Mutex::default(), views: AtomicUsize::new(0) }
+        let buffer = Turn::new("the Packer cannot be used while packing is in progress");
+        Self { settings: RwLock::default(), buffer, views: AtomicUsize::new(0) }
     }
 
     #[pyo3(signature = (**options))]
-    fn __init__(&self, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let mut new = State::default();
+    fn __init__(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let (mut new, mut room) = (Settings::default(), 0);
         if let Some(options) = options {
-            let mut buffer_size = 0;
             new.options = PackOptions::from_keywords(options, |name, value| {
                 match name {
-                    "buf_size" => buffer_size = value.extract()?,
+                    "buf_size" => room = value.extract()?,
                     "autoreset" => new.keep = !value.is_truthy()?,
                     _ => return Ok(false),
                 }
                 Ok(true)
             })?;
-            if new.keep {
-                new.buffer.reserve(buffer_size);
-            }
         }
-        *self.state()? = new;
+        let buffer = if new.keep { Buffer::with_room(room)? } else { Buffer::default() };
+        let mut old = self.buffer_to_change(py)?;
+        let Ok(mut settings) = self.settings.try_write() else { return Err(self.buffer.in_use()) };
+        *old = buffer;
+        let before = std::mem::replace(&mut *settings, new);
+        drop((settings, old));
+        drop(before); // which may run code of the program
         Ok(())
     }
 
     /// Packs an object. Returns the message, or `None` with `autoreset=False`.
     fn pack<'py>(&self, obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         region::yield_between_calls(obj.py())?;
-        let mut state = self.state()?;
-        let State { options, keep, buffer } = &mut *state;
-        if !*keep {
-            return pack_to_bytes(obj, options).map(Some);
+        let settings = self.settings()?;
+        if !settings.keep {
+            self.check_views()?;
+            return pack_to_bytes(obj, &settings.options).map(Some);
         }
-        let result = pack(obj, options, buffer);
-        if result.is_err() {
-            buffer.clear();
-        }
-        result.map(|()| None)
+        self.keep(obj.py(), &settings, |options, buffer| pack(obj, options, buffer))
     }
 
     /// Writes an extension.
@@ -106,7 +109,7 @@ impl Packer {
         &self,
         typecode: i8,
         data: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let payload = bytes_of(data)?;
         check_length(payload.as_slice().len(), "ext data")?;
         self.write(data.py(), |_, out| {
@@ -116,7 +119,7 @@ impl Packer {
     }
 
     /// Writes the header of an array of that many items, which are to be packed after it.
-    fn pack_array_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn pack_array_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let size = header_size(size, "array")?;
         self.write(py, |_, out| {
             write::array_header(out, size);
@@ -125,7 +128,7 @@ impl Packer {
     }
 
     /// Writes the header of a map of that many entries, whose keys and values are to be packed after it.
-    fn pack_map_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn pack_map_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let size = header_size(size, "map")?;
         self.write(py, |_, out| {
             write::map_header(out, size);
@@ -134,29 +137,32 @@ impl Packer {
     }
 
     /// Packs a sequence of pairs as a map.
-    fn pack_map_pairs<'py>(&self, pairs: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn pack_map_pairs<'py>(&self, pairs: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let length = pairs.len()?;
         check_length(length, "map")?;
         self.write(pairs.py(), |options, out| {
             write::map_header(out, length);
+            let mut left = length;
             for pair in pairs.try_iter()? {
                 let (key, value) = pair?.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
+                left = left.checked_sub(1).ok_or_else(pairs_changed)?;
                 pack(&key, options, out)?;
                 pack(&value, options, out)?;
             }
-            Ok(())
+            if left == 0 { Ok(()) } else { Err(pairs_changed()) }
         })
     }
 
     /// Empties the buffer; of use with `autoreset=False`.
-    fn reset(&self) -> PyResult<()> {
-        self.state()?.buffer.clear();
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.buffer_to_change(py)?.clear();
         Ok(())
     }
 
     /// What is in the buffer.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.state_to_look()?.buffer))
+        let buffer = self.buffer.take(py)?;
+        Ok(ffi::bytes(py, buffer.as_slice())?.cast_into()?)
     }
 
     /// A view of the buffer. The packer cannot be changed while it exists.
@@ -173,8 +179,10 @@ impl Packer {
     ) -> PyResult<()> {
         let this: &Self = &slf;
         let (start, length) = {
-            let state = this.state_to_look()?;
-            (state.buffer.as_ptr(), state.buffer.len())
+            let buffer = this.buffer.take(slf.py())?;
+            // From here on nobody changes it.
+            this.views.fetch_add(1, Ordering::AcqRel);
+            (buffer.as_slice().as_ptr(), buffer.as_slice().len())
         };
         // SAFETY: `view` is CPython's to fill; the memory neither moves nor changes while `views` is not 0, and the
         // view holds a reference to the packer.
@@ -189,9 +197,9 @@ impl Packer {
             )
         };
         if result < 0 {
+            this.views.fetch_sub(1, Ordering::AcqRel);
             return Err(PyErr::fetch(slf.py()));
         }
-        this.views.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -202,57 +210,76 @@ impl Packer {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A state in use is held by a running method as well.
-        self.state.try_lock().map_or(Ok(()), |state| visit.call(&state.options.default))
+        // Settings that are being changed are held by a running method as well.
+        self.settings.try_read().map_or(Ok(()), |settings| visit.call(&settings.options.default))
     }
 
     fn __clear__(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
-            state.options.default = None;
-        }
+        let default = self.settings.try_write().map(|mut settings| settings.options.default.take());
+        drop(default); // which may run code of the program
     }
 }
 
 impl Packer {
-    /// The state, to change it.
-    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
-        let state = self.state_to_look()?;
-        if self.views.load(Ordering::Acquire) > 0 {
-            return Err(PyBufferError::new_err("Existing exports of data: Packer cannot be changed"));
-        }
-        Ok(state)
-    }
-
-    fn state_to_look(&self) -> PyResult<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
+    fn settings(&self) -> PyResult<RwLockReadGuard<'_, Settings>> {
+        match self.settings.try_read() {
+            Ok(settings) => Ok(settings),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(PyRuntimeError::new_err("the Packer cannot be used while packing is in progress"))
-            }
+            Err(TryLockError::WouldBlock) => Err(self.buffer.in_use()),
         }
     }
 
-    /// Writes to the buffer, and returns and empties it unless it is kept.
+    /// The buffer, to change it.
+    fn buffer_to_change(&self, py: Python<'_>) -> PyResult<Taken<'_, Buffer>> {
+        let buffer = self.buffer.take(py)?;
+        self.check_views()?;
+        Ok(buffer)
+    }
+
+    fn check_views(&self) -> PyResult<()> {
+        if self.views.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        Err(PyBufferError::new_err("Existing exports of data: Packer cannot be changed"))
+    }
+
+    /// Writes a message, which is returned unless it is kept.
     fn write<'py>(
         &self,
         py: Python<'py>,
-        body: impl FnOnce(&PackOptions, &mut Vec<u8>) -> PyResult<()>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut state = self.state()?;
-        let State { options, keep, buffer } = &mut *state;
-        let result = body(options, buffer);
+        body: impl FnOnce(&PackOptions, &mut Buffer) -> PyResult<()>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let settings = self.settings()?;
+        if settings.keep {
+            return self.keep(py, &settings, body);
+        }
+        self.check_views()?;
+        let mut message = Buffer::default();
+        body(&settings.options, &mut message)?;
+        message.check()?;
+        ffi::bytes(py, message.as_slice()).map(Some)
+    }
+
+    /// Writes to the buffer.
+    fn keep<'py>(
+        &self,
+        py: Python<'py>,
+        settings: &Settings,
+        body: impl FnOnce(&PackOptions, &mut Buffer) -> PyResult<()>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut buffer = self.buffer_to_change(py)?;
+        buffer.others_wait(settings.options.is_plain());
+        let result = body(&settings.options, &mut buffer).and_then(|()| buffer.check());
         if result.is_err() {
             buffer.clear();
         }
-        result?;
-        if *keep {
-            return Ok(None);
-        }
-        let bytes = PyBytes::new(py, buffer);
-        buffer.clear();
-        Ok(Some(bytes))
+        result.map(|()| None)
     }
+}
+
+#[cold]
+fn pairs_changed() -> PyErr {
+    PyRuntimeError::new_err("the pairs changed their number while they were packed")
 }
 
 fn header_size(size: i64, what: &str) -> PyResult<usize> {

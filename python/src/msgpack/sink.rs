@@ -12,6 +12,57 @@ use crate::bytes;
 
 const SHORT: usize = 1024;
 
+/// A message that grows in memory of our own.
+#[derive(Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    /// Memory ran out: what was written since is missing.
+    failed: bool,
+}
+
+impl Buffer {
+    /// An empty one with room for so many bytes. `MemoryError` when there is not that much memory.
+    pub(super) fn with_room(room: usize) -> PyResult<Self> {
+        let mut buffer = Self::default();
+        buffer.reserve(room);
+        buffer.check()?;
+        Ok(buffer)
+    }
+
+    /// What was written.
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Forgets what was written.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.failed = false;
+    }
+
+    /// `MemoryError` unless all was written.
+    pub(super) fn check(&self) -> PyResult<()> {
+        if self.failed { Err(PyMemoryError::new_err("no memory for the message")) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn reserve(&mut self, more: usize) {
+        self.failed |= self.bytes.try_reserve(more).is_err();
+    }
+}
+
+impl Sink for Buffer {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if self.bytes.capacity() - self.bytes.len() < bytes.len() {
+            self.reserve(bytes.len());
+        }
+        if !self.failed {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+}
+
 /// A message that becomes a bytes object.
 pub(super) struct BytesSink<'py> {
     py: Python<'py>,
