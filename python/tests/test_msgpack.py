@@ -327,10 +327,10 @@ def test_objects_that_change_while_they_are_packed() -> None:
     with pytest.raises(RuntimeError, match="list changed size"):
         msgpack.packb(items, default=lambda _: items.pop() and None)
     entries: dict[Any, Any] = {"a": Odd(), "b": 1, "c": 2}
-    with pytest.raises(RuntimeError, match="dict changed size"):
+    with pytest.raises(RuntimeError, match="dictionary changed size"):
         msgpack.packb(entries, default=lambda _: entries.pop("c") and None)
     entries = {(): Odd(), "b": 1}
-    with pytest.raises(RuntimeError, match="dict changed size"):
+    with pytest.raises(RuntimeError, match="dictionary changed size"):
         msgpack.packb(entries, default=lambda _: entries.clear())
 
 

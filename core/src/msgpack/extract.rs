@@ -32,12 +32,46 @@ impl From<Span> for crate::text::Span {
     }
 }
 
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Field {
+    /// A string.
+    Str(Span),
+    /// An integer in an unsigned format.
+    UInt(u64),
+    /// An integer in a signed format.
+    Int(i64),
+    /// A number of either precision.
+    Float(f64),
+    /// true, false
+    Bool(bool),
+}
+
 /// The strings under `path` in every record of a message: an array of maps. `path` is one key, or the keys of
 /// maps inside maps.
 ///
 /// `None` where a record has no such field, or nil there. Of equal keys in one map the last counts. Also
 /// returns where the message ends.
 pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Span>>, usize), Error> {
+    every(bytes, path, task, "a string", |field| match field {
+        Field::Str(span) => Some(span),
+        _ => None,
+    })
+}
+
+/// As [`column`], for strings, numbers and booleans, which may alternate.
+pub fn fields(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Field>>, usize), Error> {
+    every(bytes, path, task, "a string, a number or a boolean", Some)
+}
+
+/// What `take` makes of the fields under `path`. It is an error when that is nothing; the fields are to be `wanted`.
+fn every<T>(
+    bytes: &[u8],
+    path: &[&[u8]],
+    task: &Task<'_>,
+    wanted: &'static str,
+    take: impl Fn(Field) -> Option<T> + Copy,
+) -> Result<(Vec<Option<T>>, usize), Error> {
     let mut reader = Reader::at(bytes, 0);
     let records = match reader.token()? {
         Token::Array(records) => records as usize,
@@ -49,22 +83,28 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
     let mut column = memory::with_room(records)?;
     let mut stretches = Stretches::new(task, STRETCH);
     for _ in 0..records {
-        column.push(field(&mut reader, path, task)?);
+        column.push(under(&mut reader, path, task, wanted, take)?);
         stretches.check(reader.pos())?;
     }
     Ok((column, reader.pos()))
 }
 
-/// Reads one value, and finds the string under `path` in it.
-fn field(reader: &mut Reader<'_>, path: &[&[u8]], task: &Task<'_>) -> Result<Option<Span>, Error> {
+/// Reads one value, and finds the field under `path` in it.
+fn under<T>(
+    reader: &mut Reader<'_>,
+    path: &[&[u8]],
+    task: &Task<'_>,
+    wanted: &'static str,
+    take: impl Fn(Field) -> Option<T> + Copy,
+) -> Result<Option<T>, Error> {
     let start = reader.pos();
     let token = reader.token()?;
     let Some((key, deeper)) = path.split_first() else {
-        return match token {
-            Token::Str(text) => Ok(Some(Span { offset: reader.pos() - text.len(), length: text.len() })),
-            Token::Nil => Ok(None),
-            other => Err(unexpected("a string", &other, start)),
-        };
+        if token == Token::Nil {
+            return Ok(None);
+        }
+        let taken = field(&token, reader.pos()).and_then(take);
+        return taken.map(Some).ok_or_else(|| unexpected(wanted, &token, start));
     };
     let entries = match token {
         Token::Map(entries) => entries,
@@ -74,12 +114,26 @@ fn field(reader: &mut Reader<'_>, path: &[&[u8]], task: &Task<'_>) -> Result<Opt
     let mut found = None;
     for _ in 0..entries {
         if is_key(reader, key, task)? {
-            found = field(reader, deeper, task)?;
+            found = under(reader, deeper, task, wanted, take)?;
         } else {
             skip(reader, task)?;
         }
     }
     Ok(found)
+}
+
+/// The token that ends at `end` as a field.
+#[inline]
+fn field(token: &Token<'_>, end: usize) -> Option<Field> {
+    Some(match *token {
+        Token::Str(text) => Field::Str(Span { offset: end - text.len(), length: text.len() }),
+        Token::UInt(value) => Field::UInt(value),
+        Token::Int(value) => Field::Int(value),
+        Token::F32(value) => Field::Float(value.into()),
+        Token::F64(value) => Field::Float(value),
+        Token::Bool(value) => Field::Bool(value),
+        _ => return None,
+    })
 }
 
 /// Moves past a map's key; whether it is the string `key`.
@@ -131,6 +185,19 @@ mod tests {
     fn the_last_of_equal_keys_counts_and_keys_of_any_kind_are_passed() {
         let records = b"\x91\x84\xa1t\xa1a\x92\x01\x02\xa1t\xa1t\xa1b\x81\x01\xa1t\x05";
         assert_eq!(strings(records, &["t"]).unwrap(), [Some("b")]);
+    }
+
+    #[test]
+    fn fields_are_strings_numbers_and_booleans() {
+        let records =
+            b"\x97\x81\xa1t\x05\x81\xa1t\xff\x81\xa1t\xca\x3f\x80\0\0\x81\xa1t\xc3\x81\xa1t\xa1z\x80\xc0";
+        let (found, end) = fields(records, &[b"t"], &Task::new()).unwrap();
+        let text = Field::Str(Span { offset: records.len() - 3, length: 1 });
+        let wanted = [Field::UInt(5), Field::Int(-1), Field::Float(1.0), Field::Bool(true), text];
+        assert_eq!(found[..5], wanted.map(Some));
+        assert_eq!((&found[5..], end), (&[None, None][..], records.len()));
+        let error = fields(b"\x91\x81\xa1t\x90", &[b"t"], &Task::new()).unwrap_err();
+        assert_eq!(error.to_string(), "expected a string, a number or a boolean at offset 4, found array");
     }
 
     #[test]

@@ -10,12 +10,17 @@ use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
 use super::classes;
 use super::errors::exception;
 use super::ffi::{self, Sequence};
-use super::key_cache::KeyCache;
+use super::key_cache::{KeyCache, intern};
+use super::long;
 use super::options::{MAX_DEPTH, MapHook, TimestampAs, UnpackOptions};
 use crate::pace::Pace;
+use crate::region::Release;
 
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
+
+/// Longer strings and the like count as more than one value in the time they take.
+const LONG: usize = 8 << 10;
 
 /// Builds one object after the other.
 pub(super) struct Builder<'a, 'py> {
@@ -159,14 +164,8 @@ impl<'a, 'py> Builder<'a, 'py> {
             keys: Vec::new(),
             texts: Vec::new().into_iter(),
             stop: Stop::None,
-            pace: Pace::default(),
+            pace: Pace::from_first_look(options.release != Release::Never),
         }
-    }
-
-    /// Lets other threads have the lock now and then.
-    pub(super) fn giving_way(mut self) -> Self {
-        self.pace = Pace::giving_way();
-        self
     }
 
     /// Takes the strings of the tape that is built next from `texts`.
@@ -600,22 +599,47 @@ impl<'a, 'py> Builder<'a, 'py> {
     }
 
     #[inline(always)]
-    fn str(&self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    fn str(&mut self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        if bytes.len() >= LONG {
+            return self.long(bytes, !self.options.raw);
+        }
         if self.options.raw {
             return ffi::bytes(self.py, bytes);
         }
         if msgpack::is_ascii(bytes) { ffi::ascii(self.py, bytes) } else { self.decode(bytes) }
     }
 
+    /// A str, or a bytes, that takes as long as many short ones.
+    #[cold]
+    fn long(&mut self, bytes: &[u8], is_text: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.pace.weigh(bytes.len());
+        let (py, release) = (self.py, self.options.release);
+        if !is_text {
+            return long::bytes(py, bytes, release);
+        }
+        match long::text(py, bytes, release)? {
+            Some(text) => Ok(text),
+            None => self.decode(bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn bin(&mut self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        if bytes.len() >= LONG { self.long(bytes, false) } else { ffi::bytes(self.py, bytes) }
+    }
+
     #[inline]
     fn text(&mut self, bytes: &[u8], text: Text) -> PyResult<Bound<'py, PyAny>> {
         if self.options.raw {
-            return ffi::bytes(self.py, bytes);
+            return self.bin(bytes);
         }
         if text != Text::Invalid
             && let Some(ready) = self.texts.next()
         {
             return Ok(ready);
+        }
+        if bytes.len() >= LONG {
+            return self.long(bytes, true);
         }
         if text == Text::Ascii { ffi::ascii(self.py, bytes) } else { self.decode(bytes) }
     }
@@ -642,7 +666,7 @@ impl<'a, 'py> Builder<'a, 'py> {
     fn add_key(&mut self, place: usize, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let mut key = self.str(bytes)?;
         if !self.options.raw {
-            ffi::intern(&mut key);
+            intern(&mut key);
         }
         if self.keys.len() <= place {
             self.keys.resize(place + 1, None);
@@ -652,13 +676,13 @@ impl<'a, 'py> Builder<'a, 'py> {
     }
 
     #[cold]
-    fn extension(&self, kind: i8, payload: &[u8], offset: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn extension(&mut self, kind: i8, payload: &[u8], offset: usize) -> PyResult<Bound<'py, PyAny>> {
         if kind == Timestamp::TYPE {
             let timestamp =
                 Timestamp::from_payload(payload, offset).map_err(|error| exception(self.py, error))?;
             return self.timestamp(timestamp);
         }
-        let arguments = (kind, PyBytes::new(self.py, payload));
+        let arguments = (kind, self.bin(payload)?);
         match &self.options.ext_hook {
             Some(hook) => hook.bind(self.py).call1(arguments),
             None => classes::ext_type(self.py)?.call1(arguments),
@@ -742,7 +766,8 @@ impl<'py> Visitor<'_> for Value<'_, '_, 'py> {
 
     #[inline(always)]
     fn bin(&mut self, bytes: &[u8]) -> Self::Out {
-        self.0.keep(ffi::bytes(self.0.py, bytes))
+        let bytes = self.0.bin(bytes);
+        self.0.keep(bytes)
     }
 
     #[inline(always)]

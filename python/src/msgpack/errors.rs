@@ -2,7 +2,7 @@
 
 use offlock_core::memory::OutOfMemory;
 use offlock_core::msgpack::{Error, ErrorKind};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::classes;
@@ -30,6 +30,12 @@ impl From<Error> for Whole {
     }
 }
 
+impl From<OutOfMemory> for Whole {
+    fn from(error: OutOfMemory) -> Self {
+        Self(error.into())
+    }
+}
+
 /// The exception for `error`.
 #[cold]
 pub(super) fn exception(py: Python<'_>, error: Error) -> PyErr {
@@ -38,7 +44,7 @@ pub(super) fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::TooDeep(_) => of_class(classes::stack_error(py), error),
         ErrorKind::Truncated => PyValueError::new_err(format!("Unpack failed: {error}")),
         ErrorKind::Unexpected { .. } => PyTypeError::new_err(error.to_string()),
-        ErrorKind::OutOfMemory => no_memory(OutOfMemory),
+        ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
         ErrorKind::Stopped => offlock_core::Stopped.into_exception(py),
         _ => PyValueError::new_err(error.to_string()),
     }

@@ -129,18 +129,6 @@ pub(super) fn utf8_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     }
 }
 
-/// The one object for equal strings of this interpreter.
-#[inline]
-pub(super) fn intern(text: &mut Bound<'_, PyAny>) {
-    let mut pointer = text.as_ptr();
-    // SAFETY: takes over our reference to an exact str, and leaves one to the interned equal in its place.
-    unsafe {
-        c::PyUnicode_InternInPlace(&raw mut pointer);
-        let old = std::mem::replace(text, Bound::from_owned_ptr(text.py(), pointer));
-        std::mem::forget(old);
-    }
-}
-
 /// Whether `object` is of exactly this type.
 #[inline]
 pub(super) fn is_exactly(object: &Bound<'_, PyAny>, kind: *mut c::PyTypeObject) -> bool {

@@ -5,8 +5,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
+use super::long;
 use crate::borrow::Bytes;
-use crate::bytes;
+use crate::region::Release;
 
 /// Bytes that nobody can change while they are read.
 pub(super) enum Input<'py> {
@@ -49,10 +50,10 @@ impl<'py> Input<'py> {
     }
 
     /// The bytes as an object that can be kept.
-    pub(super) fn into_bytes(self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            Self::Other(bytes) => bytes::copied(py, bytes.as_slice()),
-        }
+    pub(super) fn into_bytes(self, py: Python<'py>, release: Release) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Other(bytes) => long::bytes(py, bytes.as_slice(), release)?.cast_into()?,
+        })
     }
 }

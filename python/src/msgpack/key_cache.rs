@@ -1,7 +1,7 @@
 //! Map keys that were built already, kept by one thread, one decoding or one `Unpacker`.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use offlock_core::msgpack::ShortKey;
 use pyo3::ffi as c;
@@ -37,7 +37,7 @@ impl KeyCache {
         }
     }
 
-    /// The interned str of these ASCII characters, to be remembered.
+    /// The str of these ASCII characters, to be remembered; interned if possible.
     #[cold]
     pub(super) fn add<'py>(
         &mut self,
@@ -49,12 +49,40 @@ impl KeyCache {
             self.places.resize_with(1 << BITS, || None);
         }
         let mut text = ffi::ascii(py, bytes)?;
-        ffi::intern(&mut text);
+        intern(&mut text);
         let known = Known { key, text: text.clone().unbind() };
         if let Some(old) = self.places[key.place::<BITS>()].replace(known) {
             old.text.drop_ref(py);
         }
         Ok(text)
+    }
+}
+
+/// So many keys are interned in a process: an interned str may stay until the process ends, and messages may come from
+/// strangers. Programs have far fewer keys. Those that come later are merely not interned: to look them up in a dict
+/// takes a little longer.
+const MOST_INTERNED: u32 = 1 << 14;
+
+/// How many keys were interned that were not interned before.
+static INTERNED: AtomicU32 = AtomicU32::new(0);
+
+/// Makes of a new str the one that programs have of it as well, which is quicker to look up in a dict. Unless it is too late.
+#[cold]
+pub(super) fn intern(text: &mut Bound<'_, PyAny>) {
+    if INTERNED.load(Ordering::Relaxed) >= MOST_INTERNED {
+        return;
+    }
+    let new = text.as_ptr();
+    let mut interned = new;
+    // SAFETY: takes over our reference to an exact str, and leaves one to the interned equal in its place.
+    unsafe {
+        c::PyUnicode_InternInPlace(&raw mut interned);
+        let old = std::mem::replace(text, Bound::from_owned_ptr(text.py(), interned));
+        std::mem::forget(old);
+    }
+    // Before 3.12 all of them go with their last reference.
+    if cfg!(Py_3_12) && interned == new {
+        INTERNED.fetch_add(1, Ordering::Relaxed);
     }
 }
 

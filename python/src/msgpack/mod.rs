@@ -6,10 +6,12 @@
 mod build;
 mod classes;
 mod errors;
+mod extract;
 mod ffi;
 mod functions;
 mod input;
 mod key_cache;
+mod long;
 mod numpy;
 mod options;
 mod pack;
@@ -29,13 +31,15 @@ use pyo3::pymodule;
 #[pymodule]
 pub(crate) mod msgpack {
     #[pymodule_export]
+    use super::extract::extract;
+    #[pymodule_export]
     use super::packer::Packer;
     #[pymodule_export]
     use super::unpack::unpack_all;
     #[pymodule_export]
     use super::unpacker::Unpacker;
     #[pymodule_export]
-    use super::view::{View, extract, view};
+    use super::view::{View, view};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -28,7 +28,8 @@ pub(super) fn stand<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Stand<'p
     if let Some(memory) = Memory::of(object) {
         return Ok(Some(Stand::Memory(memory)));
     }
-    if object.is_instance(classes::ndarray(object.py())?)? && object.getattr("ndim")?.extract::<usize>()? > 0 {
+    if object.is_instance(classes::ndarray(object.py())?)? && object.getattr("ndim")?.extract::<usize>()? > 0
+    {
         return Pieces::of(object).map(Stand::Pieces).map(Some);
     }
     let plain = object.call_method0("tolist")?;

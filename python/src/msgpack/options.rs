@@ -149,6 +149,15 @@ impl UnpackOptions {
         }
     }
 
+    /// Whether building runs no code of the program.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.strict_map_key
+            && matches!(self.map_hook, MapHook::None)
+            && self.list_hook.is_none()
+            && self.ext_hook.is_none()
+            && self.unicode_errors.is_none()
+    }
+
     /// Shows the hooks to the garbage collector.
     pub(super) fn traverse(&self, visit: &pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
         visit.call(self.map_hook.callable())?;

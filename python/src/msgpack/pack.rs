@@ -150,12 +150,16 @@ pub(super) fn pack<'py>(
     out: &mut impl Sink,
 ) -> PyResult<()> {
     let py = object.py();
-    let mut packer = Writer { py, options, out, pace: Pace::of(options.release) };
+    let mut packer =
+        Writer { py, options, out, pace: Pace::from_first_look(options.release != Release::Never) };
     packer.whole(object).map_err(|trouble| trouble.into_exception(py))
 }
 
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
+
+/// So many values of a container are written without a pause.
+const STRETCH: usize = 64;
 
 /// Longer strings and the like count as more than one value in the time they take.
 const LONG: usize = 8 << 10;
@@ -179,10 +183,10 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(())
     }
 
-    /// To be called for each value, when nothing is borrowed.
+    /// Others may run. To be called when nothing is borrowed, before so many values are written.
     #[inline(always)]
-    fn keep_pace(&mut self) -> Packed<()> {
-        self.pace.keep(self.py).map_err(Trouble::interrupt)
+    fn pause(&mut self, values: usize) -> Packed<()> {
+        self.pace.keep_for(values, self.py).map_err(Trouble::interrupt)
     }
 
     /// Writes all that is in `frame`, which `depth` others are around.
@@ -200,7 +204,9 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     fn finish(&mut self, frame: Frame<'py>, child: Frame<'py>, depth: usize) -> Packed<()> {
         let mut open = vec![frame];
         let result = self.deep(&mut open, child, depth);
-        result.map_err(|trouble| open.iter().rev().fold(trouble, |trouble, frame| trouble.within(|| frame.step())))
+        result.map_err(|trouble| {
+            open.iter().rev().fold(trouble, |trouble, frame| trouble.within(|| frame.step()))
+        })
     }
 
     /// Writes what is in `frame`, and then what is left of the `open` ones around it. When something is wrong, those that are
@@ -287,13 +293,16 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         depth: usize,
     ) -> Packed<Option<Frame<'py>>> {
         while *next < length {
-            self.keep_pace()?;
-            let Some(item) = list_item(list, *next) else { return Err(changed("list")) };
-            *next += 1;
-            if !self.leaf(item)?
-                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
-            {
-                return Ok(Some(child));
+            let end = length.min(*next + STRETCH);
+            self.pause(end - *next)?;
+            while *next < end {
+                let Some(item) = list_item(list, *next) else { return Err(changed("list")) };
+                *next += 1;
+                if !self.leaf(item)?
+                    && let Some(child) = self.container(&item.to_owned(), depth + 1)?
+                {
+                    return Ok(Some(child));
+                }
             }
         }
         Ok(None)
@@ -307,7 +316,9 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         depth: usize,
     ) -> Packed<Option<Frame<'py>>> {
         while let Some(item) = tuple_item(tuple, *next) {
-            self.keep_pace()?;
+            if (*next).is_multiple_of(STRETCH) {
+                self.pause(STRETCH)?;
+            }
             *next += 1;
             if !self.leaf(item)?
                 && let Some(child) = self.container(&item.to_owned(), depth + 1)?
@@ -333,8 +344,13 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         {
             return Ok(Some(child));
         }
+        let mut stretch = 0;
         loop {
-            self.keep_pace()?;
+            if stretch == 0 {
+                stretch = STRETCH;
+                self.pause(left.saturating_add(1).min(STRETCH))?;
+            }
+            stretch -= 1;
             let Some((key, item)) = dict_entry(dict, at) else { break };
             let Some(rest) = left.checked_sub(1) else { return Err(changed("dictionary")) };
             *left = rest;
@@ -344,9 +360,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
                 result => {
                     // Packing the key may run code that changes the dict: hold on to the value.
                     *value = Some(item.to_owned());
-                    if !result?
-                        && let Some(child) = self.container(&key.to_owned(), depth + 1)?
-                    {
+                    if !result? && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
                         return Ok(Some(child));
                     }
                     held = value.take();
@@ -369,7 +383,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             {
                 return Ok(Some(child));
             }
-            self.keep_pace()?;
+            self.pause(1)?;
             frame.key = None;
             let Some(pair) = frame.pairs.next() else { break };
             let (key, item) = pair?.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
@@ -395,7 +409,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
                 if let Some(child) = self.nested(&item, depth)? {
                     return Ok(Some(child));
                 }
-                self.keep_pace()?;
+                self.pause(1)?;
             }
             self.look()?;
             let Some(piece) = frame.pieces.next()? else { break };
@@ -693,12 +707,17 @@ enum Outcome<'py> {
     TooWide,
 }
 
-#[inline]
+#[inline(always)]
 fn float(out: &mut impl Sink, options: &PackOptions, value: f64) -> Packed<()> {
-    if !options.use_single_float {
-        write::f64(out, value);
-        return Ok(());
+    if options.use_single_float {
+        return single_float(out, value);
     }
+    write::f64(out, value);
+    Ok(())
+}
+
+#[cold]
+fn single_float(out: &mut impl Sink, value: f64) -> Packed<()> {
     let single = value as f32;
     if single.is_infinite() && value.is_finite() {
         return Err(Trouble::new(PyOverflowError::new_err, "float too large to pack with f format"));
@@ -761,11 +780,14 @@ fn dict_entry<'a, 'py>(
 }
 
 /// An error when the format cannot express the length.
+#[inline(always)]
 pub(super) fn check_length(length: usize, what: &str) -> PyResult<()> {
-    if length <= MAX_LENGTH {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(format!("{what} is too large: {length} > {MAX_LENGTH}")))
+    if length <= MAX_LENGTH { Ok(()) } else { Err(too_long(length, what)) }
+}
+
+#[cold]
+fn too_long(length: usize, what: &str) -> PyErr {
+    PyValueError::new_err(format!("{what} is too large: {length} > {MAX_LENGTH}"))
 }
 
 /// The item before `next`.

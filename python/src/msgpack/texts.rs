@@ -3,6 +3,7 @@
 use offlock_core::Task;
 use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::text::{Pieces, Span};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::errors::no_memory;
@@ -27,11 +28,11 @@ impl Texts {
     pub(super) fn lay_out<'a>(
         &self,
         bytes: &'a [u8],
-        spans: impl FnOnce() -> Result<Vec<Span>, OutOfMemory>,
+        spans: impl FnOnce() -> Option<Vec<Span>>,
         task: &Task<'_>,
     ) -> Option<Made<Pieces<'a>>> {
         let maker = self.0.as_ref()?;
-        maker.make(Pieces::new(bytes, spans().ok()?, task).ok()?, task).ok()
+        maker.make(Pieces::new(bytes, spans()?, task).ok()?, task).ok()
     }
 }
 
@@ -42,11 +43,10 @@ pub(super) fn publish<'py>(
 ) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
     let mut strings = Vec::new();
     if let Some(made) = made {
-        strings = memory::with_room(made.len()).map_err(no_memory)?;
-        made.publish(py, &mut Pace::default(), |string| {
-            strings.push(string);
-            Ok(())
-        })?;
+        strings
+            .try_reserve_exact(made.len())
+            .map_err(|_| PyMemoryError::new_err("no memory for the strings"))?;
+        made.publish(py, |string| strings.push(string))?;
     }
     Ok(strings.into_iter())
 }

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 /// lets others have the lock, calls of other threads wait, as they would if the lock were not let go.
 pub(super) struct Turn<T> {
     inner: Mutex<T>,
-    /// The thread that uses it, if others may wait for that; else 0.
+    /// The thread that uses it, or used it last, if others may wait for that; else 0.
     user: AtomicU64,
     message: &'static str,
 }
@@ -46,11 +46,15 @@ impl<T> Turn<T> {
     /// Takes it, if it is free.
     #[inline]
     pub(super) fn try_take(&self) -> Option<Taken<'_, T>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Some(Taken { turn: self, guard }),
-            Err(TryLockError::Poisoned(poisoned)) => Some(Taken { turn: self, guard: poisoned.into_inner() }),
+        let guard = match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
-        }
+        };
+        guard.map(|guard| {
+            self.user.store(0, Ordering::Release);
+            Taken { turn: self, guard }
+        })
     }
 
     /// Waits a little, if waiting is of use.
@@ -82,13 +86,6 @@ impl<T> Taken<'_, T> {
     #[inline]
     pub(super) fn others_wait(&self, wait: bool) {
         self.turn.user.store(if wait { this_thread() } else { 0 }, Ordering::Release);
-    }
-}
-
-impl<T> Drop for Taken<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.turn.user.store(0, Ordering::Release);
     }
 }
 

@@ -4,8 +4,8 @@ use offlock_core::msgpack::Timestamp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyByteArray, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString,
-    PyTime, PyTuple, PyType,
+    PyByteArray, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTime,
+    PyTuple, PyType,
 };
 
 use super::classes;

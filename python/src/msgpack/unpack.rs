@@ -1,19 +1,21 @@
 //! `unpackb`, `unpack_all`: whole messages.
 
-use offlock_core::Task;
-use offlock_core::memory;
 use offlock_core::msgpack::{Indexed, Tape};
+use offlock_core::{Task, memory};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict};
 
 use super::build::Builder;
 use super::classes;
 use super::errors::Whole;
+use super::ffi::Sequence;
 use super::input::Input;
 use super::key_cache::KeyCache;
+use super::long;
 use super::options::UnpackOptions;
 use super::texts::{self, Texts};
-use crate::bytes;
+use crate::pace::Pace;
 use crate::region::{self, Operation, Region, Release};
 
 /// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
@@ -62,26 +64,60 @@ pub(super) fn unpack_all<'py>(
     py: Python<'py>,
     packed: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyList>> {
+) -> PyResult<Bound<'py, PyAny>> {
     let options = options_from(options)?;
-    let inputs = packed.try_iter()?.map(|item| Input::borrow(&item?)).collect::<PyResult<Vec<_>>>()?;
-    let messages: Vec<&[u8]> = inputs.iter().map(Input::as_slice).collect();
+    let mut pace = Pace::from_first_look(options.release != Release::Never);
+    let mut inputs = Vec::new();
+    for item in packed.try_iter()? {
+        pace.keep(py)?;
+        push(&mut inputs, Input::borrow(&item?)?)?;
+    }
+    let messages = slices(&inputs)?;
     let size = messages.iter().map(|message| message.len()).sum();
+    let mut objects = Sequence::new(py, messages.len(), messages.len(), true)?;
     if !leaves(options.release, size) {
         region::yield_between_calls(py)?;
         let mut cache = KeyCache::default();
-        let objects = messages.iter().map(|message| decode_directly(py, message, &options, Some(&mut cache)));
-        return PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?);
+        for message in messages {
+            pace.keep(py)?;
+            objects.push(decode_directly(py, message, &options, Some(&mut cache))?)?;
+        }
+    } else {
+        let mut tapes = index_all(py, &messages, &options)?.into_iter();
+        let mut builder = Builder::new(py, &options, None);
+        for (message, (tape, end)) in messages.iter().zip(&mut tapes) {
+            pace.keep(py)?;
+            let object = builder.build(&mut Indexed::at(&tape, message, 0))?;
+            objects.push(whole(object, message, end)?)?;
+        }
     }
-    let tapes = Region::new(&DECODE, size)
-        .release(options.release)
-        .run(py, |task| memory::collected(messages.iter().map(|message| index(message, &options, task))))?;
-    let mut builder = Builder::new(py, &options, None).giving_way();
-    let objects = messages.iter().zip(tapes).map(|(message, (tape, end))| {
-        let object = builder.build(&mut Indexed::at(&tape, message, 0))?;
-        whole(object, message, end)
-    });
-    PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)
+    for input in inputs {
+        pace.keep(py)?;
+        drop(input);
+    }
+    objects.finish(py)
+}
+
+fn slices<'a>(inputs: &'a [Input<'_>]) -> PyResult<Vec<&'a [u8]>> {
+    let mut messages = Vec::new();
+    messages.try_reserve_exact(inputs.len()).map_err(|_| no_memory())?;
+    messages.extend(inputs.iter().map(Input::as_slice));
+    Ok(messages)
+}
+
+fn index_all(py: Python<'_>, messages: &[&[u8]], options: &UnpackOptions) -> PyResult<Vec<(Tape, usize)>> {
+    let size = messages.iter().map(|message| message.len()).sum();
+    Region::new(&DECODE, size).release(options.release).run(py, |task| {
+        Ok::<_, Whole>(memory::collected(messages.iter().map(|message| index(message, options, task)))?)
+    })
+}
+
+fn push<T>(vector: &mut Vec<T>, item: T) -> PyResult<()> {
+    memory::push(vector, item).map_err(|_| no_memory())
+}
+
+fn no_memory() -> PyErr {
+    PyMemoryError::new_err("no memory for so many messages")
 }
 
 /// The options in the keywords, if there are any.
@@ -123,16 +159,16 @@ fn decode_long<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let texts = Texts::new(py);
     if options.release == Release::Auto && texts.is_empty() && region::is_only_thread(py) {
-        let (object, end) = Builder::new(py, options, cache).giving_way().message(bytes)?;
+        let (object, end) = Builder::new(py, options, cache).message(bytes)?;
         return whole(object, bytes, end);
     }
     let (tape, end, strings) =
         Region::new(&DECODE, bytes.len()).release(options.release).run(py, |task| {
             let (tape, end) = index(bytes, options, task)?;
-            let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts(), task) };
+            let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts().ok(), task) };
             Ok::<_, Whole>((tape, end, strings))
         })?;
-    let mut builder = Builder::new(py, options, None).giving_way().with(texts::publish(py, strings)?);
+    let mut builder = Builder::new(py, options, None).with(texts::publish(py, strings)?);
     let object = builder.build(&mut Indexed::at(&tape, bytes, 0))?;
     whole(object, bytes, end)
 }
@@ -163,6 +199,6 @@ pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) ->
 #[cold]
 fn extra<'py>(object: &Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    let extra = bytes::copied(py, &bytes[end..])?;
+    let extra = long::bytes(py, &bytes[end..], Release::Never)?;
     Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
 }

@@ -1,34 +1,37 @@
 //! The class `Unpacker`: messages from a stream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::bytes;
-use crate::errors::no_memory;
-
-use offlock_core::Task;
-use offlock_core::memory;
 use offlock_core::msgpack::{Direct, Error, ErrorKind, Limits, Reader, Scanner, Source as _, Token};
-use pyo3::exceptions::{PyAssertionError, PyRuntimeError, PyTypeError, PyValueError};
+use offlock_core::{Stopped, memory};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::build::{Builder, Work};
 use super::classes;
-use super::errors::exception;
+use super::errors::{Whole, exception};
 use super::input::Input;
 use super::key_cache::KeyCache;
+use super::long;
 use super::options::{MAX_DEPTH, UnpackOptions};
-use crate::region;
+use super::turn::Turn;
+use crate::region::{Operation, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
 const DEFAULT_READ: usize = 1024 * 1024;
 
+static FEED: Operation = Operation { name: "msgpack.feed", break_even: 1 << 20 };
+static SKIP: Operation = Operation { name: "msgpack.skip", break_even: 64 << 10 };
+
+/// So many bytes are copied between two looks at the task.
+const PIECE: usize = 256 << 10;
+
 /// A streaming unpacker.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
-    state: Mutex<State>,
+    state: Turn<State>,
     /// The bytes unpacked so far. Beside the state, so that a hook can ask for it.
     offset: AtomicU64,
 }
@@ -57,29 +60,36 @@ impl Unpacker {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        Self { state: Mutex::new(State::default()), offset: AtomicU64::new(0) }
+        let state = Turn::new("the Unpacker cannot be used while unpacking is in progress");
+        Self { state, offset: AtomicU64::new(0) }
     }
 
     #[pyo3(signature = (file_like = None, **options))]
     fn __init__(
         &self,
+        py: Python<'_>,
         file_like: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let state = State::from_arguments(file_like, options)?;
-        *self.state()? = state;
+        let new = State::from_arguments(file_like, options)?;
+        let mut state = self.state.take(py)?;
+        let old = std::mem::replace(&mut *state, new);
         self.offset.store(0, Ordering::Relaxed);
+        drop(state);
+        drop(old); // which may run code of the program
         Ok(())
     }
 
     /// Appends bytes to what is to be unpacked.
     fn feed(&self, next_bytes: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut state = self.state()?;
+        let py = next_bytes.py();
+        let input = Input::borrow(next_bytes)?;
+        let mut state = self.state.take(py)?;
         if state.source.is_some() {
             return Err(PyAssertionError::new_err("unpacker.feed() is not be able to use with `file_like`."));
         }
-        let input = Input::borrow(next_bytes)?;
-        state.append(next_bytes.py(), input.as_slice())
+        state.others_wait(true);
+        state.append(py, input.as_slice())
     }
 
     /// Unpacks the next object. `OutOfData` when it is not complete yet.
@@ -97,11 +107,14 @@ impl Unpacker {
 
     /// Passes over the next object. `OutOfData` when it is not complete yet.
     fn skip(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.state()?;
+        let mut state = self.state.take(py)?;
+        state.others_wait(state.source.is_none());
         let begun = std::mem::take(&mut state.work);
         let mut scanner = Scanner::inside(begun.missing());
         let length = self.arrived(py, &mut state, &mut scanner)?.ok_or_else(|| out_of_data(py))?;
         self.consume(&mut state, length);
+        drop(state);
+        drop(begun); // which may run code of the program
         Ok(())
     }
 
@@ -117,9 +130,10 @@ impl Unpacker {
 
     /// Takes that many bytes off the stream as they are.
     fn read_bytes<'py>(&self, py: Python<'py>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
-        let mut state = self.state()?;
+        let mut state = self.state.take(py)?;
+        state.others_wait(state.source.is_none());
         let there = nbytes.min(state.pending());
-        let bytes = bytes::copied(py, &state.buffer[state.head..state.head + there])?.into_any();
+        let bytes = long::bytes(py, &state.buffer[state.head..state.head + there], state.options.release)?;
         self.consume(&mut state, there);
         let Some(source) = state.source.as_ref().filter(|_| there < nbytes) else { return Ok(bytes) };
         let more = source.file.bind(py).call_method1("read", (nbytes - there,))?;
@@ -134,7 +148,7 @@ impl Unpacker {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A state in use is held by a running method as well.
-        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        let Some(state) = self.state.try_take() else { return Ok(()) };
         if let Some(source) = &state.source {
             visit.call(&source.file)?;
             visit.call(&source.read)?;
@@ -144,26 +158,15 @@ impl Unpacker {
     }
 
     fn __clear__(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
-            *state = State::default();
-        }
+        let old = self.state.try_take().map(|mut state| std::mem::take(&mut *state));
+        drop(old); // which may run code of the program
     }
 }
 
 impl Unpacker {
-    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                Err(PyRuntimeError::new_err("the Unpacker cannot be used while unpacking is in progress"))
-            }
-        }
-    }
-
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        region::yield_between_calls(py)?;
-        let mut state = self.state()?;
+        let mut state = self.state.take(py)?;
+        state.others_wait(state.is_plain());
         loop {
             if let Some(object) = self.resume(py, &mut state)? {
                 return Ok(Some(object));
@@ -193,7 +196,9 @@ impl Unpacker {
     fn arrived(&self, py: Python<'_>, state: &mut State, scanner: &mut Scanner) -> PyResult<Option<usize>> {
         let limits = Limits::depth(MAX_DEPTH);
         loop {
-            match scanner.advance(&state.buffer[state.head..], &limits, &Task::new()) {
+            let pending = &state.buffer[state.head..];
+            let run = Region::new(&SKIP, pending.len()).release(state.options.release);
+            match run.run(py, |task| Ok::<_, Stopped>(scanner.advance(pending, &limits, task)))? {
                 Ok(Some(length)) => return Ok(Some(length)),
                 Ok(None) => {}
                 Err(error) => {
@@ -208,7 +213,8 @@ impl Unpacker {
     }
 
     fn header(&self, py: Python<'_>, wanted: impl Fn(Token<'_>) -> Option<u32>) -> PyResult<u32> {
-        let mut state = self.state()?;
+        let mut state = self.state.take(py)?;
+        state.others_wait(state.source.is_none());
         loop {
             let mut reader = Reader::at(&state.buffer, state.head);
             match reader.token() {
@@ -287,11 +293,30 @@ impl State {
         if self.pending() + bytes.len() > self.max_buffer {
             return Err(buffer_full(py));
         }
-        if self.head > 0 && self.buffer.len() + bytes.len() > self.buffer.capacity() {
-            self.buffer.drain(..self.head);
-            self.head = 0;
-        }
-        memory::append(&mut self.buffer, bytes).map_err(no_memory)
+        let Self { buffer, head, options, .. } = self;
+        let run = Region::new(&FEED, bytes.len()).release(options.release);
+        run.run(py, |task| {
+            if *head > 0 && buffer.len() + bytes.len() > buffer.capacity() {
+                buffer.drain(..*head);
+                *head = 0;
+            }
+            // All or nothing: an interrupted call may be repeated.
+            let before = buffer.len();
+            memory::reserve(buffer, bytes.len())?;
+            for piece in bytes.chunks(PIECE) {
+                buffer.extend_from_slice(piece);
+                if let Err(stopped) = task.check() {
+                    buffer.truncate(before);
+                    return Err(Whole(stopped.into()));
+                }
+            }
+            Ok::<_, Whole>(())
+        })
+    }
+
+    /// Whether no code of the program runs while a value is built of what has arrived.
+    fn is_plain(&self) -> bool {
+        self.source.is_none() && self.options.is_plain()
     }
 
     /// Reads more from the file; whether there was more.

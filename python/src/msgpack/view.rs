@@ -1,27 +1,28 @@
-//! `view`: values of a large message, without building the rest; `extract`: one field of every record.
+//! `view`: values of a large message, without building the rest.
 
 use std::sync::{Arc, OnceLock};
 
-use offlock_core::Stopped;
-use offlock_core::Task;
-use offlock_core::memory::{self, OutOfMemory};
-use offlock_core::msgpack::extract::{Span, column};
-use offlock_core::msgpack::{Error, Indexed, Node, Tape, Text};
-use offlock_core::text::{self, Repeats, Spans};
+use offlock_core::msgpack::{Error, Indexed, Node, Tape};
+use offlock_core::{Task, memory};
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PySlice, PyString, PyTuple};
 
 use super::build::Builder;
 use super::errors::Whole;
-use super::ffi::{self, Sequence};
+use super::ffi::Sequence;
 use super::input::Input;
 use super::options::UnpackOptions;
-use super::texts::{self, Texts};
 use super::unpack::{DECODE, index, options_from, whole};
+use crate::pace::Pace;
 use crate::region::{Operation, Region, Release};
 
-static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 * 1024 };
+/// A search in the index of a container: a value takes some 16 bytes there.
+static FIND: Operation = Operation { name: "msgpack.find", break_even: 64 * 1024 };
+
+/// So many values are passed between two looks at the task.
+const CHECK_EVERY: usize = 1 << 16;
 
 /// A message and its index.
 struct Message {
@@ -52,7 +53,7 @@ pub(super) fn view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = packed.py();
     let options = options_from(options)?;
-    let bytes = Input::borrow(packed)?.into_bytes(py)?;
+    let bytes = Input::borrow(packed)?.into_bytes(py, options.release)?;
     let message = bytes.as_bytes();
     let (tape, end) = Region::new(&DECODE, message.len())
         .release(options.release)
@@ -61,16 +62,21 @@ pub(super) fn view<'py>(
         let object = Builder::new(py, &options, None).build(&mut Indexed::at(&tape, message, 0))?;
         return whole(object, message, end);
     }
-    View::at(py, &Arc::new(Message { bytes: bytes.unbind(), tape, options }), 0)
+    View::of(py, &Arc::new(Message { bytes: bytes.unbind(), tape, options }), 0)
 }
 
 #[pymethods]
 impl View {
-    /// The item at a position of an array, or the value under a key of a map.
+    /// The item at a position of an array, a list of those in a slice, or the value under a key of a map.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = key.cast::<PySlice>()
+            && !self.is_map
+        {
+            return self.slice(slice);
+        }
         let place = if self.is_map { self.entry(key)? } else { self.item(key)? };
         match place {
-            Some(place) => Self::at(key.py(), &self.message, place),
+            Some(place) => self.at(key.py(), place),
             None if self.is_map => Err(PyKeyError::new_err(key.clone().unbind())),
             None => {
                 Err(PyIndexError::new_err(format!("index {key} is outside of an array of {}", self.length)))
@@ -86,8 +92,9 @@ impl View {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
+        self.check_map()?;
         match self.entry(key)? {
-            Some(place) => Self::at(py, &self.message, place),
+            Some(place) => self.at(py, place),
             None => Ok(default.unwrap_or_else(|| py.None().into_bound(py))),
         }
     }
@@ -97,47 +104,69 @@ impl View {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = key.py();
         if self.is_map {
             return Ok(self.entry(key)?.is_some());
         }
-        for item in self.values(key.py())? {
-            if item.eq(key)? {
+        let mut pace = self.pace();
+        for &place in self.places(py)? {
+            pace.keep(py)?;
+            if self.at(py, place as usize)?.eq(key)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Whether the other object is a view of an equal value, or equal to what this one builds.
+    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        let answer = |equal| Ok(PyBool::new(py, equal).to_owned().into_any());
+        let built;
+        let other = match other.cast::<Self>().map(Bound::get) {
+            Ok(other) if std::ptr::eq(self, other) => return answer(true),
+            Ok(other) if (other.length, other.is_map) != (self.length, self.is_map) => return answer(false),
+            Ok(other) => {
+                built = other.build(py)?;
+                &built
+            }
+            Err(_) if self.is_map && other.is_instance_of::<PyDict>() => other,
+            Err(_)
+                if !self.is_map
+                    && (other.is_instance_of::<PyList>() || other.is_instance_of::<PyTuple>()) =>
+            {
+                other
+            }
+            Err(_) => return Ok(py.NotImplemented().into_bound(py)),
+        };
+        self.build(py)?.rich_compare(other, CompareOp::Eq)
+    }
+
     /// The items of an array, or the keys of a map.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let list = if self.is_map { self.keys(py)? } else { self.values(py)? };
-        Ok(list.as_any().try_iter()?.into_any())
+        Ok(list.try_iter()?.into_any())
     }
 
     /// The keys of a map.
-    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        if !self.is_map {
-            return Err(PyTypeError::new_err("an array has no keys"));
-        }
-        let keys = self.places(py).chunks(2).map(|pair| self.message.build(py, pair[0] as usize));
-        PyList::new(py, keys.collect::<PyResult<Vec<_>>>()?)
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.check_map()?;
+        self.list(py, self.places(py)?.chunks(2), |pair| self.message.build(py, pair[0] as usize))
     }
 
     /// The items of an array, or the values of a map, as views if they are containers.
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let (first, step) = if self.is_map { (1, 2) } else { (0, 1) };
-        let places = self.places(py).iter().skip(first).step_by(step);
-        let values = places.map(|&place| Self::at(py, &self.message, place as usize));
-        PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let step = if self.is_map { 2 } else { 1 };
+        self.list(py, self.places(py)?.chunks(step), |pair| self.at(py, pair[step - 1] as usize))
     }
 
     /// The pairs of key and value of a map.
-    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let pairs = self.keys(py)?.into_iter().zip(self.values(py)?);
-        PyList::new(
-            py,
-            pairs.map(|(key, value)| PyTuple::new(py, [key, value])).collect::<PyResult<Vec<_>>>()?,
-        )
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.check_map()?;
+        self.list(py, self.places(py)?.chunks(2), |pair| {
+            let (key, value) = (self.message.build(py, pair[0] as usize)?, self.at(py, pair[1] as usize)?);
+            Ok(PyTuple::new(py, [key, value])?.into_any())
+        })
     }
 
     /// Builds the whole object.
@@ -145,8 +174,19 @@ impl View {
         self.message.build(py, self.place)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<View of {} of {}>", if self.is_map { "a map" } else { "an array" }, self.length)
+    /// The first values that it holds, as far as they are short.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let step = if self.is_map { 2 } else { 1 };
+        let mut shown = Vec::new();
+        for pair in self.places(py)?.chunks(step).take(SHOWN) {
+            let parts = pair.iter().map(|&place| self.shown(py, place as usize));
+            shown.push(parts.collect::<PyResult<Vec<_>>>()?.join(": "));
+        }
+        if self.length > SHOWN {
+            shown.push(String::from("..."));
+        }
+        let shown = shown.join(", ");
+        Ok(if self.is_map { format!("View({{{shown}}})") } else { format!("View([{shown}])") })
     }
 
     fn __traverse__(&self, visit: pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
@@ -155,9 +195,17 @@ impl View {
     }
 }
 
+/// So many entries are shown of a container, and so many characters of a value.
+const SHOWN: usize = 8;
+const CHARACTERS: usize = 40;
+
 impl View {
     /// The value at a place: a view if it is a container.
-    fn at<'py>(py: Python<'py>, message: &Arc<Message>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn at<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+        Self::of(py, &self.message, place)
+    }
+
+    fn of<'py>(py: Python<'py>, message: &Arc<Message>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let (length, is_map) = match message.tape.node(message.bytes.as_bytes(py), place).0 {
             Node::Array(items) => (items, false),
             Node::Map(entries) => (entries, true),
@@ -168,126 +216,119 @@ impl View {
         Ok(Bound::new(py, view)?.into_any())
     }
 
+    fn check_map(&self) -> PyResult<()> {
+        if self.is_map { Ok(()) } else { Err(PyTypeError::new_err("an array has no keys")) }
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::from_first_look(self.message.options.release != Release::Never)
+    }
+
+    /// A list of what `make` makes of each of the places.
+    fn list<'py, T>(
+        &self,
+        py: Python<'py>,
+        places: impl ExactSizeIterator<Item = T>,
+        make: impl Fn(T) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut pace = self.pace();
+        let mut list = Sequence::new(py, places.len(), places.len(), true)?;
+        for place in places {
+            pace.keep(py)?;
+            list.push(make(place)?)?;
+        }
+        list.finish(py)
+    }
+
     /// The places of the values inside: of a map, those of keys and values.
-    fn places(&self, py: Python<'_>) -> &[u32] {
-        self.places.get_or_init(|| {
-            let tape = &self.message.tape;
-            let values = self.length * if self.is_map { 2 } else { 1 };
-            let mut place = tape.node(self.message.bytes.as_bytes(py), self.place).1;
-            let step = |_| {
-                let this = place;
+    fn places(&self, py: Python<'_>) -> PyResult<&[u32]> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let tape = &self.message.tape;
+        let values = self.length * if self.is_map { 2 } else { 1 };
+        let mut place = tape.node(self.message.bytes.as_bytes(py), self.place).1;
+        let found = self.search(py, |task| {
+            let mut places = memory::with_room(values)?;
+            for number in 0..values {
+                places.push(place as u32);
                 place = tape.after(place);
-                this as u32
-            };
-            (0..values).map(step).collect()
-        })
+                if number % CHECK_EVERY == 0 {
+                    task.check()?;
+                }
+            }
+            Ok(places)
+        })?;
+        // Whoever was quicker has found the same.
+        Ok(self.places.get_or_init(|| found))
+    }
+
+    /// Runs a search in the index, off the lock if that takes long.
+    fn search<T: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&Task<'_>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let run = Region::new(&FIND, self.length * 16).release(self.message.options.release);
+        run.run(py, |task| body(task).map_err(Whole))
     }
 
     fn item(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let position: isize = key.extract()?;
-        let position = if position < 0 { position + self.length as isize } else { position };
-        let place = usize::try_from(position).ok().and_then(|position| self.places(key.py()).get(position));
-        Ok(place.map(|&place| place as usize))
+        let position = if position < 0 { position + self.length.cast_signed() } else { position };
+        let Ok(position) = usize::try_from(position) else { return Ok(None) };
+        Ok(self.places(key.py())?.get(position).map(|&place| place as usize))
+    }
+
+    fn slice<'py>(&self, slice: &Bound<'py, PySlice>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slice.py();
+        let range = slice.indices(self.length.cast_signed())?;
+        let places = self.places(py)?;
+        self.list(py, 0..range.slicelength, |number| {
+            let position = range.start + number.cast_signed() * range.step;
+            self.at(py, places[position.cast_unsigned()] as usize)
+        })
     }
 
     fn entry(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let py = key.py();
-        let bytes = self.message.bytes.as_bytes(py);
         if let Ok(text) = key.cast::<PyString>()
             && !self.message.options.raw
         {
-            return Ok(self.message.tape.lookup(bytes, self.place, text.to_str()?.as_bytes()));
+            let (bytes, text) = (self.message.bytes.as_bytes(py), text.to_str()?.as_bytes());
+            return self.search(py, |_| Ok(self.message.tape.lookup(bytes, self.place, text)));
         }
-        let mut found = None;
-        for pair in self.places(py).chunks(2) {
+        let (mut found, mut pace) = (None, self.pace());
+        for pair in self.places(py)?.chunks(2) {
+            pace.keep(py)?;
             if self.message.build(py, pair[0] as usize)?.eq(key)? {
                 found = Some(pair[1] as usize);
             }
         }
         Ok(found)
     }
+
+    fn shown(&self, py: Python<'_>, place: usize) -> PyResult<String> {
+        Ok(match self.message.tape.node(self.message.bytes.as_bytes(py), place).0 {
+            Node::Array(0) => String::from("[]"),
+            Node::Array(_) => String::from("[...]"),
+            Node::Map(0) => String::from("{}"),
+            Node::Map(_) => String::from("{...}"),
+            _ => {
+                let shown = self.message.build(py, place)?.repr()?;
+                let shown = shown.to_string_lossy();
+                match shown.char_indices().nth(CHARACTERS) {
+                    Some((end, _)) => format!("{}...", &shown[..end]),
+                    None => shown.into_owned(),
+                }
+            }
+        })
+    }
 }
 
 impl Message {
     fn build<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let mut source = Indexed::at(&self.tape, self.bytes.as_bytes(py), place);
-        Builder::new(py, &self.options, None).giving_way().build(&mut source)
-    }
-}
-
-/// The strings under `path` (a key, or keys of maps inside maps) in every record of a message: an array of maps.
-///
-/// `None` where a record has none. No record is built, and a large message is searched off the lock. `TypeError` when
-/// a record is no map, or its field no string.
-#[pyfunction]
-#[pyo3(signature = (packed, *path, release = Release::Auto), text_signature = "(packed, *path, release='auto')")]
-pub(super) fn extract<'py>(
-    packed: &Bound<'py, PyAny>,
-    path: Vec<String>,
-    release: Release,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = packed.py();
-    let input = Input::borrow(packed)?;
-    let bytes = input.as_slice();
-    let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
-    let texts = Texts::new(py);
-    let (found, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
-        let (spans, end) = column(bytes, &path, task)?;
-        let found = Found::new(bytes, &spans, task)?;
-        let spans = || memory::collected(found.strings.iter().map(|(span, _)| Ok(*span)));
-        let made = texts.lay_out(bytes, spans, task);
-        Ok::<_, Whole>((found, made, end))
-    })?;
-    let mut made = texts::publish(py, made)?;
-    let make = |(span, known): &(text::Span, Text)| match (made.next(), known) {
-        (Some(string), _) => Ok(string),
-        (None, Text::Ascii) => ffi::ascii(py, &bytes[span.start..span.end]),
-        (None, _) => ffi::utf8(py, &bytes[span.start..span.end], None),
-    };
-    let strings = found.strings.iter().map(make).collect::<PyResult<Vec<_>>>()?;
-    let mut list = Sequence::new(py, found.places.len(), found.places.len(), true)?;
-    for place in found.places {
-        let string = place.and_then(|number| strings.get(number));
-        list.push(string.map_or_else(|| py.None().into_bound(py), Bound::clone))?;
-    }
-    whole(list.finish(py)?, bytes, end)
-}
-
-/// Looking for strings that repeat can fail in two ways.
-fn in_column(error: text::Error) -> Error {
-    match error {
-        text::Error::Stopped => Stopped.into(),
-        _ => OutOfMemory.into(),
-    }
-}
-
-/// The strings of a column, those that repeat often only once, and which of them, if any, each record has.
-struct Found {
-    strings: Vec<(text::Span, Text)>,
-    places: Vec<Option<usize>>,
-}
-
-impl Found {
-    fn new(bytes: &[u8], column: &[Option<Span>], task: &Task<'_>) -> Result<Self, Error> {
-        let all = column.iter().flatten().map(|span| Ok::<_, Error>(text::Span::from(*span)));
-        let all = memory::collected(all)?;
-        let all = Spans::from(all);
-        let (strings, numbers): (Vec<_>, Vec<_>) =
-            match Repeats::find(bytes, &all, task).map_err(in_column)? {
-                Some(repeats) => {
-                    let strings = repeats.once(|number| all.get(number))?;
-                    let numbers = repeats.numbers.iter().map(|&number| Ok::<_, Error>(number as usize));
-                    (strings, memory::collected(numbers)?)
-                }
-                None => (
-                    memory::collected::<_, Error>((0..all.len()).map(|number| Ok(all.get(number))))?,
-                    memory::collected::<_, Error>((0..all.len()).map(Ok))?,
-                ),
-            };
-        let mut numbers = numbers.into_iter();
-        let place = |span: &Option<Span>| Ok::<_, Error>(span.and_then(|_| numbers.next()));
-        let places = memory::collected(column.iter().map(place))?;
-        let known = |span: text::Span| Ok::<_, Error>((span, Text::of(&bytes[span.start..span.end])));
-        Ok(Self { strings: memory::collected(strings.into_iter().map(known))?, places })
+        Builder::new(py, &self.options, None).build(&mut source)
     }
 }
