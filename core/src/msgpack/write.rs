@@ -7,6 +7,9 @@ pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
 
+    /// So many bytes will be appended, in pieces.
+    fn expect(&mut self, _bytes: usize) {}
+
     /// Appends a token's first byte and the rest of it.
     #[inline]
     fn put_headed(&mut self, head: u8, body: &[u8]) {

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, Literal, TypeAlias, final
+from typing import IO, Any, ClassVar, Literal, TypeAlias, final, overload
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from .exceptions import BufferFull as BufferFull
 from .exceptions import ExtraData as ExtraData
@@ -16,7 +16,7 @@ from .exceptions import UnpackValueError as UnpackValueError
 from .ext import ExtType as ExtType
 from .ext import Timestamp as Timestamp
 
-Release: TypeAlias = Literal["auto", "always", "never"]
+_Release: TypeAlias = Literal["auto", "always", "never"]
 
 version: tuple[int, int, int]
 __version__: str
@@ -37,6 +37,7 @@ def packb(
     numpy: bool = False,
     uuid: bool = False,
     enum: bool = False,
+    release: _Release = "auto",
 ) -> bytes: ...
 def pack(o: object, stream: IO[bytes], **kwargs: Any) -> None: ...
 def unpackb(
@@ -57,18 +58,19 @@ def unpackb(
     max_array_len: int = -1,
     max_map_len: int = -1,
     max_ext_len: int = -1,
-    release: Release = "auto",
+    release: _Release = "auto",
 ) -> Any: ...
 def unpack(stream: IO[bytes], **kwargs: Any) -> Any: ...
 def unpack_all(packed: Iterable[Buffer], **options: Any) -> list[Any]: ...
 def view(packed: Buffer, **options: Any) -> Any: ...
-def extract(packed: Buffer, *path: str, release: Release = "auto") -> list[str | None]: ...
+def extract(packed: Buffer, *path: str, release: _Release = "auto") -> list[str | float | None]: ...
 
 load = unpack
 loads = unpackb
 dump = pack
 dumps = packb
 
+@disjoint_base
 class Packer(Buffer):
     def __init__(
         self,
@@ -85,6 +87,7 @@ class Packer(Buffer):
         numpy: bool = False,
         uuid: bool = False,
         enum: bool = False,
+        release: _Release = "auto",
     ) -> None: ...
     def pack(self, obj: Any) -> Any: ...
     def pack_ext_type(self, typecode: int, data: Buffer) -> Any: ...
@@ -96,6 +99,7 @@ class Packer(Buffer):
     def getbuffer(self) -> memoryview: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+@disjoint_base
 class Unpacker:
     def __init__(
         self,
@@ -117,7 +121,7 @@ class Unpacker:
         max_array_len: int = -1,
         max_map_len: int = -1,
         max_ext_len: int = -1,
-        release: Release = "auto",
+        release: _Release = "auto",
     ) -> None: ...
     def feed(self, next_bytes: Buffer) -> None: ...
     def unpack(self) -> Any: ...
@@ -131,12 +135,46 @@ class Unpacker:
 
 @final
 class View:
-    def __getitem__(self, key: Any) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[Any]: ...
+    @overload
+    def __getitem__(self, key: Any, /) -> Any: ...
     def get(self, key: Any, default: Any = None) -> Any: ...
     def __len__(self) -> int: ...
-    def __contains__(self, key: object) -> bool: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     def __iter__(self) -> Iterator[Any]: ...
     def keys(self) -> list[Any]: ...
     def values(self) -> list[Any]: ...
     def items(self) -> list[tuple[Any, Any]]: ...
     def build(self) -> Any: ...
+
+__all__ = [
+    "BufferFull",
+    "ExtType",
+    "ExtraData",
+    "FormatError",
+    "OutOfData",
+    "PackException",
+    "PackOverflowError",
+    "PackValueError",
+    "Packer",
+    "StackError",
+    "Timestamp",
+    "UnpackException",
+    "UnpackValueError",
+    "Unpacker",
+    "View",
+    "dump",
+    "dumps",
+    "extract",
+    "load",
+    "loads",
+    "pack",
+    "packb",
+    "unpack",
+    "unpack_all",
+    "unpackb",
+    "view",
+]

@@ -3,7 +3,7 @@
 use offlock_core::Task;
 use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::extract::{Field, fields};
-use offlock_core::msgpack::{Error, Text};
+use offlock_core::msgpack::{Error, is_ascii};
 use offlock_core::text::{self, Repeats, Spans};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -49,17 +49,12 @@ pub(super) fn extract<'py>(
     })?;
     let mut pace = Pace::from_first_look(release != Release::Never);
     let ready = texts::publish(py, made)?;
-    let mut maker = Strings { py, bytes, ready, release };
-    let list = if let Some(numbers) = &found.numbers {
-        let strings = found.strings(maker, &mut pace)?;
-        found.list(py, &mut pace, |number, _| Ok(strings[numbers[number] as usize].clone()))?
-    } else {
-        found.list(py, &mut pace, |number, pace| maker.make(&found.strings[number], pace))?
-    };
+    let list = found.list(&mut Strings { py, bytes, ready, release }, &mut pace)?;
     whole(list, bytes, end)
 }
 
-const LONG: usize = 64 << 10;
+/// Longer ones take as long as many short ones.
+const LONG: usize = 8 << 10;
 
 /// Makes strings, one after the other.
 struct Strings<'a, 'py> {
@@ -71,16 +66,16 @@ struct Strings<'a, 'py> {
 }
 
 impl<'py> Strings<'_, 'py> {
-    fn make(&mut self, (span, known): &(text::Span, Text), pace: &mut Pace) -> PyResult<Bound<'py, PyAny>> {
+    fn make(&mut self, span: text::Span, pace: &mut Pace) -> PyResult<Bound<'py, PyAny>> {
         let bytes = &self.bytes[span.start..span.end];
-        pace.weigh(bytes.len());
-        pace.keep(self.py)?;
-        match (self.ready.next(), known) {
-            (Some(string), _) => Ok(string),
-            (None, _) if bytes.len() >= LONG => self.long(bytes),
-            (None, Text::Ascii) => ffi::ascii(self.py, bytes),
-            (None, _) => ffi::utf8(self.py, bytes, None),
+        if let Some(string) = self.ready.next() {
+            return Ok(string);
         }
+        if bytes.len() >= LONG {
+            pace.weigh(bytes.len());
+            return self.long(bytes);
+        }
+        if is_ascii(bytes) { ffi::ascii(self.py, bytes) } else { ffi::utf8(self.py, bytes, None) }
     }
 
     #[cold]
@@ -92,56 +87,63 @@ impl<'py> Strings<'_, 'py> {
     }
 }
 
-/// A column, and its strings, those that repeat often only once.
+/// A column, and its strings if they repeat often: they are made once then.
 struct Found {
     column: Vec<Option<Field>>,
-    strings: Vec<(text::Span, Text)>,
-    /// For each string of the column the number of the one that is made for it; without, they are made in its order.
-    numbers: Option<Vec<u32>>,
+    repeats: Option<Repeating>,
+}
+
+struct Repeating {
+    /// Each string once.
+    strings: Vec<text::Span>,
+    /// For each string of the column the number of the one that is made for it.
+    numbers: Vec<u32>,
 }
 
 impl Found {
     fn new(bytes: &[u8], column: Vec<Option<Field>>, task: &Task<'_>) -> Result<Self, Error> {
-        let mut all = memory::with_room(column.len())?;
-        all.extend(column.iter().flatten().filter_map(|field| match field {
+        let mut found = Self { column, repeats: None };
+        let all = Spans::from(found.spans()?);
+        found.repeats = Repeats::find(bytes, &all, task)?.map(|repeats| Repeating {
+            strings: repeats.once(|number| all.get(number)),
+            numbers: repeats.numbers,
+        });
+        Ok(found)
+    }
+
+    /// Where the strings lie that are to be made.
+    fn spans(&self) -> Result<Vec<text::Span>, OutOfMemory> {
+        if let Some(repeats) = &self.repeats {
+            return memory::copied(&repeats.strings);
+        }
+        let mut all = memory::with_room(self.column.len())?;
+        all.extend(self.column.iter().flatten().filter_map(|field| match field {
             Field::Str(span) => Some(text::Span::from(*span)),
             _ => None,
         }));
-        let all = Spans::from(all);
-        let (strings, numbers) = match Repeats::find(bytes, &all, task)? {
-            Some(repeats) => (repeats.once(|number| all.get(number)), Some(repeats.numbers)),
-            None => (Vec::new(), None),
+        Ok(all)
+    }
+
+    /// The list of what each record has.
+    fn list<'py>(&self, maker: &mut Strings<'_, 'py>, pace: &mut Pace) -> PyResult<Bound<'py, PyAny>> {
+        let Some(repeats) = &self.repeats else {
+            return self.list_of(maker.py, pace, |_, span, pace| maker.make(span, pace));
         };
-        let length = if numbers.is_some() { strings.len() } else { all.len() };
-        let mut known = memory::with_room(length)?;
-        known.extend((0..length).map(|number| {
-            let span = if numbers.is_some() { strings[number] } else { all.get(number) };
-            (span, Text::of(&bytes[span.start..span.end]))
-        }));
-        Ok(Self { column, strings: known, numbers })
-    }
-
-    /// Where the strings lie.
-    fn spans(&self) -> Result<Vec<text::Span>, OutOfMemory> {
-        memory::collected(self.strings.iter().map(|(span, _)| Ok(*span)))
-    }
-
-    /// All strings.
-    fn strings<'py>(&self, mut maker: Strings<'_, 'py>, pace: &mut Pace) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let no_memory = |_| PyMemoryError::new_err("no memory for so many strings");
-        let mut strings = memory::with_room(self.strings.len()).map_err(no_memory)?;
-        for string in &self.strings {
-            strings.push(maker.make(string, pace)?);
+        let mut strings = memory::with_room(repeats.strings.len()).map_err(no_memory)?;
+        for &span in &repeats.strings {
+            strings.push(maker.make(span, pace)?);
         }
-        Ok(strings)
+        let known = |number: usize| strings[repeats.numbers[number] as usize].clone();
+        self.list_of(maker.py, pace, |number, _, _| Ok(known(number)))
     }
 
-    /// The list of what each record has; `string` makes the next string.
-    fn list<'py>(
+    /// The list of what each record has; `string` has the string of that number, or the one that lies there.
+    fn list_of<'py>(
         &self,
         py: Python<'py>,
         pace: &mut Pace,
-        mut string: impl FnMut(usize, &mut Pace) -> PyResult<Bound<'py, PyAny>>,
+        mut string: impl FnMut(usize, text::Span, &mut Pace) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut list = Sequence::new(py, self.column.len(), self.column.len(), true)?;
         let mut number = 0;
@@ -149,9 +151,9 @@ impl Found {
             pace.keep(py)?;
             list.push(match field {
                 None => py.None().into_bound(py),
-                Some(Field::Str(_)) => {
+                Some(Field::Str(span)) => {
                     number += 1;
-                    string(number - 1, pace)?
+                    string(number - 1, (*span).into(), pace)?
                 }
                 Some(Field::UInt(value)) => ffi::uint(py, *value)?,
                 Some(Field::Int(value)) => ffi::int(py, *value)?,

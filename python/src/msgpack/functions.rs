@@ -28,10 +28,14 @@ pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 const PACKB_DOC: &CStr =
     c"packb(o, /, *, default=None, use_single_float=False, autoreset=True, use_bin_type=True, \
 strict_types=False, datetime=False, unicode_errors=None, buf_size=262144, dataclasses=False, numpy=False, \
-uuid=False, enum=False)
+uuid=False, enum=False, release='auto')
 --
 
-Packs an object, and returns the message. For the options see the class Packer.";
+Packs an object, and returns the message. For the options see the class Packer.
+
+What cannot be packed is named with its place in the object, as in `at [\"users\"][3][\"when\"]`: in the message, or in a
+note of an exception that somebody else raised. A large object is packed in bursts, between which other threads can have
+the lock, unless `release` is 'never'. A dict that changes its size meanwhile raises RuntimeError.";
 
 const UNPACKB_DOC: &CStr = c"unpackb(packed, /, *, object_hook=None, list_hook=None, use_list=True, raw=False, \
 timestamp=0, strict_map_key=True, unicode_errors=None, object_pairs_hook=None, ext_hook=None, max_str_len=-1, \

@@ -155,6 +155,27 @@ pub(super) fn pack<'py>(
     packer.whole(object).map_err(|trouble| trouble.into_exception(py))
 }
 
+/// Appends a map of `length` pairs.
+pub(super) fn pack_pairs(
+    pairs: &Bound<'_, PyAny>,
+    length: usize,
+    options: &PackOptions,
+    out: &mut impl Sink,
+) -> PyResult<()> {
+    let py = pairs.py();
+    write::map_header(out, length);
+    let pairs = pairs.try_iter()?;
+    let pace = Pace::from_first_look(options.release != Release::Never);
+    let mut packer = Writer { py, options, out, pace };
+    let mut frame = Pairs { pairs, left: length, key: None, value: None };
+    let result = match packer.pairs(&mut frame, 0) {
+        Ok(None) => Ok(()),
+        Ok(Some(child)) => packer.finish(Frame::Pairs(frame), child, 0),
+        Err(trouble) => Err(trouble.within(|| Frame::Pairs(frame).step())),
+    };
+    result.map_err(|trouble| trouble.into_exception(py))
+}
+
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
 
@@ -519,6 +540,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     /// The owner is held: others may run between two pieces.
     #[cold]
     fn long(&mut self, _owner: &Bound<'py, PyAny>, bytes: &[u8]) -> Packed<()> {
+        self.out.expect(bytes.len());
         for piece in bytes.chunks(PIECE) {
             self.out.put(piece);
             self.look()?;

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, TryLockError};
 
 use offlock_core::msgpack::write;
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
 use super::ffi;
-use super::pack::{PackOptions, check_length, pack};
+use super::pack::{PackOptions, check_length, pack, pack_pairs};
 use super::sink::{Buffer, BytesSink};
 use super::turn::{Taken, Turn};
 use super::types::bytes_of;
@@ -44,6 +44,9 @@ fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Packs objects one after the other.
+///
+/// A callback may pack with the packer that called it, and so may other threads meanwhile: each call returns a message of
+/// its own. With `autoreset=False` there is one buffer: calls of other threads wait, those of callbacks raise RuntimeError.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Packer {
     /// Several may read them at once: a callback may pack with the packer that called it, and so may other threads.
@@ -64,7 +67,12 @@ struct Settings {
 #[pymethods]
 impl Packer {
     #[new]
-    #[pyo3(signature = (*_arguments, **_options))]
+    #[pyo3(
+        signature = (*_arguments, **_options),
+        text_signature = "(*, default=None, use_single_float=False, autoreset=True, use_bin_type=True, \
+                          strict_types=False, datetime=False, unicode_errors=None, buf_size=262144, \
+                          dataclasses=False, numpy=False, uuid=False, enum=False, release='auto')"
+    )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
         let buffer = Turn::new("the Packer cannot be used while packing is in progress");
         Self { settings: RwLock::default(), buffer, views: AtomicUsize::new(0) }
@@ -140,17 +148,7 @@ impl Packer {
     fn pack_map_pairs<'py>(&self, pairs: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let length = pairs.len()?;
         check_length(length, "map")?;
-        self.write(pairs.py(), |options, out| {
-            write::map_header(out, length);
-            let mut left = length;
-            for pair in pairs.try_iter()? {
-                let (key, value) = pair?.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()?;
-                left = left.checked_sub(1).ok_or_else(pairs_changed)?;
-                pack(&key, options, out)?;
-                pack(&value, options, out)?;
-            }
-            if left == 0 { Ok(()) } else { Err(pairs_changed()) }
-        })
+        self.write(pairs.py(), |options, out| pack_pairs(pairs, length, options, out))
     }
 
     /// Empties the buffer; of use with `autoreset=False`.
@@ -275,11 +273,6 @@ impl Packer {
         }
         result.map(|()| None)
     }
-}
-
-#[cold]
-fn pairs_changed() -> PyErr {
-    PyRuntimeError::new_err("the pairs changed their number while they were packed")
 }
 
 fn header_size(size: i64, what: &str) -> PyResult<usize> {

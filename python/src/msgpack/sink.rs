@@ -52,6 +52,10 @@ impl Buffer {
 }
 
 impl Sink for Buffer {
+    fn expect(&mut self, bytes: usize) {
+        self.reserve(bytes);
+    }
+
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
@@ -170,6 +174,12 @@ unsafe fn contents(object: *mut ffi::PyObject) -> *mut u8 {
 }
 
 impl Sink for BytesSink<'_> {
+    fn expect(&mut self, bytes: usize) {
+        if self.end.addr() - self.at.addr() < bytes {
+            self.grow(bytes);
+        }
+    }
+
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
         if self.end.addr() - self.at.addr() < bytes.len() {

@@ -29,6 +29,9 @@ static SKIP: Operation = Operation { name: "msgpack.skip", break_even: 64 << 10 
 const PIECE: usize = 256 << 10;
 
 /// A streaming unpacker.
+///
+/// Callbacks, and a file that is being read, cannot use the unpacker that called them: RuntimeError. Nor can other threads
+/// then; without callbacks and files their calls wait.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
     state: Turn<State>,
@@ -58,7 +61,13 @@ struct Source {
 #[pymethods]
 impl Unpacker {
     #[new]
-    #[pyo3(signature = (*_arguments, **_options))]
+    #[pyo3(
+        signature = (*_arguments, **_options),
+        text_signature = "(file_like=None, *, read_size=0, max_buffer_size=104857600, object_hook=None, \
+                          list_hook=None, use_list=True, raw=False, timestamp=0, strict_map_key=True, \
+                          unicode_errors=None, object_pairs_hook=None, ext_hook=None, max_str_len=-1, \
+                          max_bin_len=-1, max_array_len=-1, max_map_len=-1, max_ext_len=-1, release='auto')"
+    )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
         let state = Turn::new("the Unpacker cannot be used while unpacking is in progress");
         Self { state, offset: AtomicU64::new(0) }

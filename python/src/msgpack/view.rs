@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use offlock_core::msgpack::{Error, Indexed, Node, Tape};
 use offlock_core::{Task, memory};
-use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PySlice, PyString, PyTuple};
@@ -121,25 +120,14 @@ impl View {
     /// Whether the other object is a view of an equal value, or equal to what this one builds.
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = other.py();
-        let answer = |equal| Ok(PyBool::new(py, equal).to_owned().into_any());
-        let built;
-        let other = match other.cast::<Self>().map(Bound::get) {
-            Ok(other) if std::ptr::eq(self, other) => return answer(true),
-            Ok(other) if (other.length, other.is_map) != (self.length, self.is_map) => return answer(false),
-            Ok(other) => {
-                built = other.build(py)?;
-                &built
-            }
-            Err(_) if self.is_map && other.is_instance_of::<PyDict>() => other,
-            Err(_)
-                if !self.is_map
-                    && (other.is_instance_of::<PyList>() || other.is_instance_of::<PyTuple>()) =>
-            {
-                other
-            }
-            Err(_) => return Ok(py.NotImplemented().into_bound(py)),
+        let is_equal = if let Ok(other) = other.cast::<Self>().map(Bound::get) {
+            std::ptr::eq(self, other) || self.is_map == other.is_map && self.equals(&other.build(py)?)?
+        } else if self.is_map && other.is_instance_of::<PyDict>() || !self.is_map && is_sequence(other) {
+            self.equals(other)?
+        } else {
+            return Ok(py.NotImplemented().into_bound(py));
         };
-        self.build(py)?.rich_compare(other, CompareOp::Eq)
+        Ok(PyBool::new(py, is_equal).to_owned().into_any())
     }
 
     /// The items of an array, or the keys of a map.
@@ -214,6 +202,32 @@ impl View {
         let message = Arc::clone(message);
         let view = Self { message, place, length: length as usize, is_map, places: OnceLock::new() };
         Ok(Bound::new(py, view)?.into_any())
+    }
+
+    /// Whether a container of the same kind is equal to the one that this would build.
+    fn equals(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = other.py();
+        let mut pace = self.pace();
+        if !self.is_map {
+            let places = self.places(py)?.iter();
+            return equal(other, places.map(|&place| self.message.build(py, place as usize)), &mut pace);
+        }
+        // Of equal keys in one map the last counts: the entries are known when all are there.
+        let built = self.build(py)?;
+        if !built.is_instance_of::<PyDict>() {
+            return built.eq(other); // a hook made it
+        }
+        if built.len()? != other.len()? {
+            return Ok(false);
+        }
+        for entry in built.call_method0("items")?.try_iter()? {
+            pace.keep(py)?;
+            let (key, value) = entry?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+            if !other.contains(&key)? || !value.eq(other.get_item(&key)?)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn check_map(&self) -> PyResult<()> {
@@ -324,6 +338,29 @@ impl View {
             }
         })
     }
+}
+
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
+/// Whether a sequence has exactly these items.
+fn equal<'py>(
+    sequence: &Bound<'py, PyAny>,
+    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+    pace: &mut Pace,
+) -> PyResult<bool> {
+    let length = items.len();
+    if sequence.len()? != length {
+        return Ok(false);
+    }
+    for (place, item) in items.enumerate() {
+        pace.keep(sequence.py())?;
+        if sequence.len()? != length || !item?.eq(sequence.get_item(place)?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Message {
