@@ -354,10 +354,14 @@ def test_exceptions_in_callbacks_leave_everything_usable() -> None:
 
 
 def test_callbacks_that_use_the_same_object() -> None:
-    packer = msgpack.Packer(default=lambda _: packer.pack(1))
-    with pytest.raises(RuntimeError, match="in progress"):
-        packer.pack(object())
+    packer = msgpack.Packer(default=lambda _: msgpack.ExtType(1, packer.pack([1])))
+    assert packer.pack([object(), 2]) == b"\x92\xc7\x02\x01\x91\x01\x02"
     assert packer.pack(2) == b"\x02"
+    keeper = msgpack.Packer(default=lambda _: keeper.pack(1), autoreset=False)
+    with pytest.raises(RuntimeError, match="in progress"):
+        keeper.pack(object())
+    assert keeper.pack(2) is None
+    assert keeper.bytes() == b"\x02"
     unpacker = msgpack.Unpacker(ext_hook=lambda *_: (unpacker.tell(), unpacker.feed(b"\x01")))  # type: ignore[func-returns-value]
     unpacker.feed(b"\xd4\x05a")
     with pytest.raises(RuntimeError, match="in progress"):
@@ -491,6 +495,21 @@ def test_views() -> None:
             view[50]
         with pytest.raises(KeyError):
             view[0]["none"]
+        for places in (slice(2, 7), slice(None, None, -9), slice(40, 99), slice(-3, None), slice(5, 2)):
+            assert view[places] == value[places]
+        assert view == value == msgpack.view(msgpack.packb(value), strict_map_key=False)
+        assert view[3] == value[3]
+        assert view != value[1:]
+        assert view[3] != value[4]
+        assert view[3] != list(value[3])
+        assert view[3]["tags"] != {}
+        assert repr(view[0]) == "View({'id': 0, 'name': 'é0', 'tags': [...], 5: None})"
+        assert repr(view).startswith("View([{...}, {...}, ")
+        assert repr(view).endswith(", ...])")
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(view)
+        with pytest.raises(TypeError, match="no keys"):
+            view.get(0)
     assert msgpack.view(b"\x07") == 7
     with pytest.raises(msgpack.ExtraData):
         msgpack.view(b"\x90\x01")
@@ -502,8 +521,15 @@ def test_extract(release: Any) -> None:
     message = msgpack.packb([*records, {}, {"text": None}])
     assert msgpack.extract(message, "text", release=release) == [r["text"] for r in records] + [None, None]
     assert msgpack.extract(message, "user", "name", release=release) == ["n"] * 100 + [None, None]
-    with pytest.raises(TypeError, match=r"expected a string at offset \d+, found int"):
-        msgpack.extract(message, "n", release=release)
+    assert msgpack.extract(message, "n", release=release) == [*range(100), None, None]
+    mixed = [1, -1, 2**64 - 1, -(2**63), 1.5, True, False, None, "text"]
+    mixed_message = msgpack.packb([{"v": value} for value in mixed])
+    found = msgpack.extract(mixed_message, "v", release=release)
+    assert [(type(value), value) for value in found] == [(type(value), value) for value in mixed]
+    with pytest.raises(TypeError, match=r"expected a string, a number or a boolean at offset \d+, found map"):
+        msgpack.extract(message, "user", release=release)
+    with pytest.raises(ValueError, match="more than 1024 keys"):
+        msgpack.extract(message, *["a"] * 1025, release=release)
     with pytest.raises(ValueError, match="incomplete"):
         msgpack.extract(message[:-1], "text", release=release)
 
