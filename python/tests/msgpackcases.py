@@ -50,7 +50,7 @@ class Odd:
 class Stream(io.BytesIO):
     """A file whose methods are callbacks as well."""
 
-    def __init__(self, world: World, data: bytes = b"") -> None:
+    def __init__(self, world: World, data: bytes | bytearray = b"") -> None:
         super().__init__(data)
         self.world = world
 
@@ -242,7 +242,7 @@ def is_sound(world: World) -> bool:
     world.keeper.pack([1, {"a": None}])
     world.unpacker.__init__()  # type: ignore[misc]
     world.unpacker.feed(b"\x92\x01\x81\xa1a\xc0")
-    return (
+    return bool(
         world.packer.pack([1, {"a": None}]) == world.keeper.bytes() == msgpack.packb([1, {"a": None}])
         and world.unpacker.unpack() == [1, {"a": None}]
         and world.view[1].build() == {"id": 1, "name": "name 1", "é": "ü"}

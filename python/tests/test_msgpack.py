@@ -355,7 +355,7 @@ def test_exceptions_in_callbacks_leave_everything_usable() -> None:
 
 def test_callbacks_that_use_the_same_object() -> None:
     packer = msgpack.Packer(default=lambda _: msgpack.ExtType(1, packer.pack([1])))
-    assert packer.pack([object(), 2]) == b"\x92\xc7\x02\x01\x91\x01\x02"
+    assert packer.pack([object(), 2]) == b"\x92\xd5\x01\x91\x01\x02"
     assert packer.pack(2) == b"\x02"
     keeper = msgpack.Packer(default=lambda _: keeper.pack(1), autoreset=False)
     with pytest.raises(RuntimeError, match="in progress"):

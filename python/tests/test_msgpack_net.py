@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import inspect
 import os
@@ -53,6 +54,14 @@ def test_every_public_name_has_a_case() -> None:
     for kind in (msgpack.Packer, msgpack.Unpacker, msgpack.View):
         methods = {f"{kind.__name__}.{name}" for name in vars(kind) if not name.startswith("_")}
         assert methods <= set(CASES)
+
+
+def test_the_stubs_agree_with_what_is_there() -> None:
+    command = [sys.executable, "-m", "mypy.stubtest", "--concise", "offlock.msgpack"]
+    folder = STUB.parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, ""), run.stdout
 
 
 def test_callbacks_may_call_anything() -> None:
@@ -303,16 +312,17 @@ def run_out_of_memory() -> None:
         b"\xdb\x7f\xff\xff\xff",
     ):
         lengths: Any = {f"max_{kind}_len": 1 << 40 for kind in ("str", "bin", "array", "map", "ext")}
-        for options in ({}, lengths):
+        everything: list[dict[str, Any]] = [{}, lengths]
+        for options in everything:
             unpacker = msgpack.Unpacker(max_buffer_size=1 << 40, **options)
             unpacker.feed(message)
-            for call in (
-                lambda m=message, o=options: msgpack.unpackb(m, **o),
+            for read in (
+                functools.partial(msgpack.unpackb, message, **options),
                 unpacker.unpack,
                 unpacker.skip,
             ):
                 try:
-                    call()
+                    read()
                 except (ValueError, msgpack.OutOfData):
                     continue
                 sys.exit(f"{message!r} means something")

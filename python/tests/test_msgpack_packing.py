@@ -72,7 +72,7 @@ class Array(np.ndarray):
     def tolist(self) -> Any:
         return self
 
-    def view(self, *_: Any) -> Any:
+    def view(self, *_: Any) -> Any:  # type: ignore[override]
         return self
 
     def __getitem__(self, _: Any) -> Any:
@@ -94,7 +94,7 @@ class Array(np.ndarray):
         (np.array([Odd()], object), TypeError, "can not serialize '.*Odd' object"),
         (self_containing(), ValueError, "recursion limit exceeded"),
         (self_holding(), TypeError, "can not serialize 'numpy.ndarray' object"),
-        (np.zeros((2, 2), ">f4").view(Array), (TypeError, RuntimeError, ValueError), ""),
+        (np.zeros((2, 2), ">f4").view(Array), (TypeError, RuntimeError, ValueError), "."),
         (np.ma.array([1]), TypeError, "MaskedArray"),
         (Loop.A, ValueError, "recursion limit exceeded"),
         ([Loop.A], ValueError, r"recursion limit exceeded. \(at \[0\]\)"),
@@ -111,7 +111,8 @@ def test_what_stands_for_itself_is_refused(thing: Any, error: Any, message: str)
 @pytest.mark.parametrize("default", [lambda odd: odd, lambda _: Odd()], ids=["the same", "another"])
 def test_a_default_that_does_not_help_is_asked_once(default: Any) -> None:
     expected = outcome(lambda: original.packb(Odd(), default=default))
-    assert outcome(lambda: msgpack.packb(Odd(), default=default))[0] == expected[0] == TypeError
+    assert expected[0] is TypeError
+    assert outcome(lambda: msgpack.packb(Odd(), default=default))[0] is TypeError
     with pytest.raises(ValueError, match="recursion limit exceeded"):
         msgpack.packb(Odd(), default=lambda odd: [odd])
     with pytest.raises(ValueError, match="recursion limit exceeded"):
@@ -132,7 +133,7 @@ def test_a_default_that_does_not_help_is_asked_once(default: Any) -> None:
         np.array(["a", "bc"]),
         np.array([b"a", b"bc"]),
         np.array([1, "a", None], object),
-        np.matrix([[1, 2], [3, 4]], dtype=">i2"),
+        np.arange(4, dtype=">i2").reshape(2, 2).view(np.matrix),
         np.arange(5000, dtype="int16"),
         np.array([True, False] * 1000),
         np.arange(6000, dtype="float32").reshape(2, 3, 1000),
@@ -205,8 +206,9 @@ def test_what_a_callback_raises_gets_a_note() -> None:
     def refuse(_: Any) -> Any:
         raise LookupError("no")
 
-    with pytest.raises(LookupError, match=r"^no$") as raised:
+    with pytest.raises(LookupError) as raised:
         msgpack.packb({"a": [Odd()]}, default=refuse)
+    assert raised.value.args == ("no",)
     assert raised.value.__notes__ == ['while packing ["a"][0]']
 
 
