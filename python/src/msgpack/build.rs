@@ -14,7 +14,6 @@ use super::key_cache::{KeyCache, intern};
 use super::long;
 use super::options::{MAX_DEPTH, MapHook, TimestampAs, UnpackOptions};
 use crate::pace::Pace;
-use crate::region::Release;
 
 /// Containers that are nested deeper take no more of the machine's stack.
 const RECURSION: usize = 64;
@@ -164,7 +163,7 @@ impl<'a, 'py> Builder<'a, 'py> {
             keys: Vec::new(),
             texts: Vec::new().into_iter(),
             stop: Stop::None,
-            pace: Pace::from_first_look(options.release != Release::Never),
+            pace: Pace::of(options.release),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use offlock_core::memory::OutOfMemory;
 use offlock_core::msgpack::{Error, ErrorKind};
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::classes;
@@ -15,12 +15,6 @@ pub(super) struct Whole(pub(super) Error);
 impl Failure for Whole {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         exception(py, self.0)
-    }
-}
-
-impl From<OutOfMemory> for Whole {
-    fn from(none: OutOfMemory) -> Self {
-        Self(none.into())
     }
 }
 
@@ -44,7 +38,7 @@ pub(super) fn exception(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::TooDeep(_) => of_class(classes::stack_error(py), error),
         ErrorKind::Truncated => PyValueError::new_err(format!("Unpack failed: {error}")),
         ErrorKind::Unexpected { .. } => PyTypeError::new_err(error.to_string()),
-        ErrorKind::OutOfMemory => PyMemoryError::new_err(error.to_string()),
+        ErrorKind::OutOfMemory => no_memory(OutOfMemory),
         ErrorKind::Stopped => offlock_core::Stopped.into_exception(py),
         _ => PyValueError::new_err(error.to_string()),
     }

@@ -1,10 +1,10 @@
 //! `extract`: one field of every record of a large message, without building the records.
 
-use offlock_core::Task;
 use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::extract::{Field, fields};
 use offlock_core::msgpack::{Error, is_ascii};
 use offlock_core::text::{self, Repeats, Spans};
+use offlock_core::{Stopped, Task};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
@@ -47,7 +47,7 @@ pub(super) fn extract<'py>(
         let made = texts.lay_out(bytes, || found.spans().ok(), task);
         Ok::<_, Whole>((found, made, end))
     })?;
-    let mut pace = Pace::from_first_look(release != Release::Never);
+    let mut pace = Pace::of(release);
     let ready = texts::publish(py, made)?;
     let list = found.list(&mut Strings { py, bytes, ready, release }, &mut pace)?;
     whole(list, bytes, end)
@@ -87,6 +87,14 @@ impl<'py> Strings<'_, 'py> {
     }
 }
 
+/// Looking for strings that repeat can fail in two ways.
+fn in_column(error: text::Error) -> Error {
+    match error {
+        text::Error::Stopped => Stopped.into(),
+        _ => OutOfMemory.into(),
+    }
+}
+
 /// A column, and its strings if they repeat often: they are made once then.
 struct Found {
     column: Vec<Option<Field>>,
@@ -104,10 +112,10 @@ impl Found {
     fn new(bytes: &[u8], column: Vec<Option<Field>>, task: &Task<'_>) -> Result<Self, Error> {
         let mut found = Self { column, repeats: None };
         let all = Spans::from(found.spans()?);
-        found.repeats = Repeats::find(bytes, &all, task)?.map(|repeats| Repeating {
-            strings: repeats.once(|number| all.get(number)),
-            numbers: repeats.numbers,
-        });
+        if let Some(repeats) = Repeats::find(bytes, &all, task).map_err(in_column)? {
+            let strings = repeats.once(|number| all.get(number))?;
+            found.repeats = Some(Repeating { strings, numbers: repeats.numbers });
+        }
         Ok(found)
     }
 

@@ -150,8 +150,7 @@ pub(super) fn pack<'py>(
     out: &mut impl Sink,
 ) -> PyResult<()> {
     let py = object.py();
-    let mut packer =
-        Writer { py, options, out, pace: Pace::from_first_look(options.release != Release::Never) };
+    let mut packer = Writer { py, options, out, pace: Pace::of(options.release) };
     packer.whole(object).map_err(|trouble| trouble.into_exception(py))
 }
 
@@ -165,7 +164,7 @@ pub(super) fn pack_pairs(
     let py = pairs.py();
     write::map_header(out, length);
     let pairs = pairs.try_iter()?;
-    let pace = Pace::from_first_look(options.release != Release::Never);
+    let pace = Pace::of(options.release);
     let mut packer = Writer { py, options, out, pace };
     let mut frame = Pairs { pairs, left: length, key: None, value: None };
     let result = match packer.pairs(&mut frame, 0) {
@@ -207,7 +206,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     /// Others may run. To be called when nothing is borrowed, before so many values are written.
     #[inline(always)]
     fn pause(&mut self, values: usize) -> Packed<()> {
-        self.pace.keep_for(values, self.py).map_err(Trouble::interrupt)
+        self.pace.keep_many(self.py, values).map_err(Trouble::interrupt)
     }
 
     /// Writes all that is in `frame`, which `depth` others are around.

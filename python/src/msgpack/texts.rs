@@ -1,9 +1,8 @@
 //! The strings of a large message, laid out off the lock: where the program has enabled blocks (`offlock.strings`).
 
 use offlock_core::Task;
-use offlock_core::memory::{self, OutOfMemory};
+use offlock_core::memory;
 use offlock_core::text::{Pieces, Span};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::errors::no_memory;
@@ -43,10 +42,11 @@ pub(super) fn publish<'py>(
 ) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
     let mut strings = Vec::new();
     if let Some(made) = made {
-        strings
-            .try_reserve_exact(made.len())
-            .map_err(|_| PyMemoryError::new_err("no memory for the strings"))?;
-        made.publish(py, |string| strings.push(string))?;
+        strings = memory::with_room(made.len()).map_err(no_memory)?;
+        made.publish(py, &mut Pace::default(), |string| {
+            strings.push(string);
+            Ok(())
+        })?;
     }
     Ok(strings.into_iter())
 }

@@ -66,7 +66,7 @@ pub(super) fn unpack_all<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options_from(options)?;
-    let mut pace = Pace::from_first_look(options.release != Release::Never);
+    let mut pace = Pace::of(options.release);
     let mut inputs = Vec::new();
     for item in packed.try_iter()? {
         pace.keep(py)?;

@@ -17,7 +17,7 @@ use super::key_cache::KeyCache;
 use super::long;
 use super::options::{MAX_DEPTH, UnpackOptions};
 use super::turn::Turn;
-use crate::region::{Operation, Region};
+use crate::region::{self, Operation, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
 const DEFAULT_READ: usize = 1024 * 1024;
@@ -174,6 +174,7 @@ impl Unpacker {
 
 impl Unpacker {
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        region::yield_between_calls(py)?;
         let mut state = self.state.take(py)?;
         state.others_wait(state.is_plain());
         loop {

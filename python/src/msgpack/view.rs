@@ -15,7 +15,7 @@ use super::input::Input;
 use super::options::UnpackOptions;
 use super::unpack::{DECODE, index, options_from, whole};
 use crate::pace::Pace;
-use crate::region::{Operation, Region, Release};
+use crate::region::{Operation, Region};
 
 /// A search in the index of a container: a value takes some 16 bytes there.
 static FIND: Operation = Operation { name: "msgpack.find", break_even: 64 * 1024 };
@@ -235,7 +235,7 @@ impl View {
     }
 
     fn pace(&self) -> Pace {
-        Pace::from_first_look(self.message.options.release != Release::Never)
+        Pace::of(self.message.options.release)
     }
 
     /// A list of what `make` makes of each of the places.
