@@ -20,6 +20,10 @@ mod parallel;
 mod ratio_tests;
 mod seam;
 mod short_matches;
+mod small;
+mod state;
+#[cfg(test)]
+mod state_tests;
 mod stream;
 #[cfg(test)]
 mod tests;

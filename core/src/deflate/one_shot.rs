@@ -224,6 +224,21 @@ pub fn compress(
     out: &mut Output<'_>,
     task: &Task<'_>,
 ) -> Result<(), Error> {
+    if !compress_at_once(input, level, wbits, out, task)? {
+        let mut stream = Deflater::new(Config { level, wbits, ..Config::default() })?;
+        stream.run(&mut { input }, out, Flush::Finish, task)?;
+    }
+    Ok(())
+}
+
+/// Compresses `input` with the whole-buffer engine; false when a stream does it better.
+pub(super) fn compress_at_once(
+    input: &[u8],
+    level: i32,
+    wbits: i32,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<bool, Error> {
     let kind = match wbits {
         -15 => Some(Kind::Raw),
         15 => Some(Kind::Zlib),
@@ -235,11 +250,19 @@ pub fn compress(
         && (input.len() >= SMALLEST || level == 0)
         && !(engine.streams_repeats && is_repetitive(input, engine.level)?)
     {
-        return compress_whole(input, level, kind, engine, out, task);
+        compress_whole(input, level, kind, engine, out, task)?;
+        return Ok(true);
     }
-    let mut stream = Deflater::new(Config { level, wbits, ..Config::default() })?;
-    stream.run(&mut { input }, out, Flush::Finish, task)?;
-    Ok(())
+    Ok(false)
+}
+
+/// Makes a stream of nothing.
+pub(super) fn compress_nothing(kind: Kind, level: i32, out: &mut Output<'_>) {
+    /// One block with the fixed code, which has nothing but its end.
+    const EMPTY: [u8; 2] = [3, 0];
+    out.push(&frame::header(kind, level));
+    out.push(&EMPTY);
+    out.push(&Sum::new(kind).trailer());
 }
 
 /// The whole-buffer engine, in as many pieces as it takes to stay interruptible.

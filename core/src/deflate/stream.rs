@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 use std::ffi::c_int;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use libz_rs_sys as z;
@@ -16,6 +16,8 @@ use super::error::{Error, ErrorKind};
 use super::level;
 use super::output::Output;
 use super::short_matches;
+use super::small::{self, Ended};
+use super::state::{self, Compressor, Decompressor};
 use crate::Task;
 
 /// Input for one call of the compressor: well below a millisecond at the faster levels, about one at level 9.
@@ -96,7 +98,7 @@ impl Default for Config {
 const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
 
 /// The engine's own record of a stream, at an address that does not change.
-struct Raw(Box<z::z_stream>);
+pub(super) struct Raw(pub(super) Box<z::z_stream>);
 
 // SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per thread.
 unsafe impl Send for Raw {}
@@ -104,7 +106,7 @@ unsafe impl Send for Raw {}
 unsafe impl Sync for Raw {}
 
 impl Raw {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         // SAFETY: all zero is what the engine expects before it is initialized: null pointers, no allocator.
         let mut raw: Box<z::z_stream> = Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
         raw.next_out = NO_OUTPUT;
@@ -121,7 +123,7 @@ impl Raw {
         Error::with_detail(ErrorKind::of(code), detail, self.0.total_in)
     }
 
-    fn expect(&self, code: c_int) -> Result<(), Error> {
+    pub(super) fn expect(&self, code: c_int) -> Result<(), Error> {
         if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
     }
 
@@ -156,8 +158,13 @@ impl Raw {
 
 /// A compressor.
 pub struct Deflater {
-    raw: Raw,
+    /// Made when it is needed: many a compressor never gets more than a whole-buffer engine does at once.
+    state: Option<Compressor>,
     config: Config,
+    /// Small pieces of input that were not worked on yet.
+    gathered: Vec<u8>,
+    /// What it came to, if all of it was one whole buffer.
+    whole: Option<Ended>,
     /// Whether the header is made, and the engine at the level that stands for the caller's.
     begun: bool,
     ended: bool,
@@ -170,31 +177,53 @@ pub struct Deflater {
 impl Deflater {
     /// A new stream; `Stream` when a parameter is out of range.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
-        let mut raw = Raw::new();
-        // SAFETY: the record is zeroed as `deflateInit2` asks; version and size are those it was built with.
-        let code = unsafe {
-            z::deflateInit2_(
-                &mut *raw.0,
-                level,
-                z::Z_DEFLATED,
-                config.wbits,
-                config.mem_level,
-                config.strategy,
-                z::zlibVersion(),
-                size_of::<z::z_stream>() as c_int,
-            )
+        if level::in_header(config.level).is_none() || !state::is_possible(config) {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        Ok(Self {
+            state: None,
+            config,
+            gathered: Vec::new(),
+            whole: None,
+            begun: false,
+            ended: false,
+            short_matches: false,
+            next_look: 0,
+        })
+    }
+
+    fn raw(&mut self) -> Result<&mut Raw, Error> {
+        let state = match self.state.take() {
+            Some(state) => state,
+            None => Compressor::take(self.config)?,
         };
-        raw.expect(code)?;
-        Ok(Self { raw, config, begun: false, ended: false, short_matches: false, next_look: 0 })
+        Ok(self.state.insert(state))
     }
 
     /// Sets the search limits, which the engine forgets at every reset and change of level.
     fn tune(&mut self, engine: level::Streaming) {
-        if let Some([good, lazy, nice, chain]) = engine.tuned {
+        if let (Some([good, lazy, nice, chain]), Some(state)) = (engine.tuned, &mut self.state) {
             // SAFETY: the stream is initialized.
-            unsafe { z::deflateTune(&mut *self.raw.0, good, lazy, nice, chain) };
+            unsafe { z::deflateTune(&mut *state.0, good, lazy, nice, chain) };
         }
+    }
+
+    /// Takes a small piece of input, to be worked on with what comes later; false when there is no room for it. Costs next to
+    /// nothing.
+    pub fn gather(&mut self, input: &[u8]) -> bool {
+        let fits = !self.ended
+            && input.len() <= small::PIECE
+            && self.gathered.len() + input.len() <= small::GATHERED
+            && self.gathered.try_reserve(input.len()).is_ok();
+        if fits {
+            self.gathered.extend_from_slice(input);
+        }
+        fits
+    }
+
+    /// How many bytes were taken, but not worked on yet.
+    pub fn gathered(&self) -> usize {
+        self.gathered.len()
     }
 
     /// Compresses `input`, which is advanced past what was read, and gives out what `flush` asks for.
@@ -208,6 +237,64 @@ impl Deflater {
         if self.ended {
             return Ok(Status::End);
         }
+        if flush == Flush::Finish && self.finish_whole(input, out, task)? {
+            return Ok(Status::End);
+        }
+        if !self.gathered.is_empty() {
+            let last = input.is_empty();
+            let status = self.work_on_gathered(out, if last { flush } else { Flush::None }, task)?;
+            if last || status == Status::Full {
+                return Ok(status);
+            }
+        }
+        self.work(input, out, flush, task)
+    }
+
+    /// Ends a stream that got little so far as the whole-buffer engine does; false when that does not apply.
+    fn finish_whole(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let size = self.gathered.len() + input.len();
+        if self.state.is_some() || !small::is_whole(self.config, size, out) {
+            return Ok(false);
+        }
+        self.gathered.try_reserve(input.len()).map_err(|_| Error::new(ErrorKind::Mem, 0))?;
+        self.gathered.extend_from_slice(input);
+        *input = &[];
+        self.whole = small::finish(&self.gathered, self.config, out, task)?;
+        self.ended = self.whole.is_some();
+        if self.ended {
+            self.gathered = Vec::new();
+        }
+        Ok(self.ended)
+    }
+
+    /// Works on the small pieces; what it does not come to is left for the next time.
+    fn work_on_gathered(
+        &mut self,
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let mut rest = &*gathered;
+        let status = self.work(&mut rest, out, flush, task);
+        let done = gathered.len() - rest.len();
+        gathered.drain(..done);
+        self.gathered = gathered;
+        status
+    }
+
+    fn work(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
         if !self.begin(out, task)? {
             return Ok(Status::Full);
         }
@@ -221,7 +308,7 @@ impl Deflater {
             let before = input.len();
             // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
-            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
+            let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
             match code {
                 z::Z_STREAM_END => {
@@ -232,7 +319,7 @@ impl Deflater {
                 z::Z_OK if !left || !input.is_empty() => {}
                 // Nothing was left to do.
                 z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
-                code => return Err(self.raw.failure(code)),
+                code => return Err(self.raw()?.failure(code)),
             }
         }
     }
@@ -246,10 +333,11 @@ impl Deflater {
         task: &Task<'_>,
     ) -> Result<(), Error> {
         let config = Config { level, strategy, ..self.config };
-        if !self.begun {
+        if !self.begun && self.gathered.is_empty() {
             return self.prepare_header(config);
         }
-        if self.apply(config, self.short_matches, out, task)? {
+        let status = self.work_on_gathered(out, Flush::None, task)?;
+        if status != Status::Full && self.apply(config, self.short_matches, out, task)? {
             Ok(())
         } else {
             Err(Error::new(ErrorKind::Buf, self.total_in()))
@@ -258,10 +346,12 @@ impl Deflater {
 
     /// Takes a configuration before anything is put in, and sets the engine to what its header is to tell.
     fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
-        let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
-        // SAFETY: the stream is initialized; before anything was put in, nothing is given out.
-        let code = unsafe { z::deflateParams(&mut *self.raw.0, level, config.strategy) };
-        self.raw.expect(code)?;
+        if level::in_header(config.level).is_none() || !state::is_possible(config) {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        if let Some(state) = &mut self.state {
+            state.prepare_header(config)?;
+        }
         self.config = config;
         Ok(())
     }
@@ -274,9 +364,10 @@ impl Deflater {
         }
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
-        let (code, _) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
+        let raw = self.raw()?;
+        let (code, _) = raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
         if code != z::Z_BUF_ERROR {
-            self.raw.expect(code)?;
+            raw.expect(code)?;
         }
         self.begun = self.apply(self.config, self.short_matches, out, task)?;
         Ok(self.begun)
@@ -314,12 +405,13 @@ impl Deflater {
             let engine = |stream: &mut z::z_stream| unsafe {
                 z::deflateParams(stream, settings.level, config.strategy)
             };
-            let (code, left) = self.raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
+            let raw = self.raw()?;
+            let (code, left) = raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
             match code {
                 z::Z_BUF_ERROR if out.left() == 0 => return Ok(false),
                 z::Z_BUF_ERROR if !left => {}
                 code => {
-                    self.raw.expect(code)?;
+                    raw.expect(code)?;
                     (self.config, self.short_matches) = (config, short);
                     self.tune(settings);
                     return Ok(true);
@@ -330,45 +422,80 @@ impl Deflater {
 
     /// Presets the window, before anything was put in.
     pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
+        if !self.gathered.is_empty() || self.whole.is_some() {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        let raw = self.raw()?;
         // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
         let code = unsafe {
             z::deflateSetDictionary(
-                &mut *self.raw.0,
+                &mut *raw.0,
                 dictionary.as_ptr(),
                 dictionary.len().min(u32::MAX as usize) as u32,
             )
         };
-        self.raw.expect(code)
+        raw.expect(code)
     }
 
     /// Back to the beginning, with the same parameters and memory.
     pub fn reset(&mut self) -> Result<(), Error> {
-        (self.begun, self.ended, self.next_look) = (false, false, 0);
-        // SAFETY: the stream is initialized.
-        let code = unsafe { z::deflateReset(&mut *self.raw.0) };
-        self.raw.expect(code)?;
-        self.prepare_header(self.config)
+        (self.begun, self.ended, self.next_look, self.whole) = (false, false, 0, None);
+        self.gathered.clear();
+        match &mut self.state {
+            Some(state) => state.reset(self.config),
+            None => Ok(()),
+        }
     }
 
     /// A second stream in the same state.
     pub fn copy(&self) -> Result<Self, Error> {
-        let mut raw = Raw::new();
-        // SAFETY: the source is initialized and only read (the C interface says `mut` by tradition).
-        let code = unsafe { z::deflateCopy(&mut *raw.0, (&raw const *self.raw.0).cast_mut()) };
-        raw.expect(code)?;
-        Ok(Self { raw, ..*self })
+        let state = self.state.as_ref().map(Compressor::copy).transpose()?;
+        Ok(Self { state, gathered: self.gathered.clone(), ..*self })
     }
 
     /// Whether the stream is complete.
     pub fn ended(&self) -> bool {
         self.ended
     }
+
+    /// Bytes read since the beginning.
+    pub fn total_in(&self) -> u64 {
+        let worked_on = self.told(|whole| whole.total_in, |stream| stream.total_in, 0);
+        worked_on + self.gathered.len() as u64
+    }
+
+    /// Bytes written since the beginning.
+    pub fn total_out(&self) -> u64 {
+        self.told(|whole| whole.total_out, |stream| stream.total_out, 0)
+    }
+
+    /// The checksum of the plain data so far.
+    pub fn adler(&self) -> u32 {
+        let initial = small::initial_sum(self.config);
+        let sum = self.told(|whole| whole.adler, |stream| stream.adler as u32, initial);
+        small::add_to_sum(self.config, sum, &self.gathered)
+    }
+
+    /// zlib's guess: 0 binary, 1 text, 2 unknown.
+    pub fn data_type(&self) -> i32 {
+        self.told(|whole| whole.data_type, |stream| stream.data_type, small::UNKNOWN)
+    }
+
+    /// A figure of the stream, wherever it is kept.
+    fn told<T>(&self, whole: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
+        match (&self.whole, &self.state) {
+            (Some(ended), _) => whole(ended),
+            (None, Some(state)) => stream(&state.0),
+            (None, None) => nothing,
+        }
+    }
 }
 
 impl Drop for Deflater {
     fn drop(&mut self) {
-        // SAFETY: initialized in `new` or `copy`, ended once.
-        unsafe { z::deflateEnd(&mut *self.raw.0) };
+        if let Some(state) = self.state.take() {
+            state.keep();
+        }
     }
 }
 
@@ -382,7 +509,9 @@ pub(super) struct BlockEnd {
 
 /// A decompressor.
 pub struct Inflater {
-    raw: Raw,
+    /// Made when it is needed.
+    state: Option<Decompressor>,
+    wbits: i32,
     ended: bool,
     /// What was wrong with the data: whoever goes on is told again.
     failure: Option<Box<Error>>,
@@ -392,13 +521,18 @@ impl Inflater {
     /// A new stream: `wbits` is 8 to 15 for zlib's format, 0 to take it from the data, negative for raw data, plus 16
     /// for gzip, plus 32 for either.
     pub fn new(wbits: i32) -> Result<Self, Error> {
-        let mut raw = Raw::new();
-        // SAFETY: the record is zeroed as `inflateInit2` asks; version and size are those it was built with.
-        let code = unsafe {
-            z::inflateInit2_(&mut *raw.0, wbits, z::zlibVersion(), size_of::<z::z_stream>() as c_int)
+        if !state::is_readable(wbits) {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        Ok(Self { state: None, wbits, ended: false, failure: None })
+    }
+
+    fn raw(&mut self) -> Result<&mut Raw, Error> {
+        let state = match self.state.take() {
+            Some(state) => state,
+            None => Decompressor::take(self.wbits)?,
         };
-        raw.expect(code)?;
-        Ok(Self { raw, ended: false, failure: None })
+        Ok(self.state.insert(state))
     }
 
     /// Decompresses `input`, which is advanced past what was read.
@@ -427,7 +561,7 @@ impl Inflater {
             let (before, start) = (input.len(), out.len());
             // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_SYNC_FLUSH) };
-            let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
+            let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
             made(out, start);
             match code {
@@ -439,19 +573,19 @@ impl Inflater {
                 z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
                 z::Z_OK if !left || !input.is_empty() => {}
                 z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
-                code => return Err(self.failed(code)),
+                code => return Err(self.failed(code)?),
             }
         }
     }
 
-    fn failed(&mut self, code: c_int) -> Error {
-        let mut failure = self.raw.failure(code);
+    fn failed(&mut self, code: c_int) -> Result<Error, Error> {
+        let mut failure = self.raw()?.failure(code);
         // The engine's fast loop says what is wrong, but is asked once more before it comes back. (As of 0.6.8.)
         if failure.detail == "repeated call with bad state" {
             failure.detail.clear();
         }
         self.failure = (failure.kind == ErrorKind::Data).then(|| failure.clone().into());
-        failure
+        Ok(failure)
     }
 
     /// Decompresses up to the end of a block, or until the room is full (`None`).
@@ -463,30 +597,32 @@ impl Inflater {
         let read = input.len().min(INFLATE_SLICE);
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_BLOCK) };
-        let (code, left) = self.raw.step(input, read, out, INFLATE_SLICE, engine)?;
-        let state = self.raw.0.data_type;
+        let raw = self.raw()?;
+        let (code, left) = raw.step(input, read, out, INFLATE_SLICE, engine)?;
+        let state = raw.0.data_type;
         match code {
             z::Z_OK if state & 128 != 0 => {
-                let end = self.raw.0.total_in as usize * 8 - (state & 7) as usize;
+                let end = raw.0.total_in as usize * 8 - (state & 7) as usize;
                 Ok(Some(BlockEnd { end, last: state & 64 != 0 }))
             }
             z::Z_OK if !left || !input.is_empty() => Ok(None),
-            z::Z_OK => Err(Error::new(ErrorKind::Buf, self.raw.0.total_in)),
-            code => Err(self.raw.failure(code)),
+            z::Z_OK => Err(Error::new(ErrorKind::Buf, raw.0.total_in)),
+            code => Err(raw.failure(code)),
         }
     }
 
     /// Gives the preset dictionary: when the stream asks for it, or at any time when it is raw.
     pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
+        let raw = self.raw()?;
         // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
         let code = unsafe {
             z::inflateSetDictionary(
-                &mut *self.raw.0,
+                &mut *raw.0,
                 dictionary.as_ptr(),
                 dictionary.len().min(u32::MAX as usize) as u32,
             )
         };
-        self.raw.expect(code)
+        raw.expect(code)
     }
 
     /// Skips `input` up to the next full flush point; true when one was found.
@@ -495,7 +631,8 @@ impl Inflater {
             let read = input.len().min(u32::MAX as usize);
             // SAFETY: as in `run`; `inflateSync` writes no output.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflateSync(stream) };
-            let (code, _) = self.raw.step(input, read, &mut Output::new(), 0, engine)?;
+            let raw = self.raw()?;
+            let (code, _) = raw.step(input, read, &mut Output::new(), 0, engine)?;
             match code {
                 z::Z_OK => {
                     self.failure = None;
@@ -503,7 +640,7 @@ impl Inflater {
                 }
                 z::Z_DATA_ERROR | z::Z_BUF_ERROR if input.is_empty() => return Ok(false),
                 z::Z_DATA_ERROR => {}
-                code => return Err(self.raw.failure(code)),
+                code => return Err(raw.failure(code)),
             }
         }
     }
@@ -511,65 +648,54 @@ impl Inflater {
     /// Whether the stream stands at a block boundary made by a flush.
     pub fn at_sync_point(&mut self) -> bool {
         // SAFETY: the stream is initialized.
-        unsafe { z::inflateSyncPoint(&mut *self.raw.0) == 1 }
+        self.state.as_mut().is_some_and(|state| unsafe { z::inflateSyncPoint(&mut *state.0) } == 1)
     }
 
     /// Back to the beginning, with the same memory.
     pub fn reset(&mut self) -> Result<(), Error> {
-        self.ended = false;
-        // SAFETY: the stream is initialized.
-        let code = unsafe { z::inflateReset(&mut *self.raw.0) };
-        self.failure = None;
-        self.raw.expect(code)
+        (self.ended, self.failure) = (false, None);
+        match &mut self.state {
+            Some(state) => state.reset(),
+            None => Ok(()),
+        }
     }
 
     /// A second stream in the same state.
     pub fn copy(&self) -> Result<Self, Error> {
-        let mut raw = Raw::new();
-        // SAFETY: the source is initialized and only read.
-        let code = unsafe { z::inflateCopy(&mut *raw.0, &*self.raw.0) };
-        raw.expect(code)?;
-        Ok(Self { raw, ended: self.ended, failure: self.failure.clone() })
+        let state = self.state.as_ref().map(Decompressor::copy).transpose()?;
+        Ok(Self { state, wbits: self.wbits, ended: self.ended, failure: self.failure.clone() })
     }
 
     /// Whether the stream is complete.
     pub fn ended(&self) -> bool {
         self.ended
     }
+
+    /// Bytes read since the beginning.
+    pub fn total_in(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.0.total_in)
+    }
+
+    /// Bytes written since the beginning.
+    pub fn total_out(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.0.total_out)
+    }
+
+    /// The checksum of the plain data so far, or of the dictionary that is asked for.
+    pub fn adler(&self) -> u32 {
+        self.state.as_ref().map_or(state::initial_adler(self.wbits), |state| state.0.adler as u32)
+    }
+
+    /// The place in the bits, as zlib tells it.
+    pub fn data_type(&self) -> i32 {
+        self.state.as_ref().map_or(0, |state| state.0.data_type)
+    }
 }
 
 impl Drop for Inflater {
     fn drop(&mut self) {
-        // SAFETY: initialized in `new` or `copy`, ended once.
-        unsafe { z::inflateEnd(&mut *self.raw.0) };
+        if let Some(state) = self.state.take() {
+            state.keep();
+        }
     }
 }
-
-/// What both kinds of stream know about themselves.
-macro_rules! counters {
-    ($stream:ty) => {
-        impl $stream {
-            /// Bytes read since the beginning.
-            pub fn total_in(&self) -> u64 {
-                self.raw.0.total_in
-            }
-
-            /// Bytes written since the beginning.
-            pub fn total_out(&self) -> u64 {
-                self.raw.0.total_out
-            }
-
-            /// The checksum of the plain data so far, or of the dictionary that is asked for.
-            pub fn adler(&self) -> u32 {
-                self.raw.0.adler as u32
-            }
-
-            /// zlib's guess: 0 binary, 1 text, 2 unknown; for a decompressor its place in the bits.
-            pub fn data_type(&self) -> i32 {
-                self.raw.0.data_type
-            }
-        }
-    };
-}
-counters!(Deflater);
-counters!(Inflater);

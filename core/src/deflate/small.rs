@@ -1,0 +1,102 @@
+//! Streams that get little: a state of a quarter of a megabyte is not worth setting up for them.
+//!
+//! Small pieces are collected until there is enough to work on. A stream that ends before is one whole buffer, which the other
+//! engine compresses faster.
+
+use super::error::Error;
+use super::frame::Kind;
+use super::one_shot;
+use super::output::Output;
+use super::stream::Config;
+use super::whole;
+use crate::Task;
+
+/// Pieces of up to this size are collected: a call of the engine costs as much as copying several of them.
+pub(super) const PIECE: usize = 1 << 10;
+
+/// So much is collected before it is worked on.
+pub(super) const GATHERED: usize = 8 << 10;
+
+/// The most that is taken for one whole buffer: all of it is in zlib's first block, whose kind of data it tells.
+const WHOLE: usize = 16_000;
+
+/// What zlib guesses of data that it has not seen yet.
+pub(super) const UNKNOWN: i32 = 2;
+
+/// What a stream came to that was one whole buffer, in zlib's figures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) total_in: u64,
+    pub(super) total_out: u64,
+    pub(super) adler: u32,
+    pub(super) data_type: i32,
+}
+
+/// The format of a stream with the usual window, for which alone there is a whole-buffer engine.
+fn kind(config: Config) -> Option<Kind> {
+    match config.wbits {
+        -15 => Some(Kind::Raw),
+        15 => Some(Kind::Zlib),
+        31 => Some(Kind::Gzip),
+        _ => None,
+    }
+}
+
+/// Whether a stream of `size` bytes may be compressed as one buffer into `out`, which must have room for whatever it gets.
+pub(super) fn is_whole(config: Config, size: usize, out: &Output<'_>) -> bool {
+    let usual = config.mem_level == Config::default().mem_level && config.strategy == 0;
+    usual && size <= WHOLE && out.left() > 2 * WHOLE && kind(config).is_some()
+}
+
+/// Compresses all of a stream; `None` when the other engine does it better.
+pub(super) fn finish(
+    input: &[u8],
+    config: Config,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<Option<Ended>, Error> {
+    let start = out.len();
+    match kind(config) {
+        Some(kind) if input.is_empty() && config.level != 0 => {
+            one_shot::compress_nothing(kind, config.level, out)
+        }
+        _ => match one_shot::compress_at_once(input, config.level, config.wbits, out, task) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => {
+                out.truncate(start);
+                return Err(error);
+            }
+        },
+    }
+    let sum = add_to_sum(config, initial_sum(config), input);
+    let adler = if kind(config) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
+    Ok(Some(Ended {
+        total_in: input.len() as u64,
+        total_out: (out.len() - start) as u64,
+        adler,
+        data_type: data_type(input, config.level),
+    }))
+}
+
+/// The checksum that a compressor tells before it has read anything.
+pub(super) const fn initial_sum(config: Config) -> u32 {
+    if config.wbits > 15 { 0 } else { 1 }
+}
+
+/// The checksum after further `input`: of zlib's format only, as a gzip stream's is known at its end.
+pub(super) fn add_to_sum(config: Config, sum: u32, input: &[u8]) -> u32 {
+    let zlib = config.wbits > 0 && config.wbits <= 15;
+    if zlib && !input.is_empty() { whole::adler32(sum, input) } else { sum }
+}
+
+/// What zlib guesses of data: 0 binary, 1 text.
+fn data_type(input: &[u8], level: i32) -> i32 {
+    let is_binary = |byte: &u8| matches!(byte, 0..=6 | 14..=25 | 28..=31);
+    let is_text = |byte: &u8| matches!(byte, 9 | 10 | 13 | 32..);
+    match level {
+        0 => UNKNOWN,
+        _ if input.iter().any(is_binary) => 0,
+        _ => i32::from(input.iter().any(is_text)),
+    }
+}
