@@ -15,9 +15,22 @@ pub fn crc32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
 ///
 /// Any `value` is taken, as zlib does: halves of 65521 and more count as what they leave when divided by it.
 pub fn adler32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
+    sliced(reduced(value), data, task, whole::adler32)
+}
+
+/// [`crc32`] of data so small that nobody waits for its end.
+pub fn crc32_of_small(value: u32, data: &[u8]) -> u32 {
+    whole::crc32(value, data)
+}
+
+/// [`adler32`] of data so small that nobody waits for its end.
+pub fn adler32_of_small(value: u32, data: &[u8]) -> u32 {
+    whole::adler32(reduced(value), data)
+}
+
+fn reduced(value: u32) -> u32 {
     const BASE: u32 = 65521;
-    let reduced = (((value >> 16) % BASE) << 16) | ((value & 0xffff) % BASE);
-    sliced(reduced, data, task, whole::adler32)
+    (((value >> 16) % BASE) << 16) | ((value & 0xffff) % BASE)
 }
 
 fn sliced(mut value: u32, data: &[u8], task: &Task<'_>, sum: fn(u32, &[u8]) -> u32) -> Result<u32, Stopped> {
@@ -72,6 +85,8 @@ mod tests {
             let piece = &data[from..to];
             for value in [0, 1, 12345, 0xffff_ffff, (65521 << 16) | 65521] {
                 assert_eq!(crc32(value, piece, &task).unwrap(), slow_crc(value, piece));
+                assert_eq!(crc32_of_small(value, piece), slow_crc(value, piece));
+                assert_eq!(adler32_of_small(value, piece), adler32(value, piece, &task).unwrap());
                 if !piece.is_empty() {
                     assert_eq!(
                         adler32(value, piece, &task).unwrap(),

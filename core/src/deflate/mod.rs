@@ -11,6 +11,7 @@ mod error;
 mod frame;
 mod gzip;
 mod level;
+mod lines;
 mod members;
 mod noise;
 mod one_shot;
@@ -29,9 +30,12 @@ mod stream;
 mod tests;
 mod whole;
 
-pub use checksum::{adler32, adler32_combine, crc_table, crc32, crc32_combine};
+pub use checksum::{
+    adler32, adler32_combine, adler32_of_small, crc_table, crc32, crc32_combine, crc32_of_small,
+};
 pub use error::{Error, ErrorKind};
 pub use gzip::{GzipDecoder, Header, MAGIC, Members, OS_UNIX, RESERVED, first_member};
+pub use lines::end_of_line;
 pub use one_shot::{compress, continue_to, decompress, expected_size, worth_lending};
 pub use output::{Bytes, Output};
 pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, groups, gunzip, inflate_all};

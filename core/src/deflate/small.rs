@@ -4,7 +4,7 @@
 //! engine compresses faster.
 
 use super::error::Error;
-use super::frame::Kind;
+use super::frame::{self, Kind};
 use super::one_shot;
 use super::output::Output;
 use super::stream::Config;
@@ -23,7 +23,7 @@ const WHOLE: usize = 16_000;
 /// What zlib guesses of data that it has not seen yet.
 pub(super) const UNKNOWN: i32 = 2;
 
-/// What a stream came to that was one whole buffer, in zlib's figures.
+/// What a stream came to, in zlib's figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) total_in: u64,
@@ -48,32 +48,35 @@ pub(super) fn is_whole(config: Config, size: usize, out: &Output<'_>) -> bool {
     usual && size <= WHOLE && out.left() > 2 * WHOLE && kind(config).is_some()
 }
 
-/// Compresses all of a stream; `None` when the other engine does it better.
+/// The header of a stream, where it is known without the engine.
+pub(super) fn header(config: Config) -> Option<Vec<u8>> {
+    let kind = kind(config).filter(|_| config.strategy == 0)?;
+    Some(frame::header(kind, config.level))
+}
+
+/// Compresses all of a stream whose first `given` bytes were given out already; `None` when the other engine does it better.
 pub(super) fn finish(
     input: &[u8],
     config: Config,
+    given: usize,
     out: &mut Output<'_>,
     task: &Task<'_>,
 ) -> Result<Option<Ended>, Error> {
-    let start = out.len();
+    let mut packed = Output::new();
     match kind(config) {
         Some(kind) if input.is_empty() && config.level != 0 => {
-            one_shot::compress_nothing(kind, config.level, out)
+            one_shot::compress_nothing(kind, config.level, &mut packed);
         }
-        _ => match one_shot::compress_at_once(input, config.level, config.wbits, out, task) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                out.truncate(start);
-                return Err(error);
-            }
-        },
+        _ if one_shot::compress_at_once(input, config.level, config.wbits, &mut packed, task)? => {}
+        _ => return Ok(None),
     }
+    let total_out = packed.len() as u64;
+    out.push(&packed.into_bytes()[given..]);
     let sum = add_to_sum(config, initial_sum(config), input);
     let adler = if kind(config) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
     Ok(Some(Ended {
         total_in: input.len() as u64,
-        total_out: (out.len() - start) as u64,
+        total_out,
         adler,
         data_type: data_type(input, config.level),
     }))

@@ -141,6 +141,39 @@ fn small_pieces_come_out_whole() {
 }
 
 #[test]
+fn the_header_comes_out_with_the_first_piece() {
+    for wbits in [15, -15, 31, 9] {
+        for (strategy, level) in [(0, -1), (0, 0), (0, 1), (0, 5), (0, 6), (0, 9), (2, 6), (4, 9)] {
+            let config = Config { wbits, strategy, level, ..Config::default() };
+            let mut engine = Deflater::new(config).unwrap();
+            let mut header = Output::new();
+            engine.run(&mut &b"piece"[..], &mut header, Flush::None, &Task::new()).unwrap();
+            let header = header.into_bytes().to_vec();
+            for pieces in [1, 30] {
+                let mut stream = Deflater::new(config).unwrap();
+                let mut out = Output::new();
+                let mut rest = Vec::new();
+                for _ in 0..pieces {
+                    let piece = sample(700, 3);
+                    if !stream.gather_to(&piece, &mut out) {
+                        stream.run(&mut &piece[..], &mut out, Flush::None, &Task::new()).unwrap();
+                    }
+                    rest.extend(piece);
+                }
+                assert!(stream.total_out() >= header.len() as u64);
+                out.push(&finished(&mut stream, &[]));
+                assert_eq!(stream.total_out(), out.len() as u64);
+                let packed = out.into_bytes();
+                assert_eq!(packed[..header.len()], header, "{config:?}");
+                assert!(inflated(&packed, wbits) == rest, "{config:?}");
+                stream.reset().unwrap();
+                assert_eq!(stream.total_out(), 0);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_was_one_whole_buffer_tells_the_engines_figures() {
     let samples =
         [&b"text, and more text "[..], b"\x07\x1b", b"\x00binary", b"", b"tabs\t\r\n", &[200; 3000]];

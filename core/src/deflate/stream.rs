@@ -163,8 +163,10 @@ pub struct Deflater {
     config: Config,
     /// Small pieces of input that were not worked on yet.
     gathered: Vec<u8>,
-    /// What it came to, if all of it was one whole buffer.
-    whole: Option<Ended>,
+    /// What it came to, once it ended.
+    result: Option<Ended>,
+    /// How many bytes of the header were given out before there was a state to make it.
+    header: usize,
     /// Whether the header is made, and the engine at the level that stands for the caller's.
     begun: bool,
     ended: bool,
@@ -184,7 +186,8 @@ impl Deflater {
             state: None,
             config,
             gathered: Vec::new(),
-            whole: None,
+            result: None,
+            header: 0,
             begun: false,
             ended: false,
             short_matches: false,
@@ -219,6 +222,20 @@ impl Deflater {
             self.gathered.extend_from_slice(input);
         }
         fits
+    }
+
+    /// As [`gather`](Self::gather), and gives out what the engine gives out of so little: the header, the first time.
+    pub fn gather_to(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
+        let header = match small::header(self.config) {
+            _ if self.begun || self.header > 0 || input.is_empty() => Vec::new(),
+            Some(header) if self.state.is_none() => header,
+            _ => return false,
+        };
+        if out.left() < header.len() || !self.gather(input) {
+            return false;
+        }
+        self.header += header.len();
+        out.push(&header)
     }
 
     /// How many bytes were taken, but not worked on yet.
@@ -264,10 +281,9 @@ impl Deflater {
         self.gathered.try_reserve(input.len()).map_err(|_| Error::new(ErrorKind::Mem, 0))?;
         self.gathered.extend_from_slice(input);
         *input = &[];
-        self.whole = small::finish(&self.gathered, self.config, out, task)?;
-        self.ended = self.whole.is_some();
-        if self.ended {
-            self.gathered = Vec::new();
+        self.result = small::finish(&self.gathered, self.config, self.header, out, task)?;
+        if self.result.is_some() {
+            self.end();
         }
         Ok(self.ended)
     }
@@ -312,7 +328,7 @@ impl Deflater {
             task.advance((before - input.len()) as u64);
             match code {
                 z::Z_STREAM_END => {
-                    self.ended = true;
+                    self.end();
                     return Ok(Status::End);
                 }
                 z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
@@ -321,6 +337,17 @@ impl Deflater {
                 z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
                 code => return Err(self.raw()?.failure(code)),
             }
+        }
+    }
+
+    /// Notes what the stream came to; its state is of use to others now.
+    fn end(&mut self) {
+        self.ended = true;
+        self.gathered = Vec::new();
+        if let Some(state) = self.state.take() {
+            let z::z_stream { total_in, total_out, adler, data_type, .. } = *state.0;
+            self.result = Some(Ended { total_in, total_out, adler: adler as u32, data_type });
+            state.keep();
         }
     }
 
@@ -333,7 +360,11 @@ impl Deflater {
         task: &Task<'_>,
     ) -> Result<(), Error> {
         let config = Config { level, strategy, ..self.config };
-        if !self.begun && self.gathered.is_empty() {
+        if self.ended {
+            let same = config == self.config;
+            return if same { Ok(()) } else { Err(Error::new(ErrorKind::Stream, self.total_in())) };
+        }
+        if !self.begun && self.gathered.is_empty() && self.header == 0 {
             return self.prepare_header(config);
         }
         let status = self.work_on_gathered(out, Flush::None, task)?;
@@ -362,10 +393,16 @@ impl Deflater {
         if self.begun {
             return Ok(true);
         }
+        let mut again = Output::new();
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
+        let given = self.header > 0;
         let raw = self.raw()?;
-        let (code, _) = raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
+        let (code, _) = if given {
+            raw.step(&mut &[][..], 0, &mut again, INFLATE_SLICE, engine)?
+        } else {
+            raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?
+        };
         if code != z::Z_BUF_ERROR {
             raw.expect(code)?;
         }
@@ -422,7 +459,7 @@ impl Deflater {
 
     /// Presets the window, before anything was put in.
     pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
-        if !self.gathered.is_empty() || self.whole.is_some() {
+        if !self.gathered.is_empty() || self.header > 0 || self.result.is_some() {
             return Err(Error::new(ErrorKind::Stream, 0));
         }
         let raw = self.raw()?;
@@ -439,7 +476,7 @@ impl Deflater {
 
     /// Back to the beginning, with the same parameters and memory.
     pub fn reset(&mut self) -> Result<(), Error> {
-        (self.begun, self.ended, self.next_look, self.whole) = (false, false, 0, None);
+        (self.begun, self.ended, self.next_look, self.result, self.header) = (false, false, 0, None, 0);
         self.gathered.clear();
         match &mut self.state {
             Some(state) => state.reset(self.config),
@@ -460,31 +497,31 @@ impl Deflater {
 
     /// Bytes read since the beginning.
     pub fn total_in(&self) -> u64 {
-        let worked_on = self.told(|whole| whole.total_in, |stream| stream.total_in, 0);
+        let worked_on = self.told(|ended| ended.total_in, |stream| stream.total_in, 0);
         worked_on + self.gathered.len() as u64
     }
 
     /// Bytes written since the beginning.
     pub fn total_out(&self) -> u64 {
-        self.told(|whole| whole.total_out, |stream| stream.total_out, 0)
+        self.told(|ended| ended.total_out, |stream| stream.total_out, self.header as u64)
     }
 
     /// The checksum of the plain data so far.
     pub fn adler(&self) -> u32 {
         let initial = small::initial_sum(self.config);
-        let sum = self.told(|whole| whole.adler, |stream| stream.adler as u32, initial);
+        let sum = self.told(|ended| ended.adler, |stream| stream.adler as u32, initial);
         small::add_to_sum(self.config, sum, &self.gathered)
     }
 
     /// zlib's guess: 0 binary, 1 text, 2 unknown.
     pub fn data_type(&self) -> i32 {
-        self.told(|whole| whole.data_type, |stream| stream.data_type, small::UNKNOWN)
+        self.told(|ended| ended.data_type, |stream| stream.data_type, small::UNKNOWN)
     }
 
     /// A figure of the stream, wherever it is kept.
-    fn told<T>(&self, whole: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
-        match (&self.whole, &self.state) {
-            (Some(ended), _) => whole(ended),
+    fn told<T>(&self, result: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
+        match (&self.result, &self.state) {
+            (Some(ended), _) => result(ended),
             (None, Some(state)) => stream(&state.0),
             (None, None) => nothing,
         }

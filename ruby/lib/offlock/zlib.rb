@@ -66,7 +66,7 @@ module Offlock
     class << self
       private :native_deflate, :native_inflate, :native_gzip, :native_gunzip, :native_gunzip_all, :native_crc32,
               :native_adler32, :native_crc32_combine, :native_adler32_combine, :native_deflate_all,
-              :native_inflate_all, :native_header, :native_int
+              :native_inflate_all, :native_header, :native_int, :native_uint, :native_separator
 
       def zlib_version = ZLIB_VERSION.b
 
@@ -111,12 +111,14 @@ module Offlock
         native_gunzip_all(string, threads, max_output, release)
       end
 
-      def crc32(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value || 0, 0, release)
-      def adler32(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value || 1, 1, release)
       def crc32_combine(first, second, length) = native_crc32_combine(first, second, length)
       def adler32_combine(first, second, length) = native_adler32_combine(first, second, length)
 
       private
+
+      # What the native crc32 and adler32 leave to Ruby: all but small Strings.
+      def crc32_of(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value || 0, 0, release)
+      def adler32_of(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value || 1, 1, release)
 
       # Of a String, or of everything that an IO has to read; without either, the initial value.
       def checksum(kind, source, value, initial, release)
@@ -129,6 +131,9 @@ module Offlock
         end
         value
       end
+
+      # As errors of conversion name an object.
+      def kind_of_object(object) = [nil, true, false].include?(object) ? object.inspect : object.class
     end
 
     private

@@ -5,11 +5,16 @@
 
 mod batch;
 mod build;
+mod call;
+mod checksum;
 mod engine;
 mod failure;
 mod gzip;
+mod lines;
 mod number;
 mod one_shot;
+mod plain;
+mod print;
 
 use magnus::{Error, Module, RModule, Ruby};
 
@@ -18,6 +23,10 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     let zlib = offlock.define_module("Zlib")?;
     one_shot::define(ruby, zlib)?;
     batch::define(zlib)?;
+    checksum::define(ruby, zlib)?;
+    plain::define(ruby, zlib)?;
+    lines::define(ruby, zlib)?;
+    print::define(ruby, zlib)?;
     engine::define(ruby, zlib)?;
     gzip::define(ruby, zlib)
 }

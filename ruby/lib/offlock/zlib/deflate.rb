@@ -13,6 +13,9 @@ module Offlock
       end
 
       def deflate(string, flush = NO_FLUSH, &block)
+        made = @engine.gather_to(string) if !block && (flush.nil? || flush == NO_FLUSH) && gathers?
+        return @output ? append(made) && fetch : made if made
+
         turn.synchronize do
           feed(string, flush || NO_FLUSH, &block)
           fetch(&block)
@@ -20,7 +23,7 @@ module Offlock
       end
 
       def <<(string)
-        turn.synchronize { feed(string, NO_FLUSH) }
+        turn.synchronize { feed(string, NO_FLUSH) } unless gathers? && @engine.gather(string)
         self
       end
 
@@ -43,6 +46,9 @@ module Offlock
       end
 
       private
+
+      # Whether the engine may be asked to take a small piece, which costs little; not while somebody is at the stream.
+      def gathers? = @engine && !@input && !@turn.locked?
 
       def step(piece, &block) = deflate(piece, &block)
 

@@ -34,6 +34,7 @@ module Offlock
       end
 
       def sync = io && @sync
+      def crc = io && @crc
       def level = io && @level
       def os_code = io && @os_code
       def mtime = io && Time.at(@mtime)
@@ -48,6 +49,13 @@ module Offlock
       end
 
       def closed? = @closed != false
+
+      # Ends the gzip file, and leaves open what it is in, which it returns.
+      def finish
+        file = io
+        @closed = true
+        file
+      end
 
       # Ends the gzip file, closes what it is in, and returns that.
       def close
@@ -92,8 +100,17 @@ module Offlock
         @io
       end
 
+      def string_of(object)
+        String.try_convert(object) or
+          raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
+      end
+
+      def number_of(object) = object.is_a?(Integer) ? object : Zlib.send(:native_int, object)
+
       # Encodings from the options that IO takes.
       def take_encodings(options)
+        return if options.empty?
+
         external, internal = options.values_at(:external_encoding, :internal_encoding)
         external, internal = options[:encoding].split(":", 2) if options[:encoding].is_a?(String)
         external = options[:encoding] if options[:encoding].is_a?(Encoding)

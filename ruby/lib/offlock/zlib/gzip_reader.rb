@@ -75,6 +75,7 @@ module Offlock
         @progress = progress
         take_encodings(options)
         @external ||= Encoding.default_external
+        @plain = Plain.new(@external, @external.ascii_compatible? && !@external.dummy?, !@internal.nil?)
         @engine = Engine.gunzip(threads)
         start(lead)
       end
@@ -87,23 +88,24 @@ module Offlock
       def crc = io && note_crc
 
       # How many plain bytes were read.
-      def pos = io && (@made - buffered)
+      def pos = io && (@made - @plain.size)
       alias tell pos
 
       # A bad checksum is left to be told by who reads on.
       def eof?
         io
-        !fill(1)
-      rescue *FOOTER_ERRORS
-        true
+        more until @plain.size.positive? || drained?
+        raise @failure if @failure && !in_footer? && @plain.size.zero?
+
+        @plain.size.zero?
       end
       alias eof eof?
 
       # What followed the member in what was read of the file, or nil.
       def unused
         return if closed?
-        raise @failure if buffered.zero? && in_footer?
 
+        tell_failure if in_footer? && @plain.size.zero?
         @over && !@packed.empty? ? @packed.dup : nil
       end
 
@@ -112,8 +114,10 @@ module Offlock
         file = io
         report(@read, ending: true) if drained?
         @closed = true
-        raise @failure if @failure && buffered.zero?
-
+        nothing_left = @plain.size.zero?
+        @plain.clear
+        @engine.close
+        tell_failure if in_footer? && nothing_left
         file
       end
 
@@ -126,11 +130,14 @@ module Offlock
       end
 
       def read(length = nil, buffer = nil)
+        some = @plain&.exactly(length) unless buffer
+        return some if some
+
         io
         length = size_of(length)
         return hand(length.zero? ? String.new : read_some(length), buffer) if length
 
-        hand(fill(nil) ? text(cut(buffered)) : String.new, buffer)
+        hand(fill(nil) ? text(@plain.cut(@plain.size)) : String.new, buffer)
       end
 
       def readpartial(most = nil, buffer = nil)
@@ -139,14 +146,11 @@ module Offlock
         return hand(String.new, buffer) if most&.zero?
         raise EOFError, "end of file reached" unless fill(1)
 
-        hand(cut([most || PLAIN, buffered].min), buffer)
+        hand(@plain.cut(most || PLAIN), buffer)
       end
 
       def getbyte
-        return unless fill(1)
-
-        @at += 1
-        @plain.getbyte(@at - 1)
+        @plain&.getbyte || (@plain.getbyte if fill(1))
       end
 
       def readbyte = getbyte || end_of_file
@@ -154,14 +158,15 @@ module Offlock
       def each_byte
         return to_enum(:each_byte) unless block_given?
 
-        while (byte = getbyte)
+        io
+        while (byte = @plain.getbyte || getbyte)
           yield byte
         end
         self
       end
 
       def getc
-        text(cut(character_size)) if fill(1)
+        @plain&.char || (text(@plain.cut(character_size)) if fill(1))
       end
 
       def readchar = getc || end_of_file
@@ -169,7 +174,8 @@ module Offlock
       def each_char
         return to_enum(:each_char) unless block_given?
 
-        while (char = getc)
+        io
+        while (char = @plain.char || getc)
           yield char
         end
         nil
@@ -198,21 +204,19 @@ module Offlock
       def start(lead)
         @packed = lead ? lead.b : String.new
         @read = @packed.bytesize
-        @plain = String.new
-        @at = @made = @lineno = @crc = @counted = 0
-        @over = @failure = nil
+        @plain.clear
+        @made = @crc = 0
+        @over = @failure = @footer_told = nil
         read_header
       end
-
-      def buffered = @plain.bytesize - @at
 
       # Reads up to the end of the header, and raises if there is none.
       def read_header
         until (header = @engine.header)
           packed = @packed.empty? ? read_packed : @packed
           head = (head || String.new) << packed.to_s
-          packed ? decode(packed, 0) : not_gzip(head)
-          not_gzip(head) if @failure
+          packed ? keep(decode(packed, @max_output ? 0 : CHUNK)) : not_gzip(head)
+          not_gzip(head) if @failure && @engine.header.nil?
         end
         @mtime, flags, @os_code, @orig_name, @comment = header
         @level = level_of(flags)
@@ -249,7 +253,7 @@ module Offlock
 
       # Decodes `packed` to at most `most` bytes, and keeps what was not read.
       def decode(packed, most)
-        made = @engine.run(packed, NO_FLUSH, most, :auto)
+        made = @engine.run(packed, NO_FLUSH, most)
         raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if over_limit?(made)
 
         @made += made.bytesize
@@ -276,17 +280,25 @@ module Offlock
       # Tries to have `size` bytes buffered (nil: all there are); false when there is none at all.
       def fill(size)
         io
-        more until size ? buffered >= size || drained? : drained?
-        raise @failure if @failure && (buffered.zero? || cut_short?(size))
+        more until size ? @plain.size >= size || drained? : drained?
+        tell_failure if @failure && (@plain.size.zero? || cut_short?(size))
 
-        buffered.positive?
+        @plain.size.positive?
       end
 
       def drained? = @over || @failure
 
       # A bad checksum is told when everything was read, bad data as soon as it keeps from reading on.
       def cut_short?(size)
-        !(size && buffered >= size) && !in_footer?
+        !(size && @plain.size >= size) && !in_footer?
+      end
+
+      # Raises what is wrong with the file: the checksum and length once, as the original does, anything else at each attempt.
+      def tell_failure
+        return if @footer_told
+
+        @footer_told = in_footer?
+        raise @failure
       end
 
       # Whether only the checksum and length are wrong, or missing.
@@ -311,39 +323,25 @@ module Offlock
 
       # Takes into the checksum what was read since the last time.
       def note_crc
-        @crc = Zlib.crc32(@plain.byteslice(@counted, @at - @counted), @crc) if @at > @counted
-        @counted = [@counted, @at].max
+        uncounted = @plain.uncounted
+        @crc = Zlib.crc32(uncounted, @crc) if uncounted
         @crc
       end
 
       def keep(made)
         note_crc
-        @counted -= @at
-        if buffered.zero?
-          @plain, @at = made, 0
-        else
-          @plain = @plain.byteslice(@at..) if @at.positive?
-          @at = 0
-          @plain << made
-        end
-      end
-
-      def cut(size)
-        taken = @plain.byteslice(@at, size)
-        @at += size
-        taken
+        rest = @plain.rest
+        @plain.replace(rest.empty? ? made : rest << made)
       end
 
       def read_some(length)
-        fill(length) ? cut([length, buffered].min) : nil
+        fill(length) ? @plain.cut(length) : nil
       end
 
       # What is put back was in the checksum already.
       def unread(bytes)
         note_crc
-        @counted += bytes.bytesize - @at
-        @plain = bytes + @plain.byteslice(@at..)
-        @at = 0
+        @plain.unread(bytes + @plain.rest, bytes.bytesize)
       end
 
       def hand(made, buffer)
@@ -366,7 +364,7 @@ module Offlock
       def whole_characters(wanted)
         (wanted...wanted + LONGEST).each do |size|
           fill(size)
-          head = @plain.byteslice(@at, size).force_encoding(@external)
+          head = @plain.peek(size)
           return head if head.bytesize < size || head.valid_encoding?
         end
         nil
@@ -374,12 +372,12 @@ module Offlock
 
       # How many bytes the next character has.
       def character_size
-        head = whole_characters(1) || @plain.byteslice(@at, LONGEST).force_encoding(@external)
+        head = whole_characters(1) || @plain.peek(LONGEST)
         head[0].bytesize
       end
 
       def size_of(length)
-        length = Zlib.send(:native_int, length) unless length.nil? || length.is_a?(Integer)
+        length = number_of(length) unless length.nil?
         raise ArgumentError, "negative length #{length} given" if length&.negative?
 
         length

@@ -6,6 +6,8 @@ module Offlock
   module Zlib
     # Writes a gzip file.
     class GzipWriter < GzipFile
+      include Printing
+
       # Plain bytes that are collected before they are compressed.
       GATHER = 1 << 14
       private_constant :GATHER
@@ -42,7 +44,7 @@ module Offlock
 
       def mtime=(time)
         change_header
-        @mtime = time.is_a?(Integer) ? time : time.to_i
+        @mtime = Zlib.send(:native_uint, Integer(time))
       end
 
       def mtime = io && Time.at(@mtime || 0)
@@ -78,22 +80,6 @@ module Offlock
         self
       end
 
-      def print(*objects)
-        objects = [$_] if objects.empty?
-        objects.each_with_index do |object, index|
-          write($,) if $, && index.positive?
-          write(object)
-        end
-        write($\) if $\
-        nil
-      end
-
-      def puts(*objects)
-        write("\n") if objects.empty?
-        objects.each { |object| put_line(object) }
-        nil
-      end
-
       def printf(format, *arguments)
         write(format(format, *arguments))
         nil
@@ -109,48 +95,31 @@ module Offlock
         io
         raise StreamError, "stream error" if @ended && flush != FINISH
 
-        compress(flush || SYNC_FLUSH)
+        flush ||= SYNC_FLUSH
+        @written = true unless flush == NO_FLUSH
+        compress(flush)
         io.flush if io.respond_to?(:flush)
         self
       end
 
       # Ends the gzip file, and leaves open what it is in.
       def finish
-        io
-        compress(FINISH)
-        io.write([@crc, @size & 0xffffffff].pack("VV"))
+        file = io
+        packed = @ended ? String.new : pack(take_plain, FINISH)
+        file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
         report(@size, ending: true)
         @closed = true
+        @engine.close
         @engine = nil
-        @io
+        file
       end
 
       private
 
-      def put_line(object)
-        array = Array.try_convert(object) unless object.is_a?(String)
-        return put_lines(array) if array
-
-        line = object.to_s
-        write(line)
-        write("\n") unless line.getbyte(-1) == 10
-      end
-
-      # Each element on a line of its own; an array inside itself is told as `puts` tells it everywhere.
-      def put_lines(array)
-        return put_line("[...]") if (@within ||= []).any? { |outer| outer.equal?(array) }
-
-        @within.push(array)
-        begin
-          puts(*array)
-        ensure
-          @within.pop
-        end
-      end
-
       def put(string)
         raise StreamError, "stream error" if @ended
 
+        @written = true
         string = converted(string, @external) || string if @internal && string.encoding != @external
         bytes = string.bytesize
         if @plain.empty? && bytes >= @gather
@@ -167,45 +136,55 @@ module Offlock
       end
 
       def compress(flush)
-        return if @ended
+        return if @ended || (flush == NO_FLUSH && @plain.empty?)
 
+        deflate(take_plain, flush)
+      end
+
+      def take_plain
         plain, @plain = @plain, String.new
-        deflate(plain, flush) unless plain.empty? && flush == NO_FLUSH
+        plain
       end
 
       def deflate(plain, flush)
-        write_header unless @header_written
+        packed = pack(plain, flush)
+        io.write(packed) unless packed.empty?
+        report(@size)
+      end
+
+      # What `plain` is packed to, behind the header if that was not made yet.
+      def pack(plain, flush)
         @crc = Zlib.crc32(plain, @crc)
         @size += plain.bytesize
         packed = run(plain, flush)
         @ended = true if flush == FINISH
-        io.write(packed) unless packed.empty?
-        report(@size)
+        @header_made ? packed : make_header << packed
       end
 
       # An interrupt leaves what was not read to the next run.
       def run(plain, flush)
         plain = @unread << plain.b if @unread
-        @engine.run(plain, flush, nil, :auto)
+        @engine.run(plain, flush, nil)
       ensure
         unread = @engine.unread
         @unread = unread.zero? ? nil : plain.byteslice(-unread, unread).b
       end
 
-      def write_header
-        @header_written = true
+      def make_header
+        @header_made = true
         @mtime ||= Time.now.to_i
-        io.write(Zlib.send(:native_header, @level, @mtime & 0xffffffff, @orig_name, @comment))
+        Zlib.send(:native_header, @level, @mtime, @orig_name, @comment)
       end
 
       def change_header
         io
-        raise GzipFile::Error, "header is already written" if @header_written || !@plain.empty?
+        raise GzipFile::Error, "header is already written" if @written
       end
 
       # Header fields end at their first NUL.
       def to_header(string)
-        string.to_str.b[/\A[^\0]*/n]
+        field = string_of(string)
+        field.byteslice(0, field.b.index("\0") || field.bytesize)
       end
     end
   end

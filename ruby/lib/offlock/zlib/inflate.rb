@@ -11,12 +11,12 @@ module Offlock
         super()
         start(Engine.inflate(wbits || MAX_WBITS))
         @max_output = max_output
-        @dictionaries = {}
+        @dictionaries = nil
       end
 
       def initialize_copy(other)
         super
-        @dictionaries = @dictionaries.dup
+        @dictionaries = @dictionaries&.dup
       end
 
       def inflate(string, buffer: nil, &block)
@@ -45,7 +45,7 @@ module Offlock
 
       # A dictionary to be used when a stream asks for it.
       def add_dictionary(dictionary)
-        @dictionaries[Zlib.adler32(dictionary)] = dictionary
+        (@dictionaries ||= {})[Zlib.adler32(dictionary)] = dictionary
         self
       end
 
@@ -71,7 +71,7 @@ module Offlock
         return if finished?
 
         inflate(piece, &block)
-        @output = String.new if finished?
+        @output = nil if finished?
       end
 
       def feed(string, &block)
@@ -111,7 +111,7 @@ module Offlock
       end
 
       def need_dictionary(flush)
-        dictionary = @dictionaries[adler] or return super
+        dictionary = @dictionaries&.[](adler) or return super
         set_dictionary(dictionary)
         run("", flush)
       end
@@ -119,9 +119,11 @@ module Offlock
       def seek(input)
         return false if input.empty?
 
-        engine.sync(input)
-      ensure
-        keep(input)
+        begin
+          engine.sync(input)
+        ensure
+          keep(input)
+        end
       end
     end
   end

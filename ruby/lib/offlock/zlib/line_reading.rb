@@ -2,50 +2,62 @@
 
 module Offlock
   module Zlib
-    # What GzipReader gives line by line.
+    # What GzipReader gives line by line. `gets` and `readline` are native: they do here what is not the next whole line.
     module LineReading
-      def lineno = io && @lineno
+      def lineno = io && @plain.lineno
 
       def lineno=(number)
         io
-        @lineno = Zlib.send(:native_int, number)
+        @plain.lineno = number
       end
 
-      def gets(*arguments, chomp: false)
-        line = next_line(*limits(arguments))
-        return $_ = nil unless line
+      def each_line(*arguments, chomp: false)
+        return to_enum(:each_line, *arguments, chomp: chomp) unless block_given?
 
-        @lineno += 1
-        line = chomped(line, arguments) if chomp
-        $_ = line
-      end
+        io
+        separator, limit = limits(arguments)
+        raise ArgumentError, "invalid limit: 0 for each_line" if limit&.zero?
 
-      def readline(*arguments, **options) = gets(*arguments, **options) || end_of_file
-
-      def each_line(*arguments, **options)
-        return to_enum(:each_line, *arguments, **options) unless block_given?
-        raise ArgumentError, "invalid limit: 0 for each_line" if limits(arguments)[1]&.zero?
-
-        while (line = gets(*arguments, **options))
+        while (line = (@plain.line(separator, chomp) unless limit) || next_line(separator, limit, chomp))
           yield line
         end
         self
       end
       alias each each_line
 
-      def readlines(*arguments, **options) = each_line(*arguments, **options).to_a
+      def readlines(*arguments, chomp: false)
+        lines = []
+        io
+        separator, limit = limits(arguments)
+        while (line = (@plain.line(separator, chomp) unless limit) || next_line(separator, limit, chomp))
+          lines << line
+        end
+        lines
+      end
 
       private
 
+      # The next line that `gets` is called for with these arguments.
+      def read_line(*arguments, chomp: false) = next_line(*limits(arguments), chomp)
+
       # Separator and limit from what `gets` is called with.
       def limits(arguments)
-        return [$/, nil] if arguments.empty?
-        return arguments if arguments.size == 2
-
-        arguments[0].nil? || arguments[0].respond_to?(:to_str) ? [arguments[0], nil] : [$/, arguments[0]]
+        case arguments.size
+        when 0 then [Zlib.send(:native_separator), nil]
+        when 1 then separator_or_limit(*arguments)
+        when 2 then [arguments[0] && string_of(arguments[0]), arguments[1] && number_of(arguments[1])]
+        else raise ArgumentError, "wrong number of arguments (given #{arguments.size}, expected 0..2)"
+        end
       end
 
-      def next_line(separator, limit)
+      def separator_or_limit(argument)
+        return [nil, nil] if argument.nil?
+
+        separator = String.try_convert(argument)
+        separator ? [separator, nil] : [Zlib.send(:native_separator), number_of(argument)]
+      end
+
+      def next_line(separator, limit, chomp)
         io
         return text(+"") if limit&.zero?
         return unless fill(1)
@@ -55,20 +67,21 @@ module Offlock
         size = line_size(paragraph ? "\n\n" : separator, limit)
         return if size.zero?
 
-        line = text(cut(size))
+        line = text(@plain.cut(size))
         skip_newlines if paragraph
-        line
+        @plain.lineno += 1
+        chomp && separator ? line.chomp(paragraph ? "\n" : separator) : line
       end
 
       def skip_newlines
-        @at += 1 while fill(1) && @plain.getbyte(@at) == 10
+        nil until @plain.skip_newlines || !fill(1)
       end
 
       # How many bytes the next line has.
       def line_size(separator, limit)
         wanted = limit&.positive? ? limit : nil
-        found = line_end(separator&.b, wanted)
-        size = found || buffered
+        found = line_end(separator, wanted)
+        size = found || @plain.size
         return size unless wanted && size > wanted
 
         whole_characters(wanted)&.bytesize || wanted
@@ -78,24 +91,18 @@ module Offlock
       def line_end(separator, wanted)
         from = 0
         loop do
-          if separator && (at = @plain.byteindex(separator, @at + from))
-            return at + separator.bytesize - @at
-          end
-          return if wanted && buffered >= wanted
+          found = separator && @plain.find(separator, from)
+          return found if found
+          return if wanted && @plain.size >= wanted
 
           if drained?
             raise @failure if @failure && !in_footer?
 
             return
           end
-          from = separator ? [buffered - separator.bytesize + 1, 0].max : 0
+          from = separator ? [@plain.size - separator.bytesize + 1, 0].max : 0
           more
         end
-      end
-
-      def chomped(line, arguments)
-        separator = limits(arguments)[0] or return line
-        line.chomp(separator.empty? ? "\n" : separator)
       end
     end
     private_constant :LineReading

@@ -21,7 +21,7 @@ module Offlock
         super
         @engine = other.engine.copy
         @input = other.input&.dup
-        @output = other.output.dup
+        @output = other.output&.dup
         @turn = Turn.new
       end
 
@@ -62,15 +62,12 @@ module Offlock
 
       def reset
         engine.reset
-        @input = nil
-        @output = String.new
-        nil
+        @input = @output = nil
       end
 
       def close
-        engine
+        engine.close
         @engine = @input = nil
-        nil
       end
       alias end close
 
@@ -110,17 +107,14 @@ module Offlock
 
       def start(engine)
         @engine = engine
-        @input = nil
-        @output = String.new
+        @input = @output = nil
         @turn = Turn.new
       end
 
       def text(object)
         String.try_convert(object) or
-          raise TypeError, "no implicit conversion of #{kind_of(object)} into String"
+          raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
       end
-
-      def kind_of(object) = [nil, true, false].include?(object) ? object.inspect : object.class
 
       # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.
       def run(source, flush, &block)
@@ -133,7 +127,7 @@ module Offlock
       def run_in_chunks(source, flush, &block)
         loop do
           give_chunks(&block)
-          append(once(source, flush, CHUNK - @output.bytesize))
+          append(once(source, flush, CHUNK - (@output&.bytesize || 0)))
           source = ""
           break unless engine.status == :full
         end
@@ -142,7 +136,7 @@ module Offlock
       end
 
       def give_chunks
-        while @output.bytesize >= CHUNK
+        while @output && @output.bytesize >= CHUNK
           chunk, @output = @output.byteslice(0, CHUNK), @output.byteslice(CHUNK..)
           yield chunk
         end
@@ -150,7 +144,7 @@ module Offlock
 
       def once(source, flush, limit)
         input = @input ? @input << source.b : source
-        engine.run(input, flush, limit, :auto)
+        engine.run(input, flush, limit)
       ensure
         keep(input)
       end
@@ -161,7 +155,7 @@ module Offlock
       end
 
       def append(made)
-        @output.empty? ? @output = made : @output << made
+        @output.nil? || @output.empty? ? @output = made : @output << made
       end
 
       # Raises what the last run ended with, if that is an error.
@@ -182,10 +176,10 @@ module Offlock
       def fetch
         return if block_given? && !finished?
 
-        made, @output = @output, String.new
-        return made unless block_given?
+        made, @output = @output, nil
+        return made || String.new unless block_given?
 
-        yield made unless made.empty?
+        yield made unless made.nil? || made.empty?
         nil
       end
     end

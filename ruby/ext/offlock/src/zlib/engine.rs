@@ -2,9 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use magnus::value::LazyId;
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, TypedData, function,
-    method,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, Symbol, TypedData, Value,
+    function, method,
 };
 use offlock_core::Task;
 use offlock_core::deflate::{
@@ -26,7 +27,10 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_singleton_method("blocks", function!(Engine::blocks, 3))?;
     class.define_singleton_method("inflate", function!(Engine::inflate, 1))?;
     class.define_singleton_method("gunzip", function!(Engine::gunzip, 1))?;
-    class.define_method("run", method!(Engine::run, 4))?;
+    class.define_method("run", method!(Engine::run, 3))?;
+    class.define_method("gather", method!(Engine::gather, 1))?;
+    class.define_method("gather_to", method!(Engine::gather_to, 1))?;
+    class.define_method("close", method!(Engine::close, 0))?;
     class.define_method("unread", method!(Engine::unread, 0))?;
     class.define_method("status", method!(Engine::status, 0))?;
     class.define_method("raise_failure", method!(Engine::raise_failure, 0))?;
@@ -55,6 +59,7 @@ enum Codec {
     Blocks(BlockDeflater),
     Inflate(Inflater),
     Gunzip(GzipDecoder),
+    Closed,
 }
 
 /// A stream, and what its last run left.
@@ -129,7 +134,6 @@ impl Engine {
         input: RString,
         flush: Int,
         limit: Option<usize>,
-        release: Release,
     ) -> Result<RString, Error> {
         let input = Bytes::borrow(input)?;
         let mut rest = input.view();
@@ -141,16 +145,17 @@ impl Engine {
         out.resume(kept);
         let operation = match codec {
             Codec::Deflate(_) | Codec::Blocks(_) => &ZLIB_DEFLATE,
-            Codec::Inflate(_) | Codec::Gunzip(_) => &ZLIB_INFLATE,
+            Codec::Inflate(_) | Codec::Gunzip(_) | Codec::Closed => &ZLIB_INFLATE,
         };
-        let release = if matches!(codec, Codec::Blocks(_)) { Release::Always } else { release };
+        let release = if matches!(codec, Codec::Blocks(_)) { Release::Always } else { Release::Auto };
         // Stopped and called again, the work goes on where it was.
-        let ended = Region::new(operation, rest.len()).release(release).run(ruby, |task| {
-            match codec.run(&mut rest, &mut out, flush, task) {
-                Err(error) if error.kind == ErrorKind::Stopped => Err(Failed(error)),
-                ended => Ok(ended),
-            }
-        });
+        let ended =
+            Region::new(operation, rest.len() + codec.gathered()).release(release).run(ruby, |task| {
+                match codec.run(&mut rest, &mut out, flush, task) {
+                    Err(error) if error.kind == ErrorKind::Stopped => Err(Failed(error)),
+                    ended => Ok(ended),
+                }
+            });
         state.unread = rest.len();
         match ended {
             Ok(Ok(status)) => (state.status, state.failure) = (status, None),
@@ -163,20 +168,58 @@ impl Engine {
         memory::string(&out.into_bytes())
     }
 
+    /// Takes a small piece of what is to be compressed, to be worked on with what comes later; whether it did. Everything else
+    /// is left to `run`.
+    fn gather(this: &Self, input: Value) -> bool {
+        let (Some(input), Ok(mut state)) = (RString::from_value(input), this.0.try_lock()) else {
+            return false;
+        };
+        match &mut state.codec {
+            // SAFETY: copied at once, with the lock held.
+            Codec::Deflate(stream) => stream.gather(unsafe { input.as_slice() }),
+            _ => false,
+        }
+    }
+
+    /// As `gather`, with what is to be given out already; nil if it did not take it.
+    fn gather_to(ruby: &Ruby, this: &Self, input: Value) -> Option<RString> {
+        let (input, mut state) = (RString::from_value(input)?, this.0.try_lock().ok()?);
+        let Codec::Deflate(stream) = &mut state.codec else { return None };
+        let mut out = Output::new();
+        // SAFETY: copied at once, with the lock held.
+        let took = stream.gather_to(unsafe { input.as_slice() }, &mut out);
+        drop(state);
+        took.then(|| ruby.str_from_slice(&out.into_bytes()))
+    }
+
+    /// Gives up what it works in, unless another thread is at it.
+    fn close(&self) {
+        if let Ok(mut state) = self.0.try_lock() {
+            state.codec = Codec::Closed;
+            state.kept = Vec::new();
+        }
+    }
+
     fn unread(ruby: &Ruby, this: &Self) -> Result<usize, Error> {
         Ok(this.state(ruby)?.unread)
     }
 
     /// `:more`, `:full`, `:end`, `:need_dict`, or `:failed`.
-    fn status(ruby: &Ruby, this: &Self) -> Result<magnus::StaticSymbol, Error> {
+    fn status(ruby: &Ruby, this: &Self) -> Result<Symbol, Error> {
+        static MORE: LazyId = LazyId::new("more");
+        static FULL: LazyId = LazyId::new("full");
+        static END: LazyId = LazyId::new("end");
+        static NEED_DICT: LazyId = LazyId::new("need_dict");
+        static FAILED: LazyId = LazyId::new("failed");
         let state = this.state(ruby)?;
-        Ok(ruby.sym_new(match (&state.failure, state.status) {
-            (Some(_), _) => "failed",
-            (None, Status::More) => "more",
-            (None, Status::Full) => "full",
-            (None, Status::End) => "end",
-            (None, Status::NeedDict) => "need_dict",
-        }))
+        let status = match (&state.failure, state.status) {
+            (Some(_), _) => &FAILED,
+            (None, Status::More) => &MORE,
+            (None, Status::Full) => &FULL,
+            (None, Status::End) => &END,
+            (None, Status::NeedDict) => &NEED_DICT,
+        };
+        Ok(Symbol::from(LazyId::get_inner_with(status, ruby)))
     }
 
     fn raise_failure(ruby: &Ruby, this: &Self) -> Result<(), Error> {
@@ -189,7 +232,7 @@ impl Engine {
             Codec::Deflate(stream) => stream.ended(),
             Codec::Inflate(stream) => stream.ended(),
             Codec::Gunzip(stream) => stream.ended(),
-            Codec::Blocks(_) => false,
+            Codec::Blocks(_) | Codec::Closed => false,
         })
     }
 
@@ -198,7 +241,7 @@ impl Engine {
             Codec::Deflate(stream) => stream.total_in(),
             Codec::Inflate(stream) => stream.total_in(),
             Codec::Gunzip(stream) => stream.total_in(),
-            Codec::Blocks(_) => 0,
+            Codec::Blocks(_) | Codec::Closed => 0,
         })
     }
 
@@ -206,7 +249,7 @@ impl Engine {
         Ok(match &this.state(ruby)?.codec {
             Codec::Deflate(stream) => stream.total_out(),
             Codec::Inflate(stream) => stream.total_out(),
-            Codec::Gunzip(_) | Codec::Blocks(_) => 0,
+            Codec::Gunzip(_) | Codec::Blocks(_) | Codec::Closed => 0,
         })
     }
 
@@ -214,7 +257,7 @@ impl Engine {
         Ok(match &this.state(ruby)?.codec {
             Codec::Deflate(stream) => stream.adler(),
             Codec::Inflate(stream) => stream.adler(),
-            Codec::Gunzip(_) | Codec::Blocks(_) => 0,
+            Codec::Gunzip(_) | Codec::Blocks(_) | Codec::Closed => 0,
         })
     }
 
@@ -222,7 +265,7 @@ impl Engine {
         Ok(match &this.state(ruby)?.codec {
             Codec::Deflate(stream) => stream.data_type(),
             Codec::Inflate(stream) => stream.data_type(),
-            Codec::Gunzip(_) | Codec::Blocks(_) => 2,
+            Codec::Gunzip(_) | Codec::Blocks(_) | Codec::Closed => 2,
         })
     }
 
@@ -232,7 +275,7 @@ impl Engine {
             Codec::Deflate(stream) => stream.reset(),
             Codec::Inflate(stream) => stream.reset(),
             Codec::Gunzip(stream) => stream.reset(),
-            Codec::Blocks(_) => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+            Codec::Blocks(_) | Codec::Closed => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         state.kept.clear();
         (state.unread, state.status, state.failure) = (0, Status::More, None);
@@ -244,7 +287,9 @@ impl Engine {
         let codec = match &state.codec {
             Codec::Deflate(stream) => stream.copy().map(Codec::Deflate),
             Codec::Inflate(stream) => stream.copy().map(Codec::Inflate),
-            Codec::Gunzip(_) | Codec::Blocks(_) => Err(deflate::Error::new(ErrorKind::Stream, 0)),
+            Codec::Gunzip(_) | Codec::Blocks(_) | Codec::Closed => {
+                Err(deflate::Error::new(ErrorKind::Stream, 0))
+            }
         };
         let copy = Self::made(ruby, codec)?;
         if let Ok(mut fresh) = copy.0.lock() {
@@ -344,6 +389,14 @@ impl Engine {
 }
 
 impl Codec {
+    /// How many bytes wait for the next run.
+    fn gathered(&self) -> usize {
+        match self {
+            Self::Deflate(stream) => stream.gathered(),
+            _ => 0,
+        }
+    }
+
     fn run(
         &mut self,
         input: &mut &[u8],
@@ -359,6 +412,7 @@ impl Codec {
                 stream.run(input, out, flush, task)?;
                 Ok(if flush == Flush::Finish { Status::End } else { Status::More })
             }
+            Self::Closed => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         }
     }
 }

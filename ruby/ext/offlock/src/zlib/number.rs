@@ -1,7 +1,7 @@
 //! Numbers as the original takes them: what is none is refused in the same words.
 
 use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, TryConvert, Value};
+use magnus::{Error, Fixnum, TryConvert, Value};
 
 /// A C `int`.
 #[derive(Clone, Copy)]
@@ -32,6 +32,9 @@ fn converted<T: Default>(
 impl TryConvert for Int {
     #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
     fn try_convert(value: Value) -> Result<Self, Error> {
+        if let Some(small) = small(value).and_then(|number| number.try_into().ok()) {
+            return Ok(Self(small));
+        }
         Ok(Self(converted(value, rb_sys::rb_num2int)? as i32))
     }
 }
@@ -45,6 +48,28 @@ impl TryConvert for Long {
 impl TryConvert for Checksum {
     #[allow(clippy::cast_possible_truncation, reason = "the lower bits are what is promised")]
     fn try_convert(value: Value) -> Result<Self, Error> {
-        Ok(Self(converted(value, rb_sys::rb_num2ulong)? as u32))
+        match small(value) {
+            Some(small) => Ok(Self(small as u32)),
+            None => Ok(Self(converted(value, rb_sys::rb_num2ulong)? as u32)),
+        }
     }
+}
+
+/// A C `unsigned int`.
+#[derive(Clone, Copy)]
+pub(super) struct Uint(pub(super) u32);
+
+impl TryConvert for Uint {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the function has checked that it is an `unsigned int`"
+    )]
+    fn try_convert(value: Value) -> Result<Self, Error> {
+        Ok(Self(converted(value, rb_sys::rb_num2uint)? as u32))
+    }
+}
+
+/// An Integer that is in its reference: most are, and need no function that may raise.
+fn small(value: Value) -> Option<i64> {
+    Fixnum::from_value(value).map(Fixnum::to_i64)
 }

@@ -1,16 +1,16 @@
-//! One call from plain to compressed data or back, and checksums.
+//! One call from plain to compressed data or back.
 
 use magnus::{Error, Object, RModule, RString, Ruby, function};
+use offlock_core::Task;
 use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
-use offlock_core::{Stopped, Task};
 
 use super::build::Lent;
 use super::failure::{BadGzip, Failed};
 use super::gzip::refuse_header;
-use super::number::{Checksum, Int, Long};
+use super::number::{Checksum, Int, Long, Uint};
 use crate::borrow::Bytes;
 use crate::memory;
-use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
@@ -19,11 +19,10 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_gzip", function!(gzip, 5))?;
     zlib.define_singleton_method("native_gunzip", function!(gunzip, 3))?;
     zlib.define_singleton_method("native_gunzip_all", function!(gunzip_all, 4))?;
-    zlib.define_singleton_method("native_crc32", function!(crc32, 3))?;
-    zlib.define_singleton_method("native_adler32", function!(adler32, 3))?;
     zlib.define_singleton_method("native_crc32_combine", function!(crc32_combine, 3))?;
     zlib.define_singleton_method("native_adler32_combine", function!(adler32_combine, 3))?;
     zlib.define_singleton_method("native_int", function!(|number: Int| number.0, 1))?;
+    zlib.define_singleton_method("native_uint", function!(|number: Uint| number.0, 1))?;
     zlib.define_singleton_method("crc_table", function!(|| deflate::crc_table().to_vec(), 0))?;
     Ok(())
 }
@@ -133,28 +132,6 @@ fn gunzip_all(
     decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
         deflate::gunzip(view, threads, out, task)
     })
-}
-
-fn crc32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
-    checksum(ruby, value, data, release, deflate::crc32)
-}
-
-fn adler32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
-    checksum(ruby, value, data, release, deflate::adler32)
-}
-
-fn checksum(
-    ruby: &Ruby,
-    Checksum(value): Checksum,
-    data: RString,
-    release: Release,
-    sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
-) -> Result<u32, Error> {
-    let data = Bytes::borrow(data)?;
-    let view = data.view();
-    Region::new(&ZLIB_CHECKSUM, view.len())
-        .release(release)
-        .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
 }
 
 /// `RangeError` for a negative length, with which the original does not come back.

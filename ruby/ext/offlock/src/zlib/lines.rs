@@ -1,0 +1,74 @@
+//! `gets` and `readline`: native, so that the usual line costs one String, and `$_` is that of the caller.
+
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::typed_data::Obj;
+use magnus::value::{LazyId, ReprValue};
+use magnus::{Error, Module, Object, RModule, RObject, RString, Ruby, TryConvert, Value, function, method};
+
+use super::call::pass_on;
+use super::plain::Plain;
+use crate::main_ractor;
+
+pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    zlib.define_singleton_method("native_separator", function!(separator, 0))?;
+    let reading = zlib.define_module("LineReading")?;
+    reading.define_method("gets", method!(gets, -1))?;
+    reading.define_method("readline", method!(readline, -1))
+}
+
+#[allow(deprecated, reason = "what is deprecated is to change it; the original reads it here, too")]
+/// `$/`, which Ruby programs cannot read in a Ractor other than the main one.
+fn separator(ruby: &Ruby) -> Result<Value, Error> {
+    // SAFETY: a variable of Ruby's, read with the lock held; it always holds a value.
+    let separator = unsafe { Value::from_raw(rb_sys::rb_rs) };
+    match RString::from_value(separator) {
+        // Another Ractor must not get what this one could change.
+        Some(string) if !main_ractor::is_current() && !string.is_frozen() => {
+            // SAFETY: copied at once.
+            Ok(ruby.str_from_slice(unsafe { string.as_slice() }).as_value())
+        }
+        _ => Ok(separator),
+    }
+}
+
+fn gets(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Error> {
+    let line = read(ruby, reader, arguments)?;
+    if !line.is_nil() {
+        // SAFETY: called with the lock held, on a live object; running out of memory is caught here.
+        protect(|| unsafe {
+            rb_sys::rb_lastline_set(line.as_raw());
+            rb_sys::Qnil.into()
+        })?;
+    }
+    Ok(line)
+}
+
+fn readline(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Error> {
+    let line = gets(ruby, reader, arguments)?;
+    if line.is_nil() {
+        return Err(Error::new(ruby.exception_eof_error(), "end of file reached"));
+    }
+    Ok(line)
+}
+
+fn read(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Error> {
+    static OTHERWISE: LazyId = LazyId::new("read_line");
+    match usual(ruby, reader, arguments)? {
+        Some(line) => Ok(line.as_value()),
+        None => pass_on(ruby, reader.as_value(), &OTHERWISE, arguments),
+    }
+}
+
+/// The next line, where no arguments ask for another one and all of it was decompressed already.
+fn usual(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Option<RString>, Error> {
+    static PLAIN: LazyId = LazyId::new("@plain");
+    if !arguments.is_empty() {
+        return Ok(None);
+    }
+    let plain: Value = reader.ivar_get(LazyId::get_inner_with(&PLAIN, ruby))?;
+    let (plain, separator) = (Obj::<Plain>::try_convert(plain).ok(), RString::from_value(separator(ruby)?));
+    match (plain, separator) {
+        (Some(plain), Some(separator)) if plain.is_direct() => plain.next_line(ruby, separator, false),
+        _ => Ok(None),
+    }
+}
