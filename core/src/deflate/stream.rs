@@ -211,30 +211,28 @@ impl Deflater {
         }
     }
 
-    /// Takes a small piece of input, to be worked on with what comes later; false when there is no room for it. Costs next to
-    /// nothing.
-    pub fn gather(&mut self, input: &[u8]) -> bool {
+    /// Takes a small piece of input, to be worked on with what comes later, and gives out what the engine gives out of so
+    /// little: the header, the first time. False when there is no room for it. Costs next to nothing.
+    pub fn gather(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
         let fits = !self.ended
             && input.len() <= small::PIECE
             && self.gathered.len() + input.len() <= small::GATHERED
             && self.gathered.try_reserve(input.len()).is_ok();
-        if fits {
-            self.gathered.extend_from_slice(input);
-        }
-        fits
-    }
-
-    /// As [`gather`](Self::gather), and gives out what the engine gives out of so little: the header, the first time.
-    pub fn gather_to(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
-        let header = match small::header(self.config) {
-            _ if self.begun || self.header > 0 || input.is_empty() => Vec::new(),
-            Some(header) if self.state.is_none() => header,
-            _ => return false,
-        };
-        if out.left() < header.len() || !self.gather(input) {
+        if !fits || !self.give_header(input, out) {
             return false;
         }
-        self.header += header.len();
+        self.gathered.extend_from_slice(input);
+        true
+    }
+
+    /// Gives out the header, if that is due and known without the engine.
+    fn give_header(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
+        if self.begun || self.header > 0 || input.is_empty() {
+            return true;
+        }
+        let known = if self.state.is_none() { small::header(self.config) } else { None };
+        let Some(header) = known.filter(|header| header.len() <= out.left()) else { return false };
+        self.header = header.len();
         out.push(&header)
     }
 

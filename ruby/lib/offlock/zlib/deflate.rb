@@ -13,8 +13,7 @@ module Offlock
       end
 
       def deflate(string, flush = NO_FLUSH, &block)
-        made = @engine.gather_to(string) if !block && (flush.nil? || flush == NO_FLUSH) && gathers?
-        return @output ? append(made) && fetch : made if made
+        return fetch if !block && (flush.nil? || flush == NO_FLUSH) && gathered?(string)
 
         turn.synchronize do
           feed(string, flush || NO_FLUSH, &block)
@@ -23,7 +22,7 @@ module Offlock
       end
 
       def <<(string)
-        turn.synchronize { feed(string, NO_FLUSH) } unless gathers? && @engine.gather(string)
+        turn.synchronize { feed(string, NO_FLUSH) } unless gathered?(string)
         self
       end
 
@@ -47,8 +46,12 @@ module Offlock
 
       private
 
-      # Whether the engine may be asked to take a small piece, which costs little; not while somebody is at the stream.
-      def gathers? = @engine && !@input && !@turn.locked?
+      # Whether the engine took `string` as a small piece, which costs little; not while somebody is at the stream.
+      def gathered?(string)
+        made = @engine.gather(string) if @engine && !@input && !@turn.locked?
+        append(made) if made.is_a?(String)
+        made
+      end
 
       def step(piece, &block) = deflate(piece, &block)
 

@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use magnus::value::LazyId;
+use magnus::value::{LazyId, ReprValue};
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, Symbol, TypedData, Value,
-    function, method,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, Symbol, TypedData,
+    Value, function, method,
 };
 use offlock_core::Task;
 use offlock_core::deflate::{
@@ -29,7 +29,6 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_singleton_method("gunzip", function!(Engine::gunzip, 1))?;
     class.define_method("run", method!(Engine::run, 3))?;
     class.define_method("gather", method!(Engine::gather, 1))?;
-    class.define_method("gather_to", method!(Engine::gather_to, 1))?;
     class.define_method("close", method!(Engine::close, 0))?;
     class.define_method("unread", method!(Engine::unread, 0))?;
     class.define_method("status", method!(Engine::status, 0))?;
@@ -168,28 +167,19 @@ impl Engine {
         memory::string(&out.into_bytes())
     }
 
-    /// Takes a small piece of what is to be compressed, to be worked on with what comes later; whether it did. Everything else
-    /// is left to `run`.
-    fn gather(this: &Self, input: Value) -> bool {
-        let (Some(input), Ok(mut state)) = (RString::from_value(input), this.0.try_lock()) else {
-            return false;
-        };
-        match &mut state.codec {
-            // SAFETY: copied at once, with the lock held.
-            Codec::Deflate(stream) => stream.gather(unsafe { input.as_slice() }),
-            _ => false,
-        }
-    }
-
-    /// As `gather`, with what is to be given out already; nil if it did not take it.
-    fn gather_to(ruby: &Ruby, this: &Self, input: Value) -> Option<RString> {
+    /// Takes a small piece of what is to be compressed, to be worked on with what comes later. True, or a String if something is
+    /// to be given out already; nil if it did not take the piece, which is then left to `run`.
+    fn gather(ruby: &Ruby, this: &Self, input: Value) -> Option<Value> {
         let (input, mut state) = (RString::from_value(input)?, this.0.try_lock().ok()?);
         let Codec::Deflate(stream) = &mut state.codec else { return None };
         let mut out = Output::new();
         // SAFETY: copied at once, with the lock held.
-        let took = stream.gather_to(unsafe { input.as_slice() }, &mut out);
+        let took = stream.gather(unsafe { input.as_slice() }, &mut out);
         drop(state);
-        took.then(|| ruby.str_from_slice(&out.into_bytes()))
+        took.then(|| match &*out.into_bytes() {
+            [] => ruby.qtrue().as_value(),
+            made => ruby.str_from_slice(made).as_value(),
+        })
     }
 
     /// Gives up what it works in, unless another thread is at it.
