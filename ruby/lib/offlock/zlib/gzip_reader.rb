@@ -14,7 +14,8 @@ module Offlock
       LONGEST = 8
       # What can be wrong behind the content.
       FOOTER_ERRORS = [CRCError, LengthError, NoFooter].freeze
-      private_constant :PACKED, :PLAIN, :LONGEST, :FOOTER_ERRORS
+      NOTHING = "".b.freeze
+      private_constant :PACKED, :PLAIN, :LONGEST, :FOOTER_ERRORS, :NOTHING
 
       class << self
         def open(path, **options, &block)
@@ -76,6 +77,8 @@ module Offlock
         take_encodings(options)
         @external ||= Encoding.default_external
         @plain = Plain.new(@external, @external.ascii_compatible? && !@external.dummy?, !@internal.nil?)
+        @threaded = threads != 1
+        @partial = io.respond_to?(:readpartial)
         @engine = Engine.gunzip(threads)
         start(lead)
       end
@@ -112,7 +115,7 @@ module Offlock
       # Leaves open what the file is in.
       def finish
         file = io
-        report(@read, ending: true) if drained?
+        report(@read, ending: true) if @progress && drained?
         @closed = true
         nothing_left = @plain.size.zero?
         @plain.clear
@@ -202,7 +205,7 @@ module Offlock
       def total_size = (io.size if io.respond_to?(:size))
 
       def start(lead)
-        @packed = lead ? lead.b : String.new
+        @packed = lead ? lead.b : NOTHING
         @read = @packed.bytesize
         @plain.clear
         @made = @crc = 0
@@ -212,13 +215,20 @@ module Offlock
 
       # Reads up to the end of the header, and raises if there is none.
       def read_header
-        until (header = @engine.header)
+        head = nil
+        loop do
           packed = @packed.empty? ? read_packed : @packed
-          head = (head || String.new) << packed.to_s
-          packed ? keep(decode(packed, @max_output ? 0 : CHUNK)) : not_gzip(head)
-          not_gzip(head) if @failure && @engine.header.nil?
+          not_gzip(head || "") unless packed
+          head = head ? head + packed : packed
+          keep(decode(packed, @max_output ? 0 : CHUNK))
+          break if (header = @engine.header) && take_header(*header)
+
+          not_gzip(head) if @failure
         end
-        @mtime, flags, @os_code, @orig_name, @comment = header
+      end
+
+      def take_header(mtime, flags, os_code, orig_name, comment)
+        @mtime, @os_code, @orig_name, @comment = mtime, os_code, orig_name, comment
         @level = level_of(flags)
       end
 
@@ -242,9 +252,9 @@ module Offlock
       # What the file has next, as much as is there; nil at its end.
       def read_packed
         # Before reading on: if the callback raises, nothing is lost.
-        report(@read)
-        window = @engine.window
-        packed = io.respond_to?(:readpartial) && !window ? io.readpartial(PACKED) : io.read(window || PACKED)
+        report(@read) if @progress
+        window = @engine.window if @threaded
+        packed = @partial && !window ? @io.readpartial(PACKED) : @io.read(window || PACKED)
         @read += packed.bytesize if packed
         packed
       rescue EOFError
@@ -254,25 +264,24 @@ module Offlock
       # Decodes `packed` to at most `most` bytes, and keeps what was not read.
       def decode(packed, most)
         made = @engine.run(packed, NO_FLUSH, most)
-        raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if over_limit?(made)
+        raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if @max_output && over_limit?(made)
 
         @made += made.bytesize
         remember_end
         made
       ensure
         unread = @engine.unread
-        @packed = unread.zero? ? String.new : packed.byteslice(-unread, unread).b
+        @packed = unread.zero? ? NOTHING : packed.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
       end
 
-      def over_limit?(made) = @max_output && @made + made.bytesize > @max_output
+      def over_limit?(made) = @made + made.bytesize > @max_output
 
       # A failure is raised only when everything before it was read.
       def remember_end
-        status = @engine.status
-        @over = true if status == :end
-        return unless status == :failed
-
-        @engine.raise_failure
+        case @engine.status
+        when :end then @over = true
+        when :failed then @engine.raise_failure
+        end
       rescue Zlib::Error => e
         @failure = e
       end
@@ -302,7 +311,7 @@ module Offlock
       end
 
       # Whether only the checksum and length are wrong, or missing.
-      def in_footer? = FOOTER_ERRORS.any? { |footer| footer === @failure }
+      def in_footer? = @failure && FOOTER_ERRORS.any? { |footer| footer === @failure }
 
       def more
         packed = @packed.empty? ? read_packed : @packed
@@ -330,8 +339,7 @@ module Offlock
 
       def keep(made)
         note_crc
-        rest = @plain.rest
-        @plain.replace(rest.empty? ? made : rest << made)
+        @plain.replace(@plain.size.zero? ? made : @plain.rest << made)
       end
 
       def read_some(length)

@@ -43,7 +43,7 @@ const WORTH_SHARING: usize = 1 << 10;
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::Plain", free_immediately, mark, size)]
 pub(super) struct Plain {
-    string: Cell<Opaque<RString>>,
+    string: Cell<Option<Opaque<RString>>>,
     /// How many bytes were taken.
     at: Cell<usize>,
     /// How many were taken into the checksum. What was put back was there before, so that may be more.
@@ -57,7 +57,9 @@ pub(super) struct Plain {
 
 impl DataTypeFunctions for Plain {
     fn mark(&self, marker: &gc::Marker) {
-        marker.mark(self.string.get());
+        if let Some(string) = self.string.get() {
+            marker.mark(string);
+        }
     }
 
     fn size(&self) -> usize {
@@ -67,9 +69,9 @@ impl DataTypeFunctions for Plain {
 
 impl Plain {
     /// For text in `encoding`, which has `ascii` as it is; `converted` to another one, it is not given out directly.
-    fn new(ruby: &Ruby, encoding: RbEncoding, ascii: bool, converted: bool) -> Self {
+    fn new(encoding: RbEncoding, ascii: bool, converted: bool) -> Self {
         Self {
-            string: Cell::new(ruby.str_buf_new(0).into()),
+            string: Cell::new(None),
             at: Cell::default(),
             counted: Cell::default(),
             lineno: Cell::default(),
@@ -80,20 +82,21 @@ impl Plain {
     }
 
     /// Back to how it was at the beginning.
-    fn clear(ruby: &Ruby, this: &Self) {
-        this.string.set(ruby.str_buf_new(0).into());
-        this.at.set(0);
-        this.counted.set(0);
-        this.lineno.set(0);
+    fn clear(&self) {
+        self.string.set(None);
+        self.at.set(0);
+        self.counted.set(0);
+        self.lineno.set(0);
     }
 
     fn string(&self, ruby: &Ruby) -> RString {
-        self.string.get().get_inner_with(ruby)
+        self.string.get().map_or_else(|| ruby.str_buf_new(0), |string| string.get_inner_with(ruby))
     }
 
     /// What was not taken. Valid until the next call of Ruby.
     fn bytes(&self, ruby: &Ruby) -> &[u8] {
-        let string = self.string(ruby);
+        let Some(string) = self.string.get() else { return &[] };
+        let string = string.get_inner_with(ruby);
         // SAFETY: the String is this object's own, which keeps it alive and in place; nothing changes it while the lock is
         // held and no function of Ruby but one that makes a String of it is called.
         let bytes: &[u8] = unsafe {
@@ -137,7 +140,7 @@ impl Plain {
 
     /// Takes another String, which begins with what was not taken of the one before.
     fn replace(&self, string: RString) {
-        self.string.set(string.into());
+        self.string.set(Some(string.into()));
         self.counted.set(self.counted.get().saturating_sub(self.at.get()));
         self.at.set(0);
     }
