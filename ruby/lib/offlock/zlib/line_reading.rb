@@ -64,13 +64,19 @@ module Offlock
 
         paragraph = separator && separator.empty?
         skip_newlines if paragraph
-        size = line_size(paragraph ? "\n\n" : separator, limit)
-        return if size.zero?
-
-        line = text(@plain.cut(size))
+        line = cut_line(paragraph ? "\n\n" : separator, limit) or return
         skip_newlines if paragraph
         @plain.lineno += 1
         chomp && separator ? line.chomp(paragraph ? "\n" : separator) : line
+      end
+
+      def cut_line(separator, limit)
+        size = line_size(separator, limit)
+        return if size.zero?
+
+        # As in the original, what is shorter than a separator could be has no encoding.
+        line = @plain.cut(size)
+        separator && size < separator.bytesize && @plain.size.zero? ? line : text(line)
       end
 
       def skip_newlines
