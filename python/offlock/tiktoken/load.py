@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import tempfile
-import urllib.request
 from pathlib import Path
 from types import ModuleType
 
@@ -22,6 +21,8 @@ def read_file(blobpath: str) -> bytes:
     if "://" not in blobpath:
         return Path(blobpath).read_bytes()
     if blobpath.startswith(("http://", "https://")):
+        import urllib.request  # here, as it takes longer to load than all the rest
+
         with urllib.request.urlopen(blobpath) as response:
             return bytes(response.read())
     return bytes(_blobfile().read_bytes(blobpath))
