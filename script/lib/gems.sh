@@ -20,7 +20,9 @@ unpack_gems() {
   for file in "$folder"/deb/*.deb; do dpkg -x "$file" "$folder"; done
   rm -r "$folder/deb"
   # This one looks for its table in Debian's place or, as here, beside its code.
-  ln -s ../../share/ruby-unicode-display-width "$folder/usr/lib/ruby/data"
+  if [ -d "$folder/usr/share/ruby-unicode-display-width" ]; then
+    ln -s ../../share/ruby-unicode-display-width "$folder/usr/lib/ruby/data"
+  fi
 }
 
 # The named packages and every Ruby library that they depend on.
@@ -41,9 +43,45 @@ library_closure() {
 
 brought_by_ruby() { "$(find_ruby)" -e "exit !Gem::Specification.find_all_by_name('$1').empty?"; }
 
-# The value of RUBYLIB with which the libraries are found.
+# gems_load_path [FOLDER]: the value of RUBYLIB with which the libraries are found.
 gems_load_path() {
-  printf '%s:' "$TOOLS"/gems/usr/lib/ruby/vendor_ruby "$TOOLS"/gems/usr/share/rubygems-integration/all/gems/*/lib
+  local folder=${1:-$TOOLS/gems}
+  printf '%s:' "$folder"/usr/lib/ruby/vendor_ruby "$folder"/usr/share/rubygems-integration/all/gems/*/lib
 }
 
 gem_executable() { ls "$TOOLS"/gems/usr/share/rubygems-integration/all/gems/*/exe/"$1"; }
+
+# need_replace_gems RUBY: the libraries that the tests run with our modules in place of the originals, for one Ruby.
+need_replace_gems() {
+  local folder=$TOOLS/gems-replace wanted
+  wanted="Ruby $(ruby_version "$1"): $REPLACE_GEMS, puma"
+  ! fresh "$folder/ready" "$wanted" || return 0
+  suite_update trixie
+  suite_update bookworm
+  logged "$TOOLS/log/gems-replace" "Fetching the libraries that are run with offlock/replace from Debian, and building Puma" \
+    make_replace_gems "$1" "$folder"
+  echo "$wanted" >"$folder/ready"
+}
+
+REPLACE_GEMS="ruby-nio4r ruby-sinatra ruby-webrick ruby-zip"
+
+# Puma's parser is in C: it is built for this Ruby, from the release whose source Debian has. What nio4r does in C it can do in
+# Ruby, too.
+make_replace_gems() {
+  local folder=$2
+  # shellcheck disable=SC2086 # a list of names
+  unpack_gems trixie "$folder" $REPLACE_GEMS
+  fetch_source bookworm puma "$folder/puma"
+  mkdir "$folder/puma/build"
+  (cd "$folder/puma/build" && PUMA_DISABLE_SSL=1 "$1" ../source/ext/puma_http11/extconf.rb && make)
+  mkdir "$folder/puma/lib"
+  cp -R "$folder"/puma/source/lib/. "$folder/puma/lib"
+  cp "$folder"/puma/build/puma_http11.so "$folder/puma/lib/puma/"
+}
+
+# The value of RUBYLIB with which they are found.
+replace_gems_load_path() {
+  local folder=$TOOLS/gems-replace
+  gems_load_path "$folder"
+  printf '%s:' "$folder"/usr/lib/*/rubygems-integration/*/gems/nio4r-*/lib "$folder/puma/lib"
+}

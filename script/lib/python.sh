@@ -89,3 +89,14 @@ need_export_venv() {
     make_venv "$venv" "$(pythons | awk 'NR == 1 { print $2 }')" "$requirements"
   cp "$requirements" "$venv/offlock-ready"
 }
+
+# One more, with the programs that the tests run with our modules in place of the originals: for the preferred Python only.
+need_replace_venv() {
+  local venv=$TOOLS/venv-replace requirements=$ROOT/python/programs/requirements.txt python wanted
+  python=$(pythons | awk 'NR == 1 { print $2 }')
+  wanted="$python $("$python" -VV) $(cat "$requirements")"
+  ! fresh "$venv/offlock-ready" "$wanted" || return 0
+  logged "$TOOLS/log/venv-replace" "Making the virtual environment for the programs that are run with offlock.replace (about 40 s)" \
+    make_venv "$venv" "$python" "$requirements"
+  echo "$wanted" >"$venv/offlock-ready"
+}

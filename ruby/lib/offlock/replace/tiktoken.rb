@@ -1,0 +1,8 @@
+# frozen_string_literal: true
+
+require_relative "stand_in"
+
+module Offlock
+  StandIn.put(:Tiktoken, Tiktoken)
+  StandIn.provide("tiktoken")
+end
