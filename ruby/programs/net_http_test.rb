@@ -29,7 +29,9 @@ class NetHTTPTest < Minitest::Test
   def test_an_answer_is_unpacked_piece_by_piece
     pieces = []
     serving(->(_) { ["gzip", Zlib.gzip(TEXT)] }) do |port|
-      Net::HTTP.start("127.0.0.1", port) { |http| http.request_get("/") { |response| response.read_body { |piece| pieces << piece } } }
+      Net::HTTP.start("127.0.0.1", port) do |http|
+        http.request_get("/") { |response| response.read_body { |piece| pieces << piece } }
+      end
     end
     assert_equal TEXT, pieces.join
   end

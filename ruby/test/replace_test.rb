@@ -43,7 +43,9 @@ class ReplaceTest < Minitest::Test
     "tiktoken_ruby.rb" => "module Tiktoken; class UnicodeError < StandardError; end; end"
   }.freeze
 
-  PRELUDE = 'def check(value, line = caller_locations[0]) = value || abort("wrong in #{line}")'
+  PRELUDE = <<~'RUBY'
+    def check(value, line = caller_locations[0]) = value || abort("wrong in #{line}")
+  RUBY
 
   # Runs the program with the originals at hand, and warnings on. It has to print nothing.
   def assert_runs(program, environment = {})

@@ -52,7 +52,7 @@ module Offlock
           our_error = ours.const_get(name)
           next if theirs.equal?(our_error)
 
-          theirs.define_singleton_method(:===) { |error| super(error) || (equal?(theirs) && our_error === error) }
+          theirs.define_singleton_method(:===) { |error| super(error) || (equal?(theirs) && error.is_a?(our_error)) }
         end
       end
     end
