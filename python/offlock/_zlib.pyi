@@ -1,13 +1,12 @@
 """The types of `offlock._offlock.zlib`."""
 
-from collections.abc import Callable, Iterable
-from typing import Self, TypeAlias, final
+from collections.abc import Iterable
+from typing import Self, final
 
 from typing_extensions import Buffer
 
-from ._offlock import Cancel, Release
-
-Progress: TypeAlias = Callable[[int, int], object]
+from ._offlock import Cancel
+from ._types import Progress, Release
 
 def compress(
     data: Buffer,
@@ -94,6 +93,8 @@ class Compress:
     def compress(self, data: Buffer, /) -> bytes: ...
     def flush(self, mode: int = 4, /) -> bytes: ...
     def copy(self) -> Compress: ...
+    def __copy__(self) -> Compress: ...
+    def __deepcopy__(self, _memo: object, /) -> Compress: ...
 
 @final
 class Decompress:
@@ -106,6 +107,8 @@ class Decompress:
     def decompress(self, data: Buffer, /, max_length: int = 0) -> bytes: ...
     def flush(self, length: int = 16384, /) -> bytes: ...
     def copy(self) -> Decompress: ...
+    def __copy__(self) -> Decompress: ...
+    def __deepcopy__(self, _memo: object, /) -> Decompress: ...
 
 @final
 class _ZlibDecompressor:

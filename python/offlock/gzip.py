@@ -20,7 +20,7 @@ import time
 import warnings
 import weakref
 from gzip import BadGzipFile
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from . import zlib
 from ._offlock import zlib as _native
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    Progress: TypeAlias = Callable[[int, int | None], object]
+    from ._types import BinaryMode, StrOrBytesPath, TextMode
+    from ._types import FileProgress as Progress
 
-    StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     _Read = TypeVar("_Read")
 
 __all__ = ["BadGzipFile", "GzipFile", "compress", "decompress", "open"]
@@ -51,6 +51,45 @@ _MTIME = 0 if sys.version_info >= (3, 14) else None
 """What `compress` writes unless it is told; None is the time of the call."""
 
 
+@overload
+def open(
+    filename: "StrOrBytesPath | IO[bytes]",
+    mode: "BinaryMode" = "rb",
+    compresslevel: int = _BEST,
+    encoding: None = None,
+    errors: None = None,
+    newline: None = None,
+    *,
+    threads: int = 1,
+    max_output: int | None = None,
+    progress: "Progress | None" = None,
+) -> "GzipFile": ...
+@overload
+def open(
+    filename: "StrOrBytesPath | IO[bytes]",
+    mode: "TextMode",
+    compresslevel: int = _BEST,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    *,
+    threads: int = 1,
+    max_output: int | None = None,
+    progress: "Progress | None" = None,
+) -> io.TextIOWrapper: ...
+@overload
+def open(
+    filename: "StrOrBytesPath | IO[bytes]",
+    mode: str,
+    compresslevel: int = _BEST,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    *,
+    threads: int = 1,
+    max_output: int | None = None,
+    progress: "Progress | None" = None,
+) -> "GzipFile | io.TextIOWrapper": ...
 def open(
     filename: "StrOrBytesPath | IO[bytes]",
     mode: str = "rb",

@@ -24,35 +24,17 @@ Input that is not UTF-8 raises the ``UnicodeDecodeError`` that ``bytes.decode`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from ._offlock import strings as _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Literal, Protocol, TypeAlias
 
-    from typing_extensions import Buffer, TypeVar
+    from typing_extensions import Buffer
 
-    from ._offlock import Cancel, Release
-
-    Kind: TypeAlias = Literal["str", "block", "view"]
-    Into = TypeVar("Into", list[str], tuple[str, ...], _native.Arena, default=list[str])
-    IntoOptional = TypeVar(
-        "IntoOptional", list[str | None], tuple[str | None, ...], _native.Arena, default=list[str | None]
-    )
-    Strings = TypeVar("Strings", bound=Sequence[str])
-
-    class ArrowArray(Protocol):
-        """An array that exports itself through the Arrow PyCapsule interface."""
-
-        def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
-
-    class ArrowStream(Protocol):
-        """A chunked array that exports itself through the Arrow PyCapsule interface."""
-
-        def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-
+    from ._offlock import Cancel
+    from ._types import Into, IntoOptional, Release, Strings
 
 __all__ = [
     "Arena",
@@ -69,6 +51,21 @@ __all__ = [
     "retained",
     "split",
 ]
+
+Kind: TypeAlias = Literal["str", "block", "view"]
+
+
+class ArrowArray(Protocol):
+    """An array that exports itself through the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+
+
+class ArrowStream(Protocol):
+    """A chunked array that exports itself through the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
 
 Arena = _native.Arena
 View: type[str] = _native.view_class()

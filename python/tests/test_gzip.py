@@ -201,7 +201,7 @@ def test_a_header_that_is_cut_off_is_the_same_class_of_error(start: bytes, membe
 def test_text_mode_and_seeking(tmp_path: Path) -> None:
     path = tmp_path / "t.gz"
     with ours.open(path, "wt", encoding="utf-8") as file:
-        file.write("größe\n" * 1000)  # type: ignore[arg-type]
+        file.write("größe\n" * 1000)
     with ours.open(path, "rt", encoding="utf-8") as file:
         assert list(file) == ["größe\n"] * 1000
     with ours.open(path) as file:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from offlock._offlock import Release
+    from offlock._types import Release
 
 
 class Encoding(Tokenizer):

@@ -18,7 +18,7 @@ def main() -> None:
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
         assert archive.read("text.txt") == archive.read("stream.txt") == TEXT
-        assert archive.getinfo("text.txt").CRC == zlib.crc32(TEXT)
+        assert zlib.crc32(TEXT) == archive.getinfo("text.txt").CRC
         with archive.open("text.txt") as member:
             assert member.read(10) == TEXT[:10]
             member.seek(len(TEXT) - 5)

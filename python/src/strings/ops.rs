@@ -416,7 +416,10 @@ impl PyArena {
         self.0.iter().flat_map(|(arenas, _)| arenas).map(Arena::bytes).sum()
     }
 
-    #[pyo3(signature = (kind=Kind::View, *, release=Release::Auto, cancel=None))]
+    #[pyo3(
+        signature = (kind=Kind::View, *, release=Release::Auto, cancel=None),
+        text_signature = "($self, kind='view', *, release='auto', cancel=None)"
+    )]
     fn tuple<'py>(
         &self,
         py: Python<'py>,
@@ -427,7 +430,10 @@ impl PyArena {
         self.build(py, Options(kind, Into::Container(Container::Tuple), release, cancel))
     }
 
-    #[pyo3(signature = (kind=Kind::View, *, release=Release::Auto, cancel=None))]
+    #[pyo3(
+        signature = (kind=Kind::View, *, release=Release::Auto, cancel=None),
+        text_signature = "($self, kind='view', *, release='auto', cancel=None)"
+    )]
     fn list<'py>(
         &self,
         py: Python<'py>,

@@ -120,7 +120,7 @@ impl ZlibDecompressor {
 
     /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes (any number if
     /// it is negative).
-    #[pyo3(signature = (data, max_length=-1))]
+    #[pyo3(signature = (data, max_length=-1), text_signature = "($self, data, max_length=-1)")]
     fn decompress<'py>(
         &self,
         py: Python<'py>,

@@ -20,7 +20,10 @@ use crate::region::{Cancel, Failure, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
 #[pyfunction]
-#[pyo3(signature = (data, /, *, threads=1, max_output=None, release=Release::Auto, cancel=None))]
+#[pyo3(
+    signature = (data, /, *, threads=1, max_output=None, release=Release::Auto, cancel=None),
+    text_signature = "(data, /, *, threads=1, max_output=None, release='auto', cancel=None)"
+)]
 pub(super) fn gunzip<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,

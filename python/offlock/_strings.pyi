@@ -1,0 +1,48 @@
+"""The types of `offlock._offlock.strings`."""
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from typing_extensions import Buffer
+
+from ._offlock import Cancel
+from ._types import Release, StringOptions
+from .strings import Kind
+
+@final
+class Arena:
+    """Strings that are found, checked and stored, but not made yet.
+
+    Comes from the operations of offlock.strings with ``into=Arena``. To make the same strings again, or some
+    time later, costs only the making. Immutable; to be shared between threads.
+    """
+
+    def __len__(self) -> int:
+        """How many strings there are, nulls included."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+
+    def tuple(
+        self, kind: Kind = "view", *, release: Release = "auto", cancel: Cancel | None = None
+    ) -> tuple[str, ...]:
+        """The strings in a new tuple."""
+
+    def list(
+        self, kind: Kind = "view", *, release: Release = "auto", cancel: Cancel | None = None
+    ) -> list[str]:
+        """The strings in a new list."""
+
+def view_class() -> type[str]: ...
+def lines(buffer: Buffer, newline: str | None, keepends: bool, options: StringOptions) -> object: ...
+def split(buffer: Buffer, separator: str | Buffer, options: StringOptions) -> object: ...
+def columns(buffer: Buffer, separator: str | Buffer, options: StringOptions) -> object: ...
+def from_offsets(buffer: Buffer, offsets: Buffer | Sequence[int], options: StringOptions) -> object: ...
+def from_arrow(array: object, options: StringOptions) -> object: ...
+def decode_many(items: Iterable[Buffer], options: StringOptions) -> object: ...
+def unavailable() -> list[tuple[Kind, str | None]]: ...
+def enable_blocks() -> None: ...
+def compact(strings: Iterable[str], into: type[object]) -> object: ...
+def retained(strings: Iterable[str]) -> int: ...
+def blocks() -> tuple[int, int, int]: ...
