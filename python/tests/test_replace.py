@@ -78,8 +78,10 @@ def test_what_loaded_modules_took_from_the_originals_is_ours() -> None:
             "from zlib import crc32 as checksum, error, DEFLATED;"
             "value = 8"
         )
+        own = module("offlock.own", "import zlib")
         originals = gzip, msgpack, tiktoken, zlib
         offlock.replace()
+        assert own.zlib is originals[3], "what is offlock's own may want the original"
         assert zipfile.zlib is offlock.zlib and zipfile.crc32 is offlock.zlib.crc32
         assert (taker.packed, taker.ext, taker.tiktoken, taker.zlib) == (
             offlock.gzip, offlock.msgpack.ext, offlock.tiktoken, offlock.zlib)
@@ -125,6 +127,7 @@ def test_originals_come_back() -> None:
         taker = module("taker", "import zlib; from zlib import crc32, adler32; from msgpack import packb")
         crc32, packb = taker.crc32, [taker.packb]
         offlock.replace()
+        assert "tiktoken._tiktoken" in saved and "tiktoken._tiktoken" not in sys.modules
         taker.adler32 = len  # what the program changed meanwhile stays
         import tiktoken._educational
         offlock.restore("zlib")
