@@ -257,12 +257,13 @@ pub(super) fn compress_at_once(
 }
 
 /// Makes a stream of nothing.
-pub(super) fn compress_nothing(kind: Kind, level: i32, out: &mut Output<'_>) {
+pub(super) fn compress_nothing(kind: Kind, level: i32, out: &mut Output<'_>) -> Result<(), Error> {
     /// One block with the fixed code, which has nothing but its end.
     const EMPTY: [u8; 2] = [3, 0];
-    out.push(&frame::header(kind, level));
-    out.push(&EMPTY);
-    out.push(&Sum::new(kind).trailer());
+    out.push(&frame::header(kind, level))?;
+    out.push(&EMPTY)?;
+    out.push(&Sum::new(kind).trailer())?;
+    Ok(())
 }
 
 /// The whole-buffer engine, in as many pieces as it takes to stay interruptible.

@@ -65,13 +65,13 @@ pub(super) fn finish(
     let mut packed = Output::new();
     match kind(config) {
         Some(kind) if input.is_empty() && config.level != 0 => {
-            one_shot::compress_nothing(kind, config.level, &mut packed);
+            one_shot::compress_nothing(kind, config.level, &mut packed)?;
         }
         _ if one_shot::compress_at_once(input, config.level, config.wbits, &mut packed, task)? => {}
         _ => return Ok(None),
     }
     let total_out = packed.len() as u64;
-    out.push(&packed.into_bytes()[given..]);
+    out.push(&packed.into_bytes()[given..])?;
     let sum = add_to_sum(config, initial_sum(config), input);
     let adler = if kind(config) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
     Ok(Some(Ended {

@@ -232,8 +232,12 @@ impl Deflater {
         }
         let known = if self.state.is_none() { small::header(self.config) } else { None };
         let Some(header) = known.filter(|header| header.len() <= out.left()) else { return false };
-        self.header = header.len();
-        out.push(&header)
+        // Without memory for it, the engine runs out of memory, too, and says so.
+        let given = out.push(&header).unwrap_or(false);
+        if given {
+            self.header = header.len();
+        }
+        given
     }
 
     /// How many bytes were taken, but not worked on yet.
