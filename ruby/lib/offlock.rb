@@ -2,6 +2,7 @@
 
 require_relative "offlock/version"
 require "offlock/offlock"
+require_relative "offlock/io_buffer"
 require_relative "offlock/lock"
 require_relative "offlock/gvl_tools"
 require_relative "offlock/gvl_tracing"

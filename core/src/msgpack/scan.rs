@@ -94,6 +94,9 @@ impl Scanner {
     }
 
     fn run(&mut self, bytes: &[u8], limits: &Limits, task: &Task<'_>) -> Result<Option<usize>, Error> {
+        if self.pos > bytes.len() {
+            return Ok(None);
+        }
         let mut reader = Reader::at(bytes, self.pos);
         let mut until_check = CHECK_EVERY;
         while self.next_level() {

@@ -1,29 +1,66 @@
 //! Borrowing: views of Ruby Strings that stay valid and unchanged while other threads run.
 //!
 //! A view is taken of a frozen share of the String (`rb_str_new_frozen`): the bytes are shared copy-on-write, so a
-//! large String is not copied, and a thread that changes the original meanwhile gets its own copy. The share is
-//! kept alive, and in place, by the value here, which therefore has to stay on the stack.
+//! large String is not copied, and a thread that changes the original meanwhile gets its own copy. A String whose bytes
+//! somebody else may write to in place (`IO::Buffer.for`, a read into it) is copied.
+//!
+//! The share is kept alive, and in place, by lying on the stack, where the garbage collector finds it; in a `Vec` or a
+//! `Box` it would be collected. So nobody but the macro [`borrowed!`] makes one, which hands out a reference to a local
+//! value that has no name: it cannot be moved.
+//!
+//! ```ignore
+//! let text = borrowed!(Text, ruby, text);     // &Text
+//! let bytes = borrowed!(Bytes, string);       // &Bytes
+//! ```
 
 use std::cell::RefCell;
 use std::hint::black_box;
+use std::marker::PhantomData;
 use std::str;
 
-use magnus::encoding::{Coderange, EncodingCapable, RbEncoding};
+use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
 use magnus::error::ErrorType;
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::typed_data::Obj;
-use magnus::value::{InnerValue, Opaque, ReprValue};
+use magnus::value::{Opaque, ReprValue};
 use magnus::{
     DataType, DataTypeFunctions, Error, RArray, RClass, RString, Ruby, TryConvert, TypedData, Value,
 };
 use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::{Stopped, Task};
 
-use crate::memory::no_memory;
-use crate::region::Failure;
+use crate::region::{Bursts, Failure};
 
 /// How many bytes are checked for being valid UTF-8 between two looks at the stop flag.
 const CHECK_EVERY: usize = 1 << 18;
+
+mod in_place;
+mod numbers;
+
+pub(crate) use in_place::{define, frozen};
+pub(crate) use numbers::numbers;
+
+/// The permission to borrow, which [`borrowed!`] has: what is borrowed with it stays on the stack.
+pub(crate) struct OnStack(());
+
+impl OnStack {
+    /// # Safety
+    /// What is borrowed with the permission lies on the machine stack of the calling thread, or fiber, until it is
+    /// dropped.
+    pub(crate) const unsafe fn promised() -> Self {
+        Self(())
+    }
+}
+
+/// Borrows: `let text = borrowed!(Text, ruby, value);` makes a `&Text`. Returns the exception when there is one.
+macro_rules! borrowed {
+    ($kind:ident, $($argument:expr),+) => {
+        // SAFETY: what is borrowed is a temporary value of the calling function, which lives as long as the reference to
+        // it. It has no name, so nothing can move it.
+        &$crate::borrow::$kind::borrow($($argument,)+ unsafe { $crate::borrow::OnStack::promised() })?
+    };
+}
+pub(crate) use borrowed;
 
 /// The bytes of a String as they were when it was borrowed.
 pub(crate) struct Bytes {
@@ -31,8 +68,8 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    pub(crate) fn borrow(string: RString) -> Result<Self, Error> {
-        Ok(Self { share: share(string)? })
+    pub(crate) fn borrow(string: RString, _: OnStack) -> Result<Self, Error> {
+        Ok(Self { share: share(settled(string)?)? })
     }
 
     pub(crate) fn view(&self) -> &[u8] {
@@ -40,8 +77,8 @@ impl Bytes {
     }
 
     /// The frozen String that is viewed.
-    pub(crate) fn share(&self) -> RString {
-        self.share
+    pub(crate) fn share(&self) -> Share<'_> {
+        Share { string: self.share, borrowed: PhantomData }
     }
 }
 
@@ -52,9 +89,27 @@ impl Drop for Bytes {
     }
 }
 
+/// The frozen String behind a view. It outlives the view only where the garbage collector finds it.
+#[derive(Clone, Copy)]
+pub(crate) struct Share<'a> {
+    string: RString,
+    borrowed: PhantomData<&'a Bytes>,
+}
+
+impl Share<'_> {
+    pub(crate) fn as_raw(self) -> rb_sys::VALUE {
+        self.string.as_raw()
+    }
+
+    /// What Ruby knows about the bytes, and in which encoding they are.
+    pub(crate) fn encoding(self) -> (Coderange, encoding::Index) {
+        (self.string.enc_coderange(), self.string.enc_get())
+    }
+}
+
 /// A text as it was when it was borrowed: UTF-8, or not yet known to be.
 pub(crate) struct Text {
-    bytes: Bytes,
+    share: RString,
     kind: Kind,
 }
 
@@ -63,50 +118,55 @@ impl Text {
     ///
     /// UTF-8 and US-ASCII are taken as they are, and checked by [`TextView::checked`] off the lock. Binary Strings
     /// have to be ASCII. Other encodings are transcoded.
-    pub(crate) fn borrow(ruby: &Ruby, value: Value) -> Result<Self, Error> {
-        let (string, kind) = utf8(ruby, RString::try_convert(value)?)?;
-        Ok(Self { bytes: Bytes::borrow(string)?, kind })
+    pub(crate) fn borrow(ruby: &Ruby, value: Value, _: OnStack) -> Result<Self, Error> {
+        let (share, kind) = shared_text(ruby, value)?;
+        Ok(Self { share, kind })
     }
 
     pub(crate) fn view(&self) -> TextView<'_> {
-        TextView { bytes: self.bytes.view(), kind: self.kind }
+        TextView { bytes: view(&self.share), kind: self.kind }
     }
 
     /// The first `length` bytes as a String of their own.
     pub(crate) fn beginning(&self, length: usize) -> Result<RString, Error> {
-        self.bytes.share.funcall("byteslice", (0, length))
+        self.share.funcall("byteslice", (0, length))
     }
+}
+
+impl Drop for Text {
+    /// As that of `Bytes`.
+    fn drop(&mut self) {
+        black_box(self.share);
+    }
+}
+
+fn shared_text(ruby: &Ruby, value: Value) -> Result<(RString, Kind), Error> {
+    let (string, kind) = utf8(ruby, settled(RString::try_convert(value)?)?)?;
+    Ok((share(string)?, kind))
 }
 
 /// Many texts as they were when they were borrowed.
 pub(crate) struct Texts {
     shares: Obj<Shares>,
-    kinds: Vec<Kind>,
+    /// As long as the shares live.
+    views: Vec<TextView<'static>>,
 }
 
 impl Texts {
-    pub(crate) fn borrow(ruby: &Ruby, texts: RArray) -> Result<Self, Error> {
-        let mut these = Self { shares: ruby.obj_wrap(Shares::default()), kinds: Vec::new() };
-        // By index, because `to_str` may change the Array.
-        while these.kinds.len() < texts.len() {
-            let index = these.kinds.len();
-            these
-                .push(ruby, texts.entry(index as isize)?)
-                .map_err(|error| naming(ruby, error, index, "text"))?;
-        }
-        Ok(these)
+    pub(crate) fn borrow(ruby: &Ruby, texts: RArray, _: OnStack) -> Result<Self, Error> {
+        let shares = Shares::of(ruby, texts)?;
+        let mut views = room_for(ruby, texts.len())?;
+        shares.fill(ruby, texts, "text", |text| {
+            let (share, kind) = shared_text(ruby, text)?;
+            // SAFETY: what keeps the share keeps the bytes of the view, see `views`.
+            views.push(TextView { bytes: unsafe { lasting(&share) }, kind });
+            Ok(share)
+        })?;
+        Ok(Self { shares, views })
     }
 
-    fn push(&mut self, ruby: &Ruby, text: Value) -> Result<(), Error> {
-        let (string, kind) = utf8(ruby, RString::try_convert(text)?)?;
-        let share = share(string)?;
-        self.shares.push(ruby, share)?;
-        memory::push(&mut self.kinds, kind).map_err(|OutOfMemory| no_memory(ruby))
-    }
-
-    pub(crate) fn views(&self, ruby: &Ruby) -> Vec<TextView<'_>> {
-        let bytes = self.shares.views(ruby).into_iter();
-        bytes.zip(&self.kinds).map(|(bytes, &kind)| TextView { bytes, kind }).collect()
+    pub(crate) fn views(&self) -> &[TextView<'_>] {
+        &self.views
     }
 }
 
@@ -120,25 +180,25 @@ impl Drop for Texts {
 /// The bytes of many Strings as they were when they were borrowed.
 pub(crate) struct AllBytes {
     shares: Obj<Shares>,
+    /// As long as the shares live.
+    views: Vec<&'static [u8]>,
 }
 
 impl AllBytes {
-    pub(crate) fn borrow(ruby: &Ruby, strings: RArray) -> Result<Self, Error> {
-        let these = Self { shares: ruby.obj_wrap(Shares::default()) };
-        let mut index = 0;
-        // By index, because `to_str` may change the Array.
-        while index < strings.len() {
-            let string = RString::try_convert(strings.entry(index as isize)?)
-                .map_err(|error| naming(ruby, error, index, "input"))?;
-            let share = share(string)?;
-            these.shares.push(ruby, share)?;
-            index += 1;
-        }
-        Ok(these)
+    pub(crate) fn borrow(ruby: &Ruby, strings: RArray, _: OnStack) -> Result<Self, Error> {
+        let shares = Shares::of(ruby, strings)?;
+        let mut views = room_for(ruby, strings.len())?;
+        shares.fill(ruby, strings, "input", |string| {
+            let share = share(settled(RString::try_convert(string)?)?)?;
+            // SAFETY: as in `Texts::borrow`.
+            views.push(unsafe { lasting(&share) });
+            Ok(share)
+        })?;
+        Ok(Self { shares, views })
     }
 
-    pub(crate) fn views(&self, ruby: &Ruby) -> Vec<&[u8]> {
-        self.shares.views(ruby)
+    pub(crate) fn views(&self) -> &[&[u8]] {
+        &self.views
     }
 }
 
@@ -149,23 +209,52 @@ impl Drop for AllBytes {
     }
 }
 
+/// The bytes of a frozen String.
+///
+/// # Safety
+/// They are used only while the String is kept alive and in place.
+unsafe fn lasting(share: &RString) -> &'static [u8] {
+    let bytes = view(share);
+    // SAFETY: the contract of this function.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+}
+
+fn room_for<T>(ruby: &Ruby, count: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    let full = |_| Error::new(ruby.exception_no_mem_error(), "failed to allocate memory");
+    list.try_reserve(count).map_err(full)?;
+    Ok(list)
+}
+
 /// Keeps Strings alive and in place: an Array would let compaction move short ones, whose bytes are inside the object.
 #[derive(Default)]
 struct Shares(RefCell<Vec<Opaque<RString>>>);
 
 impl Shares {
-    fn push(&self, ruby: &Ruby, share: RString) -> Result<(), Error> {
-        memory::push(&mut self.0.borrow_mut(), share.into()).map_err(|OutOfMemory| no_memory(ruby))
+    /// With room for a share of each of the Strings.
+    fn of(ruby: &Ruby, strings: RArray) -> Result<Obj<Self>, Error> {
+        Ok(ruby.obj_wrap(Self(RefCell::new(room_for(ruby, strings.len())?))))
     }
 
-    fn views(&self, ruby: &Ruby) -> Vec<&[u8]> {
-        let shares = self.0.borrow();
-        let bytes = shares.iter().map(|share| {
-            let share = share.get_inner_with(ruby);
-            // SAFETY: the share is frozen, and kept alive and in place for as long as `self` lives.
-            unsafe { std::slice::from_raw_parts(view(&share).as_ptr(), share.len()) }
-        });
-        bytes.collect()
+    /// Keeps what `share` makes of each of the Strings; now and then other threads get the lock.
+    fn fill(
+        &self,
+        ruby: &Ruby,
+        strings: RArray,
+        what: &str,
+        mut share: impl FnMut(Value) -> Result<RString, Error>,
+    ) -> Result<(), Error> {
+        let mut bursts = Bursts::new();
+        let mut index = 0;
+        // By index, because `to_str` and other threads may change the Array.
+        while index < strings.len() {
+            let string = strings.entry(index as isize)?;
+            let share = share(string).map_err(|error| naming(ruby, error, index, what))?;
+            self.0.borrow_mut().push(share.into());
+            index += 1;
+            bursts.pass(1)?;
+        }
+        Ok(())
     }
 }
 
@@ -316,6 +405,17 @@ fn share(string: RString) -> Result<RString, Error> {
     RString::try_convert(unsafe { Value::from_raw(share) })
 }
 
+/// The String itself, or a copy where its bytes may change in place.
+fn settled(string: RString) -> Result<RString, Error> {
+    if !in_place::may_change(string.as_raw()) {
+        return Ok(string);
+    }
+    // SAFETY: `string` is a String. What running out of memory raises is caught here.
+    let copy = protect(|| unsafe { in_place::copy(string.as_raw()) })?;
+    // SAFETY: Ruby just made this value, and it is a String.
+    RString::try_convert(unsafe { Value::from_raw(copy) })
+}
+
 /// The bytes of a frozen String, which the caller keeps alive and in place for as long as the view is used.
 fn view(share: &RString) -> &[u8] {
     // SAFETY: nobody can change a frozen String.
@@ -355,7 +455,7 @@ fn refusal(ruby: &Ruby, string: RString) -> Error {
 /// Where the first bytes are that cannot be transcoded, and which.
 fn first_bad_bytes(ruby: &Ruby, string: RString, encoding: &str) -> Result<(usize, String), Error> {
     if string.enc_get() == ruby.ascii8bit_encindex() {
-        let bytes = Bytes::borrow(string)?;
+        let bytes = borrowed!(Bytes, string);
         let offset = bytes.view().iter().position(|byte| !byte.is_ascii()).unwrap_or_default();
         return Ok((offset, hex(&bytes.view()[offset..=offset])));
     }
@@ -365,7 +465,7 @@ fn first_bad_bytes(ruby: &Ruby, string: RString, encoding: &str) -> Result<(usiz
     converter.funcall::<_, _, Value>("primitive_convert", (rest, ruby.str_new("")))?;
     let (_, _, _, bad, unread): (Value, Value, Value, RString, RString) =
         converter.funcall("primitive_errinfo", ())?;
-    let bytes = Bytes::borrow(bad)?;
+    let bytes = borrowed!(Bytes, bad);
     Ok((string.len() - rest.len() - unread.len() - bad.len(), hex(bytes.view())))
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use magnus::{Error, Object, RArray, RModule, RString, TryConvert, Value, function};
 
-use crate::borrow::Bytes;
+use crate::borrow::borrowed;
 
 /// Runs the command with `arguments` (the program's name first) and returns its exit status.
 fn run_cli(arguments: RArray) -> Result<u8, Error> {
@@ -14,7 +14,7 @@ fn run_cli(arguments: RArray) -> Result<u8, Error> {
 }
 
 fn os_string(argument: Value) -> Result<OsString, Error> {
-    let bytes = Bytes::borrow(RString::try_convert(argument)?)?;
+    let bytes = borrowed!(Bytes, RString::try_convert(argument)?);
     Ok(OsString::from_vec(bytes.view().to_vec()))
 }
 

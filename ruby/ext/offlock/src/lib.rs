@@ -5,6 +5,7 @@
 use magnus::{Error, Ruby};
 
 mod borrow;
+mod build;
 mod command;
 mod lock;
 mod main_ractor;
@@ -27,6 +28,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     command::define(offlock)?;
     lock::define(ruby, offlock)?;
     region::define(ruby, offlock)?;
+    borrow::define(offlock)?;
     msgpack::define()?;
     strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;

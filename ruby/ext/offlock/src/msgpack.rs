@@ -13,6 +13,7 @@ mod index;
 mod key_cache;
 mod maker;
 mod packer;
+mod place;
 mod rb;
 mod registry;
 mod sink;

@@ -5,7 +5,7 @@
 //!
 //! ```ignore
 //! fn count(ruby: &Ruby, encoding: &'static Encoding, text: Value, release: Release) -> Result<usize, Error> {
-//!     let text = Text::borrow(ruby, text)?;                           // borrow
+//!     let text = borrowed!(Text, ruby, text);                         // borrow
 //!     let utf8 = text.view();
 //!     Region::new(&COUNT, text.len())
 //!         .release(release)
@@ -49,7 +49,10 @@ use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby, Symbol, TryConvert, Value};
 use offlock_core::{Stopped, Task, time_slice};
 
+mod bursts;
 mod lock;
+
+pub(crate) use bursts::Bursts;
 
 /// Runs over at least this many bytes work aside from the start: they last long enough (tens of milliseconds)
 /// that starting a thread is nothing and starting over would be felt.

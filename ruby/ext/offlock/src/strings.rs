@@ -4,13 +4,11 @@
 //! keywords and documentation.
 
 use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
-use magnus::{Error, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
-use offlock_core::memory::{self, OutOfMemory};
+use magnus::{Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
 use offlock_core::text::{self, LineEnds, Span};
 use offlock_core::{Stopped, Task};
 
-use crate::borrow::{self, Bytes, Unreadable};
-use crate::memory::no_memory;
+use crate::borrow::{self, Share, Unreadable, borrowed, numbers};
 use crate::operations::{STRINGS_FROM_OFFSETS, STRINGS_LINES, STRINGS_SPLIT};
 use crate::region::{Failure, Operation, Region, Release};
 
@@ -55,7 +53,7 @@ fn split(
     if string.enc_get() != ruby.utf8_encindex() && encoding_of(string).mbmaxlen() != 1 {
         return Ok(None);
     }
-    let separator = Bytes::borrow(separator)?;
+    let separator = borrowed!(Bytes, separator);
     let separator = separator.view();
     let array = cut(ruby, &STRINGS_SPLIT, string, release, |text, task| match text {
         [] => Ok(Vec::new()), // as in Ruby
@@ -65,26 +63,25 @@ fn split(
 }
 
 fn from_offsets(ruby: &Ruby, string: RString, offsets: Value, release: Release) -> Result<RArray, Error> {
-    let offsets = read_offsets(ruby, offsets)?;
-    cut(ruby, &STRINGS_FROM_OFFSETS, string, release, |text, task| {
-        Ok(text::offsets(text, offsets.iter().copied(), task)?)
-    })
-}
-
-/// An Array of Integers, or a String of native 64-bit ones.
-fn read_offsets(ruby: &Ruby, offsets: Value) -> Result<Vec<i64>, Error> {
     let Some(packed) = RString::from_value(offsets) else {
-        return RArray::try_convert(offsets)?.to_vec();
+        let plain = |value| Some(Fixnum::from_value(value)?.to_i64());
+        let convert = |odd, _| i64::try_convert(odd);
+        let offsets = numbers(RArray::try_convert(offsets)?, plain, convert)?;
+        return cut(ruby, &STRINGS_FROM_OFFSETS, string, release, |text, task| {
+            Ok(text::offsets(text, offsets.iter().copied(), task)?)
+        });
     };
-    let bytes = Bytes::borrow(packed)?;
-    let (words, rest) = bytes.view().as_chunks::<{ size_of::<i64>() }>();
-    if rest.is_empty() {
-        let offsets = words.iter().map(|&word| Ok(i64::from_ne_bytes(word)));
-        memory::collected(offsets).map_err(|OutOfMemory| no_memory(ruby))
-    } else {
-        let message = format!("packed offsets take 8 bytes each, got {} bytes", bytes.view().len());
-        Err(Error::new(ruby.exception_arg_error(), message))
+    let packed = borrowed!(Bytes, packed);
+    let packed = packed.view();
+    let (words, rest) = packed.as_chunks::<{ size_of::<i64>() }>();
+    if !rest.is_empty() {
+        let message = format!("packed offsets take 8 bytes each, got {} bytes", packed.len());
+        return Err(Error::new(ruby.exception_arg_error(), message));
     }
+    cut(ruby, &STRINGS_FROM_OFFSETS, string, release, |text, task| {
+        let offsets = words.iter().map(|&word| i64::from_ne_bytes(word));
+        Ok(text::offsets(text, offsets, task)?)
+    })
 }
 
 /// The pieces that `find` finds, which may be called twice.
@@ -95,12 +92,12 @@ fn cut(
     release: Release,
     find: impl Fn(&[u8], &Task<'_>) -> Result<Vec<Span>, Failed> + Sync,
 ) -> Result<RArray, Error> {
-    let text = Bytes::borrow(string)?;
+    let text = borrowed!(Bytes, string);
     let (view, given) = (text.view(), Known::of(ruby, text.share()));
     let (spans, known) = Region::new(operation, view.len())
         .release(release)
         .run(ruby, |task| Ok::<_, Failed>((find(view, task)?, given.or_found(view, task)?)))?;
-    pieces::array(&text, &spans, known)
+    pieces::array(text, &spans, known)
 }
 
 fn encoding_of(string: RString) -> RbEncoding {
@@ -109,10 +106,11 @@ fn encoding_of(string: RString) -> RbEncoding {
 
 impl Known {
     /// What Ruby knows.
-    fn of(ruby: &Ruby, text: RString) -> Self {
-        match text.enc_coderange() {
+    fn of(ruby: &Ruby, text: Share<'_>) -> Self {
+        let (known, encoding) = text.encoding();
+        match known {
             Coderange::SevenBit => Self::Ascii,
-            _ if text.enc_get() != ruby.utf8_encindex() => Self::Nothing,
+            _ if encoding != ruby.utf8_encindex() => Self::Nothing,
             Coderange::Valid => Self::Utf8,
             Coderange::Unknown => Self::PerhapsUtf8,
             Coderange::Broken => Self::Nothing,

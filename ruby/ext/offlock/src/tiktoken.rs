@@ -6,7 +6,6 @@
 use std::sync::OnceLock;
 use std::thread;
 
-use magnus::rb_sys::{FromRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
@@ -15,12 +14,12 @@ use magnus::{
 use offlock_core::Task;
 use offlock_core::tokens::{self, ErrorKind, Specials, TokenId};
 
-use crate::borrow::{self, Text, TextView, Texts, Unreadable};
-use crate::memory::no_memory;
+use crate::borrow::{self, TextView, Unreadable, borrowed, numbers};
+use crate::build;
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
-use crate::region::{Failure, Region, Release, exception};
+use crate::region::{Bursts, Failure, Region, Release, exception};
 
 mod ids;
 
@@ -118,12 +117,12 @@ impl Encoding {
     ) -> Result<Value, Error> {
         let core = this.core();
         let allowed = Allowed::new(core, allowed)?;
-        let text = Text::borrow(ruby, text)?;
+        let text = borrowed!(Text, ruby, text);
         let view = text.view();
         let ids = Region::new(&TOKENS_ENCODE, view.len()).release(release).run(ruby, |task| {
             Ok::<_, Failed>(core.encode(view.checked(task)?, allowed.specials(), task)?)
         })?;
-        ids::build(&ids, packed)
+        ids::build(&ids, packed, &mut Bursts::new())
     }
 
     fn count(
@@ -135,7 +134,7 @@ impl Encoding {
     ) -> Result<usize, Error> {
         let core = this.core();
         let allowed = Allowed::new(core, allowed)?;
-        let text = Text::borrow(ruby, text)?;
+        let text = borrowed!(Text, ruby, text);
         let view = text.view();
         Region::new(&TOKENS_COUNT, view.len())
             .release(release)
@@ -153,15 +152,17 @@ impl Encoding {
     ) -> Result<RArray, Error> {
         let core = this.core();
         let allowed = Allowed::new(core, allowed)?;
-        let texts = Texts::borrow(ruby, texts)?;
-        let batch = Batch::new(ruby, &texts, threads, release)?;
+        let texts = borrowed!(Texts, ruby, texts);
+        let batch = Batch::new(ruby, texts.views(), threads, release)?;
         let lists = Region::new(&TOKENS_ENCODE_BATCH, batch.bytes).release(release).run(ruby, |task| {
-            let texts = borrow::all_checked(&batch.views, task)?;
+            let texts = borrow::all_checked(batch.views, task)?;
             Ok::<_, Failed>(core.encode_batch(&texts, allowed.specials(), batch.threads, task)?)
         })?;
         let built = ruby.ary_new_capa(lists.len());
+        let mut bursts = Bursts::new();
         for ids in lists {
-            built.push(ids::build(&ids, packed)?)?;
+            built.push(ids::build(&ids, packed, &mut bursts)?)?;
+            bursts.pass(1)?;
         }
         Ok(built)
     }
@@ -176,13 +177,13 @@ impl Encoding {
     ) -> Result<RArray, Error> {
         let core = this.core();
         let allowed = Allowed::new(core, allowed)?;
-        let texts = Texts::borrow(ruby, texts)?;
-        let batch = Batch::new(ruby, &texts, threads, release)?;
+        let texts = borrowed!(Texts, ruby, texts);
+        let batch = Batch::new(ruby, texts.views(), threads, release)?;
         let counts = Region::new(&TOKENS_COUNT_BATCH, batch.bytes).release(release).run(ruby, |task| {
-            let texts = borrow::all_checked(&batch.views, task)?;
+            let texts = borrow::all_checked(batch.views, task)?;
             Ok::<_, Failed>(core.count_batch(&texts, allowed.specials(), batch.threads, task)?)
         })?;
-        Ok(ruby.ary_from_iter(counts))
+        build::integers(counts.into_iter(), &mut Bursts::new())
     }
 
     fn truncate(
@@ -198,7 +199,7 @@ impl Encoding {
             Error::new(ruby.exception_arg_error(), format!("max_tokens must not be negative, got {max}"))
         })?;
         let allowed = Allowed::new(core, allowed)?;
-        let text = Text::borrow(ruby, text)?;
+        let text = borrowed!(Text, ruby, text);
         let view = text.view();
         let kept = Region::new(&TOKENS_TRUNCATE, view.len()).release(release).run(ruby, |task| {
             let kept = core.truncate(view.checked(task)?, max, allowed.specials(), task)?;
@@ -207,13 +208,14 @@ impl Encoding {
         text.beginning(kept)
     }
 
-    fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<Value, Error> {
+    fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
         let bytes = this.bytes(ruby, tokens, release, borrow::check_utf8)?;
-        string(&bytes, rb_sys::rb_utf8_str_new)
+        // SAFETY: asks for a number.
+        build::string(&bytes, unsafe { rb_sys::rb_utf8_encindex() })
     }
 
-    fn decode_bytes(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<Value, Error> {
-        string(&this.bytes(ruby, tokens, release, |_, _| Ok(()))?, rb_sys::rb_str_new)
+    fn decode_bytes(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
+        build::string(&this.bytes(ruby, tokens, release, |_, _| Ok(()))?, build::BINARY)
     }
 
     /// The bytes that the tokens stand for, if `check` finds nothing wrong with them.
@@ -225,22 +227,30 @@ impl Encoding {
         check: impl Fn(&[u8], &Task<'_>) -> Result<(), Unreadable> + Sync,
     ) -> Result<Vec<u8>, Error> {
         let core = self.core();
-        let ids = ids::read(ruby, tokens)?;
-        Region::new(&TOKENS_DECODE, size_of_val(&ids[..])).release(release).run(ruby, |task| {
-            let bytes = core.decode_bytes(&ids, task)?;
+        let decoded = |ids: &[TokenId], task: &Task<'_>| {
+            let bytes = core.decode_bytes(ids, task)?;
             check(&bytes, task).map_err(Failed::Decoded)?;
             Ok::<_, Failed>(bytes)
-        })
+        };
+        let region = |size| Region::new(&TOKENS_DECODE, size).release(release);
+        if let Some(packed) = RString::from_value(tokens) {
+            let packed = borrowed!(Bytes, packed);
+            let packed = packed.view();
+            ids::check_packed(ruby, packed)?;
+            return region(packed.len()).run(ruby, |task| decoded(&ids::unpack(packed), task));
+        }
+        let ids = ids::collect(ruby, RArray::try_convert(tokens)?)?;
+        region(size_of_val(&ids[..])).run(ruby, |task| decoded(&ids, task))
     }
 
-    fn encode_single_token(&self, bytes: RString) -> Option<TokenId> {
-        // SAFETY: nothing is called while the view is used that could change the String.
-        self.core().encode_single_token(unsafe { bytes.as_slice() })
+    fn encode_single_token(&self, bytes: RString) -> Result<Option<TokenId>, Error> {
+        let bytes = borrowed!(Bytes, bytes);
+        Ok(self.core().encode_single_token(bytes.view()))
     }
 
-    fn decode_single_token(&self, token: TokenId) -> Result<Option<Value>, Error> {
+    fn decode_single_token(&self, token: TokenId) -> Result<Option<RString>, Error> {
         let bytes = self.core().decode_single_token_bytes(token);
-        bytes.map(|bytes| string(bytes, rb_sys::rb_str_new)).transpose()
+        bytes.map(|bytes| build::string(bytes, build::BINARY)).transpose()
     }
 }
 
@@ -262,7 +272,7 @@ impl Allowed {
         {
             return Ok(Self::All);
         }
-        let texts: Vec<String> = RArray::try_convert(allowed)?.to_vec()?;
+        let texts = numbers(RArray::try_convert(allowed)?, |_| None, |text, _| String::try_convert(text))?;
         let known = texts.iter().filter_map(|text| core.specials().find(|(special, _)| special == text));
         Ok(Self::Only(known.map(|(special, _)| special).collect()))
     }
@@ -278,14 +288,18 @@ impl Allowed {
 
 /// The texts of a batch, and how many threads are to work on them.
 struct Batch<'a> {
-    views: Vec<TextView<'a>>,
+    views: &'a [TextView<'a>],
     bytes: usize,
     threads: usize,
 }
 
 impl<'a> Batch<'a> {
-    fn new(ruby: &Ruby, texts: &'a Texts, threads: Option<i64>, release: Release) -> Result<Self, Error> {
-        let views = texts.views(ruby);
+    fn new(
+        ruby: &Ruby,
+        views: &'a [TextView<'a>],
+        threads: Option<i64>,
+        release: Release,
+    ) -> Result<Self, Error> {
         let bytes = views.iter().map(|view| view.len()).sum();
         let useful = if release == Release::Never { 1 } else { 1 + bytes / BYTES_PER_THREAD };
         let threads = match threads.map(usize::try_from) {
@@ -342,15 +356,4 @@ impl Failure for Failed {
 
 fn unicode_error(ruby: &Ruby, message: String) -> Error {
     exception(ruby, "Offlock::Tiktoken::UnicodeError", message)
-}
-
-/// Makes a String, in the encoding that `make` gives it.
-fn string(
-    bytes: &[u8],
-    make: unsafe extern "C" fn(*const std::ffi::c_char, std::ffi::c_long) -> rb_sys::VALUE,
-) -> Result<Value, Error> {
-    // SAFETY: the lock is held, what is raised is caught, and Ruby copies the bytes.
-    let string = protect(|| unsafe { make(bytes.as_ptr().cast(), bytes.len() as _) })?;
-    // SAFETY: Ruby just made this value.
-    Ok(unsafe { Value::from_raw(string) })
 }

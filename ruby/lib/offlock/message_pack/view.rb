@@ -99,13 +99,13 @@ module Offlock
     # Hashes. +nil+ where a record has none. No record is built; a large message is searched off the lock.
     def self.extract(bytes, *path, release: :auto) = extract_column(bytes, path.map(&:to_s), release)
 
-    # Unpacks an Array of messages, leaving the lock at most once for all of them.
+    # Unpacks an Array of messages; they are looked at off the lock, many at once.
     def self.unpack_all(messages, options = nil)
-      index_all(messages, options&.[](:release) || :auto).map { |index| index.build(0, options) }
+      unpack_each(messages, options, options&.[](:release) || :auto)
     end
 
     class << self
-      private :index, :index_all, :extract_column
+      private :index, :unpack_each, :extract_column
     end
     private_constant :Index
   end

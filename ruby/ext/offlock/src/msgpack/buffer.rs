@@ -8,6 +8,8 @@ use rb_sys::*;
 
 use super::globals::globals;
 use super::rb::{self, Held, Kind, NIL};
+use crate::borrow::frozen;
+use crate::build::copied;
 
 /// How much is asked of an IO at once, and kept for it at most, unless the options say otherwise.
 const IO_BUFFER_SIZE: usize = 32 * 1024;
@@ -22,6 +24,8 @@ pub(super) struct Bytes {
     own: Vec<u8>,
     /// Everything before is taken.
     head: usize,
+    /// How many bytes were there before those that are, and are gone: what a place is counted from.
+    gone: u64,
     /// An IO, or nil.
     pub(super) io: VALUE,
     pub(super) io_buffer_size: usize,
@@ -31,7 +35,7 @@ pub(super) struct Bytes {
 
 impl Default for Bytes {
     fn default() -> Self {
-        Self { whole: NIL, own: Vec::new(), head: 0, io: NIL, io_buffer_size: IO_BUFFER_SIZE, readers: 0 }
+        Self { whole: NIL, own: Vec::new(), head: 0, gone: 0, io: NIL, io_buffer_size: IO_BUFFER_SIZE, readers: 0 }
     }
 }
 
@@ -81,8 +85,22 @@ impl Bytes {
         self.head = self.head.saturating_sub(length);
     }
 
+    /// A byte, by its offset, that is to be found again after other code has run.
+    pub(super) const fn place_of(&self, offset: usize) -> u64 {
+        self.gone + offset as u64
+    }
+
+    /// The offset that a place has now. Where the byte is gone, that of the first which is not taken.
+    pub(super) fn offset_of(&self, place: u64) -> usize {
+        match place.checked_sub(self.gone) {
+            Some(offset) if offset <= self.all().len() as u64 => offset as usize,
+            _ => self.head.min(self.all().len()),
+        }
+    }
+
     /// Forgets everything; memory for long messages is given back.
     pub(super) fn clear(&mut self) {
+        self.gone += self.all().len() as u64;
         self.whole = NIL;
         self.own.clear();
         if self.own.capacity() > KEPT {
@@ -96,7 +114,7 @@ impl Bytes {
         if self.readers == 0 && self.rest().is_empty() {
             self.clear();
             // SAFETY: a String; the frozen share is marked from now on.
-            self.whole = unsafe { rb_str_new_frozen(string) };
+            self.whole = unsafe { frozen(string) };
             return;
         }
         self.own_all();
@@ -114,6 +132,7 @@ impl Bytes {
         }
         if self.readers == 0 && self.head > 0 {
             self.own.drain(..self.head);
+            self.gone += self.head as u64;
             self.head = 0;
         }
     }
@@ -127,10 +146,6 @@ impl Bytes {
         &mut self.own
     }
 
-    /// All bytes that are not taken, as a new String.
-    pub(super) fn to_string(&self) -> VALUE {
-        rb::binary(self.rest())
-    }
 }
 
 impl Sink for Bytes {
@@ -146,6 +161,21 @@ fn append(own: &mut Vec<u8>, bytes: &[u8]) {
     if let Err(none) = memory::append(own, bytes) {
         // SAFETY: reads a class that lives for ever.
         rb::raise(unsafe { rb_eNoMemError }, format_args!("{none}"))
+    }
+}
+
+/// All bytes that are not taken, as a new String.
+///
+/// # Safety
+/// `bytes` belongs to a live object.
+pub(super) unsafe fn to_string<'a>(bytes: *const Bytes) -> VALUE {
+    // SAFETY: the contract of this function. What is copied is asked for anew each time, as other threads run in between.
+    unsafe {
+        let length = (*bytes).rest().len();
+        copied(length, |from, to| {
+            let rest: &'a [u8] = (*bytes).rest();
+            rest.get(from..to.min(rest.len()))
+        })
     }
 }
 
@@ -183,7 +213,7 @@ pub(super) unsafe fn write_to(bytes: *mut Bytes, io: VALUE) -> usize {
     unsafe {
         let length = (*bytes).rest().len();
         if length > 0 {
-            let string = (*bytes).to_string();
+            let string = to_string(bytes);
             (*bytes).clear();
             let write = rb::id(c"write");
             let name = if rb_respond_to(io, write) != 0 { write } else { rb::id(c"<<") };
@@ -338,7 +368,7 @@ unsafe extern "C" fn fill_more(this: VALUE) -> VALUE {
 
 unsafe extern "C" fn to_str(this: VALUE) -> VALUE {
     // SAFETY: what a live object holds.
-    rb::method(|| unsafe { (*bytes_of(this)).to_string() })
+    rb::method(|| unsafe { to_string(bytes_of(this)) })
 }
 
 unsafe extern "C" fn io(this: VALUE) -> VALUE {

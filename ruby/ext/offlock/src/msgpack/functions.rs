@@ -2,16 +2,15 @@
 
 use std::ffi::c_int;
 
-use offlock_core::msgpack::Direct;
 use rb_sys::*;
 
 use super::factory::{ask_default, default_registry};
 use super::globals::globals;
 use super::index::{is_large, unpack_large};
-use super::maker::{LIMITS, Maker, Options};
+use super::maker::{Maker, Options};
+use super::place::InString;
 use super::packer::{self, full_pack, with_writer};
 use super::rb::{self, NIL};
-use super::registry::Registry;
 use super::sink::StringSink;
 use super::unpacker::{self, check_extra, options_from};
 use super::writer::Writer;
@@ -70,27 +69,14 @@ unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> 
     })
 }
 
-/// Unpacks a String without an unpacker. No Ruby code runs meanwhile, so that nobody changes the String.
+/// Unpacks a String without an unpacker, and without extension types.
 fn unpack_alone(source: VALUE, options: Options) -> VALUE {
-    // SAFETY: a String on the stack of the caller.
-    let bytes = unsafe { rb::bytes(source) };
-    let registry = &raw const EMPTY;
-    // SAFETY: the registry lives for ever, and the String is not changed meanwhile.
-    let mut maker = unsafe { Maker::alone(Direct::<false>::at(bytes, 0, LIMITS), options, registry) };
+    // SAFETY: without types.
+    let mut maker = unsafe { Maker::new(InString::new(source), options, std::ptr::null_mut()) };
     let object = maker.value(0);
-    check_extra(bytes.len() - maker.source.pos());
-    std::hint::black_box(source);
+    check_extra(maker.source.extra());
     object
 }
-
-/// No types at all.
-static EMPTY: Registry = Registry {
-    packers: Vec::new(),
-    unpackers: Vec::new(),
-    symbols: false,
-    big_integers: false,
-    symbol_type: None,
-};
 
 /// Defines the functions.
 pub(super) fn define() {

@@ -17,6 +17,8 @@ pub(super) struct Globals {
     pub(super) too_deep: VALUE,
     pub(super) unexpected_type: VALUE,
     pub(super) unknown_ext: VALUE,
+    /// `String`.
+    pub(super) string: VALUE,
     pub(super) to_msgpack: ID,
     pub(super) extension_value: ID,
     pub(super) utf8: *mut rb_encoding,
@@ -57,6 +59,7 @@ fn look_up() -> Globals {
             too_deep: rb::class(module, c"StackError", unpack_error),
             unexpected_type,
             unknown_ext: rb::class(module, c"UnknownExtTypeError", unpack_error),
+            string: rb_cString,
             to_msgpack: rb::id(c"to_msgpack"),
             extension_value: rb::id(c"ExtensionValue"),
             utf8: rb_utf8_encoding(),

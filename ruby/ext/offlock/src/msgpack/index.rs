@@ -4,8 +4,7 @@
 use std::ffi::{c_int, c_long};
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error as RubyError, ExceptionClass, RString, Ruby, TryConvert, Value, function};
-use offlock_core::memory::{self, OutOfMemory};
+use magnus::{Error as RubyError, ExceptionClass, RArray, RString, Ruby, TryConvert, Value, function};
 use offlock_core::msgpack::extract::{self, Span};
 use offlock_core::msgpack::{Error, ErrorKind, Indexed, Node, Tape};
 use rb_sys::*;
@@ -14,11 +13,9 @@ use super::factory::default_registry;
 use super::globals::globals;
 use super::maker::{LIMITS, Maker};
 use super::rb::{self, Held, Kind, NIL};
-use super::registry::Registry;
-use super::unpacker::{check_extra, options_from};
-use crate::borrow::Bytes;
-use crate::memory::no_memory;
-use crate::region::{Failure, Operation, Region, Release};
+use super::unpacker::check_extra;
+use crate::borrow::{borrowed, numbers};
+use crate::region::{Bursts, Failure, Operation, Region, Release};
 
 /// Shorter messages are made in one pass under the lock.
 pub(super) static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
@@ -91,15 +88,11 @@ impl Failure for Wrong {
 
 /// Indexes a message: `index(bytes, release)`.
 fn index(ruby: &Ruby, source: RString, release: Release) -> Result<Value, RubyError> {
-    let share = Bytes::borrow(source)?;
+    let share = borrowed!(Bytes, source);
     let bytes = share.view();
     let (tape, end) = Region::new(&DECODE, bytes.len())
         .release(release)
         .run(ruby, |task| Tape::index(bytes, &LIMITS, task).map_err(Wrong))?;
-    new_index(tape, end, &share)
-}
-
-fn new_index(tape: Tape, end: usize, share: &Bytes) -> Result<Value, RubyError> {
     // SAFETY: the class is one of this kind of objects.
     let object = protect(|| unsafe { rb::alloc::<Index>(class_of_indexes()) })?;
     let held = rb::held::<Index>(object);
@@ -110,29 +103,68 @@ fn new_index(tape: Tape, end: usize, share: &Bytes) -> Result<Value, RubyError> 
     }
 }
 
-/// Indexes every message of an Array, leaving the lock at most once: `index_all(array, release)`.
-fn index_all(ruby: &Ruby, sources: magnus::RArray, release: Release) -> Result<magnus::RArray, RubyError> {
-    let shares = sources.into_iter().map(|source| Bytes::borrow(RString::try_convert(source)?));
-    let shares = shares.collect::<Result<Vec<_>, _>>()?;
-    // Where the garbage collector finds them while they are in a Rust list.
-    let kept = ruby.ary_from_iter(shares.iter().map(Bytes::share));
-    let views: Vec<&[u8]> = shares.iter().map(Bytes::view).collect();
-    let size = views.iter().map(|bytes| bytes.len()).sum();
-    let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {
-        memory::collected(views.iter().map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong)))
-    })?;
-    let indexes = ruby.ary_new_capa(shares.len());
-    for ((tape, end), share) in tapes.into_iter().zip(&shares) {
-        indexes.push(new_index(tape, end, share)?)?;
+/// How much is indexed in one go: as many bytes, or as many messages.
+const GROUP_BYTES: usize = 1 << 20;
+const GROUP: usize = 1 << 13;
+
+/// Unpacks every message of an Array, one group after the other: `unpack_each(array, options, release)`.
+fn unpack_each(
+    ruby: &Ruby,
+    sources: RArray,
+    options: Value,
+    release: Release,
+) -> Result<RArray, RubyError> {
+    let messages = borrowed!(AllBytes, ruby, sources);
+    let types = protect(|| super::unpacker::make(NIL, options.as_raw(), default_registry()))?;
+    let objects = ruby.ary_new_capa(messages.views().len());
+    for group in groups(messages.views()) {
+        let size = group.iter().map(|bytes| bytes.len()).sum();
+        let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {
+            group
+                .iter()
+                .map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut bursts = Bursts::new();
+        protect(|| {
+            for (bytes, (tape, end)) in group.iter().zip(&tapes) {
+                check_extra(bytes.len() - end);
+                // SAFETY: the messages and their tapes are kept by the frame that catches what is raised, and the types
+                // are on its stack.
+                unsafe {
+                    let object = build_from(Indexed::at(tape, bytes, 0), types);
+                    rb_ary_push(objects.as_raw(), object);
+                    if bursts.is_over(1 + Bursts::copying(bytes.len())) {
+                        bursts.give_way_or_raise();
+                    }
+                }
+            }
+            NIL
+        })?;
     }
-    std::hint::black_box(kept);
-    Ok(indexes)
+    std::hint::black_box(types);
+    Ok(objects)
+}
+
+/// The messages, in groups that are indexed in one go.
+fn groups<'a, 'b>(messages: &'a [&'b [u8]]) -> impl Iterator<Item = &'a [&'b [u8]]> {
+    let (mut bytes, mut count) = (0, 0);
+    messages.chunk_by(move |message, _| {
+        bytes += message.len();
+        count += 1;
+        let full = bytes >= GROUP_BYTES || count >= GROUP;
+        if full {
+            (bytes, count) = (0, 0);
+        }
+        !full
+    })
 }
 
 /// The strings under `path` in every record: `extract(bytes, path, release)`.
-fn extract(ruby: &Ruby, source: RString, path: Vec<String>, release: Release) -> Result<Value, RubyError> {
-    let share = Bytes::borrow(source)?;
+fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Result<Value, RubyError> {
+    let share = borrowed!(Bytes, source);
     let bytes = share.view();
+    let path = numbers(path, |_| None, |key, _| String::try_convert(key))?;
     let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
     let (column, end) = Region::new(&EXTRACT, bytes.len())
         .release(release)
@@ -147,7 +179,8 @@ fn extract(ruby: &Ruby, source: RString, path: Vec<String>, release: Release) ->
 }
 
 fn strings(bytes: &[u8], column: &[Option<Span>]) -> VALUE {
-    // SAFETY: an Array, and Strings that are copied from the message.
+    let mut bursts = Bursts::new();
+    // SAFETY: an Array, and Strings that are copied from the message; the caller catches what is raised.
     unsafe {
         let strings = rb_ary_new_capa(column.len() as c_long);
         for span in column {
@@ -156,6 +189,9 @@ fn strings(bytes: &[u8], column: &[Option<Span>]) -> VALUE {
                 strings,
                 text.map_or(NIL, |text| rb_utf8_str_new(text.as_ptr().cast(), text.len() as c_long)),
             );
+            if bursts.is_over(1 + Bursts::copying(text.map_or(0, <[u8]>::len))) {
+                bursts.give_way_or_raise();
+            }
         }
         strings
     }
@@ -195,25 +231,24 @@ fn whole(index: VALUE, options: VALUE) -> VALUE {
 /// Makes the object at a place of the tape, with the types of the default factory.
 fn make(index: VALUE, place: usize, options: VALUE) -> VALUE {
     let held = rb::held::<Index>(index);
-    let registry = default_types();
-    // SAFETY: what live objects hold, which never changes: the index is on the stack of the caller, and so is the
-    // packer that holds the types.
-    unsafe {
+    let types = super::unpacker::make(NIL, options, default_registry());
+    // SAFETY: what a live object holds, which never changes: the index is on the stack of the caller.
+    let object = unsafe {
         let source = Indexed::at(&(*held).tape, rb::bytes((*held).bytes), place);
-        let mut maker = Maker::alone(source, options_from(options), registry.1);
-        let object = maker.value(0);
-        std::hint::black_box(registry.0);
-        object
-    }
+        build_from(source, types)
+    };
+    std::hint::black_box(types);
+    object
 }
 
-/// The types of the default factory, kept by an object that is found on the stack.
-fn default_types() -> (VALUE, *const Registry) {
-    let keeper = super::unpacker::make(NIL, NIL, default_registry());
-    // SAFETY: what a live object holds.
-    let registry =
-        unsafe { std::sync::Arc::as_ptr(&(&*rb::held::<super::unpacker::Unpacker>(keeper)).registry) };
-    (keeper, registry)
+/// Makes the next object of a tape, with the options and types of an unpacker that is on the stack of the caller.
+///
+/// # Safety
+/// The tape and the message are kept by the caller, where nothing that raises skips what has to be dropped.
+unsafe fn build_from(source: Indexed<'_>, types: VALUE) -> VALUE {
+    let unpacker = rb::held::<super::unpacker::Unpacker>(types);
+    // SAFETY: the contract of this function.
+    unsafe { Maker::new(source, (*unpacker).options, unpacker).value(0) }
 }
 
 fn place_of(number: VALUE) -> usize {
@@ -244,6 +279,7 @@ unsafe extern "C" fn places(this: VALUE, place: VALUE) -> VALUE {
         // SAFETY: what a live object holds, which never changes; an Array.
         unsafe {
             let places = rb_ary_new();
+            let mut bursts = Bursts::new();
             let (node, mut at) = (*held).tape.node(rb::bytes((*held).bytes), place_of(place));
             let values = match node {
                 Node::Array(items) => u64::from(items),
@@ -253,6 +289,9 @@ unsafe extern "C" fn places(this: VALUE, place: VALUE) -> VALUE {
             for _ in 0..values {
                 rb_ary_push(places, rb::int(at as i64));
                 at = (*held).tape.after(at);
+                if bursts.is_over(1) {
+                    bursts.give_way_or_raise();
+                }
             }
             places
         }
@@ -311,6 +350,6 @@ pub(super) fn define_functions() -> Result<(), RubyError> {
     let module = unsafe { Value::from_raw(globals().module) };
     let module = magnus::RModule::try_convert(module)?;
     module.define_module_function("index", function!(index, 2))?;
-    module.define_module_function("index_all", function!(index_all, 2))?;
+    module.define_module_function("unpack_each", function!(unpack_each, 3))?;
     module.define_module_function("extract_column", function!(extract, 3))
 }

@@ -6,14 +6,16 @@
 use std::ffi::c_long;
 use std::sync::Arc;
 
-use offlock_core::msgpack::{Direct, Error, ErrorKind, Indexed, Limits, ShortKey, Source, Token};
+use offlock_core::msgpack::{Error, ErrorKind, Limits, ShortKey, Token};
 use rb_sys::*;
 
 use super::globals::globals;
 use super::key_cache::{self, KeyCache};
 use super::rb::{self, NIL};
-use super::registry::{Callable, Registry, UnpackEntry};
+use super::place::Place;
+use super::registry::{Callable, UnpackEntry};
 use super::unpacker::Unpacker;
+use crate::region::Bursts;
 
 /// The depth of nesting that msgpack allows.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -34,79 +36,31 @@ pub(super) struct Options {
 pub(super) struct Maker<S> {
     pub(super) source: S,
     options: Options,
-    registry: *const Registry,
-    /// The unpacker that the message is in, or null.
-    unpacker: *mut Unpacker,
+    /// The unpacker whose types are known, or null. They are asked for anew each time: Ruby code may register others.
+    types: *mut Unpacker,
     /// Keys that were made already: null until the first key.
     keys: *mut KeyCache,
-    /// With a tape, the values to make until other threads may have the lock and interrupts are handled.
-    until_pause: usize,
+    bursts: Bursts,
+    /// What was copied and not yet counted as work.
+    copied: usize,
 }
 
-/// How many values are made in one go: about a millisecond's work.
-const PAUSE_EVERY: usize = 1 << 14;
-
-/// What a source does before Ruby code runs that might use the same unpacker, and after it.
-pub(super) trait Shared<'a>: Source<'a> {
-    /// Whether other threads may run in the middle.
-    const PAUSES: bool;
-    /// Leaves the position in the unpacker.
+impl<'s, S: Place<'s>> Maker<S> {
+    /// A maker with the types of an unpacker, or with none if that is null.
     ///
     /// # Safety
-    /// `unpacker` is what a live object holds.
-    unsafe fn leave(&self, unpacker: *mut Unpacker);
-    /// Goes on where the unpacker now is.
-    ///
-    /// # Safety
-    /// As for `leave`.
-    unsafe fn come_back(&mut self, unpacker: *mut Unpacker);
-}
-
-impl<'a> Shared<'a> for Direct<'a, false> {
-    const PAUSES: bool = false;
-
-    unsafe fn leave(&self, unpacker: *mut Unpacker) {
-        // SAFETY: the contract of this method.
-        unsafe { (*unpacker).bytes.take_to(self.pos()) }
+    /// `types` is null or what a live object holds, for as long as the maker lives, which is on the stack.
+    pub(super) unsafe fn new(source: S, options: Options, types: *mut Unpacker) -> Self {
+        Self { source, options, types, keys: std::ptr::null_mut(), bursts: Bursts::new(), copied: 0 }
     }
 
-    unsafe fn come_back(&mut self, unpacker: *mut Unpacker) {
-        // SAFETY: the contract of this method. The bytes belong to the unpacker, which the caller keeps alive; when
-        // they are changed, which only Ruby code does, this is called again.
-        unsafe {
-            let bytes = (*unpacker).bytes.all();
-            let bytes = std::slice::from_raw_parts(bytes.as_ptr(), bytes.len());
-            *self = Direct::at(bytes, (*unpacker).bytes.head(), LIMITS);
-        }
-    }
-}
-
-impl<'a> Shared<'a> for Indexed<'a> {
-    const PAUSES: bool = true;
-
-    unsafe fn leave(&self, _unpacker: *mut Unpacker) {}
-    unsafe fn come_back(&mut self, _unpacker: *mut Unpacker) {}
-}
-
-impl<'s, S: Shared<'s>> Maker<S> {
-    /// A maker for a message that is in no unpacker.
-    ///
-    /// # Safety
-    /// `registry` lives as long as the maker. The bytes of the source are where the garbage collector finds what they
-    /// are in, and nobody changes them.
-    pub(super) unsafe fn alone(source: S, options: Options, registry: *const Registry) -> Self {
-        let unpacker = std::ptr::null_mut();
-        Self { source, options, registry, unpacker, keys: std::ptr::null_mut(), until_pause: PAUSE_EVERY }
-    }
-
-    /// A maker for the next message in an unpacker.
-    ///
-    /// # Safety
-    /// As for `alone`; `unpacker` is what a live object holds.
-    pub(super) unsafe fn of(source: S, unpacker: *mut Unpacker) -> Self {
-        // SAFETY: the contract of this function.
-        let (options, registry) = unsafe { ((*unpacker).options, Arc::as_ptr(&(*unpacker).registry)) };
-        Self { source, options, registry, unpacker, keys: std::ptr::null_mut(), until_pause: PAUSE_EVERY }
+    /// Runs what may do anything to what the message is in: Ruby code, and other threads.
+    #[inline]
+    fn outside<T>(&mut self, run: impl FnOnce(&mut Bursts) -> T) -> T {
+        self.source.look_away();
+        let result = run(&mut self.bursts);
+        self.source.look_again();
+        result
     }
 
     /// Makes the next object. `depth` is the number of containers around it.
@@ -141,6 +95,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
 
     #[inline]
     fn string(&mut self, bytes: &[u8]) -> VALUE {
+        self.copied += bytes.len();
         if self.options.freeze {
             return interned(bytes);
         }
@@ -149,6 +104,7 @@ impl<'s, S: Shared<'s>> Maker<S> {
     }
 
     fn binary(&mut self, bytes: &[u8]) -> VALUE {
+        self.copied += bytes.len();
         self.frozen(rb::binary(bytes))
     }
 
@@ -186,15 +142,18 @@ impl<'s, S: Shared<'s>> Maker<S> {
         // SAFETY: the length is that of what is there.
         let hash = unsafe { rb_hash_new_capa(length.min(self.source.share(depth) / 2) as c_long) };
         let mut chunk = [NIL; CHUNK];
+        let mut kinds = Kinds::default();
         let mut left = length;
         while left > 0 {
             let entries = left.min(CHUNK / 2);
             for place in chunk[..entries * 2].chunks_exact_mut(2) {
                 place[0] = self.key(depth + 1);
+                kinds.add(place[0]);
                 place[1] = self.value(depth + 1);
             }
             // SAFETY: a Hash, and as many live objects as said.
-            unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
+            let insert = || unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
+            if kinds.compare_natively() { insert() } else { self.outside(|_| insert()) }
             self.pause(entries * 2);
             left -= entries;
         }
@@ -211,20 +170,14 @@ impl<'s, S: Shared<'s>> Maker<S> {
         }
     }
 
-    /// Counts what was made, and now and then lets other threads have the lock, for which Ruby itself would wait a tenth
-    /// of a second, and interrupts be handled.
+    /// Counts what was made; now and then other threads get the lock, and interrupts are handled.
     #[inline]
     fn pause(&mut self, values: usize) {
-        if !S::PAUSES {
-            return;
+        let work = values + Bursts::copying(std::mem::take(&mut self.copied));
+        if self.bursts.is_over(work) {
+            // SAFETY: nothing here needs dropping, and what other threads do to the message is looked for afterwards.
+            self.outside(|bursts| unsafe { bursts.give_way_or_raise() });
         }
-        if self.until_pause > values {
-            self.until_pause -= values;
-            return;
-        }
-        self.until_pause = PAUSE_EVERY;
-        // SAFETY: may raise, and may run other threads: the tape and the bytes belong to an object and never change.
-        unsafe { rb_thread_schedule() };
     }
 
     /// Makes a key of a Hash.
@@ -268,9 +221,10 @@ impl<'s, S: Shared<'s>> Maker<S> {
 
     #[cold]
     fn find_keys(&self) -> *mut KeyCache {
-        if self.options.key_cache && !self.unpacker.is_null() {
+        let unpacker = self.source.unpacker();
+        if self.options.key_cache && !unpacker.is_null() {
             // SAFETY: what a live object holds.
-            return unsafe { &raw mut (*self.unpacker).keys };
+            return unsafe { &raw mut (*unpacker).keys };
         }
         key_cache::of_this_ractor(self.options.symbolize_keys)
     }
@@ -283,24 +237,19 @@ impl<'s, S: Shared<'s>> Maker<S> {
     #[cold]
     #[inline(never)]
     fn extension(&mut self, kind: i8, payload: &[u8], depth: usize) -> VALUE {
-        // SAFETY: lives as long as the maker.
-        let registry = unsafe { &*self.registry };
-        if registry.symbol_type == Some(kind) {
+        let (is_symbol, entry) = self.type_of(kind);
+        if is_symbol {
             return symbol(payload);
         }
-        match registry.unpacker(kind) {
-            Some(&UnpackEntry { unpacker: Some(callable), recursive: true, .. })
-                if !self.unpacker.is_null() =>
-            {
-                self.recursive(callable, payload.len(), depth)
+        self.copied += payload.len();
+        let object = match entry {
+            Some(UnpackEntry { unpacker: Some(callable), recursive: true, .. }) => {
+                self.recursive(callable, payload, depth)
             }
-            Some(&UnpackEntry { unpacker: Some(callable), .. }) => {
-                let object = self.call(callable, rb::binary(payload));
-                self.frozen(object)
-            }
+            Some(UnpackEntry { unpacker: Some(callable), .. }) => self.call(callable, rb::binary(payload)),
             _ if self.options.allow_unknown_ext => {
-                let object = extension_value(kind, rb::binary(payload));
-                self.frozen(object)
+                let payload = rb::binary(payload);
+                self.outside(|_| extension_value(kind, payload))
             }
             _ => {
                 let offset = self.source.offset();
@@ -309,38 +258,65 @@ impl<'s, S: Shared<'s>> Maker<S> {
                     format_args!("unexpected extension type {kind} at offset {offset}"),
                 )
             }
+        };
+        self.frozen(object)
+    }
+
+    /// Whether a type is that of Symbols, and what it is unpacked with, as a copy: Ruby code may register another.
+    fn type_of(&self, kind: i8) -> (bool, Option<UnpackEntry>) {
+        if self.types.is_null() {
+            return (false, None);
         }
+        // SAFETY: what a live object holds; no Ruby code runs meanwhile.
+        let registry = unsafe { &(*self.types).registry };
+        (registry.symbol_type == Some(kind), registry.unpacker(kind).copied())
     }
 
     /// Calls what unpacks an extension, which may use the same unpacker.
     fn call(&mut self, callable: Callable, payload: VALUE) -> VALUE {
-        if self.unpacker.is_null() {
-            return callable.call(payload, None);
+        let unpacker = self.source.unpacker();
+        if unpacker.is_null() {
+            return self.outside(|_| callable.call(payload, None));
         }
         // SAFETY: what a live object holds.
         unsafe {
-            (*self.unpacker).bytes.readers += 1;
-            self.source.leave(self.unpacker);
-            let depth = (*self.unpacker).depth;
-            let object = call_from(self.unpacker, depth, callable, payload);
-            self.source.come_back(self.unpacker);
+            (*unpacker).bytes.readers += 1;
+            self.source.leave();
+            let object = call_from(unpacker, (*unpacker).depth, callable, payload);
+            self.source.come_back();
             object
         }
     }
 
-    /// Lets the code of a recursive extension read its payload from the unpacker.
-    fn recursive(&mut self, callable: Callable, length: usize, depth: usize) -> VALUE {
+    /// Lets the code of a recursive extension read its payload: from the unpacker, or else from one of its own.
+    fn recursive(&mut self, callable: Callable, payload: &[u8], depth: usize) -> VALUE {
         if depth >= MAX_DEPTH {
             self.fail(Error { kind: ErrorKind::TooDeep(MAX_DEPTH), offset: self.source.offset() });
         }
+        let unpacker = self.source.unpacker();
+        if unpacker.is_null() {
+            return self.recursive_apart(callable, payload, depth);
+        }
         // SAFETY: what a live object holds. The payload was just read, so it ends where the source is.
         unsafe {
-            (*self.unpacker).bytes.readers += 1;
-            self.source.leave(self.unpacker);
-            (*self.unpacker).bytes.rewind(length);
-            let object = call_from(self.unpacker, depth + 1, callable, (*self.unpacker).object);
-            self.source.come_back(self.unpacker);
-            self.frozen(object)
+            (*unpacker).bytes.readers += 1;
+            self.source.leave();
+            (*unpacker).bytes.rewind(payload.len());
+            let object = call_from(unpacker, depth + 1, callable, (*unpacker).object);
+            self.source.come_back();
+            object
+        }
+    }
+
+    fn recursive_apart(&mut self, callable: Callable, payload: &[u8], depth: usize) -> VALUE {
+        // SAFETY: what live objects hold, of which the new one is on the stack.
+        unsafe {
+            let registry = Arc::clone(&(*self.types).registry);
+            let apart = super::unpacker::make(NIL, NIL, registry);
+            let unpacker = rb::held::<Unpacker>(apart);
+            ((*unpacker).options, (*unpacker).depth) = (self.options, depth + 1);
+            super::unpacker::feed(apart, rb::binary(payload));
+            self.outside(|_| callable.call(apart, None))
         }
     }
 
@@ -348,9 +324,10 @@ impl<'s, S: Shared<'s>> Maker<S> {
     #[cold]
     #[inline(never)]
     fn fail(&self, error: Error) -> ! {
-        if !self.unpacker.is_null() && error.kind != ErrorKind::Truncated {
+        let unpacker = self.source.unpacker();
+        if !unpacker.is_null() && error.kind != ErrorKind::Truncated {
             // SAFETY: what a live object holds.
-            unsafe { (*self.unpacker).bytes.take_to(error.offset) };
+            unsafe { (*unpacker).bytes.take_to(error.offset) };
         }
         raise(error)
     }
@@ -384,6 +361,32 @@ unsafe fn call_from(unpacker: *mut Unpacker, depth: usize, callable: Callable, s
 
 /// How many objects wait on the stack to be put into their container at once.
 const CHUNK: usize = 32;
+
+/// What the keys of one Hash are.
+#[derive(Default)]
+struct Kinds {
+    strings: bool,
+    immediates: bool,
+    others: bool,
+}
+
+impl Kinds {
+    #[inline]
+    fn add(&mut self, key: VALUE) {
+        if SPECIAL_CONST_P(key) {
+            self.immediates = true;
+        } else if rb::is(key, ruby_value_type::RUBY_T_STRING) && rb::class_of(key) == globals().string {
+            self.strings = true;
+        } else {
+            self.others = true;
+        }
+    }
+
+    /// Whether Ruby hashes and compares them without calling a method, which a program may have written or watch.
+    const fn compare_natively(&self) -> bool {
+        !self.others && !(self.strings && self.immediates)
+    }
+}
 
 /// Raises the exception for an error in a message.
 #[cold]

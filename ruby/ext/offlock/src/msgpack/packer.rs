@@ -145,7 +145,7 @@ pub(super) fn full_pack(this: VALUE) -> VALUE {
             buffer::write_to(bytes, (*bytes).io);
             return NIL;
         }
-        let string = (*bytes).to_string();
+        let string = buffer::to_string(bytes);
         (*bytes).clear();
         string
     }
@@ -302,7 +302,7 @@ unsafe extern "C" fn is_empty(this: VALUE) -> VALUE {
 
 unsafe extern "C" fn to_str(this: VALUE) -> VALUE {
     // SAFETY: what a live object holds.
-    rb::method(|| unsafe { (*rb::held::<Packer>(this)).bytes.to_string() })
+    rb::method(|| unsafe { buffer::to_string(&raw const (*rb::held::<Packer>(this)).bytes) })
 }
 
 unsafe extern "C" fn write_to(this: VALUE, io: VALUE) -> VALUE {

@@ -53,6 +53,7 @@ impl StringSink {
                 return rb_str_new(self.start.cast(), length);
             }
             rb_str_set_len(self.string, length);
+            rb_obj_reveal(self.string, rb_cString);
         }
         LAST.set(self.length().min(LONG));
         let room = self.end.addr() - self.start.addr();
@@ -72,7 +73,8 @@ impl StringSink {
         // SAFETY: the String has room for `capacity` bytes after this, and keeps the `length` bytes written.
         unsafe {
             if self.string == rb::NIL {
-                self.string = rb_str_buf_new(capacity as c_long);
+                // No program is to find it while it grows.
+                self.string = rb_obj_hide(rb_str_buf_new(capacity as c_long));
                 ptr::copy_nonoverlapping(self.start, RSTRING_PTR(self.string).cast_mut().cast(), length);
             } else {
                 rb_str_set_len(self.string, length as c_long);

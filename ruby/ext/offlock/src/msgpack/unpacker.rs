@@ -4,16 +4,18 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use offlock_core::Task;
-use offlock_core::msgpack::{Direct, Error, ErrorKind, Reader, Scanner, Token};
+use offlock_core::msgpack::{Error, ErrorKind, Reader, Scanner, Token};
 use rb_sys::*;
 
 use super::buffer::{self, Bytes, Owner};
 use super::globals::globals;
 use super::key_cache::KeyCache;
-use super::maker::{self, LIMITS, Maker, Options, Shared as _};
+use super::maker::{self, LIMITS, Maker, Options};
 use super::packer::check_changeable;
+use super::place::{InUnpacker, Place as _};
 use super::rb::{self, Held, Kind, NIL};
 use super::registry::{Callable, Registry, UnpackEntry, changeable, ext_type};
+use crate::region::Bursts;
 
 /// What an object of the class `Unpacker` holds.
 pub(super) struct Unpacker {
@@ -128,15 +130,13 @@ fn make_next(unpacker: *mut Unpacker) -> VALUE {
     // SAFETY: what a live object holds; no reference is held while Ruby code runs, apart from the source, which is
     // refreshed then.
     unsafe {
-        let mut source = Direct::at(&[], 0, LIMITS);
-        source.come_back(unpacker);
-        let depth = (*unpacker).depth;
+        let (depth, options) = ((*unpacker).depth, (*unpacker).options);
         // Should the message turn out to be incomplete, this is a reason to look first the next time.
         (*unpacker).scanner.get_or_insert_default();
-        let mut maker = Maker::of(source, unpacker);
+        let mut maker = Maker::new(InUnpacker::new(unpacker), options, unpacker);
         let object = maker.value(depth);
         (*unpacker).scanner = None;
-        maker.source.leave(unpacker);
+        maker.source.leave();
         object
     }
 }
@@ -157,8 +157,7 @@ unsafe fn arrived(unpacker: *mut Unpacker) -> usize {
     // SAFETY: the contract of this function; no reference is held while Ruby code runs.
     unsafe {
         loop {
-            let scanner = (*unpacker).scanner.get_or_insert_default();
-            match scanner.advance((*unpacker).bytes.rest(), &LIMITS, &Task::new()) {
+            match scan(unpacker) {
                 Ok(Some(length)) => return length,
                 Ok(None) => {}
                 Err(error) => {
@@ -170,6 +169,35 @@ unsafe fn arrived(unpacker: *mut Unpacker) -> usize {
             if !buffer::fill(&raw mut (*unpacker).bytes) {
                 let offset = (*unpacker).bytes.head();
                 maker::raise(Error { kind: ErrorKind::Truncated, offset });
+            }
+        }
+    }
+}
+
+/// How many bytes are looked at in one go.
+const WINDOW: usize = 256 << 10;
+
+/// The length of the next message, if it is there as a whole.
+///
+/// # Safety
+/// `unpacker` is what a live object holds. Interrupts raise.
+unsafe fn scan(unpacker: *mut Unpacker) -> Result<Option<usize>, Error> {
+    let mut bursts = Bursts::new();
+    let mut end = WINDOW;
+    // SAFETY: the contract of this function; no reference is held while other threads run.
+    unsafe {
+        loop {
+            let rest = (*unpacker).bytes.rest();
+            let window = &rest[..rest.len().min(end)];
+            let is_all = window.len() == rest.len();
+            let scanner = (*unpacker).scanner.get_or_insert_default();
+            let found = scanner.advance(window, &LIMITS, &Task::new());
+            if is_all || !matches!(found, Ok(None)) {
+                return found;
+            }
+            end += WINDOW;
+            if bursts.is_over(WINDOW) {
+                bursts.give_way_or_raise();
             }
         }
     }
@@ -346,13 +374,10 @@ unsafe extern "C" fn each_message(this: VALUE) -> VALUE {
 /// Whether a whole message is there, or an error, which making it raises.
 ///
 /// # Safety
-/// `unpacker` is what a live object holds.
+/// `unpacker` is what a live object holds. Interrupts raise.
 unsafe fn is_complete(unpacker: *mut Unpacker) -> bool {
-    // SAFETY: the contract of this function; no Ruby code runs.
-    unsafe {
-        let scanner = (*unpacker).scanner.get_or_insert_default();
-        !matches!(scanner.advance((*unpacker).bytes.rest(), &LIMITS, &Task::new()), Ok(None))
-    }
+    // SAFETY: the contract of this function.
+    unsafe { !matches!(scan(unpacker), Ok(None)) }
 }
 
 /// `register_type(type, class = nil, method_name = nil, &block)`

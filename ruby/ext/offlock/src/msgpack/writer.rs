@@ -1,14 +1,16 @@
 //! Writes Ruby objects as a message.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 
 use offlock_core::msgpack::write::{self, MAX_LENGTH, Sink};
 use rb_sys::*;
 
+use super::buffer;
 use super::globals::globals;
 use super::packer::Packer;
 use super::rb;
 use super::registry::PackEntry;
+use crate::region::Bursts;
 
 /// Writes to `out`. Ruby code runs only for a packer: without one, objects that would need it are refused.
 pub(super) struct Writer<S> {
@@ -18,6 +20,7 @@ pub(super) struct Writer<S> {
     object: VALUE,
     compatible: bool,
     symbols_are_extensions: bool,
+    bursts: Bursts,
 }
 
 /// Whether the object was written; false only without a packer.
@@ -35,6 +38,7 @@ impl<S: Sink> Writer<S> {
             object: rb::NIL,
             compatible: false,
             symbols_are_extensions: false,
+            bursts: Bursts::new(),
         }
     }
 
@@ -45,13 +49,24 @@ impl<S: Sink> Writer<S> {
     pub(super) unsafe fn of(out: *mut S, packer: *mut Packer, object: VALUE) -> Self {
         // SAFETY: the contract of this function.
         let (compatible, symbols) = unsafe { ((*packer).compatible, (&*packer).registry.symbols) };
-        Self { out, packer, object, compatible, symbols_are_extensions: symbols }
+        let bursts = Bursts::new();
+        Self { out, packer, object, compatible, symbols_are_extensions: symbols, bursts }
     }
 
     #[inline]
     pub(super) fn out(&mut self) -> &mut S {
         // SAFETY: lives as long as the writer; no other reference to it is held across a call of this method.
         unsafe { &mut *self.out }
+    }
+
+    /// Counts what was written; now and then other threads get the lock, and interrupts are handled.
+    #[inline]
+    fn pause(&mut self, work: usize) {
+        if self.bursts.is_over(work) {
+            // SAFETY: nothing here needs dropping. Other threads may change what is packed, of which nothing is held,
+            // and the packer, which is looked at anew.
+            unsafe { self.bursts.give_way_or_raise() };
+        }
     }
 
     /// Writes any object.
@@ -123,8 +138,12 @@ impl<S: Sink> Writer<S> {
         } else {
             self.transcoded(object);
         }
+        let work = Bursts::copying(bytes.len());
         // Until here the garbage collector must neither free nor move the String.
         std::hint::black_box(object);
+        if work > 0 {
+            self.pause(work);
+        }
         true
     }
 
@@ -184,6 +203,11 @@ impl<S: Sink> Writer<S> {
         let length = unsafe { RARRAY_LEN(object) } as usize;
         check_length(length, "array");
         write::array_header(self.out(), length);
+        self.items(object, length)
+    }
+
+    /// Writes the first items of an Array; nil for those that are gone when it is their turn.
+    fn items(&mut self, object: VALUE, length: usize) -> Written {
         (0..length).all(|index| {
             // SAFETY: an Array; its length is asked anew, because packing may run code that changes it.
             let item = unsafe {
@@ -193,28 +217,43 @@ impl<S: Sink> Writer<S> {
                     rb::NIL
                 }
             };
-            self.value(item)
+            let written = self.value(item);
+            self.pause(1);
+            written
         })
     }
 
-    /// Writes a Hash.
+    /// Writes a Hash, as it is now: a Hash cannot get new keys while it is walked through, and that need not concern
+    /// the code, and the other threads, that run while it is written.
     pub(super) fn hash(&mut self, object: VALUE) -> Written {
         check_stack();
         // SAFETY: a Hash.
         let length = unsafe { RHASH_SIZE(object) } as usize;
         check_length(length, "hash");
         write::map_header(self.out(), length);
-        let mut walk = Walk { writer: self, left: length as isize, refused: false };
-        // SAFETY: a Hash, and a function that gets the address of `walk`, which outlives the call.
-        unsafe { rb_hash_foreach(object, Some(entry::<S>), (&raw mut walk) as VALUE) };
-        if walk.refused {
-            return false;
-        }
-        if walk.left != 0 {
-            // SAFETY: reads a class that lives for ever.
-            rb::raise(unsafe { rb_eRuntimeError }, format_args!("hash changed size while it was packed"));
-        }
-        true
+        if length <= FEW { self.few_entries(object) } else { self.many_entries(object) }
+    }
+
+    fn few_entries(&mut self, object: VALUE) -> Written {
+        let mut entries = Entries::new(rb::NIL);
+        entries.collect(object);
+        let written = entries.chunk[..entries.used].iter().all(|&object| self.value(object));
+        self.pause(entries.used);
+        written
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn many_entries(&mut self, object: VALUE) -> Written {
+        // SAFETY: an Array that no program sees; on the stack until the end.
+        let list = unsafe { rb_ary_hidden_new(RHASH_SIZE(object) as c_long * 2) };
+        let mut entries = Entries::new(list);
+        entries.collect(object);
+        entries.flush();
+        self.pause(entries.total);
+        let written = self.items(list, entries.total);
+        std::hint::black_box(list);
+        written
     }
 
     /// Writes an object that MessagePack has no type for.
@@ -256,7 +295,7 @@ impl<S: Sink> Writer<S> {
         unsafe {
             let outer = (*self.packer).set_aside();
             packer.call(object, Some(self.object));
-            let payload = (*self.packer).bytes.to_string();
+            let payload = buffer::to_string(&raw const (*self.packer).bytes);
             (*self.packer).put_back(outer);
             self.ext(entry.kind, payload);
         }
@@ -272,19 +311,48 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// A Hash while it is written.
-struct Walk<'a, S> {
-    writer: &'a mut Writer<S>,
-    left: isize,
-    refused: bool,
+/// Up to so many entries of a Hash are kept on the stack.
+const FEW: usize = 16;
+
+/// The keys and values of a Hash, one after the other: the last ones in `chunk`, those before in an Array, if there is one.
+struct Entries {
+    chunk: [VALUE; FEW * 2],
+    used: usize,
+    total: usize,
+    list: VALUE,
 }
 
-unsafe extern "C" fn entry<S: Sink>(key: VALUE, value: VALUE, walk: VALUE) -> c_int {
-    // SAFETY: the address that `hash` passed.
-    let walk = unsafe { &mut *(walk as *mut Walk<'_, S>) };
-    walk.left -= 1;
-    walk.refused = !(walk.writer.value(key) && walk.writer.value(value));
-    if walk.refused { st_retval::ST_STOP as c_int } else { st_retval::ST_CONTINUE as c_int }
+impl Entries {
+    const fn new(list: VALUE) -> Self {
+        Self { chunk: [rb::NIL; FEW * 2], used: 0, total: 0, list }
+    }
+
+    /// No Ruby code runs.
+    fn collect(&mut self, hash: VALUE) {
+        // SAFETY: a Hash, and a function that gets the address of `self`, which outlives the call.
+        unsafe { rb_hash_foreach(hash, Some(collect_entry), (&raw mut *self) as VALUE) };
+    }
+
+    fn add(&mut self, key: VALUE, value: VALUE) {
+        if self.used == self.chunk.len() {
+            self.flush();
+        }
+        self.chunk[self.used..self.used + 2].copy_from_slice(&[key, value]);
+        self.used += 2;
+        self.total += 2;
+    }
+
+    fn flush(&mut self) {
+        // SAFETY: an Array, and as many live objects as said.
+        unsafe { rb_ary_cat(self.list, self.chunk.as_ptr(), self.used as c_long) };
+        self.used = 0;
+    }
+}
+
+unsafe extern "C" fn collect_entry(key: VALUE, value: VALUE, entries: VALUE) -> c_int {
+    // SAFETY: the address that `collect` passed.
+    unsafe { (*(entries as *mut Entries)).add(key, value) };
+    st_retval::ST_CONTINUE as c_int
 }
 
 /// Raises `SystemStackError` before the stack overflows.

@@ -4,12 +4,13 @@
 //! reads such shares all the same (`rb_str_new_frozen` makes them), and what needs a zero behind a String checks for
 //! one. So each piece starts as a share of all that is left of the text, and is then given its length.
 
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{Error, RArray, TryConvert, Value};
 use offlock_core::text::Span;
 use rb_sys::{VALUE, ruby_coderange_type};
 
 use crate::borrow::Bytes;
+use crate::region::Bursts;
 
 /// What is known about the characters of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +29,7 @@ pub(super) enum Known {
 const EMBEDDED: usize = 15;
 
 /// How many Strings are made before they go to the Array.
-const BURST: usize = 128;
-
-/// How many Strings are made until other threads may have the lock and interrupts are handled.
-const TURN: usize = BURST * 64;
+const CHUNK: usize = 128;
 
 /// The pieces of `text` at `spans`, in order.
 pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray, Error> {
@@ -41,10 +39,11 @@ pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray
         unsafe {
             let maker = Maker::new(text, known);
             let array = rb_sys::rb_ary_new_capa(spans.len() as _);
-            for turn in spans.chunks(TURN) {
-                turn.chunks(BURST).for_each(|spans| maker.append(array, spans));
-                if turn.len() == TURN {
-                    rb_sys::rb_thread_schedule();
+            let mut bursts = Bursts::new();
+            for spans in spans.chunks(CHUNK) {
+                maker.append(array, spans);
+                if bursts.is_over(CHUNK) {
+                    bursts.give_way_or_raise();
                 }
             }
             array
@@ -78,18 +77,20 @@ impl<'a> Maker<'a> {
                 && usize::try_from(*length(share)) == Ok(bytes.len());
             // Or Ruby would look for a character that is not ASCII in all that is left of the text, for each piece.
             note(share, ruby_coderange_type::RUBY_ENC_CODERANGE_UNKNOWN);
+            // A program can find it in `ObjectSpace`.
+            rb_sys::rb_obj_freeze(share);
             Self { text: share, bytes, encoding: rb_sys::rb_enc_get(text), shares, known }
         }
     }
 
-    /// Appends at most `BURST` pieces.
+    /// Appends at most `CHUNK` pieces.
     ///
     /// # Safety
     ///
     /// `array` is an Array, the lock is held, and the caller catches what Ruby raises.
     unsafe fn append(&self, array: VALUE, spans: &[Span]) {
         // On the stack, where the garbage collector finds what is in it.
-        let mut pieces = [rb_sys::Qnil as VALUE; BURST];
+        let mut pieces = [rb_sys::Qnil as VALUE; CHUNK];
         for (piece, span) in pieces.iter_mut().zip(spans) {
             // SAFETY: as promised by the caller.
             *piece = unsafe { self.piece(*span) };

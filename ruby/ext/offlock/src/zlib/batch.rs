@@ -7,8 +7,7 @@ use offlock_core::deflate::{self, Batch};
 
 use super::failure::Indexed;
 use super::number::Int;
-use crate::borrow::AllBytes;
-use crate::memory;
+use crate::borrow::borrowed;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
 
@@ -54,12 +53,12 @@ fn in_groups(
     release: Release,
     work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> Result<RArray, Error> {
-    let data = AllBytes::borrow(ruby, data)?;
-    let views = data.views(ruby);
+    let data = borrowed!(AllBytes, ruby, data);
+    let views = data.views();
     let total: usize = views.iter().map(|view| view.len()).sum();
     let made = ruby.ary_new_capa(views.len());
     let mut done = 0;
-    for group in deflate::groups(&views, progress.is_some()) {
+    for group in deflate::groups(views, progress.is_some()) {
         let first = made.len();
         let size = group.iter().map(|view| view.len()).sum();
         let batch = Region::new(operation, size)

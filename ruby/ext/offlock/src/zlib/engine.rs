@@ -15,8 +15,7 @@ use offlock_core::deflate::{
 use super::failure::Failed;
 use super::gzip::refuse_reserved;
 use super::number::Int;
-use crate::borrow::Bytes;
-use crate::memory;
+use crate::borrow::borrowed;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
@@ -134,7 +133,7 @@ impl Engine {
         flush: Int,
         limit: Option<usize>,
     ) -> Result<RString, Error> {
-        let input = Bytes::borrow(input)?;
+        let input = borrowed!(Bytes, input);
         let mut rest = input.view();
         let mut state = this.state(ruby)?;
         let flush = Flush::of(flush.0)
@@ -301,7 +300,7 @@ impl Engine {
     }
 
     fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {
-        let dictionary = Bytes::borrow(dictionary)?;
+        let dictionary = borrowed!(Bytes, dictionary);
         let done = match &mut this.state(ruby)?.codec {
             Codec::Deflate(stream) => stream.set_dictionary(dictionary.view()),
             Codec::Inflate(stream) => stream.set_dictionary(dictionary.view()),
@@ -311,7 +310,7 @@ impl Engine {
     }
 
     fn sync(ruby: &Ruby, this: &Self, input: RString) -> Result<bool, Error> {
-        let input = Bytes::borrow(input)?;
+        let input = borrowed!(Bytes, input);
         let mut rest = input.view();
         let mut state = this.state(ruby)?;
         let found = match &mut state.codec {

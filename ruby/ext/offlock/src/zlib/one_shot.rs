@@ -7,10 +7,9 @@ use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 use super::build::Lent;
 use super::failure::{BadGzip, Failed};
 use super::gzip::refuse_header;
-use super::number::{Checksum, Int, Long, Uint};
-use crate::borrow::Bytes;
-use crate::memory;
-use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use super::number::{Checksum, Int, Long};
+use crate::borrow::borrowed;
+use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
@@ -28,7 +27,7 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
 }
 
 fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release) -> Result<RString, Error> {
-    let data = Bytes::borrow(data)?;
+    let data = borrowed!(Bytes, data);
     let view = data.view();
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
@@ -59,7 +58,7 @@ fn decode<F: Failure + From<deflate::Error>>(
     release: Release,
     work: impl Fn(&[u8], &mut Output<'_>, &Task<'_>) -> Result<(), deflate::Error> + Sync,
 ) -> Result<RString, Error> {
-    let data = Bytes::borrow(data)?;
+    let data = borrowed!(Bytes, data);
     let view = data.view();
     let limit = max_output.unwrap_or(usize::MAX);
     let region = Region::new(&ZLIB_INFLATE, view.len()).release(release);
@@ -96,7 +95,8 @@ fn gzip(
     mtime: u32,
     release: Release,
 ) -> Result<RString, Error> {
-    let (data, Int(level), Int(strategy)) = (Bytes::borrow(data)?, level, strategy);
+    let (Int(level), Int(strategy)) = (level, strategy);
+    let data = borrowed!(Bytes, data);
     let view = data.view();
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
@@ -132,6 +132,28 @@ fn gunzip_all(
     decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
         deflate::gunzip(view, threads, out, task)
     })
+}
+
+fn crc32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
+    checksum(ruby, value, data, release, deflate::crc32)
+}
+
+fn adler32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
+    checksum(ruby, value, data, release, deflate::adler32)
+}
+
+fn checksum(
+    ruby: &Ruby,
+    Checksum(value): Checksum,
+    data: RString,
+    release: Release,
+    sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
+) -> Result<u32, Error> {
+    let data = borrowed!(Bytes, data);
+    let view = data.view();
+    Region::new(&ZLIB_CHECKSUM, view.len())
+        .release(release)
+        .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
 }
 
 /// `RangeError` for a negative length, with which the original does not come back.
