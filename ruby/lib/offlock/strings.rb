@@ -64,10 +64,10 @@ module Offlock
       # @param strings [Array<String>]
       # @return [Array<String>]
       def compact(strings)
-        strings.map { |string| String.new(capacity: string.bytesize, encoding: string.encoding) << string }
+        native_compact(strings.to_a)
       end
 
-      private :native_lines, :native_split, :native_from_offsets
+      private :native_lines, :native_split, :native_from_offsets, :native_compact
     end
   end
 end

@@ -14,6 +14,7 @@ use crate::region::{Failure, Operation, Region, Release};
 
 use pieces::Known;
 
+mod compact;
 mod pieces;
 
 /// Defines the native methods.
@@ -21,7 +22,8 @@ pub(crate) fn define(offlock: RModule) -> Result<(), Error> {
     let strings = offlock.define_module("Strings")?;
     strings.define_singleton_method("native_lines", function!(lines, 3))?;
     strings.define_singleton_method("native_split", function!(split, 3))?;
-    strings.define_singleton_method("native_from_offsets", function!(from_offsets, 3))
+    strings.define_singleton_method("native_from_offsets", function!(from_offsets, 3))?;
+    strings.define_singleton_method("native_compact", function!(compact::compact, 1))
 }
 
 /// `nil` for an encoding whose newline is not one byte.

@@ -24,7 +24,7 @@ pub(super) struct Bytes {
     own: Vec<u8>,
     /// Everything before is taken.
     head: usize,
-    /// How many bytes were there before those that are, and are gone: what a place is counted from.
+    /// What a place is counted from: how many bytes are gone, and a lot for each time that all of them went.
     gone: u64,
     /// An IO, or nil.
     pub(super) io: VALUE,
@@ -87,20 +87,18 @@ impl Bytes {
 
     /// A byte, by its offset, that is to be found again after other code has run.
     pub(super) const fn place_of(&self, offset: usize) -> u64 {
-        self.gone + offset as u64
+        self.gone.wrapping_add(offset as u64)
     }
 
     /// The offset that a place has now. Where the byte is gone, that of the first which is not taken.
     pub(super) fn offset_of(&self, place: u64) -> usize {
-        match place.checked_sub(self.gone) {
-            Some(offset) if offset <= self.all().len() as u64 => offset as usize,
-            _ => self.head.min(self.all().len()),
-        }
+        let (offset, length) = (place.wrapping_sub(self.gone), self.all().len());
+        if offset <= length as u64 { offset as usize } else { self.head.min(length) }
     }
 
     /// Forgets everything; memory for long messages is given back.
     pub(super) fn clear(&mut self) {
-        self.gone += self.all().len() as u64;
+        self.gone = self.gone.wrapping_add(1 << 48);
         self.whole = NIL;
         self.own.clear();
         if self.own.capacity() > KEPT {
@@ -132,7 +130,7 @@ impl Bytes {
         }
         if self.readers == 0 && self.head > 0 {
             self.own.drain(..self.head);
-            self.gone += self.head as u64;
+            self.gone = self.gone.wrapping_add(self.head as u64);
             self.head = 0;
         }
     }

@@ -117,6 +117,10 @@ fn unpack_each(
     let messages = borrowed!(AllBytes, ruby, sources);
     let types = protect(|| super::unpacker::make(NIL, options.as_raw(), default_registry()))?;
     let objects = ruby.ary_new_capa(messages.views().len());
+    // Whether it is worth leaving the lock is asked about all of them.
+    let size = messages.views().iter().map(|bytes| bytes.len()).sum();
+    let region = Region::new(&DECODE, size).release(release);
+    let release = if region.leaves() { Release::Always } else { Release::Never };
     for group in groups(messages.views()) {
         let size = group.iter().map(|bytes| bytes.len()).sum();
         let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {

@@ -147,8 +147,7 @@ impl<'s, S: Place<'s>> Maker<S> {
         while left > 0 {
             let entries = left.min(CHUNK / 2);
             for place in chunk[..entries * 2].chunks_exact_mut(2) {
-                place[0] = self.key(depth + 1);
-                kinds.add(place[0]);
+                place[0] = self.key(depth + 1, &mut kinds);
                 place[1] = self.value(depth + 1);
             }
             // SAFETY: a Hash, and as many live objects as said.
@@ -180,14 +179,20 @@ impl<'s, S: Place<'s>> Maker<S> {
         }
     }
 
-    /// Makes a key of a Hash.
+    /// Makes a key of a Hash, and notes of what kind it is.
     #[inline]
-    fn key(&mut self, depth: usize) -> VALUE {
+    fn key(&mut self, depth: usize, kinds: &mut Kinds) -> VALUE {
         match self.source.next() {
-            Ok(Token::Str(bytes)) => self.string_key(bytes),
+            Ok(Token::Str(bytes)) => {
+                let key = self.string_key(bytes);
+                if self.options.symbolize_keys { kinds.add(key) } else { kinds.strings = true }
+                key
+            }
             Ok(token) => {
                 let key = self.token(token, depth);
-                self.symbolized(key)
+                let key = self.symbolized(key);
+                kinds.add(key);
+                key
             }
             Err(error) => self.fail(error),
         }

@@ -1,6 +1,7 @@
 //! Writes Ruby objects as a message.
 
 use std::ffi::{c_int, c_long};
+use std::mem::MaybeUninit;
 
 use offlock_core::msgpack::write::{self, MAX_LENGTH, Sink};
 use rb_sys::*;
@@ -231,29 +232,50 @@ impl<S: Sink> Writer<S> {
         let length = unsafe { RHASH_SIZE(object) } as usize;
         check_length(length, "hash");
         write::map_header(self.out(), length);
-        if length <= FEW { self.few_entries(object) } else { self.many_entries(object) }
+        if length <= FEW { self.few_entries(object) } else { self.many_entries(object, length) }
     }
 
     fn few_entries(&mut self, object: VALUE) -> Written {
-        let mut entries = Entries::new(rb::NIL);
-        entries.collect(object);
-        let written = entries.chunk[..entries.used].iter().all(|&object| self.value(object));
-        self.pause(entries.used);
+        let mut room = [const { MaybeUninit::<VALUE>::uninit() }; FEW * 2];
+        let range = room.as_mut_ptr_range();
+        // SAFETY: the room is on the stack, where the garbage collector finds what is in it, until the end.
+        let written = unsafe { self.entries(object, range.start.cast(), FEW * 2) };
+        std::hint::black_box(&room);
         written
     }
 
     #[cold]
     #[inline(never)]
-    fn many_entries(&mut self, object: VALUE) -> Written {
-        // SAFETY: an Array that no program sees; on the stack until the end.
-        let list = unsafe { rb_ary_hidden_new(RHASH_SIZE(object) as c_long * 2) };
-        let mut entries = Entries::new(list);
-        entries.collect(object);
-        entries.flush();
-        self.pause(entries.total);
-        let written = self.items(list, entries.total);
-        std::hint::black_box(list);
-        written
+    fn many_entries(&mut self, object: VALUE, length: usize) -> Written {
+        let mut keeper = rb::NIL;
+        // SAFETY: memory in which the garbage collector looks for objects, until it is given back or `keeper` is no longer
+        // on the stack.
+        unsafe {
+            let size = length * 2 * size_of::<VALUE>();
+            let room = rb_alloc_tmp_buffer(&raw mut keeper, size as c_long);
+            let written = self.entries(object, room.cast(), length * 2);
+            rb_free_tmp_buffer(&raw mut keeper);
+            written
+        }
+    }
+
+    /// Copies the keys and values into the room and writes them.
+    ///
+    /// # Safety
+    /// `object` is a Hash; there is room for so many objects, where the garbage collector finds them.
+    unsafe fn entries(&mut self, object: VALUE, room: *mut VALUE, count: usize) -> Written {
+        // SAFETY: the contract of this function; `entries` outlives the call. No Ruby code runs.
+        let objects = unsafe {
+            let mut entries = Entries { at: room, end: room.add(count) };
+            rb_hash_foreach(object, Some(collect_entry), (&raw mut entries) as VALUE);
+            std::slice::from_raw_parts(room, entries.at.offset_from_unsigned(room))
+        };
+        self.pause(objects.len());
+        objects.chunks(FEW).all(|objects| {
+            let written = objects.iter().all(|&object| self.value(object));
+            self.pause(objects.len());
+            written
+        })
     }
 
     /// Writes an object that MessagePack has no type for.
@@ -311,47 +333,26 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// Up to so many entries of a Hash are kept on the stack.
-const FEW: usize = 16;
+/// Up to so many entries of a Hash are kept on the stack while they are written.
+const FEW: usize = 32;
 
-/// The keys and values of a Hash, one after the other: the last ones in `chunk`, those before in an Array, if there is one.
+/// The room that is left for the keys and values of a Hash.
 struct Entries {
-    chunk: [VALUE; FEW * 2],
-    used: usize,
-    total: usize,
-    list: VALUE,
-}
-
-impl Entries {
-    const fn new(list: VALUE) -> Self {
-        Self { chunk: [rb::NIL; FEW * 2], used: 0, total: 0, list }
-    }
-
-    /// No Ruby code runs.
-    fn collect(&mut self, hash: VALUE) {
-        // SAFETY: a Hash, and a function that gets the address of `self`, which outlives the call.
-        unsafe { rb_hash_foreach(hash, Some(collect_entry), (&raw mut *self) as VALUE) };
-    }
-
-    fn add(&mut self, key: VALUE, value: VALUE) {
-        if self.used == self.chunk.len() {
-            self.flush();
-        }
-        self.chunk[self.used..self.used + 2].copy_from_slice(&[key, value]);
-        self.used += 2;
-        self.total += 2;
-    }
-
-    fn flush(&mut self) {
-        // SAFETY: an Array, and as many live objects as said.
-        unsafe { rb_ary_cat(self.list, self.chunk.as_ptr(), self.used as c_long) };
-        self.used = 0;
-    }
+    at: *mut VALUE,
+    end: *mut VALUE,
 }
 
 unsafe extern "C" fn collect_entry(key: VALUE, value: VALUE, entries: VALUE) -> c_int {
-    // SAFETY: the address that `collect` passed.
-    unsafe { (*(entries as *mut Entries)).add(key, value) };
+    // SAFETY: the address that `entries` passed; from `at` to `end` there is room, for an even number of objects.
+    unsafe {
+        let entries = &mut *(entries as *mut Entries);
+        if entries.at == entries.end {
+            return st_retval::ST_STOP as c_int;
+        }
+        entries.at.write(key);
+        entries.at.add(1).write(value);
+        entries.at = entries.at.add(2);
+    }
     st_retval::ST_CONTINUE as c_int
 }
 
