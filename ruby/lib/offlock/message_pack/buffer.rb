@@ -11,6 +11,7 @@ module Offlock
         write(string)
         self
       end
+      alias append <<
 
       def empty? = size.zero?
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "registered_types"
+require_relative "symbols"
 
 module Offlock
   module MessagePack
@@ -20,11 +21,12 @@ module Offlock
         raise ArgumentError, "expected Module/Class but found #{klass.class}." unless klass.is_a?(Module)
 
         options ||= DEFAULT_OPTIONS.transform_values { nil }
-        if options[:oversized_integer_extension] && klass != Integer
-          raise ArgumentError, "oversized_integer_extension: true is only for Integer class"
+        if options[:oversized_integer_extension_type] && klass != Integer
+          raise ArgumentError, "oversized_integer_extension_type: true is only for Integer class"
         end
 
         callables = [callable(:packer, options[:packer]), callable(:unpacker, options[:unpacker])]
+        callables = [Symbols.packer(callables[0]), Symbols.unpacker(callables[1])] if klass == Symbol
         @shown_types = nil
         register_type_internal(type, klass, callables, options)
       end

@@ -1,12 +1,10 @@
 # frozen_string_literal: true
 
+require_relative "symbols"
+
 # What <tt>register_type(type, Symbol)</tt> calls.
 class Symbol
   alias to_msgpack_ext name
 
-  def self.from_msgpack_ext(data)
-    data.force_encoding(Encoding::UTF_8).to_sym
-  rescue EncodingError
-    data.force_encoding(Encoding::BINARY).to_sym
-  end
+  def self.from_msgpack_ext(data) = Offlock::MessagePack::Symbols.from_payload(data)
 end

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+require_relative "support/public_methods"
+require_relative "support/scenarios"
+
+# Every public method while garbage is collected, and objects are moved, all the time.
+class GCTableTest < Minitest::Test
+  include Texts
+
+  # Not called under these names, although the scenarios run their code.
+  ANOTHER_NAME = %w[].freeze
+
+  # What a scenario calls of ours: "Offlock::Strings.lines".
+  def calls_of(scenarios)
+    called = {}
+    trace = TracePoint.new(:call, :c_call) do |call|
+      receiver = call.self
+      owner = receiver.is_a?(Module) ? "#{receiver}." : "#{receiver.class}#"
+      called["#{owner}#{call.callee_id}"] = true if owner.start_with?("Offlock")
+    end
+    trace.enable { scenarios.each_value { |scenario| scenario.call(3) } }
+    called
+  end
+
+  def test_no_method_is_forgotten
+    methods = %w[message_pack strings tiktoken].flat_map { |file| PublicMethods.in(file) }
+    assert_operator methods.size, :>, 130
+    assert_empty methods - calls_of(Scenarios::TABLE).keys
+  end
+
+  Scenarios::TABLE.each do |name, scenario|
+    define_method(:"test_stress_#{name.tr(" ", "_")}") do
+      expected = scenario.call(2)
+      compacts = GC.respond_to?(:auto_compact=)
+      begin
+        GC.auto_compact = true if compacts
+        GC.stress = true
+        outcome = scenario.call(2)
+      ensure
+        GC.stress = false
+        GC.auto_compact = false if compacts
+      end
+      assert_equal expected, outcome
+    end
+  end
+
+  # A collection for every 256 KB of memory, and another thread that moves objects.
+  PRESSURE = { "RUBY_GC_MALLOC_LIMIT" => "262144", "RUBY_GC_MALLOC_LIMIT_MAX" => "262144" }.freeze
+
+  def test_many_items_under_pressure
+    before = ENV.to_h
+    ENV.update(PRESSURE)
+    output, status = run_ruby(<<~RUBY)
+      require #{File.expand_path("support/scenarios", __dir__).inspect}
+      done = false
+      mover = Thread.new { (GC.compact if GC.respond_to?(:compact)) || sleep(0.05) until done }
+      wrong = Scenarios::TABLE.filter_map do |name, scenario|
+        count = name == "many messages" ? 5_000 : 1_000
+        name unless scenario.call(count) == scenario.call(count)
+      end
+      done = true
+      mover.join
+      print wrong, " ", GC.count > 150
+    RUBY
+    assert_equal ["[] true", true], [output, status.success?]
+  ensure
+    ENV.replace(before)
+  end
+end

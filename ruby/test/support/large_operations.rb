@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+# Operations that take some tenths of a second and make many objects, or look at many.
+module LargeOperations
+  module_function
+
+  # By name, with what prepares the input and the operation itself.
+  TABLE = {
+    "Strings.lines" => [-> { "some words in a line\n" * 1_500_000 }, ->(text) { Offlock::Strings.lines(text) }],
+    "Strings.split" => [-> { "some words in a line," * 1_500_000 }, ->(text) { Offlock::Strings.split(text, ",") }],
+    "Strings.from_offsets" => [
+      -> { ["some words" * 1_500_000, (0..1_500_000).map { _1 * 10 }] },
+      ->((text, offsets)) { Offlock::Strings.from_offsets(text, offsets) }
+    ],
+    "Strings.from_offsets packed" => [
+      -> { ["some words" * 1_500_000, (0..1_500_000).map { _1 * 10 }.pack("q*")] },
+      ->((text, offsets)) { Offlock::Strings.from_offsets(text, offsets) }
+    ],
+    "Strings.compact" => [
+      -> { Offlock::Strings.lines("some words in a line\n" * 1_500_000) }, ->(strings) { Offlock::Strings.compact(strings) }
+    ],
+    "MessagePack.pack" => [-> { maps }, ->(objects) { Offlock::MessagePack.pack(objects) }],
+    "MessagePack.pack of a Hash" => [
+      -> { { "a" => { 1 => maps }, "b" => maps.each_slice(2).to_h { [_1, _2] } } }, ->(object) { Offlock::MessagePack.pack(object) }
+    ],
+    "Packer" => [
+      -> { maps }, ->(objects) { Offlock::MessagePack::Packer.new.write(objects).full_pack }
+    ],
+    "MessagePack.unpack" => [-> { message }, ->(bytes) { Offlock::MessagePack.unpack(bytes) }],
+    "MessagePack.unpack under the lock" => [-> { message }, ->(bytes) { Offlock::MessagePack.unpack(bytes, release: :never) }],
+    "Unpacker#read" => [-> { message }, ->(bytes) { Offlock::MessagePack::Unpacker.new.feed(bytes).read }],
+    "Unpacker#each" => [-> { message }, ->(bytes) { Offlock::MessagePack::Unpacker.new.feed(bytes).each { |object| object } }],
+    "Unpacker#skip" => [-> { ("\xdd\x00\x98\x96\x80".b << ("\x01" * 10_000_000)) * 3 }, lambda do |bytes|
+      unpacker = Offlock::MessagePack::Unpacker.new.feed(bytes)
+      3.times { unpacker.skip }
+    end],
+    "MessagePack.unpack_all" => [
+      -> { Array.new(600_000) { Offlock::MessagePack.pack([_1]) } }, ->(messages) { Offlock::MessagePack.unpack_all(messages) }
+    ],
+    "MessagePack.extract" => [-> { message }, ->(bytes) { Offlock::MessagePack.extract(bytes, "name") }],
+    "MessagePack.view" => [-> { message }, ->(bytes) { Offlock::MessagePack.view(bytes).each { break } }],
+    "encode" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text) }],
+    "encode packed" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text, packed: true) }],
+    "encode_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.encode_batch(texts) }],
+    "count_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.count_batch(texts) }],
+    "decode" => [-> { gpt2.encode("hello world and other words " * 500_000) }, ->(tokens) { gpt2.decode(tokens) }],
+    "truncate" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.truncate(text, 1 << 40) }]
+  }.freeze
+
+  def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)
+
+  def maps = Array.new(400_000) { { "id" => _1, "name" => "n" } }
+
+  def message = Offlock::MessagePack.pack(maps)
+end

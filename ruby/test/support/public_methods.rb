@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+# The public methods, as the signatures in sig name them: "Offlock::Strings.lines", "Offlock::MessagePack::Packer#write".
+module PublicMethods
+  SIGNATURES = File.expand_path("../../sig/offlock", __dir__)
+
+  module_function
+
+  # Those in a file of signatures; not `new`, which Ruby calls in ways of its own.
+  def in(file)
+    scopes = []
+    private = [false]
+    File.foreach("#{SIGNATURES}/#{file}.rbs").flat_map do |line|
+      case line
+      when /^\s*(?:module|class|interface) (\S+)/
+        scopes.push(Regexp.last_match(1)[/\w+/])
+        private.push(false)
+      when /^\s*end$/
+        scopes.pop
+        private.pop
+      when /^\s*private$/ then private[-1] = true
+      when /^\s*(?:def|attr_reader|attr_accessor) (self\.)?([\w?!]+|<<|\[\]|==): / then named(scopes, $1, $2, private.last)
+      end
+      .then { |found| found.is_a?(String) ? [found] : [] }
+    end.uniq
+  end
+
+  def named(scopes, singleton, name, private)
+    return if private || name.match?(/\Anative_|\A(initialize|new)\z/) || scopes.last.start_with?("_")
+
+    scopes.join("::") + (singleton ? "." : "#") + name
+  end
+end

@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require "stringio"
+require "offlock/message_pack/bigint"
+
+# Small programs that together call every public method of MessagePack, Strings and Tiktoken, each with inputs of `n` items that
+# are not frozen. What they return does not depend on when garbage is collected.
+module Scenarios
+  M = Offlock::MessagePack
+
+  Point = Struct.new(:x, :y) do
+    def to_msgpack_ext = [x, y].pack("l>l>")
+
+    def self.from_msgpack_ext(data) = new(*data.unpack("l>l>"))
+  end
+
+  # Long enough to have bytes outside of the object.
+  PADDING = "words é and more " * 15
+
+  module_function
+
+  def long(number) = "#{number} #{PADDING}"
+
+  def objects(count) = Array.new(count) { |n| { "id" => n, :name => long(n), "list" => [n, 1.5, nil, true, 2**40, "b\xFF".b] } }
+
+  def factory
+    M::Factory.new.tap do |factory|
+      factory.register_type(1, Point)
+      factory.register_type(2, Range, packer: ->(range, packer) { packer.write([range.first, range.last]) },
+                                      unpacker: ->(unpacker) { Range.new(*unpacker.read) }, recursive: true)
+      factory.register_type(3, Symbol)
+      factory.register_type(4, Integer, packer: M::Bigint.method(:to_msgpack_ext), unpacker: M::Bigint.method(:from_msgpack_ext),
+                                        oversized_integer_extension_type: true)
+      factory.register_type(-1, Time, packer: M::Time::Packer, unpacker: M::Time::Unpacker)
+    end
+  end
+
+  def extended(count)
+    Array.new(count) { |n| [Point.new(n, -n), n..(n + 1), :"name#{n}", 2**80 + n, Time.at(n, n, :nsec), { Point.new(n, 1) => long(n) }] }
+  end
+
+  TABLE = {
+    "whole messages" => lambda do |n|
+      message = M.pack(objects(n))
+      [M.dump(n), M.unpack(message), M.load(message, symbolize_keys: true, freeze: true), M.unpack(message, release: :always),
+       M.unpack(message, release: :never), M.unpack(M.pack((0...n).to_h { [[_1], long(_1)] }))]
+    end,
+    "many messages" => lambda do |n|
+      messages = Array.new(n) { |number| M.pack([number, long(number)]) }
+      [M.unpack_all(messages), M.unpack_all(messages, release: :always), M.unpack_all(Array.new(n) { M.pack(_1) }).sum]
+    end,
+    "parts of messages" => lambda do |n|
+      message = M.pack(objects(n))
+      view = M.view(message)
+      fields = view[0]
+      [M.extract(message, "name"), M.extract(message, :name, release: :always), view.size, view.length, view.array?, view.hash?,
+       fields.keys, fields.key?("id"), fields["name"], fields.fetch("none") { 1 }, view.dig(0, "list", 5), view.each(&:size).inspect,
+       view.map { |item| item["name"] }, view.build, view.inspect]
+    end,
+    "a packer" => lambda do |n|
+      packer = M::Packer.new
+      packer.write_array_header(1 + n).write_map_header(1).write_symbol(:key).write_bin_header(2)
+      packer.buffer << "xy"
+      objects(n).each { |object| packer.write(object) }
+      before = [packer.size, packer.empty?, packer.to_s, packer.to_str, packer.to_a, packer.compatibility_mode?]
+      packer.clear
+      packer.write_nil.write_true.write_false.write_float(1.5).write_float32(0.5).write_int(2**60).write_string(long(1))
+      packer.write_bin("bytes".b).write_array(objects(n)).write_hash(objects(1)[0]).pack(nil)
+      packer.write_extension(M::ExtensionValue.new(7, "seven")).write_ext(8, long(8))
+      io = StringIO.new
+      [before, packer.write_to(io), io.string, packer.write(1).full_pack, M::Packer.new(io).write(long(2)).flush.reset, io.string]
+    end,
+    "an unpacker" => lambda do |n|
+      message = M.pack(objects(n))
+      unpacker = M::Unpacker.new(symbolize_keys: true, allow_unknown_ext: true)
+      options = [unpacker.symbolize_keys?, unpacker.freeze?, unpacker.allow_unknown_ext?]
+      read = [unpacker.feed(message).read, unpacker.feed_reference(message + message).unpack, unpacker.full_unpack]
+      unpacker.feed(message * 2).skip
+      parts = [unpacker.skip_nil, unpacker.read_array_header, unpacker.read_map_header, unpacker.read]
+      unpacker.reset
+      each = []
+      unpacker.feed_each(message[0, 100]) { |object| each << object }
+      unpacker.feed(message[100..]).each { |object| each << object }
+      value = unpacker.feed(M::Packer.new.write_ext(9, long(9)).to_s).read
+      from_io = M::Unpacker.new(StringIO.new(message * 3), key_cache: true).each.to_a
+      [options, read, parts, each, value.type, value.payload, from_io]
+    end,
+    "a buffer" => lambda do |n|
+      io = StringIO.new("input " * n)
+      buffer = M::Buffer.new(io)
+      n.times { |number| buffer << long(number) }
+      buffer.write("more")
+      buffer.append(long(1))
+      shown = [buffer.size, buffer.empty?, buffer.to_s, buffer.to_str, buffer.to_a, buffer.read(10), buffer.read_all(20), buffer.skip(5)]
+      rest = [buffer.skip_all(6).size, buffer.read, buffer.io.equal?(io)]
+      out = StringIO.new
+      buffer << long(2)
+      written = [buffer.write_to(out), out.string, buffer.flush.size, buffer.clear]
+      [shown, rest, written, buffer.close]
+    end,
+    "a factory" => lambda do |n|
+      made = factory
+      given = extended(n)
+      bytes = made.dump(given)
+      pool = made.pool(2, symbolize_keys: true)
+      copy = made.dup.freeze
+      packer = copy.packer
+      unpacker = copy.unpacker
+      [packer, unpacker].each(&:registered_types)
+      packer.register_type(9, Exception) { |error| error.message }
+      packer.register_type(10, Regexp, :source)
+      unpacker.register_type(9) { |data| "error #{data}" }
+      unpacker.register_type(10, Regexp, :new)
+      own = packer.write([StandardError.new(long(1)), /abc/] * n).full_pack
+      [made.load(bytes) == given, made.unpack(bytes) == given, made.pack(given) == bytes, pool.load(pool.dump(given)) == given,
+       pool.packer { |one| one.write(given).full_pack } == bytes, pool.unpacker { |one| one.feed(bytes).read } == given,
+       made.registered_types.size, made.type_registered?(Point), copy.packer.type_registered?(1), unpacker.type_registered?(9),
+       unpacker.feed(own).read]
+    end,
+    "points in time" => lambda do |n|
+      Array.new(n) do |number|
+        stamp = M::Timestamp.new(number, number)
+        again = M::Timestamp.from_msgpack_ext(stamp.to_msgpack_ext)
+        [again == stamp, again.sec, again.nsec, M::Timestamp.to_msgpack_ext(number, 1),
+         M::Bigint.from_msgpack_ext(M::Bigint.to_msgpack_ext(-(2**70) - number))]
+      end
+    end,
+    "strings" => lambda do |n|
+      text = Array.new(n) { |number| long(number) }.join("\n")
+      strings = Offlock::Strings
+      parts = text.lines.map(&:bytesize).each_with_object([0]) { |size, offsets| offsets << (offsets.last + size) }
+      [strings.lines(text), strings.lines(+"é\n" * n, chomp: true, release: :always), strings.split(text, +"\n"),
+       strings.lines(text.encode("UTF-16LE")), strings.split(text, "words", release: :always),
+       strings.from_offsets(text, parts), strings.from_offsets(text, parts.pack("q*"), release: :always),
+       strings.compact(strings.lines(text))]
+    end,
+    "tokens" => lambda do |n|
+      encoding = Offlock::Tiktoken.get_encoding("gpt2")
+      text = Array.new([n / 10, 1].max) { |number| long(number) }.join
+      texts = Array.new(n) { |number| "text #{number} é" } << text.encode("UTF-16LE")
+      tokens = encoding.encode(text)
+      packed = encoding.encode(text, packed: true, release: :always)
+      [tokens, packed, encoding.encode("a<|endoftext|>", allowed_special: [+"<|endoftext|>"]), encoding.encode_ordinary(text[0, 50]),
+       encoding.encode_with_special_tokens("<|endoftext|>"), encoding.encode_batch(texts), encoding.count(text),
+       encoding.encode_batch(texts, packed: true, threads: 2, release: :always), encoding.count_batch(texts, threads: 2),
+       encoding.truncate(text, 5), encoding.decode(tokens), encoding.decode(packed, errors: :replace), encoding.decode_bytes(tokens),
+       encoding.encode_single_token("hello"), encoding.decode_single_token_bytes(31_373)]
+    end,
+    "encodings" => lambda do |_|
+      tiktoken = Offlock::Tiktoken
+      encoding = tiktoken.encoding_for_model(:"gpt-4o")
+      [tiktoken.list_encoding_names, tiktoken.list_model_names, tiktoken::Encoding.for_name(:gpt2).name,
+       tiktoken::Encoding.for_name_cached("gpt2").inspect, encoding.n_vocab, encoding.max_token_value, encoding.eot_token,
+       encoding.special_tokens, encoding.dup.equal?(encoding), encoding.clone.equal?(encoding), tiktoken.get_encoding(:none)]
+    end
+  }.freeze
+end
