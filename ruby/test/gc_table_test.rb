@@ -45,6 +45,15 @@ class GCTableTest < Minitest::Test
     end
   end
 
+  def test_an_unpacker_that_was_moved
+    skip "no compaction here" unless GC.respond_to?(:verify_compaction_references)
+    made = Scenarios.factory
+    bytes = made.dump([1..2, [3..4]])
+    unpackers = Array.new(200) { made.unpacker.feed(bytes) }
+    GC.verify_compaction_references(expand_heap: true, toward: :empty)
+    assert_equal [[1..2, [3..4]]], unpackers.map(&:read).uniq
+  end
+
   # A collection for every 256 KB of memory, and another thread that moves objects.
   PRESSURE = { "RUBY_GC_MALLOC_LIMIT" => "262144", "RUBY_GC_MALLOC_LIMIT_MAX" => "262144" }.freeze
 

@@ -307,7 +307,7 @@ impl<'s, S: Place<'s>> Maker<S> {
             (*unpacker).bytes.readers += 1;
             self.source.leave();
             (*unpacker).bytes.rewind(payload.len());
-            let object = call_from(unpacker, depth + 1, callable, (*unpacker).object);
+            let object = call_from(unpacker, depth + 1, callable, self.source.object());
             self.source.come_back();
             object
         }

@@ -21,6 +21,11 @@ pub(super) trait Place<'a>: Source<'a> {
         std::ptr::null_mut()
     }
 
+    /// The same as an object, or nil.
+    fn object(&self) -> VALUE {
+        rb::NIL
+    }
+
     /// To be called before other code runs. The bytes are not used until `look_again`.
     fn look_away(&mut self);
 
@@ -37,7 +42,9 @@ pub(super) trait Place<'a>: Source<'a> {
 /// A message in an unpacker.
 pub(super) struct InUnpacker<'a> {
     direct: Direct<'a, false>,
-    /// What a live object holds, which is on the stack of the caller.
+    /// Kept alive and in place by being here, on the stack.
+    object: VALUE,
+    /// What the object holds.
     unpacker: *mut Unpacker,
     /// Where the next value begins, while other code runs.
     next: u64,
@@ -47,9 +54,10 @@ impl InUnpacker<'_> {
     /// The next message in an unpacker.
     ///
     /// # Safety
-    /// `unpacker` is what a live object holds, for as long as the source lives.
-    pub(super) unsafe fn new(unpacker: *mut Unpacker) -> Self {
-        let mut this = Self { direct: Direct::at(&[], 0, LIMITS), unpacker, next: 0 };
+    /// The source stays on the stack.
+    pub(super) unsafe fn new(object: VALUE) -> Self {
+        let unpacker = rb::held(object);
+        let mut this = Self { direct: Direct::at(&[], 0, LIMITS), object, unpacker, next: 0 };
         this.come_back();
         this
     }
@@ -68,6 +76,10 @@ impl InUnpacker<'_> {
 impl<'a> Place<'a> for InUnpacker<'a> {
     fn unpacker(&self) -> *mut Unpacker {
         self.unpacker
+    }
+
+    fn object(&self) -> VALUE {
+        self.object
     }
 
     fn look_away(&mut self) {

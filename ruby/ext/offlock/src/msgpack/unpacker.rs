@@ -22,8 +22,6 @@ pub(super) struct Unpacker {
     pub(super) bytes: Bytes,
     pub(super) registry: Arc<Registry>,
     pub(super) options: Options,
-    /// The object itself, to be passed to the code of recursive extensions.
-    pub(super) object: VALUE,
     /// The containers around the value that such code reads.
     pub(super) depth: usize,
     /// The `Buffer` that shows the bytes, or nil.
@@ -42,7 +40,6 @@ impl Default for Unpacker {
             bytes: Bytes::default(),
             registry: Arc::default(),
             options: Options::default(),
-            object: NIL,
             depth: 0,
             buffer: NIL,
             scanner: None,
@@ -85,7 +82,6 @@ fn configure(object: VALUE, io: VALUE, options: VALUE) {
     let unpacker = rb::held::<Unpacker>(object);
     // SAFETY: what a live object holds.
     unsafe {
-        (*unpacker).object = object;
         buffer::set_options(&mut (*unpacker).bytes, io, options);
         (*unpacker).options = options_from(options);
         (*unpacker).keys = KeyCache::default();
@@ -122,18 +118,19 @@ pub(super) fn read(this: VALUE) -> VALUE {
             arrived(unpacker);
         }
     }
-    make_next(unpacker)
+    make_next(this)
 }
 
 /// Makes the next object.
-fn make_next(unpacker: *mut Unpacker) -> VALUE {
+fn make_next(this: VALUE) -> VALUE {
+    let unpacker = rb::held::<Unpacker>(this);
     // SAFETY: what a live object holds; no reference is held while Ruby code runs, apart from the source, which is
     // refreshed then.
     unsafe {
         let (depth, options) = ((*unpacker).depth, (*unpacker).options);
         // Should the message turn out to be incomplete, this is a reason to look first the next time.
         (*unpacker).scanner.get_or_insert_default();
-        let mut maker = Maker::new(InUnpacker::new(unpacker), options, unpacker);
+        let mut maker = Maker::new(InUnpacker::new(this), options, unpacker);
         let object = maker.value(depth);
         (*unpacker).scanner = None;
         maker.source.leave();
@@ -364,7 +361,7 @@ unsafe extern "C" fn each_message(this: VALUE) -> VALUE {
                 if (*unpacker).bytes.io == NIL && !is_complete(unpacker) {
                     return NIL;
                 }
-                let object = if (*unpacker).bytes.io == NIL { make_next(unpacker) } else { read(this) };
+                let object = if (*unpacker).bytes.io == NIL { make_next(this) } else { read(this) };
                 rb_yield(object);
             }
         }

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+
+# Strings whose bytes somebody writes to in place, although they are shared, or locked.
+class InPlaceTest < Minitest::Test
+  include Texts
+
+  TEXT = "some words, and others\n" * 50_000
+
+  def setup
+    skip "no IO::Buffer here" unless defined?(IO::Buffer)
+    @before, Warning[:experimental] = Warning[:experimental], false
+  end
+
+  def teardown
+    Warning[:experimental] = @before unless @before.nil?
+  end
+
+  # Runs an operation while another thread overwrites the bytes of what `prepare` makes.
+  def overwritten(prepare)
+    original = TEXT.dup
+    outcome = nil
+    IO::Buffer.for(original) do |buffer|
+      text = prepare.call(original)
+      done = false
+      writer = Thread.new { (buffer.set_string("\xFF" * 1000, 5000) && buffer.set_string("x" * 1000, 5000) && Thread.pass) until done }
+      outcome = yield text
+      done = true
+      writer.join
+    end
+    outcome
+  end
+
+  KINDS = {
+    locked: ->(string) { string }, copied: ->(string) { string.dup },
+    frozen_copy: ->(string) { string.dup.freeze }, part: ->(string) { string.byteslice(0, string.bytesize - 10) }
+  }.freeze
+
+  KINDS.each do |name, prepare|
+    define_method(:"test_a_result_stays_what_it_was_#{name}") do
+      lines = unpacked = view = nil
+      original = TEXT.dup
+      packed = Offlock::MessagePack.pack([TEXT, "end"])
+      IO::Buffer.for(original) do |buffer|
+        text = prepare.call(original)
+        lines = Offlock::Strings.lines(text)
+        buffer.set_string("\xFF" * 10_000)
+      end
+      IO::Buffer.for(packed) do |buffer|
+        message = prepare.call(packed)
+        next if name == :part
+
+        view = Offlock::MessagePack.view(message)
+        unpacked = Offlock::MessagePack::Unpacker.new
+        unpacked.feed(message)
+        buffer.set_string("\xC1" * 10_000)
+      end
+      assert_equal "some words, and others\n", lines.first
+      next if name == :part
+
+      assert_equal [TEXT, "end"], view.build
+      assert_equal [TEXT, "end"], unpacked.read
+    end
+
+    define_method(:"test_text_that_changes_meanwhile_#{name}") do
+      20.times do
+        tokens = overwritten(prepare) do |text|
+          text.valid_encoding?
+          o200k.encode(text, release: :always)
+        rescue EncodingError => e
+          e
+        end
+        assert(tokens.is_a?(Array) || tokens.is_a?(EncodingError))
+      end
+    end
+  end
+
+  # A String is locked while a thread reads into it.
+  def test_a_string_that_is_read_into
+    IO.pipe do |source, sink|
+      target = +("before" * 5000)
+      reader = Thread.new { source.readpartial(30_000, target) }
+      Thread.pass until reader.status == "sleep"
+      size = target.bytesize
+      lines = Offlock::Strings.split(target, "before")
+      sink.write("z" * 30_000)
+      reader.join
+      assert_equal [""], lines.uniq.map { |line| line.delete("\0") }.uniq if size.positive?
+    end
+  end
+end
