@@ -2,5 +2,7 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     rb_sys_env::activate()?;
+    // See `misuse/`.
+    println!("cargo::rustc-check-cfg=cfg(misuse)");
     Ok(())
 }

@@ -132,7 +132,7 @@ module MessagePackTests
       hash = { "a" => Point.new(1, 2), "b" => 1 }
       packer.reset
       packer.register_type(5, Point) { |_| hash.delete("b") && "x" }
-      assert_raises(RuntimeError) { packer.write(hash) }
+      assert_equal "82a161d40578a16201", packer.write(hash).to_s.unpack1("H*")
     end
 
     def test_streams

@@ -398,6 +398,7 @@ class ReentrancyTest < Minitest::Test
         end
       end
       pieces = Array.new(100_000) { "piece \#{_1}" }
+      packed = Offlock::Zlib.deflate("some text " * 3_000_000).freeze
       3.times do
         attempt { unpacker.feed(message) && unpacker.read }
         attempt { unpacker.feed(message) && unpacker.each { |object| object } }
@@ -406,6 +407,7 @@ class ReentrancyTest < Minitest::Test
         attempt { M.unpack(message.dup) }
         attempt { Offlock::Strings.split(text, ",") }
         attempt { M.unpack_all([message] * 3) }
+        attempt { Offlock::Zlib.inflate(packed) }
         attempt { Offlock::Tiktoken.get_encoding(:gpt2).encode_batch(pieces) }
       end
       stop = true

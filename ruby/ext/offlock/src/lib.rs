@@ -17,6 +17,10 @@ mod strings;
 mod tiktoken;
 mod zlib;
 
+// What must not compile: `script/test` tries one file of `misuse/` after the other.
+#[cfg(misuse)]
+include!(env!("OFFLOCK_MISUSE"));
+
 /// Called by Ruby when it loads the extension.
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {

@@ -35,7 +35,15 @@ pub(super) struct Bytes {
 
 impl Default for Bytes {
     fn default() -> Self {
-        Self { whole: NIL, own: Vec::new(), head: 0, gone: 0, io: NIL, io_buffer_size: IO_BUFFER_SIZE, readers: 0 }
+        Self {
+            whole: NIL,
+            own: Vec::new(),
+            head: 0,
+            gone: 0,
+            io: NIL,
+            io_buffer_size: IO_BUFFER_SIZE,
+            readers: 0,
+        }
     }
 }
 
@@ -143,7 +151,6 @@ impl Bytes {
         }
         &mut self.own
     }
-
 }
 
 impl Sink for Bytes {
@@ -166,12 +173,12 @@ fn append(own: &mut Vec<u8>, bytes: &[u8]) {
 ///
 /// # Safety
 /// `bytes` belongs to a live object.
-pub(super) unsafe fn to_string<'a>(bytes: *const Bytes) -> VALUE {
+pub(super) unsafe fn to_string(bytes: *const Bytes) -> VALUE {
     // SAFETY: the contract of this function. What is copied is asked for anew each time, as other threads run in between.
     unsafe {
         let length = (*bytes).rest().len();
         copied(length, |from, to| {
-            let rest: &'a [u8] = (*bytes).rest();
+            let rest = (*bytes).rest();
             rest.get(from..to.min(rest.len()))
         })
     }

@@ -108,12 +108,7 @@ const GROUP_BYTES: usize = 1 << 20;
 const GROUP: usize = 1 << 13;
 
 /// Unpacks every message of an Array, one group after the other: `unpack_each(array, options, release)`.
-fn unpack_each(
-    ruby: &Ruby,
-    sources: RArray,
-    options: Value,
-    release: Release,
-) -> Result<RArray, RubyError> {
+fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -> Result<RArray, RubyError> {
     let messages = borrowed!(AllBytes, ruby, sources);
     let types = protect(|| super::unpacker::make(NIL, options.as_raw(), default_registry()))?;
     let objects = ruby.ary_new_capa(messages.views().len());

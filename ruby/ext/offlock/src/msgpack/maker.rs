@@ -11,8 +11,8 @@ use rb_sys::*;
 
 use super::globals::globals;
 use super::key_cache::{self, KeyCache};
-use super::rb::{self, NIL};
 use super::place::Place;
+use super::rb::{self, NIL};
 use super::registry::{Callable, UnpackEntry};
 use super::unpacker::Unpacker;
 use crate::region::Bursts;
@@ -152,7 +152,11 @@ impl<'s, S: Place<'s>> Maker<S> {
             }
             // SAFETY: a Hash, and as many live objects as said.
             let insert = || unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
-            if kinds.compare_natively() { insert() } else { self.outside(|_| insert()) }
+            if kinds.compare_natively() {
+                insert()
+            } else {
+                self.outside(|_| insert())
+            }
             self.pause(entries * 2);
             left -= entries;
         }
@@ -185,7 +189,11 @@ impl<'s, S: Place<'s>> Maker<S> {
         match self.source.next() {
             Ok(Token::Str(bytes)) => {
                 let key = self.string_key(bytes);
-                if self.options.symbolize_keys { kinds.add(key) } else { kinds.strings = true }
+                if self.options.symbolize_keys {
+                    kinds.add(key)
+                } else {
+                    kinds.strings = true
+                }
                 key
             }
             Ok(token) => {
@@ -389,7 +397,7 @@ impl Kinds {
 
     /// Whether Ruby hashes and compares them without calling a method, which a program may have written or watch.
     const fn compare_natively(&self) -> bool {
-        !self.others && !(self.strings && self.immediates)
+        !(self.others || self.strings && self.immediates)
     }
 }
 

@@ -25,7 +25,7 @@ fn pack(ids: &[TokenId]) -> Result<magnus::RString, Error> {
 
 /// Checks that a String is packed tokens.
 pub(super) fn check_packed(ruby: &Ruby, bytes: &[u8]) -> Result<(), Error> {
-    if bytes.len() % size_of::<TokenId>() == 0 {
+    if bytes.len().is_multiple_of(size_of::<TokenId>()) {
         return Ok(());
     }
     let message = format!("packed tokens take 4 bytes each, got {} bytes", bytes.len());

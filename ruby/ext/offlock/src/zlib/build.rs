@@ -17,8 +17,9 @@ pub(super) struct Lent {
 impl Lent {
     /// `NoMemoryError` when there is no such piece of memory.
     pub(super) fn new(size: usize) -> Result<Self, Error> {
-        // SAFETY: makes a String; what running out of memory raises is caught here.
-        let string = protect(|| unsafe { rb_sys::rb_str_buf_new(size as std::ffi::c_long) })?;
+        // SAFETY: makes a String, which no program finds in `ObjectSpace`; what running out of memory raises is caught here.
+        let string =
+            protect(|| unsafe { rb_sys::rb_obj_hide(rb_sys::rb_str_buf_new(size as std::ffi::c_long)) })?;
         // SAFETY: Ruby just made this value, and it is a String.
         Ok(Self { string: RString::try_convert(unsafe { Value::from_raw(string) })?, size })
     }
@@ -39,6 +40,7 @@ impl Lent {
         // SAFETY: a String that nobody else knows, with room for that many bytes. Either raises only for lack of memory,
         // which is caught here.
         protect(|| unsafe {
+            rb_sys::rb_obj_reveal(self.string.as_raw(), rb_sys::rb_cString);
             if room::is_kept(used, self.size) {
                 rb_sys::rb_str_set_len(self.string.as_raw(), length);
                 self.string.as_raw()
