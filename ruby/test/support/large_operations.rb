@@ -49,7 +49,7 @@ module LargeOperations
 
   def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)
 
-  def maps = Array.new(400_000) { { "id" => _1, "name" => "n" } }
+  def maps = Array.new(600_000) { { "id" => _1, "name" => "n" } }
 
   def message = Offlock::MessagePack.pack(maps)
 end
