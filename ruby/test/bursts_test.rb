@@ -82,7 +82,8 @@ class BurstsTest < Minitest::Test
   # With no other thread there is nobody to give the lock to, but there are signals.
   def test_ctrl_c_in_the_only_thread
     support = File.expand_path("support/large_operations", __dir__)
-    ["Strings.split", "MessagePack.pack", "MessagePack.unpack", "MessagePack.unpack_all", "Unpacker#read", "encode_batch"].each do |name|
+    names = ["Strings.split", "MessagePack.pack", "MessagePack.unpack", "MessagePack.unpack_all", "Unpacker#read", "encode_batch"]
+    names.each do |name|
       output, status = run_ruby(<<~RUBY)
         require #{support.inspect}
         prepare, operation = LargeOperations::TABLE.fetch(#{name.inspect})

@@ -24,7 +24,12 @@ class InPlaceTest < Minitest::Test
     IO::Buffer.for(original) do |buffer|
       text = prepare.call(original)
       done = false
-      writer = Thread.new { (buffer.set_string("\xFF" * 1000, 5000) && buffer.set_string("x" * 1000, 5000) && Thread.pass) until done }
+      writer = Thread.new do
+        until done
+          ["\xFF", "x"].each { |byte| buffer.set_string(byte * 1000, 5000) }
+          Thread.pass
+        end
+      end
       outcome = yield text
       done = true
       writer.join

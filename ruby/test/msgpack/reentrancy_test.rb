@@ -186,7 +186,8 @@ class ReentrancyTest < Minitest::Test
         data.unpack1("N")
       })
       message = M.pack(Array.new(60_000) { Key.new(_1) })
-      print M.unpack(message) == (0...60_000).to_a && M.view(message).build.size == 60_000 && M.unpack_all([message])[0].size == 60_000
+      sizes = [M.view(message).build.size, M.unpack_all([message])[0].size]
+      print M.unpack(message) == (0...60_000).to_a && sizes == [60_000] * 2
     RUBY
   end
 
@@ -340,7 +341,8 @@ class ReentrancyTest < Minitest::Test
       zlib = Offlock::Zlib
       text = Random.new(1).bytes(300_000)
       deflate = zlib::Deflate.new
-      attempt { deflate.deflate(text, zlib::FINISH) { |_| attempt { deflate.reset }; attempt { deflate.deflate("x" * 100_000) { 1 } } } }
+      within = -> { [-> { deflate.reset }, -> { deflate.deflate("x" * 100_000) { 1 } }].each { |call| attempt(&call) } }
+      attempt { deflate.deflate(text, zlib::FINISH) { |_| within.call } }
       attempt { deflate.close }
       inflate = zlib::Inflate.new
       packed = zlib.deflate(text)
@@ -355,7 +357,13 @@ class ReentrancyTest < Minitest::Test
         super(*arguments)
       end
       reader = zlib::GzipReader.new(source)
-      attempt { reader.each_line.with_index { |line, index| attempt { reader.rewind if index == 3000 }; line.clear; break if index > 60_000 } }
+      attempt do
+        reader.each_line.with_index do |line, index|
+          attempt { reader.rewind if index == 3000 }
+          line.clear
+          break if index > 60_000
+        end
+      end
     RUBY
   end
 

@@ -36,7 +36,9 @@ module Scenarios
   end
 
   def extended(count)
-    Array.new(count) { |n| [Point.new(n, -n), n..(n + 1), :"name#{n}", 2**80 + n, Time.at(n, n, :nsec), { Point.new(n, 1) => long(n) }] }
+    Array.new(count) do |n|
+      [Point.new(n, -n), n..(n + 1), :"name#{n}", 2**80 + n, Time.at(n, n, :nsec), { Point.new(n, 1) => long(n) }]
+    end
   end
 
   TABLE = {
@@ -91,7 +93,8 @@ module Scenarios
       n.times { |number| buffer << long(number) }
       buffer.write("more")
       buffer.append(long(1))
-      shown = [buffer.size, buffer.empty?, buffer.to_s, buffer.to_str, buffer.to_a, buffer.read(10), buffer.read_all(20), buffer.skip(5)]
+      shown = [buffer.size, buffer.empty?, buffer.to_s, buffer.to_str, buffer.to_a]
+      shown += [buffer.read(10), buffer.read_all(20), buffer.skip(5)]
       rest = [buffer.skip_all(6).size, buffer.read, buffer.io.equal?(io)]
       out = StringIO.new
       buffer << long(2)
