@@ -60,10 +60,10 @@ class BurstsTest < Minitest::Test
   end
 
   # The least of what the block returns, once that is little enough.
-  def least(enough)
+  def least(enough, &)
     best = Float::INFINITY
     ATTEMPTS.times do
-      best = [best, without_gc { yield }].min
+      best = [best, without_gc(&)].min
       break if best < enough
     end
     best

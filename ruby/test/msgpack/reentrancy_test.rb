@@ -57,6 +57,86 @@ class ReentrancyTest < Minitest::Test
     ENV.replace(before)
   end
 
+  def key_that_calls(name, action)
+    <<~RUBY
+      [20, 150, 401].each do |after|
+        unpacker = KEYS.unpacker
+        # In two pieces, so that the bytes are the unpacker's own.
+        unpacker.feed(MESSAGE[0, 100])
+        unpacker.feed(MESSAGE[100..])
+        hooked(after:) { #{action} }
+        outcome = attempt { unpacker.read == KEYS.load(MESSAGE) }
+        raise outcome.inspect unless #{!%w[reset feed].include?(name)} || [true, EOFError].include?(outcome)
+
+        attempt { 3.times { unpacker.read } }
+        unpacker.reset
+        unpacker.feed("\\x01")
+        attempt { unpacker.read }
+      end
+    RUBY
+  end
+
+  def type_that_calls(action)
+    <<~RUBY
+      [true, false].each do |recursive|
+        factory = M::Factory.new
+        busy = false
+        unpacker = nil
+        work = lambda do |given|
+          next given if busy
+
+          busy = true
+          #{action}
+          100.times { "x" * 5_000 }
+          given
+        end
+        factory.register_type(1, Key, packer: ->(key, packer = nil) { packer ? packer.write(key.number) && "" : "xyz" },
+                                      unpacker: work, recursive:)
+        message = factory.dump(Array.new(50) { [Key.new(_1), "v" * 300] })
+        unpacker = factory.unpacker
+        unpacker.feed(message)
+        attempt { unpacker.read }
+        attempt { unpacker.read }
+        unpacker.reset
+        unpacker.feed("\\x01")
+        attempt { unpacker.read }
+      end
+    RUBY
+  end
+
+  def packing_that_calls(action)
+    <<~RUBY
+      Own = Class.new { def to_msgpack(packer) = ($hook&.call; packer.write("own")) }
+      Typed = Class.new
+      Again = Class.new
+      LIST = []
+      HASH = {}
+      factory = M::Factory.new
+      factory.register_type(1, Typed, packer: ->(_) { $hook&.call; "typed" * 10 })
+      factory.register_type(2, Again, packer: ->(_, inner) { $hook&.call; inner.write("again" * 10) }, recursive: true)
+      [Own, Typed, Again].each do |kind|
+        LIST.replace(Array.new(100) { kind.new })
+        HASH.replace((0...100).to_h { [_1, kind.new] })
+        [LIST, HASH, { "a" => HASH, "b" => LIST }].each do |object|
+          packer = factory.packer
+          count = 0
+          $hook = lambda do
+            count += 1
+            next unless count == 7
+
+            #{action}
+            100.times { "x" * 5_000 }
+          end
+          attempt { packer.write(object) }
+          $hook = nil
+          attempt { packer.full_pack }
+          packer.reset
+          attempt { packer.write("still works") }
+        end
+      end
+    RUBY
+  end
+
   {
     "reset" => "unpacker.reset",
     "feed" => "unpacker.feed('y' * 100_000)",
@@ -69,52 +149,8 @@ class ReentrancyTest < Minitest::Test
     "register_type" => "20.times { |n| unpacker.register_type(n + 2) { |data| data } }",
     "raise" => "raise 'stop'"
   }.each do |name, action|
-    define_method(:"test_a_key_whose_hash_calls_#{name}") do
-      isolated(<<~RUBY)
-        [20, 150, 401].each do |after|
-          unpacker = KEYS.unpacker
-          # In two pieces, so that the bytes are the unpacker's own.
-          unpacker.feed(MESSAGE[0, 100])
-          unpacker.feed(MESSAGE[100..])
-          hooked(after:) { #{action} }
-          outcome = attempt { unpacker.read == KEYS.load(MESSAGE) }
-          raise outcome.inspect unless #{!%w[reset feed].include?(name)} || [true, EOFError].include?(outcome)
-
-          attempt { 3.times { unpacker.read } }
-          unpacker.reset
-          unpacker.feed("\\x01")
-          attempt { unpacker.read }
-        end
-      RUBY
-    end
-
-    define_method(:"test_an_unpacker_of_a_type_that_calls_#{name}") do
-      isolated(<<~RUBY)
-        [true, false].each do |recursive|
-          factory = M::Factory.new
-          busy = false
-          unpacker = nil
-          work = lambda do |given|
-            next given if busy
-
-            busy = true
-            #{action}
-            100.times { "x" * 5_000 }
-            given
-          end
-          factory.register_type(1, Key, packer: ->(key, packer = nil) { packer ? packer.write(key.number) && "" : "xyz" },
-                                        unpacker: work, recursive:)
-          message = factory.dump(Array.new(50) { [Key.new(_1), "v" * 300] })
-          unpacker = factory.unpacker
-          unpacker.feed(message)
-          attempt { unpacker.read }
-          attempt { unpacker.read }
-          unpacker.reset
-          unpacker.feed("\\x01")
-          attempt { unpacker.read }
-        end
-      RUBY
-    end
+    define_method(:"test_a_key_whose_hash_calls_#{name}") { isolated(key_that_calls(name, action)) }
+    define_method(:"test_an_unpacker_of_a_type_that_calls_#{name}") { isolated(type_that_calls(action)) }
   end
 
   def test_a_key_without_a_type_whose_hash_changes_the_message
@@ -247,38 +283,7 @@ class ReentrancyTest < Minitest::Test
     "list_clear" => "LIST.clear; GC.start", "hash_clear" => "HASH.clear; GC.start",
     "hash_grow" => "1000.times { HASH[_1] = 1 }"
   }.each do |name, action|
-    define_method(:"test_packing_calls_#{name}") do
-      isolated(<<~RUBY)
-        Own = Class.new { def to_msgpack(packer) = ($hook&.call; packer.write("own")) }
-        Typed = Class.new
-        Again = Class.new
-        LIST = []
-        HASH = {}
-        factory = M::Factory.new
-        factory.register_type(1, Typed, packer: ->(_) { $hook&.call; "typed" * 10 })
-        factory.register_type(2, Again, packer: ->(_, inner) { $hook&.call; inner.write("again" * 10) }, recursive: true)
-        [Own, Typed, Again].each do |kind|
-          LIST.replace(Array.new(100) { kind.new })
-          HASH.replace((0...100).to_h { [_1, kind.new] })
-          [LIST, HASH, { "a" => HASH, "b" => LIST }].each do |object|
-            packer = factory.packer
-            count = 0
-            $hook = lambda do
-              count += 1
-              next unless count == 7
-
-              #{action}
-              100.times { "x" * 5_000 }
-            end
-            attempt { packer.write(object) }
-            $hook = nil
-            attempt { packer.full_pack }
-            packer.reset
-            attempt { packer.write("still works") }
-          end
-        end
-      RUBY
-    end
+    define_method(:"test_packing_calls_#{name}") { isolated(packing_that_calls(action)) }
   end
 
   def test_a_payload_that_is_made_late

@@ -10,7 +10,7 @@ module PublicMethods
   def in(file)
     scopes = []
     private = [false]
-    File.foreach("#{SIGNATURES}/#{file}.rbs").flat_map do |line|
+    File.foreach("#{SIGNATURES}/#{file}.rbs").map do |line|
       case line
       when /^\s*(?:module|class|interface) (\S+)/
         scopes.push(Regexp.last_match(1)[/\w+/])
@@ -19,10 +19,10 @@ module PublicMethods
         scopes.pop
         private.pop
       when /^\s*private$/ then private[-1] = true
-      when /^\s*(?:def|attr_reader|attr_accessor) (self\.)?([\w?!]+|<<|\[\]|==): / then named(scopes, $1, $2, private.last)
+      when /^\s*(?:def|attr_reader|attr_accessor) (self\.)?([\w?!]+|<<|\[\]|==): /
+        named(scopes, *Regexp.last_match.captures, private.last)
       end
-      .then { |found| found.is_a?(String) ? [found] : [] }
-    end.uniq
+    end.grep(String).uniq
   end
 
   def named(scopes, singleton, name, private)

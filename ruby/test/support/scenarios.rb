@@ -56,7 +56,8 @@ module Scenarios
       view = M.view(message)
       fields = view[0]
       [M.extract(message, "name"), M.extract(message, :name, release: :always), view.size, view.length, view.array?, view.hash?,
-       fields.keys, fields.key?("id"), fields["name"], fields.fetch("none") { 1 }, view.dig(0, "list", 5), view.each(&:size).inspect,
+       fields.keys, fields.key?("id"), fields["name"], fields.fetch("none") { |key| key * 2 },
+       view.dig(0, "list", 5), view.each(&:size).inspect,
        view.map { |item| item["name"] }, view.build, view.inspect]
     end,
     "a packer" => lambda do |n|
@@ -110,7 +111,7 @@ module Scenarios
       packer = copy.packer
       unpacker = copy.unpacker
       [packer, unpacker].each(&:registered_types)
-      packer.register_type(9, Exception) { |error| error.message }
+      packer.register_type(9, Exception, &:message)
       packer.register_type(10, Regexp, :source)
       unpacker.register_type(9) { |data| "error #{data}" }
       unpacker.register_type(10, Regexp, :new)
