@@ -42,8 +42,6 @@ use crate::trace::{
 
 /// The shortest slice of a thread that makes small calls, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;
-/// The shortest slice in the middle of a call that makes many objects, in nanoseconds.
-const SHORTEST_IN_CALL: u64 = 2_000_000;
 /// Ticks between two looks at the clocks: 0.25 to 0.5 ms where the counter runs at 2 to 4 GHz, 1 ms where it counts
 /// nanoseconds.
 const LOOK_AFTER: u64 = 1 << 20;
@@ -80,9 +78,9 @@ impl TimeSlice {
     }
 
     /// The same in the middle of a call, where the thread surely holds the lock.
-    fn is_over_in_call(&mut self, now: Moment) -> bool {
+    fn is_over_in_call(&mut self, now: Moment, shortest: u64) -> bool {
         self.held += self.since_last(now).0;
-        self.held >= self.length.max(SHORTEST_IN_CALL)
+        self.held >= self.length.max(shortest)
     }
 
     /// For how long the clocks have run since the last look.
@@ -124,9 +122,9 @@ pub fn is_over_between_calls() -> bool {
 }
 
 /// Whether the calling thread, which has held the lock since the call began or since it last yielded, has held it for
-/// its slice.
-pub fn is_over_in_call() -> bool {
-    look(TimeSlice::is_over_in_call)
+/// its slice, or for `shortest` nanoseconds if that is more.
+pub fn is_over_in_call(shortest: u64) -> bool {
+    look(|slice, now| slice.is_over_in_call(now, shortest))
 }
 
 fn look(is_over: impl FnOnce(&mut TimeSlice, Moment) -> bool) -> bool {
@@ -273,9 +271,9 @@ mod tests {
         let mut thread = Simulated::default();
         thread.returns_after(0, 0, 5 * MS);
         thread.waits(MS); // the system runs another process, the lock is held
-        assert!(!thread.slice.is_over_in_call(thread.now));
+        assert!(!thread.slice.is_over_in_call(thread.now, 2 * MS));
         thread.waits(MS);
-        assert!(thread.slice.is_over_in_call(thread.now));
+        assert!(thread.slice.is_over_in_call(thread.now, 2 * MS));
     }
 
     #[test]

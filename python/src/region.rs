@@ -298,7 +298,7 @@ fn look_in_call(py: Python<'_>) {
         py.detach(|| ());
     } else if is_only_thread(py) {
         time_slice::restart();
-    } else if time_slice::is_over_in_call() {
+    } else if time_slice::is_over_in_call(SHORTEST_SLICE_IN_CALL) {
         yield_lock(py);
     }
 }
@@ -314,6 +314,8 @@ fn yield_lock(py: Python<'_>) {
 
 /// With what the system adds, some 70 µs.
 const ARRIVAL: Duration = Duration::from_micros(15);
+/// In the middle of a call that makes many objects a thread yields after so many nanoseconds: each time costs the pause.
+const SHORTEST_SLICE_IN_CALL: u64 = 2_000_000;
 /// For how long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, unless told otherwise.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 

@@ -26,7 +26,6 @@ use magnus::value::{Opaque, ReprValue};
 use magnus::{
     DataType, DataTypeFunctions, Error, RArray, RClass, RString, Ruby, TryConvert, TypedData, Value,
 };
-use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::{Stopped, Task};
 
 use crate::region::{Bursts, Failure};

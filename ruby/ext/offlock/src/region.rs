@@ -153,7 +153,7 @@ impl Region {
             time_slice::restart();
             outcome
         } else {
-            self.yield_between_calls(ruby)?;
+            self.yield_between_calls()?;
             under_the_lock(ruby, &mut work)
         };
         match outcome? {
@@ -164,8 +164,8 @@ impl Region {
     }
 
     /// A caller who says `:never` keeps the lock.
-    fn yield_between_calls(&self, ruby: &Ruby) -> Result<(), Error> {
-        if self.release == Release::Auto { yield_between_calls(ruby) } else { Ok(()) }
+    fn yield_between_calls(&self) -> Result<(), Error> {
+        if self.release == Release::Auto { yield_between_calls() } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -199,39 +199,51 @@ impl Region {
 /// To be called by operations that keep the lock: yields it if this thread has held it for its time slice, and handles the
 /// interrupts that came meanwhile.
 #[inline]
-pub(crate) fn yield_between_calls(ruby: &Ruby) -> Result<(), Error> {
-    if time_slice::look_is_due() { look_between_calls(ruby) } else { Ok(()) }
+pub(crate) fn yield_between_calls() -> Result<(), Error> {
+    if time_slice::look_is_due() && step_aside_between_calls() { lock::check_interrupts() } else { Ok(()) }
 }
 
-#[cold]
-fn look_between_calls(ruby: &Ruby) -> Result<(), Error> {
-    if lock::is_only_thread(ruby) {
-        time_slice::restart();
-    } else if time_slice::is_over_between_calls() {
-        return yield_lock(ruby);
-    }
-    Ok(())
-}
-
-/// To be called now and then by operations that make many objects: the same, in the middle of a call.
+/// The same for code that Ruby calls and that owns nothing which needs dropping.
+///
+/// # Safety
+/// The lock is held. Interrupts raise, which skips destructors.
 #[inline]
-pub(crate) fn yield_in_call(ruby: &Ruby) -> Result<(), Error> {
-    if time_slice::look_is_due() { look_in_call(ruby) } else { Ok(()) }
-}
-
-#[cold]
-fn look_in_call(ruby: &Ruby) -> Result<(), Error> {
-    if lock::is_only_thread(ruby) {
-        time_slice::restart();
-    } else if time_slice::is_over_in_call() {
-        return yield_lock(ruby);
+pub(crate) unsafe fn yield_between_calls_or_raise() {
+    if time_slice::look_is_due() && step_aside_between_calls() {
+        // SAFETY: the contract of this function.
+        unsafe { rb_sys::rb_thread_check_ints() };
     }
-    lock::check_interrupts()
 }
 
-fn yield_lock(ruby: &Ruby) -> Result<(), Error> {
-    time_slice::yielding(TIME_SLICE, || lock::yield_now(ruby))
+/// Yields the lock if the time slice is over; whether it was.
+#[cold]
+fn step_aside_between_calls() -> bool {
+    if lock::is_only_thread() {
+        time_slice::restart();
+        return false;
+    }
+    let over = time_slice::is_over_between_calls();
+    if over {
+        yield_lock();
+    }
+    over
 }
+
+/// The same in the middle of a call.
+fn step_aside_in_call() {
+    if lock::is_only_thread() {
+        time_slice::restart();
+    } else if time_slice::is_over_in_call(SHORTEST_SLICE_IN_CALL) {
+        yield_lock();
+    }
+}
+
+fn yield_lock() {
+    time_slice::yielding(TIME_SLICE, lock::release_and_take);
+}
+
+/// In the middle of a call a thread yields after a millisecond, too: that costs nothing while nobody waits.
+const SHORTEST_SLICE_IN_CALL: u64 = 1_000_000;
 
 /// For how long CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in nanoseconds.
 const TIME_SLICE: u64 = 100_000_000;

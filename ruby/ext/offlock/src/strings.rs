@@ -9,6 +9,7 @@ use offlock_core::text::{self, LineEnds, Span};
 use offlock_core::{Stopped, Task};
 
 use crate::borrow::{self, Share, Unreadable, borrowed, numbers};
+use crate::memory::no_memory;
 use crate::operations::{STRINGS_FROM_OFFSETS, STRINGS_LINES, STRINGS_SPLIT};
 use crate::region::{Failure, Operation, Region, Release};
 

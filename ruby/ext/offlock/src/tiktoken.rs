@@ -16,6 +16,7 @@ use offlock_core::tokens::{self, ErrorKind, Specials, TokenId};
 
 use crate::borrow::{self, TextView, Unreadable, borrowed, numbers};
 use crate::build;
+use crate::memory::no_memory;
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };

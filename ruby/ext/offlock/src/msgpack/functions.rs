@@ -14,10 +14,13 @@ use super::rb::{self, NIL};
 use super::sink::StringSink;
 use super::unpacker::{self, check_extra, options_from};
 use super::writer::Writer;
+use crate::region;
 
 /// `pack(object, io = nil, options = nil)`
 unsafe extern "C" fn pack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
     rb::method(|| {
+        // SAFETY: Ruby called with the lock held, and nothing needs dropping yet.
+        unsafe { region::yield_between_calls_or_raise() };
         // SAFETY: what Ruby passed.
         let arguments = unsafe { rb::arguments(count, first) };
         rb::check_count(arguments.len(), 1, 3);
@@ -48,6 +51,8 @@ fn pack_alone(object: VALUE) -> Option<VALUE> {
 /// `unpack(source, options = nil)`
 unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
     rb::method(|| {
+        // SAFETY: Ruby called with the lock held, and nothing needs dropping yet.
+        unsafe { region::yield_between_calls_or_raise() };
         // SAFETY: what Ruby passed.
         let arguments = unsafe { rb::arguments(count, first) };
         rb::check_count(arguments.len(), 1, 2);

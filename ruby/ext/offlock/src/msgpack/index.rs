@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_long};
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error as RubyError, ExceptionClass, RArray, RString, Ruby, TryConvert, Value, function};
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::extract::{self, Span};
 use offlock_core::msgpack::{Error, ErrorKind, Indexed, Node, Tape};
 use rb_sys::*;
@@ -15,6 +16,7 @@ use super::maker::{LIMITS, Maker};
 use super::rb::{self, Held, Kind, NIL};
 use super::unpacker::check_extra;
 use crate::borrow::{borrowed, numbers};
+use crate::memory::no_memory;
 use crate::region::{Bursts, Failure, Operation, Region, Release};
 
 /// Shorter messages are made in one pass under the lock.
@@ -119,10 +121,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
     for group in groups(messages.views()) {
         let size = group.iter().map(|bytes| bytes.len()).sum();
         let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {
-            group
-                .iter()
-                .map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong))
-                .collect::<Result<Vec<_>, _>>()
+            memory::collected(group.iter().map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(Wrong)))
         })?;
         let mut bursts = Bursts::new();
         protect(|| {

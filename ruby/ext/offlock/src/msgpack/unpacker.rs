@@ -15,6 +15,7 @@ use super::packer::check_changeable;
 use super::place::{InUnpacker, Place as _};
 use super::rb::{self, Held, Kind, NIL};
 use super::registry::{Callable, Registry, UnpackEntry, changeable, ext_type};
+use crate::region;
 use crate::region::Bursts;
 
 /// What an object of the class `Unpacker` holds.
@@ -254,11 +255,19 @@ unsafe extern "C" fn buffer_of(this: VALUE) -> VALUE {
 }
 
 unsafe extern "C" fn read_method(this: VALUE) -> VALUE {
-    rb::method(|| read(this))
+    rb::method(|| {
+        // SAFETY: Ruby called with the lock held, and nothing needs dropping.
+        unsafe { region::yield_between_calls_or_raise() };
+        read(this)
+    })
 }
 
 unsafe extern "C" fn full_unpack_method(this: VALUE) -> VALUE {
-    rb::method(|| full_unpack(this))
+    rb::method(|| {
+        // SAFETY: Ruby called with the lock held, and nothing needs dropping.
+        unsafe { region::yield_between_calls_or_raise() };
+        full_unpack(this)
+    })
 }
 
 unsafe extern "C" fn feed_method(this: VALUE, data: VALUE) -> VALUE {

@@ -63,23 +63,20 @@ pub(super) fn check_interrupts() -> Result<(), Error> {
     Ok(())
 }
 
-/// Releases the lock and takes it again, then handles pending interrupts.
+/// Releases the lock and takes it again, unless an interrupt is pending, which is left so. Must be called with the lock held.
 ///
-/// Ruby hands the lock to the thread that waits longest, which makes this thread the last in the queue: no pause is needed.
-pub(super) fn yield_now(_ruby: &Ruby) -> Result<(), Error> {
+/// Ruby hands the lock to the thread that has waited longest, which makes this thread the last in the queue: no pause is
+/// needed.
+pub(super) fn release_and_take() {
     unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
         ptr::null_mut()
     }
-    protect(|| {
-        // SAFETY: the lock is held, and `nothing` may run without it.
-        unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
-        rb_sys::Qnil as rb_sys::VALUE
-    })?;
-    check_interrupts()
+    // SAFETY: the lock is held, and `nothing` may run without it. With these flags nothing is raised.
+    unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
 
-/// Whether the Ractor has no other thread.
-pub(super) fn is_only_thread(_ruby: &Ruby) -> bool {
+/// Whether the Ractor has no other thread. Must be called with the lock held.
+pub(super) fn is_only_thread() -> bool {
     // SAFETY: the lock is held.
     unsafe { rb_sys::rb_thread_alone() != 0 }
 }

@@ -8,6 +8,7 @@ use offlock_core::deflate::{self, Batch};
 use super::failure::Indexed;
 use super::number::Int;
 use crate::borrow::borrowed;
+use crate::memory;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
 

@@ -8,7 +8,7 @@ use offlock_core::{Stopped, Task};
 use super::call::pass_on;
 use super::failure::Failed;
 use super::number::Checksum;
-use crate::borrow::Bytes;
+use crate::borrow::borrowed;
 use crate::operations::ZLIB_CHECKSUM;
 use crate::region::{Region, Release};
 
@@ -37,7 +37,7 @@ fn checksum(
     release: Release,
     sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
 ) -> Result<u32, Error> {
-    let data = Bytes::borrow(data)?;
+    let data = borrowed!(Bytes, data);
     let view = data.view();
     Region::new(&ZLIB_CHECKSUM, view.len())
         .release(release)

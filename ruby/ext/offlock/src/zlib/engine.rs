@@ -16,6 +16,7 @@ use super::failure::Failed;
 use super::gzip::refuse_reserved;
 use super::number::Int;
 use crate::borrow::borrowed;
+use crate::memory;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 

@@ -7,9 +7,10 @@ use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 use super::build::Lent;
 use super::failure::{BadGzip, Failed};
 use super::gzip::refuse_header;
-use super::number::{Checksum, Int, Long};
+use super::number::{Checksum, Int, Long, Uint};
 use crate::borrow::borrowed;
-use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::memory;
+use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
@@ -132,28 +133,6 @@ fn gunzip_all(
     decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
         deflate::gunzip(view, threads, out, task)
     })
-}
-
-fn crc32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
-    checksum(ruby, value, data, release, deflate::crc32)
-}
-
-fn adler32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {
-    checksum(ruby, value, data, release, deflate::adler32)
-}
-
-fn checksum(
-    ruby: &Ruby,
-    Checksum(value): Checksum,
-    data: RString,
-    release: Release,
-    sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
-) -> Result<u32, Error> {
-    let data = borrowed!(Bytes, data);
-    let view = data.view();
-    Region::new(&ZLIB_CHECKSUM, view.len())
-        .release(release)
-        .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
 }
 
 /// `RangeError` for a negative length, with which the original does not come back.
