@@ -14,6 +14,12 @@ pub(super) const STRETCH: usize = 16 << 10;
 /// How many pieces are looked up together.
 const BATCH: usize = 64;
 
+/// The tokens that there has to be room for before a stretch, of which `left` bytes of text are left: as many as all pieces
+/// have bytes. The last piece may be longer than the stretch; what is long looks for room itself.
+pub(super) fn most_tokens(left: usize) -> usize {
+    left.min(STRETCH + short::MOST)
+}
+
 /// What a run needs besides the text.
 pub(super) struct Encoder<'a> {
     splitter: &'a Splitter,
@@ -34,8 +40,7 @@ impl<'a> Encoder<'a> {
         self.task.check()?;
         let bytes = text.as_bytes();
         let limit = text.len().min(at + STRETCH);
-        // Each piece but the last makes at most as many tokens as it has bytes. What makes many looks for room itself.
-        memory::reserve(out, STRETCH + short::MOST)?;
+        memory::reserve(out, most_tokens(text.len() - at))?;
         let before = out.len();
         let next = match self.splitter {
             Splitter::Gpt2 => self.pieces(bytes, at..limit, out, gpt2::end),

@@ -1,6 +1,6 @@
 //! An encoding: a pattern, a vocabulary and special tokens.
 
-use super::encoder::{Encoder, STRETCH};
+use super::encoder::{Encoder, STRETCH, most_tokens};
 use super::specials::SpecialTokens;
 use super::split::Splitter;
 use super::vocabulary::{SHORT, Vocabulary};
@@ -126,7 +126,7 @@ impl Encoding {
     ///
     /// As [`encode_ordinary`](Self::encode_ordinary).
     pub fn encode(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = memory::with_room(text.len() / 4 + 1)?;
+        let mut tokens = memory::with_room(text.len() / 4 + most_tokens(text.len()))?;
         self.run(text, allowed, task, &mut tokens, |_| {})?;
         Ok(tokens)
     }

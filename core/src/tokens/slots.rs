@@ -201,6 +201,12 @@ impl<K: Key> Slots<K> {
                 return number;
             }
         }
+        self.get_apart(key)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_apart(&self, key: K) -> Option<u32> {
         let place = self.apart.binary_search_by_key(&key, |&(key, _)| key).ok()?;
         Some(self.apart[place].1)
     }
