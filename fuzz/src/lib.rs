@@ -10,8 +10,11 @@ pub mod tokens;
 pub mod trace;
 pub mod vocabulary;
 
+/// Takes one input.
+pub type Target = fn(&[u8]);
+
 /// All of them, by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("deflate", deflate::run),
     ("msgpack", msgpack::run),
     ("text", text::run),
