@@ -84,6 +84,37 @@ fn in_a_convoy_a_network_thread_pays_a_time_slice_for_each_input() {
     assert!(text.contains("another process or a Ractor"), "{text}");
 }
 
+/// Threads that want the lock all the time, `hold` nanoseconds each time, while each hand-over takes `hand_over`: what is
+/// said of a lock that nobody holds.
+#[test]
+fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
+    const SWITCH_LESS: &str = "Switch less";
+    const NO_PROCESSOR: &str = "It is not the lock.";
+    for (hand_over, hold, rounds, expected) in [
+        (50_000, 20_000, 2_000, Some(SWITCH_LESS)),
+        (500_000, 100_000, 500, Some(SWITCH_LESS)),
+        (900_000, 100_000, 500, Some(SWITCH_LESS)),
+        (ms(5), ms(1), 100, Some(NO_PROCESSOR)),
+        (ms(40), ms(10), 20, Some(NO_PROCESSOR)),
+        (ms(900), ms(20), 3, Some(NO_PROCESSOR)),
+        (900_000, ms(20), 50, None),
+        (1_000, ms(1), 100, None),
+    ] {
+        let interpreter = Interpreter { hand_over, ..RUBY };
+        let steps = [Step::Idle(1_000), Step::Hold(hold)];
+        let thread = |i| Script::new(&format!("t{i}"), steps.into_iter().cycle().take(2 * rounds));
+        let (recording, _) = simulate(interpreter, &(0..3).map(thread).collect::<Vec<_>>());
+        let summary = Summary::of(&recording, &Timeline::of(&recording));
+        let advice = |phrase: &str| {
+            summary.findings.iter().find(|f| f.advice.as_ref().is_some_and(|advice| advice.starts_with(phrase)))
+        };
+        for phrase in [SWITCH_LESS, NO_PROCESSOR] {
+            let found = advice(phrase);
+            assert_eq!(found.is_some(), expected == Some(phrase), "{hand_over} {hold}: {:#?}", summary.findings);
+        }
+    }
+}
+
 #[test]
 fn parallel_work_off_the_lock_is_visible() {
     let steps = [Step::Hold(ms(1)), Step::OffLock(ms(400)), Step::Hold(ms(1))];

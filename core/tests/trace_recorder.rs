@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Thread, Trace, is_tracing, metrics,
+    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Summary, Thread, Timeline, Trace, is_tracing, metrics,
     now, now_holding, unpack_release, unpack_size,
 };
 
@@ -278,6 +278,9 @@ fn a_file_is_readable_up_to_any_byte() {
         let Damage { offset, flaw } = recording.damage.expect("the end is missing");
         assert!(matches!(flaw, Flaw::Cut | Flaw::NoEnd));
         assert_eq!(flaw == Flaw::NoEnd, offset == cut as u64);
+        let summary = Summary::of(&recording, &Timeline::of(&recording)).to_text();
+        assert_eq!(flaw == Flaw::Cut, summary.contains("Incomplete"), "{summary}");
+        assert_eq!(flaw == Flaw::NoEnd, summary.contains("complete up to its last flush"), "{summary}");
         assert!(recording.events >= seen, "never less than from a shorter piece");
         seen = recording.events;
     }

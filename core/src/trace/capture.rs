@@ -1,11 +1,11 @@
 //! Traces as programs start them: into a file, in another tool's format, or to look at right away.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::drain::Stats;
 use super::export::Format;
+use super::files;
 use super::recording::{NotATrace, Recording};
 use super::session::{Memory, Options, Trace};
 use super::summary::Summary;
@@ -27,16 +27,17 @@ struct Export {
 }
 
 impl Capture {
-    /// Records into a file. If another tool's [`Format`] is asked for, or the name stands for one (`app.pftrace`),
-    /// that is written at the end, from a trace beside it (`app.offlock`) that stays.
+    /// Records into a file, in the place of one that is there. If another tool's [`Format`] is asked for, or the name
+    /// stands for one (`app.pftrace`), that is written at the end, from a trace beside it (`app.offlock`, or the first
+    /// of `app-2.offlock` … that is not there) that stays.
     pub fn to_file(path: PathBuf, format: Option<Format>, options: &Options) -> io::Result<Self> {
-        let export = format.or_else(|| Format::of_path(&path)).map(|format| Export {
-            format,
-            raw: path.with_extension("offlock"),
-            path: path.clone(),
-        });
-        let raw = export.as_ref().map_or(&path, |export| &export.raw);
-        Ok(Self { trace: Some(Trace::to_file(raw, options)?), memory: None, export })
+        let Some(format) = format.or_else(|| Format::of_path(&path)) else {
+            return Ok(Self { trace: Some(Trace::to_file(&path, options)?), memory: None, export: None });
+        };
+        files::check_named(&path)?;
+        let (file, raw) = files::create_beside(&path, "offlock")?;
+        let trace = Trace::start(Box::new(file), options)?;
+        Ok(Self { trace: Some(trace), memory: None, export: Some(Export { format, raw, path }) })
     }
 
     /// Records into memory.
@@ -80,14 +81,13 @@ fn summarize(recording: &Recording) -> Summary {
 impl Export {
     fn write(&self) -> io::Result<()> {
         let recording = read(&self.raw)?;
-        let mut out = BufWriter::new(File::create(&self.path)?);
-        self.format.write(&recording, &Timeline::of(&recording), &mut out)?;
-        out.flush()
+        let timeline = Timeline::of(&recording);
+        files::write_named(&self.path, |out| self.format.write(&recording, &timeline, out))
     }
 }
 
 fn read(path: &Path) -> io::Result<Recording> {
-    Recording::read(&std::fs::read(path)?, &Task::new()).map_err(io::Error::other)
+    Recording::read(&files::read(path)?, &Task::new()).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -107,6 +107,9 @@ mod tests {
         let summary = std::fs::read_to_string(&path).expect("was written");
         assert!(summary.contains("useful_parallelism"), "{summary}");
         assert!(read(&folder.join("app.offlock")).expect("a trace").damage.is_none());
+        let mut second = Capture::to_file(path, None, &Options::default()).expect("writable");
+        assert!(second.stop().expect("writable").is_some());
+        assert!(read(&folder.join("app-2.offlock")).expect("a trace").damage.is_none(), "the first one's stays");
         std::fs::remove_dir_all(&folder).expect("still there");
     }
 

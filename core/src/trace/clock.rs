@@ -1,8 +1,6 @@
 //! Time stamps that cost a few nanoseconds, and their way back to nanoseconds.
 
-use std::sync::OnceLock;
-
-use super::sys;
+use super::sys::{self, Remade};
 
 /// A moment as the recorder stamps it: ticks of the processor's counter where that can be trusted,
 /// nanoseconds of the monotonic clock elsewhere. Later moments are never smaller.
@@ -93,9 +91,10 @@ impl Sync {
     }
 }
 
+/// Not a `OnceLock`: in the child of a fork that came while another thread filled it, nobody would ever get its value.
 fn origin() -> Sync {
-    static ORIGIN: OnceLock<Sync> = OnceLock::new();
-    *ORIGIN.get_or_init(Sync::now)
+    static ORIGIN: Remade<Sync> = Remade::new();
+    *ORIGIN.get_or_make(Sync::now)
 }
 
 /// Remembers the present as the moment from which the counter's rate is measured.
@@ -106,11 +105,11 @@ pub(super) fn start() {
 /// How many nanoseconds `ticks` last, by the rate measured between the first use of the recorder and the first call of
 /// this: the same ticks are always as long.
 pub fn nanoseconds(ticks: Ticks) -> u64 {
-    static RATE: OnceLock<f64> = OnceLock::new();
+    static RATE: Remade<f64> = Remade::new();
     if !counter_is_used() {
         return ticks;
     }
-    (ticks as f64 / RATE.get_or_init(measured_rate)) as u64
+    (ticks as f64 / RATE.get_or_make(measured_rate)) as u64
 }
 
 /// Takes a while only if the recorder has just been used for the first time.

@@ -3,16 +3,21 @@
 //! The variable `OFFLOCK_TRACE` holds the path of the trace file. The first process that can create
 //! that file writes to it. Every other process, such as a child or a forked worker, finds the file
 //! taken and writes to one beside it, with its process id before the extension: `app.offlock`,
-//! `app.4711.offlock`. A process that has replaced itself (exec) takes its own file again.
+//! `app.4711.offlock`; where something else has that name, `app.4711-2.offlock` and so on. A process that has replaced
+//! itself (exec) takes its own file again.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::files;
 use super::recording::Recording;
 use super::session::{Options, Trace};
 use crate::Task;
+
+/// The environment variable that says with a text other than the empty one that traces shall hold the program's arguments.
+pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 
 /// The environment variable with the path of the trace file.
 pub const TRACE_VARIABLE: &str = "OFFLOCK_TRACE";
@@ -28,21 +33,35 @@ impl Trace {
 
 /// The file of this process: the one asked for, unless another process has it.
 fn claim(asked: &Path) -> io::Result<(File, PathBuf)> {
-    match File::create_new(asked) {
-        Ok(file) => Ok((file, asked.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let path = if is_ours(asked) { asked.to_owned() } else { path_of(asked, std::process::id()) };
-            Ok((File::create(&path)?, path))
+    let pid = std::process::id();
+    let own = files::numbered(&path_of(asked, pid));
+    for path in std::iter::once(asked.to_owned()).chain(own) {
+        match files::create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (file, path)),
         }
-        Err(error) => Err(error),
+        if was_written_by(pid, &path) {
+            return Ok((files::replace(&path)?, path));
+        }
     }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// The beginning of a trace says who writes it, within this many bytes.
+const BEGINNING: u64 = 1 << 16;
+
 /// Whether the file was written by this process, before it replaced itself.
-fn is_ours(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else { return false };
+fn was_written_by(pid: u32, path: &Path) -> bool {
+    let Ok(bytes) = files::read_own(path, BEGINNING) else { return false };
     let recording = Recording::read(&bytes, &Task::new());
-    recording.is_ok_and(|recording| recording.about("pid") == Some(std::process::id().to_string().as_str()))
+    recording.is_ok_and(|recording| recording.about("pid") == Some(pid.to_string().as_str()))
+}
+
+/// Whether `path` is the trace of another process than the first, whose trace is `asked`.
+pub fn is_path_of_child(asked: &Path, path: &Path) -> bool {
+    let numbers = path.file_stem().and_then(|stem| Path::new(stem).extension()).and_then(OsStr::to_str);
+    let Some(pid) = numbers.and_then(|numbers| numbers.split('-').next()?.parse().ok()) else { return false };
+    files::numbered(&path_of(asked, pid)).any(|name| name == path)
 }
 
 /// The trace file of another process than the first: the id goes before the extension.
@@ -67,22 +86,53 @@ mod tests {
     }
 
     #[test]
-    fn the_first_process_gets_the_file_and_an_exec_gets_it_again() {
-        let folder = std::env::temp_dir().join(format!("offlock-claim-{}", std::process::id()));
+    fn a_childs_path_is_told_from_others() {
+        let asked = Path::new("/tmp/app.offlock");
+        for child in ["app.7.offlock", "app.7-2.offlock"] {
+            assert!(is_path_of_child(asked, &asked.with_file_name(child)), "{child}");
+        }
+        for other in ["app.offlock", "app.x.offlock", "app.7-x.offlock", "other.7.offlock", "app.7.json"] {
+            assert!(!is_path_of_child(asked, &asked.with_file_name(other)), "{other}");
+        }
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("offlock-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("writable");
+        folder
+    }
+
+    #[test]
+    fn the_first_process_gets_the_file_and_an_exec_gets_it_again() {
+        let folder = folder("claim");
         let asked = folder.join("app.offlock");
         let pid = std::process::id();
+        let own = path_of(&asked, pid);
         assert_eq!(claim(&asked).expect("writable").1, asked);
-        assert_eq!(
-            claim(&asked).expect("writable").1,
-            path_of(&asked, pid),
-            "taken by somebody who has not written yet"
-        );
-        for (writer, gets) in [(pid, asked.clone()), (pid + 1, path_of(&asked, pid))] {
+        assert_eq!(claim(&asked).expect("writable").1, own, "taken by somebody who has not written yet");
+        std::fs::remove_file(&own).expect("ours");
+        for (writer, gets) in [(pid, asked.clone()), (pid + 1, own)] {
             let about = vec![("pid".to_owned(), writer.to_string())];
             std::fs::write(&asked, Recording { about, ..Recording::default() }.to_bytes()).expect("writable");
             assert_eq!(claim(&asked).expect("writable").1, gets);
         }
+        std::fs::remove_dir_all(&folder).expect("ours");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_planted_file_is_left_alone() {
+        let folder = folder("planted");
+        let (asked, victim) = (folder.join("app.offlock"), folder.join("victim"));
+        let planted = path_of(&asked, std::process::id());
+        let trace = Recording { about: vec![("pid".into(), std::process::id().to_string())], ..Recording::default() };
+        std::fs::write(&asked, "of another process").expect("writable");
+        std::fs::write(&victim, trace.to_bytes()).expect("writable");
+        std::os::unix::fs::symlink(&victim, &planted).expect("writable");
+        let (_, path) = claim(&asked).expect("another name");
+        assert_eq!(path, files::numbered(&planted).nth(1).expect("a second name"));
+        assert_eq!(std::fs::read(&victim).expect("there"), trace.to_bytes());
+        assert_eq!(std::fs::read_to_string(&asked).expect("there"), "of another process");
         std::fs::remove_dir_all(&folder).expect("ours");
     }
 }

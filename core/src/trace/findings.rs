@@ -93,7 +93,8 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
         ),
     );
     if let Some(damage) = &summary.damage {
-        add(true, format!("Incomplete: {damage}."));
+        let text = if summary.is_incomplete { format!("Incomplete: {damage}") } else { capital(damage) };
+        add(true, format!("{text}."));
     }
     all
 }
@@ -202,6 +203,12 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// A lock that is free for longer than this, in nanoseconds, is not on its way to a thread that is awake: that takes
+/// microseconds.
+const LONG_WAY: u64 = 1_000_000;
+/// Hand-overs a second below which there is little to gain from fewer of them.
+const FEW_HAND_OVERS: f64 = 100.0;
+
 /// Much of the waiting is for a lock that nobody holds.
 fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
     let free: u64 = lock.blame.iter().map(|row| row.by_nobody).sum();
@@ -210,6 +217,11 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
         return None;
     }
     let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
+    // Several threads may wait for it to arrive at one.
+    let on_the_way = free.min(summary.length.saturating_sub(lock.held)) / lock.holds.max(1);
+    if on_the_way > LONG_WAY || per_second < FEW_HAND_OVERS {
+        return Some(kept_from_a_processor(summary, lock, share, on_the_way));
+    }
     let text = format!(
         "For {} of the waiting nobody held {}: it was on its way from one thread to the next, {per_second:.0} times a second.",
         percent(share),
@@ -220,6 +232,18 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
         text,
         "Switch less: batch small operations, use fewer threads, keep small work under the lock.",
     ))
+}
+
+/// The lock is free, and the threads that want it do not run.
+fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each: u64) -> Finding {
+    let text = format!(
+        "For {} of the waiting nobody held {}: its threads were ready to run, but got no processor, {} each time.",
+        percent(share),
+        in_lock(summary, lock),
+        duration(each),
+    );
+    let advice = "It is not the lock. Let fewer threads compute at a time, or give the program more processors.";
+    finding(Weight::Problem, text, advice)
 }
 
 fn garbage(summary: &Summary) -> Option<Finding> {

@@ -18,7 +18,7 @@
 //!   An interpreter that sometimes tells of a release which it then does not make calls
 //!   [`holds`](Thread::holds) wherever it knows better.
 //! - [`Lock::new`] names each interpreter lock once.
-//! - After a fork the child records nothing until it starts a trace of its own. Before that it calls
+//! - [`watch_forks`] is called when the library is loaded. After a fork the child records nothing until it starts a trace of its own. Before that it calls
 //!   `rename` on the thread that forked and on its lock, which makes them known to the child's
 //!   recorder; the parent's other threads are gone. A feed's own tables are best [`Remade`].
 //! - Where an interpreter tells nothing a feed may estimate. It says so in [`Options::about`], with `exact` set to
@@ -32,6 +32,7 @@ mod drain;
 mod environment;
 mod event;
 mod export;
+pub mod files;
 mod findings;
 mod histogram;
 pub mod metrics;
@@ -52,14 +53,14 @@ pub(crate) use clock::now as ticks;
 pub use clock::{Ticks, nanoseconds, now, now_holding, now_releasing, source};
 pub use compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use drain::Stats;
-pub use environment::{TRACE_VARIABLE, path_of};
+pub use environment::{ARGUMENTS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of};
 pub use event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 pub use export::Format;
 pub use findings::{Finding, Weight};
 pub use histogram::Waits;
 pub use metrics::{Metric, ThreadMetrics};
-pub use recorder::{Lock, Name, Stand, Thread, is_active, is_tracing};
-pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording};
+pub use recorder::{Lock, Name, Stand, Thread, is_active, is_tracing, watch_forks};
+pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
 pub use report::{write_comparison, write_report};
 pub use session::{Memory, Options, Trace};
 pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};

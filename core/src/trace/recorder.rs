@@ -110,9 +110,15 @@ static STATE: Remade<State> = Remade::new();
 
 /// The state of this process.
 pub(super) fn state() -> &'static State {
+    watch_forks();
+    STATE.get_or_make(State::new)
+}
+
+/// Prepares for forks. Call it when the library is loaded: a fork that comes while another thread is in here leaves the
+/// child's recorder unusable.
+pub fn watch_forks() {
     static FORK_HANDLER: Once = Once::new();
     FORK_HANDLER.call_once(|| sys::after_fork_in_child(forget_the_parent));
-    STATE.get_or_make(State::new)
 }
 
 /// In the child of a fork: nothing of the parent's recording goes on. The metrics do, from here.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
 
 use super::event::{Event, Kind};
+use super::files;
 use super::recorder::{Definition, Stand};
 use super::wire::{self, Bytes, Section};
 use crate::Task;
@@ -62,8 +65,8 @@ impl RecordedThread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// The program is still running, was killed or ended without stopping the trace. All that it
-    /// had flushed is there.
+    /// The program is still running, was ended by a signal or left without stopping the trace. All that it
+    /// had flushed is there, and nothing is damaged.
     NoEnd,
     /// The file stops in the middle of a frame.
     Cut,
@@ -89,7 +92,8 @@ impl fmt::Display for Damage {
             Flaw::NoEnd => {
                 write!(
                     f,
-                    "the recording was not stopped (killed, or still running): it is read up to its last flush, byte {offset}"
+                    "the recording was not stopped (a signal ended the program, it left at once, or it still runs): \
+                     it is complete up to its last flush, byte {offset}"
                 )
             }
             Flaw::Cut => {
@@ -222,6 +226,17 @@ impl Recording {
         self.about.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
+    /// What kept the recording from a proper end, in words; see [`damage`](Self::damage).
+    pub fn damage_in_words(&self) -> Option<String> {
+        let damage = self.damage?;
+        match self.about(ENDED_BY).filter(|_| damage.flaw == Flaw::NoEnd) {
+            Some(signal) => Some(format!(
+                "{signal} ended the program: the recording is complete up to its last flush, some milliseconds before"
+            )),
+            None => Some(damage.to_string()),
+        }
+    }
+
     /// Whether the states are estimated from samples instead of recorded.
     pub fn is_estimate(&self) -> bool {
         self.about("exact") == Some("false")
@@ -316,6 +331,15 @@ impl Recording {
         }
         self.end = self.end.clamp(self.start, longest);
     }
+}
+
+/// What a file is told of the signal that ended the program.
+const ENDED_BY: &str = "ended_by";
+
+/// Notes in a trace that ends with its last flush that `signal` ended the program.
+pub fn note_signal(path: &Path, signal: &str) -> io::Result<()> {
+    let about = wire::about(&[(ENDED_BY.to_owned(), signal.to_owned())]);
+    files::append(path)?.write_all(&wire::frame(wire::ABOUT, &about))
 }
 
 /// No recording is longer than this many nanoseconds, 26 days: the times of thousands of threads can be added up.

@@ -1,6 +1,5 @@
 //! Starting and stopping traces.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::clock;
 use super::drain::{Drain, Sink, Stats};
+use super::files;
 use super::recorder::{self, State, TRACING, lock};
 use super::sys;
 
@@ -33,9 +33,9 @@ pub struct Trace {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Trace {
-    /// Starts a trace into a new file.
+    /// Starts a trace into a file that the user has named, which takes the place of one that is there.
     pub fn to_file(path: &Path, options: &Options) -> io::Result<Self> {
-        Self::start(Box::new(File::create(path)?), options)
+        Self::start(Box::new(files::replace(path)?), options)
     }
 
     /// Starts a trace into memory.

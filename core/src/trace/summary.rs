@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::blame::Blame;
 use super::findings::{self, Finding};
-use super::recording::Recording;
+use super::recording::{Flaw, Recording};
 use super::timeline::{Life, LockLife, STATES, Slice, Span, State, Timeline};
 
 /// The time spent in each state, in nanoseconds.
@@ -171,6 +171,9 @@ pub struct Summary {
     pub violations: u64,
     /// What kept the file from being read to a proper end.
     pub damage: Option<String>,
+    /// Whether some of what was written is missing.
+    #[serde(skip)]
+    pub(super) is_incomplete: bool,
     /// How many threads computed at a time, on average, with a lock or without.
     pub useful_parallelism: f64,
     /// What all threads did.
@@ -206,7 +209,8 @@ impl Summary {
             events: recording.events,
             lost: recording.lost,
             violations: oddities + timeline.overlaps.len() as u64,
-            damage: recording.damage.map(|damage| damage.to_string()),
+            damage: recording.damage_in_words(),
+            is_incomplete: recording.damage.is_some_and(|damage| damage.flaw != Flaw::NoEnd),
             useful_parallelism: per(times.computing(), timeline.length),
             times,
             waits: WaitTimes::of(timeline.threads.iter().flat_map(wait_lengths).collect()),

@@ -1,6 +1,6 @@
 //! What the recorder needs from the processor and the operating system.
 //!
-//! The one place of the trace code that may use `unsafe`: time stamps, thread ids, the fork handler, the pointer
+//! The one place of the trace code that may use `unsafe`: time stamps, thread and user ids, the fork handler, the pointer
 //! to the recorder's state, which a fork replaces, and the list of threads, which is read without a lock.
 
 #![allow(unsafe_code)]
@@ -104,6 +104,13 @@ pub(super) fn native_thread_id() -> u32 {
     use std::sync::atomic::AtomicU32;
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The user in whose name this process opens files.
+#[cfg(unix)]
+pub(super) fn user_id() -> u32 {
+    // SAFETY: geteuid takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Leaves all signals to the program's own threads.
