@@ -1,38 +1,46 @@
 //! Reading traces and writing results, with errors that name the file.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use offlock_core::trace::{Recording, Timeline};
+use offlock_core::trace::{Recording, Timeline, files};
 
-use crate::{Failure, progress};
+use crate::{Failure, progress, show};
 
 /// Reads a trace. If it is damaged, what could be read of it is returned and a warning printed.
 pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
-    let bytes = std::fs::read(path).map_err(|error| Failure::with_file(path, &error))?;
-    let reading = format!("reading {}", path.display());
-    let recording =
-        progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
-    let recording = recording.map_err(|error| Failure::with_file(path, &error))?;
-    if let Some(damage) = recording.damage {
-        eprintln!("offlock: {}: {damage}", path.display());
-    }
-    let sorting = format!("sorting {} events", recording.events);
-    let timeline = progress::during(&sorting, None, |_| Timeline::of(&recording));
+    let recording = load(path)?;
+    let timeline = timeline(path, &recording);
     Ok((recording, timeline))
 }
 
-/// Writes a file, or standard output if the path is `-`.
+/// Reads a trace as far as possible.
+pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
+    let bytes = files::read(path).map_err(|error| Failure::with_file(path, &error))?;
+    let reading = format!("reading {}", path.display());
+    let recording =
+        progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
+    recording.map_err(|error| Failure::with_file(path, &error))
+}
+
+/// What a trace says. A warning is printed if it could not be read to its end.
+pub(crate) fn timeline(path: &Path, recording: &Recording) -> Timeline {
+    if let Some(damage) = recording.damage_in_words() {
+        eprintln!("offlock: {}: {damage}", path.display());
+    }
+    let sorting = format!("sorting {} events", recording.events);
+    progress::during(&sorting, None, |_| Timeline::of(recording))
+}
+
+/// Writes a file that the user has named, or standard output if the path is `-`.
 pub(crate) fn write(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let written = if path == Path::new("-") {
-        write_to(io::stdout().lock(), content)
+        files::write_to(io::stdout().lock(), content)
     } else {
-        let writing = format!("writing {}", path.display());
-        progress::during(&writing, None, |_| File::create(path).and_then(|file| write_to(file, content)))
+        progress::during(&writing(path), None, |_| files::write_named(path, content))
     };
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -40,8 +48,26 @@ pub(crate) fn write(
     }
 }
 
-fn write_to(out: impl Write, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, out);
-    content(&mut out)?;
-    out.flush()
+/// Writes a file where the user has said, or else beside a trace under a name that is free. Says where.
+pub(crate) fn write_or_beside(
+    named: Option<&Path>,
+    trace: &Path,
+    extension: &str,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<PathBuf, Failure> {
+    let path = match named {
+        Some(path) => write(path, content).map(|()| path.to_owned())?,
+        None => {
+            let path = trace.with_extension(extension);
+            let written =
+                progress::during(&writing(&path), None, |_| files::write_beside(trace, extension, content));
+            written.map_err(|error| Failure::with_file(&path, &error))?
+        }
+    };
+    show::say_where(&path);
+    Ok(path)
+}
+
+fn writing(path: &Path) -> String {
+    format!("writing {}", path.display())
 }

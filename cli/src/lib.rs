@@ -3,6 +3,7 @@
 mod files;
 mod progress;
 mod show;
+mod signals;
 mod trace;
 
 use std::ffi::OsString;
@@ -32,16 +33,24 @@ enum Command {
 ///
 /// The program is not changed; its exit status, signals, input and output stay its own. Children
 /// that are Ruby or Python programs too are recorded into files of their own, named with their
-/// process id.
+/// process id. A signal sent to `offlock trace` is passed on to the program; the terminal's own (Ctrl-C) reach
+/// the program anyway.
+///
+/// Traces are readable by their owner only, and tell the program's name but not its arguments, which may be secret.
+/// FILE is replaced if it is a regular file; a link, or without --output a file that is no trace, is left alone and
+/// reported. Other files get names that are free: trace-2.html beside a trace.html.
 #[derive(Args)]
 #[command(after_help = "Examples:
   offlock trace -- ruby app.rb
   offlock trace -o web.offlock --report -- bundle exec puma
   offlock trace -o run.pftrace -- python -m app")]
 struct Trace {
-    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well
-    #[arg(short, long, value_name = "FILE", default_value = "trace.offlock")]
-    output: PathBuf,
+    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well [default: trace.offlock]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Keep the program's arguments in the trace
+    #[arg(long)]
+    keep_arguments: bool,
     /// Also write the report page beside the trace
     #[arg(long)]
     report: bool,
@@ -68,7 +77,8 @@ struct Summary {
 struct Report {
     /// The trace
     file: PathBuf,
-    /// Where to write, - for standard output; by default beside the trace
+    /// Where to write, in the place of a regular file, or - for standard output; by default beside the trace, under a
+    /// name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Open the page in the browser
@@ -96,7 +106,8 @@ struct Export {
     /// The format; by default the one that the output's extension stands for
     #[arg(short, long)]
     format: Option<ExportFormat>,
-    /// Where to write, - for standard output; by default beside the trace
+    /// Where to write, in the place of a regular file, or - for standard output; by default beside the trace, under a
+    /// name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

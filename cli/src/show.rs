@@ -18,10 +18,10 @@ fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
 }
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
-    let output = arguments.output.clone().unwrap_or_else(|| arguments.file.with_extension("html"));
     let (recording, timeline) = files::read(&arguments.file)?;
-    files::write(&output, |out| write_report(&recording, &timeline, out))?;
-    say_where(&output);
+    let output = files::write_or_beside(arguments.output.as_deref(), &arguments.file, "html", |out| {
+        write_report(&recording, &timeline, out)
+    })?;
     if arguments.open { open(&output) } else { Ok(()) }
 }
 
@@ -62,12 +62,10 @@ pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
             status: 2,
         });
     };
-    let beside = || arguments.file.with_extension(format.extension());
-    let output = arguments.output.clone().unwrap_or_else(beside);
     let (recording, timeline) = files::read(&arguments.file)?;
-    files::write(&output, |out| format.write(&recording, &timeline, out))?;
-    say_where(&output);
-    Ok(())
+    let content = |out: &mut dyn std::io::Write| format.write(&recording, &timeline, out);
+    files::write_or_beside(arguments.output.as_deref(), &arguments.file, format.extension(), content)
+        .map(drop)
 }
 
 /// Prints where something was written, unless that is standard output.

@@ -12,66 +12,107 @@
 //!
 //! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its
 //! own. Both autostarts must leave the program alone when they cannot load the extension: say so on standard
-//! error and go on.
+//! error and go on. An extension is made for one version of its interpreter, but a program may start another one: the gem's
+//! entry point says in `OFFLOCK_RUBY` for which Ruby it is, and Python looks for a file of its own version.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::SystemTime;
 
-use offlock_core::trace::{Format, Summary, TRACE_VARIABLE};
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
-use signal_hook::iterator::Signals;
+use offlock_core::Task;
+use offlock_core::trace::files::{check_named, create_new, free_name_beside};
+use offlock_core::trace::{
+    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Recording, Summary, TRACE_VARIABLE, is_path_of_child,
+    note_signal,
+};
 
+use crate::signals::Running;
 use crate::{Failure, Trace, files, show};
 
-/// Signals that are sent to us but meant for the program. A terminal sends SIGINT, SIGQUIT and
-/// SIGWINCH to both; those we only survive.
-const FORWARDED: [i32; 5] = [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM];
-const SURVIVED: [i32; 3] = [SIGINT, SIGQUIT, SIGWINCH];
+/// Where the trace goes when the user does not say.
+const DEFAULT_OUTPUT: &str = "trace.offlock";
+
+/// Where things go.
+struct Outputs {
+    trace: PathBuf,
+    /// What is written from the trace at the end; without a path, beside the trace.
+    exports: Vec<(Format, Option<PathBuf>)>,
+}
 
 pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
-    let output =
-        std::path::absolute(&arguments.output).map_err(|e| Failure::with_file(&arguments.output, &e))?;
-    let asked = Format::of_path(&output);
-    let trace = if asked.is_some() { output.with_extension("offlock") } else { output.clone() };
-    let page = arguments.report.then(|| (Format::Html, trace.with_extension("html")));
-    let exports: Vec<(Format, PathBuf)> =
-        asked.map(|format| (format, output)).into_iter().chain(page).collect();
-    let began = make_room(&trace)?;
-    let mut command = command(arguments, &trace);
-    if arguments.no_summary && exports.is_empty() {
+    let outputs = outputs(arguments)?;
+    let trace = &outputs.trace;
+    let began =
+        make_room(trace, arguments.output.is_some()).map_err(|error| Failure::with_file(trace, &error))?;
+    let mut command = command(arguments, trace);
+    if arguments.no_summary && outputs.exports.is_empty() {
         return Err(cannot_run(&arguments.program[0], &command.exec()));
     }
-    let mut child = command.spawn().map_err(|error| cannot_run(&arguments.program[0], &error))?;
-    let status = wait(&mut child).map_err(|error| cannot_run(&arguments.program[0], &error))?;
-    if let Err(failure) = afterwards(arguments, &trace, &exports, began) {
+    let cannot_run = |error| cannot_run(&arguments.program[0], &error);
+    let running = Running::start(&mut command).map_err(cannot_run)?;
+    let pid = running.child.id();
+    let status = running.wait().map_err(cannot_run)?;
+    if let Err(failure) = afterwards(arguments, &outputs, began, (pid, status)) {
         eprintln!("offlock: {}", failure.message);
     }
     end_like(status)
 }
 
+fn outputs(arguments: &Trace) -> Result<Outputs, Failure> {
+    let output = arguments.output.as_deref().unwrap_or(Path::new(DEFAULT_OUTPUT));
+    let output = std::path::absolute(output).map_err(|error| Failure::with_file(output, &error))?;
+    let mut exports: Vec<(Format, Option<PathBuf>)> =
+        Format::of_path(&output).map(|format| (format, Some(output.clone()))).into_iter().collect();
+    let trace = if exports.is_empty() {
+        output
+    } else {
+        check_named(&output).map_err(|error| Failure::with_file(&output, &error))?;
+        free_name_beside(&output, "offlock")
+    };
+    if arguments.report {
+        exports.push((Format::Html, None));
+    }
+    Ok(Outputs { trace, exports })
+}
+
 /// A trace of an earlier run must not look like one of this run. The time returned is that of a file written
 /// now: files are stamped by a clock of their own, some milliseconds behind [`SystemTime::now`].
-fn make_room(trace: &Path) -> Result<SystemTime, Failure> {
-    let written_now = || {
-        std::fs::write(trace, [])?;
-        let now = std::fs::metadata(trace)?.modified()?;
-        std::fs::remove_file(trace).map(|()| now)
-    };
-    match std::fs::remove_file(trace) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => written_now(),
+fn make_room(trace: &Path, is_named: bool) -> io::Result<SystemTime> {
+    match fs::symlink_metadata(trace) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(found) if !found.is_file() => {
+            return Err(io::Error::other("it is not a regular file, which offlock does not replace"));
+        }
+        Ok(_) if !is_named && !is_trace(trace) => {
+            return Err(io::Error::other("it is there, and is not a trace: name a file with --output"));
+        }
+        Ok(_) => fs::remove_file(trace)?,
     }
-    .map_err(|error| Failure::with_file(trace, &error))
+    let now = create_new(trace)?.metadata()?.modified()?;
+    fs::remove_file(trace).map(|()| now)
+}
+
+/// Whether a file is a trace, or the beginning of one. One of another version is a trace, too.
+fn is_trace(path: &Path) -> bool {
+    let read = |bytes: Vec<u8>| bytes.is_empty() || !is_foreign(&bytes);
+    offlock_core::trace::files::read(path).is_ok_and(read)
+}
+
+fn is_foreign(bytes: &[u8]) -> bool {
+    matches!(Recording::read(bytes, &Task::new()), Err(NotATrace::Foreign(_)))
 }
 
 fn command(arguments: &Trace, trace: &Path) -> Command {
     let mut command = Command::new(&arguments.program[0]);
     command.args(&arguments.program[1..]).env(TRACE_VARIABLE, trace);
+    if arguments.keep_arguments {
+        command.env(ARGUMENTS_VARIABLE, "1");
+    }
     if let Some(folders) = std::env::var_os("OFFLOCK_RUBYLIB") {
         command.env("RUBYLIB", before(folders, std::env::var_os("RUBYLIB"), ":"));
         command.env("RUBYOPT", before("-rofflock/autotrace".into(), std::env::var_os("RUBYOPT"), " "));
@@ -96,22 +137,6 @@ fn cannot_run(program: &OsStr, error: &io::Error) -> Failure {
     Failure { status, ..Failure::with_file(Path::new(program), error) }
 }
 
-/// Waits for the program and passes signals on to it.
-fn wait(child: &mut Child) -> io::Result<ExitStatus> {
-    let mut signals = Signals::new(FORWARDED.iter().chain(&SURVIVED))?;
-    let handle = signals.handle();
-    let pid = Pid::from_child(child);
-    let forwarder = std::thread::spawn(move || {
-        for signal in signals.forever().filter(|signal| FORWARDED.contains(signal)) {
-            let _ = Signal::from_named_raw(signal).map(|signal| kill_process(pid, signal));
-        }
-    });
-    let status = child.wait();
-    handle.close();
-    let _ = forwarder.join();
-    status
-}
-
 /// Ends this process with the program's exit status or by the signal that ended it.
 fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
@@ -122,10 +147,11 @@ fn end_like(status: ExitStatus) -> ! {
 
 fn afterwards(
     arguments: &Trace,
-    trace: &Path,
-    exports: &[(Format, PathBuf)],
+    outputs: &Outputs,
     began: SystemTime,
+    ended: (u32, ExitStatus),
 ) -> Result<(), Failure> {
+    let trace = &outputs.trace;
     let children = traces_of_children(trace, began);
     if !trace.exists() && children.is_empty() {
         return Err(Failure::new(format!(
@@ -134,38 +160,47 @@ fn afterwards(
         )));
     }
     if trace.exists() {
-        let (recording, timeline) = files::read(trace)?;
+        let mut recording = files::load(trace)?;
+        note_how_it_ended(&mut recording, trace, ended);
+        let timeline = files::timeline(trace, &recording);
         if !arguments.no_summary {
             eprint!("\n{}", Summary::of(&recording, &timeline).to_text());
         }
         eprintln!();
         show::say_where(trace);
-        for (format, output) in exports {
-            files::write(output, |out| format.write(&recording, &timeline, out))?;
-            show::say_where(output);
+        for (format, output) in &outputs.exports {
+            let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
+            files::write_or_beside(output.as_deref(), trace, format.extension(), content)?;
         }
     }
     children.iter().for_each(|path| show::say_where(path));
     Ok(())
 }
 
+/// A program that a signal ends cannot say so itself. A trace that another process has written may go on.
+fn note_how_it_ended(recording: &mut Recording, trace: &Path, (pid, status): (u32, ExitStatus)) {
+    let is_its_own = recording.about("pid") == Some(pid.to_string().as_str());
+    let is_open = recording.damage.is_some_and(|damage| damage.flaw == Flaw::NoEnd);
+    if let Some(signal) = status.signal().filter(|_| is_its_own && is_open) {
+        let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+        if note_signal(trace, name).is_ok() {
+            recording.note_signal(name);
+        }
+    }
+}
+
 /// The files beside the trace that bear its name and a process id and are as new as this run.
 fn traces_of_children(trace: &Path, began: SystemTime) -> Vec<PathBuf> {
     let folder = trace.parent().unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_new = |entry: &std::fs::DirEntry| {
-        entry.metadata().and_then(|m| m.modified()).is_ok_and(|time| time >= began)
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_new = |entry: &fs::DirEntry| {
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file);
+        metadata.and_then(|metadata| metadata.modified().ok()).is_some_and(|time| time >= began)
     };
     let mut files: Vec<PathBuf> = entries.filter(is_new).map(|entry| entry.path()).collect();
-    files.retain(|path| is_child_of(trace, path));
+    files.retain(|path| is_path_of_child(trace, path));
     files.sort();
     files
-}
-
-fn is_child_of(trace: &Path, path: &Path) -> bool {
-    let pid = path.file_stem().and_then(|stem| Path::new(stem).extension()).and_then(OsStr::to_str);
-    let pid = pid.and_then(|pid| pid.parse().ok());
-    pid.is_some_and(|pid| offlock_core::trace::path_of(trace, pid) == path)
 }
 
 #[cfg(test)]
@@ -175,14 +210,14 @@ mod tests {
     #[test]
     fn a_trace_written_at_once_is_of_this_run() {
         let folder = std::env::temp_dir().join(format!("offlock-at-once-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("created");
+        fs::create_dir_all(&folder).expect("created");
         let trace = folder.join("trace.offlock");
         let child = offlock_core::trace::path_of(&trace, 7);
         for _ in 0..100 {
-            let began = make_room(&trace).expect("there is room");
-            std::fs::write(&child, []).expect("written");
+            let began = make_room(&trace, true).expect("there is room");
+            fs::write(&child, []).expect("written");
             assert_eq!(traces_of_children(&trace, began), [child.as_path()]);
         }
-        std::fs::remove_dir_all(&folder).expect("removed");
+        fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -4,6 +4,7 @@
 mod simulate;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -209,19 +210,110 @@ fn a_traced_program_dies_of_its_own_signal() {
     let folder = Folder::new("signal");
     let output = folder.run(&["trace", "--", &traced(), "abort"]);
     assert_eq!(output.status.signal(), Some(6));
-    assert!(text(&output.stderr).contains("the recording was not stopped"));
+    for said in [text(&output.stderr), text(&folder.run(&["summary", "trace.offlock"]).stdout)] {
+        assert!(
+            said.contains("SIGABRT ended the program: the recording is complete up to its last flush"),
+            "{said}"
+        );
+        assert!(!said.contains("Incomplete"), "{said}");
+    }
 }
 
 #[test]
 fn signals_are_passed_on() {
     let folder = Folder::new("forward");
-    let mut command = folder.offlock(&["trace", "--", &traced(), "wait"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("read");
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
-    assert!(killed.expect("kill exists").success());
-    assert_eq!(child.wait().expect("ended").signal(), Some(15));
+    for (name, number) in [("TERM", 15), ("INT", 2), ("QUIT", 3), ("HUP", 1)] {
+        let mut command = folder.offlock(&["trace", "--", &traced(), "wait"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("read");
+        let killed = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+        assert!(killed.expect("kill exists").success());
+        assert_eq!(child.wait().expect("ended").signal(), Some(number), "{name}");
+    }
+}
+
+#[test]
+fn the_program_inherits_what_is_ignored() {
+    let folder = Folder::new("ignored");
+    let script = "trap '' HUP; exec \"$0\" trace -- sh -c 'kill -HUP $$; echo alive'";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_offlock")])
+        .current_dir(&folder.0)
+        .output();
+    assert_eq!(text(&output.expect("started").stdout), "alive\n");
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("written").permissions().mode() & 0o777
+}
+
+#[test]
+fn what_is_written_is_its_owners_alone() {
+    let folder = Folder::new("mode");
+    let arguments = ["trace", "--report", "-o", "run.json", "--", &traced(), "child", "status", "0"];
+    assert!(folder.run(&arguments).status.success());
+    assert_eq!(folder.names().len(), 4, "{:?}", folder.names());
+    for name in folder.names() {
+        assert_eq!(mode(&folder.path(&name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn what_nobody_named_is_not_overwritten() {
+    let folder = Folder::new("neighbours");
+    let keep = |name: &str| std::fs::write(folder.path(name), "mine").expect("writable");
+    ["trace.offlock", "run.offlock", "run.html", "run-2.html", "convoy.json"].into_iter().for_each(keep);
+    let refused = folder.run(&["trace", "--", &traced(), "status", "0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("is not a trace"), "{}", text(&refused.stderr));
+    let exported = folder.run(&["trace", "--report", "-o", "run.json", "--", &traced(), "status", "0"]);
+    for name in ["run-2.offlock", "run-2-2.html", "run.json"] {
+        assert!(text(&exported.stderr).contains(name), "{}", text(&exported.stderr));
+    }
+    convoy(&folder);
+    let exported = folder.run(&["export", "-f", "json", "convoy.offlock"]);
+    assert!(text(&exported.stderr).contains("wrote convoy-2.json"), "{}", text(&exported.stderr));
+    for name in ["trace.offlock", "run.offlock", "run.html", "run-2.html", "convoy.json"] {
+        assert_eq!(std::fs::read_to_string(folder.path(name)).expect("there"), "mine", "{name}");
+    }
+    let named = folder.run(&["trace", "-o", "trace.offlock", "--", &traced(), "status", "0"]);
+    assert!(named.status.success(), "what is named may be replaced");
+    assert_eq!(read(&folder.path("trace.offlock")).events, 5);
+    let again = folder.run(&["trace", "--", &traced(), "status", "0"]);
+    assert!(again.status.success(), "so may a trace under the name of traces");
+}
+
+#[test]
+fn planted_links_are_not_followed() {
+    let folder = Folder::new("planted");
+    std::fs::write(folder.path("victim"), "precious").expect("writable");
+    for link in ["t.offlock", "t.json", "t.html"] {
+        std::os::unix::fs::symlink(folder.path("victim"), folder.path(link)).expect("writable");
+    }
+    convoy(&folder);
+    for arguments in [
+        &["trace", "-o", "t.offlock", "--", "true"][..],
+        &["trace", "-o", "t.json", "--", "true"],
+        &["report", "convoy.offlock", "-o", "t.html"],
+        &["export", "convoy.offlock", "-o", "t.json"],
+    ] {
+        let output = folder.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains("offlock does not"), "{}", text(&output.stderr));
+    }
+    assert_eq!(std::fs::read_to_string(folder.path("victim")).expect("there"), "precious");
+}
+
+#[test]
+fn a_pipe_is_no_trace_and_is_not_waited_for() {
+    let folder = Folder::new("pipe");
+    assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().expect("there is mkfifo").success());
+    for command in ["summary", "report"] {
+        let output = folder.run(&[command, "pipe"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("pipe: it is not a regular file"), "{}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -276,7 +368,7 @@ fn interpreters_are_told_by_their_environment() {
             "--",
             "sh",
             "-c",
-            "echo $RUBYOPT; echo $RUBYLIB; echo $PYTHONPATH; echo $OFFLOCK_TRACE",
+            "echo $RUBYOPT; echo $RUBYLIB; echo $PYTHONPATH; echo $OFFLOCK_TRACE; echo [$OFFLOCK_TRACE_ARGUMENTS]",
         ])
         .env("OFFLOCK_RUBYLIB", "/gem/lib")
         .env("OFFLOCK_PYTHONPATH", "/wheel/autotrace")
@@ -287,6 +379,10 @@ fn interpreters_are_told_by_their_environment() {
     let lines: Vec<&str> = text(&output.stdout).lines().collect();
     assert_eq!(lines[..3], ["-rofflock/autotrace -W0", "/gem/lib", "/wheel/autotrace:/mine"]);
     assert!(Path::new(lines[3]).is_absolute() && lines[3].ends_with("/trace.offlock"));
+    assert_eq!(lines[4], "[]");
+    let asked =
+        ["trace", "--no-summary", "--keep-arguments", "--", "sh", "-c", "echo $OFFLOCK_TRACE_ARGUMENTS"];
+    assert_eq!(text(&folder.run(&asked).stdout), "1\n");
     let bare = folder.run(&["trace", "--no-summary", "--", "sh", "-c", "echo \"[$RUBYOPT$RUBYLIB]\""]);
     assert_eq!(text(&bare.stdout), "[]\n", "nothing is loaded that is not there");
 }

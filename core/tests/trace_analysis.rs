@@ -106,11 +106,19 @@ fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
         let (recording, _) = simulate(interpreter, &(0..3).map(thread).collect::<Vec<_>>());
         let summary = Summary::of(&recording, &Timeline::of(&recording));
         let advice = |phrase: &str| {
-            summary.findings.iter().find(|f| f.advice.as_ref().is_some_and(|advice| advice.starts_with(phrase)))
+            summary
+                .findings
+                .iter()
+                .find(|f| f.advice.as_ref().is_some_and(|advice| advice.starts_with(phrase)))
         };
         for phrase in [SWITCH_LESS, NO_PROCESSOR] {
             let found = advice(phrase);
-            assert_eq!(found.is_some(), expected == Some(phrase), "{hand_over} {hold}: {:#?}", summary.findings);
+            assert_eq!(
+                found.is_some(),
+                expected == Some(phrase),
+                "{hand_over} {hold}: {:#?}",
+                summary.findings
+            );
         }
     }
 }

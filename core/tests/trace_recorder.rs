@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Summary, Thread, Timeline, Trace, is_tracing, metrics,
-    now, now_holding, unpack_release, unpack_size,
+    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Summary, Thread, Timeline, Trace,
+    is_tracing, metrics, now, now_holding, unpack_release, unpack_size,
 };
 
 /// One process-wide recorder, so one test at a time.

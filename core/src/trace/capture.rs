@@ -109,7 +109,10 @@ mod tests {
         assert!(read(&folder.join("app.offlock")).expect("a trace").damage.is_none());
         let mut second = Capture::to_file(path, None, &Options::default()).expect("writable");
         assert!(second.stop().expect("writable").is_some());
-        assert!(read(&folder.join("app-2.offlock")).expect("a trace").damage.is_none(), "the first one's stays");
+        assert!(
+            read(&folder.join("app-2.offlock")).expect("a trace").damage.is_none(),
+            "the first one's stays"
+        );
         std::fs::remove_dir_all(&folder).expect("still there");
     }
 

@@ -125,7 +125,8 @@ mod tests {
         let folder = folder("planted");
         let (asked, victim) = (folder.join("app.offlock"), folder.join("victim"));
         let planted = path_of(&asked, std::process::id());
-        let trace = Recording { about: vec![("pid".into(), std::process::id().to_string())], ..Recording::default() };
+        let trace =
+            Recording { about: vec![("pid".into(), std::process::id().to_string())], ..Recording::default() };
         std::fs::write(&asked, "of another process").expect("writable");
         std::fs::write(&victim, trace.to_bytes()).expect("writable");
         std::os::unix::fs::symlink(&victim, &planted).expect("writable");

@@ -30,6 +30,12 @@ pub fn create_beside(path: &Path, extension: &str) -> io::Result<(File, PathBuf)
     create_first(names_beside(path, extension))
 }
 
+/// The name that [`create_beside`] would choose at this moment.
+pub fn free_name_beside(path: &Path, extension: &str) -> PathBuf {
+    let is_free = |name: &PathBuf| fs::symlink_metadata(name).is_err();
+    names_beside(path, extension).find(is_free).unwrap_or_else(|| path.with_extension(extension))
+}
+
 /// Makes the first file of these that is not there.
 fn create_first(names: impl Iterator<Item = PathBuf>) -> io::Result<(File, PathBuf)> {
     for name in names {
@@ -110,7 +116,8 @@ fn is_device_or_pipe(_: &FileType) -> bool {
 /// A name beside `path` that nobody else uses.
 fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let own = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+    let own =
+        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
     let name = |_| {
         let mut name = OsString::from(".");
         name.push(own);
@@ -284,7 +291,8 @@ mod tests {
         let folder = Folder::new("replace");
         let path = folder.0.join("page.html");
         fs::write(&path, "before").expect("writable");
-        let failed = write_named(&path, |out| out.write_all(b"half").and_then(|()| Err(io::Error::other("full"))));
+        let failed =
+            write_named(&path, |out| out.write_all(b"half").and_then(|()| Err(io::Error::other("full"))));
         assert!(failed.is_err());
         assert_eq!(fs::read_to_string(&path).expect("there"), "before");
         write_named(&path, |out| out.write_all(b"after")).expect("writable");

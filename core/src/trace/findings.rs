@@ -242,7 +242,8 @@ fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each
         in_lock(summary, lock),
         duration(each),
     );
-    let advice = "It is not the lock. Let fewer threads compute at a time, or give the program more processors.";
+    let advice =
+        "It is not the lock. Let fewer threads compute at a time, or give the program more processors.";
     finding(Weight::Problem, text, advice)
 }
 

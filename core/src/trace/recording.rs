@@ -237,6 +237,11 @@ impl Recording {
         }
     }
 
+    /// Says what [`note_signal`] says in the file.
+    pub fn note_signal(&mut self, signal: &str) {
+        self.about.push((ENDED_BY.to_owned(), signal.to_owned()));
+    }
+
     /// Whether the states are estimated from samples instead of recorded.
     pub fn is_estimate(&self) -> bool {
         self.about("exact") == Some("false")

@@ -1,0 +1,69 @@
+//! Signals while the program runs: those that are sent to us are meant for it.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::ptr;
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Origin;
+
+/// Always passed on.
+const FORWARDED: [i32; 5] = [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM];
+
+/// A terminal sends these to all processes of its foreground group, so the program has them already. Those that a process
+/// has sent are passed on.
+const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGWINCH];
+
+/// The program, and the signals that have come for it since before it began.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    signals: SignalsInfo<WithOrigin>,
+}
+
+impl Running {
+    /// Starts the program.
+    ///
+    /// A signal may come as soon as it runs, so they are expected before. Not those that are ignored (`nohup`, a job in
+    /// the background): the program is to inherit that.
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
+        let all = FORWARDED.into_iter().chain(OF_TERMINALS);
+        let (ignored, others): (Vec<i32>, Vec<i32>) = all.partition(|signal| is_ignored(*signal));
+        let signals = SignalsInfo::new(others)?;
+        let child = command.spawn()?;
+        ignored.into_iter().try_for_each(|signal| signals.handle().add_signal(signal))?;
+        Ok(Self { child, signals })
+    }
+
+    /// Waits for the program and passes signals on to it.
+    pub(crate) fn wait(mut self) -> io::Result<ExitStatus> {
+        let handle = self.signals.handle();
+        let pid = Pid::from_child(&self.child);
+        let forwarder = std::thread::spawn(move || {
+            for origin in self.signals.forever().filter(is_meant_for_the_program) {
+                let _ = Signal::from_named_raw(origin.signal).map(|signal| kill_process(pid, signal));
+            }
+        });
+        let status = self.child.wait();
+        handle.close();
+        let _ = forwarder.join();
+        status
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction; without a new action the call only writes the present one to it.
+    let present = unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut present);
+        present
+    };
+    present.sa_sigaction == libc::SIG_IGN
+}
+
+/// What the system sends by itself bears no process.
+fn is_meant_for_the_program(origin: &Origin) -> bool {
+    FORWARDED.contains(&origin.signal) || origin.process.is_some()
+}
