@@ -94,6 +94,7 @@ fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
         (50_000, 20_000, 2_000, Some(SWITCH_LESS)),
         (500_000, 100_000, 500, Some(SWITCH_LESS)),
         (900_000, 100_000, 500, Some(SWITCH_LESS)),
+        (500_000, 100_000, 20, Some(NO_PROCESSOR)),
         (ms(5), ms(1), 100, Some(NO_PROCESSOR)),
         (ms(40), ms(10), 20, Some(NO_PROCESSOR)),
         (ms(900), ms(20), 3, Some(NO_PROCESSOR)),

@@ -242,6 +242,85 @@ class LockTest < Minitest::Test
     end
   end
 
+  def test_a_trap_handler_may_start_and_stop_the_trace
+    Dir.mktmpdir do |folder|
+      output, status = run_ruby(<<~RUBY)
+        trap(:USR1) { print Offlock::Lock.start("#{folder}/a.offlock") }
+        trap(:USR2) { print Offlock::Lock.stop.class }
+        trap(:HUP) { Offlock::GvlTracing.start("#{folder}/b.json") { 1 } && print("traced") }
+        %i[USR1 USR2 HUP].each { |signal| Process.kill(signal, Process.pid); sleep 0.1 }
+        # On top of the main thread's own calls, and of other threads'.
+        trap(:USR1) { Offlock::Lock.start("#{folder}/c.offlock") }
+        trap(:USR2) { Offlock::Lock.stop }
+        sender = Thread.new { 300.times { |i| Process.kill(i.even? ? :USR1 : :USR2, Process.pid); sleep 0.0005 } }
+        other = Thread.new { Offlock::Lock.start("#{folder}/c.offlock"); Offlock::Lock.stop while sender.alive? }
+        while sender.alive?
+          Offlock::Lock.start("#{folder}/c.offlock")
+          Offlock::Lock.stop
+        end
+        other.join
+        Offlock::Lock.stop
+        print Offlock::Lock.start("#{folder}/c.offlock"), Offlock::Lock.stop.class
+      RUBY
+      assert_equal ["trueOfflock::Lock::StatstracedtrueOfflock::Lock::Stats", true], [output, status.success?]
+    end
+  end
+
+  def test_a_file_is_its_owners_alone_and_keeps_arguments_only_if_asked
+    Dir.mktmpdir do |folder|
+      program = "$PROGRAM_NAME = 'app'; ARGV << '--password=secret'; " \
+                "Offlock::Lock.trace('#{folder}/a.offlock') {}; Offlock::Lock.trace('#{folder}/b.offlock', arguments: true) {}"
+      output, status = run_ruby(program)
+      assert_predicate status, :success?, output
+      %w[a b].each { |name| assert_equal 0o600, File.stat("#{folder}/#{name}.offlock").mode & 0o777 }
+      kept = %w[a b].map { |name| File.binread("#{folder}/#{name}.offlock").include?("secret") }
+      assert_equal [false, true], kept
+      assert(%w[a b].all? { |name| File.binread("#{folder}/#{name}.offlock").include?("app") })
+    end
+  end
+
+  def test_what_the_program_has_not_named_is_not_overwritten
+    Dir.mktmpdir do |folder|
+      File.write("#{folder}/report.offlock", "mine")
+      File.write("#{folder}/victim", "precious")
+      File.symlink("#{folder}/victim", "#{folder}/link.offlock")
+      File.symlink("#{folder}/victim", "#{folder}/gvl.json")
+      Offlock::Lock.trace("#{folder}/report.json") { nil }
+      assert_raises(IOError) { Offlock::Lock.trace("#{folder}/link.offlock") { nil } }
+      assert_raises(IOError) { Offlock::GvlTracing.start("#{folder}/gvl.json") { nil } }
+      assert_equal %w[mine precious], [File.read("#{folder}/report.offlock"), File.read("#{folder}/victim")]
+      assert_path_exists "#{folder}/report-2.offlock"
+    end
+  end
+
+  def test_inspect_is_short
+    trace = Offlock::Lock::Trace.new
+    assert_equal "#<Offlock::Lock::Trace running>", trace.inspect
+    trace.stop
+    assert_match(/\A#<Offlock::Lock::Trace stopped, \d+ events>\z/, trace.inspect)
+    assert_match(/\A#<Offlock::Lock::Summary [\d.e-]+ s, \d+ events, \d+ threads, \d+ locks, \d+ findings>\z/, trace.summary.inspect)
+  end
+
+  def test_threads_of_ractors_are_called_by_them
+    output, status = run_ruby(<<~RUBY)
+      Warning[:experimental] = false
+      summary = Offlock::Lock.measure do
+        ractors = 10.times.map { |i| Ractor.new(*[i], **(i.zero? ? { name: "indexer" } : {})) { |n| 100_000.times { nil }; Thread.new { sleep 0.001 }.join if n.zero? } }
+        ractors.each(&:value)
+        Thread.new { sleep 0.001 }.join
+      end
+      puts "", summary.to_json
+    RUBY
+    assert_predicate status, :success?, output
+    summary = JSON.parse(output[output.index("{")..], symbolize_names: true)
+    names = summary[:threads].map { |thread| thread[:name] }
+    refute_includes names, "thread"
+    assert_includes names, "indexer"
+    assert_includes names, "indexer, thread 2"
+    assert_equal 9, names.grep(/\ARactor #\d+\z/).uniq.size
+    refute_match(/switch(es)? less|\b0 times a second/i, summary[:findings].to_s)
+  end
+
   def test_a_file_that_cannot_be_written_is_an_errno
     assert_raises(Errno::ENOENT) { Offlock::Lock::Trace.new("/missing/folder/a.offlock") }
   end

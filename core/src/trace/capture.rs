@@ -34,7 +34,11 @@ impl Capture {
         let Some(format) = format.or_else(|| Format::of_path(&path)) else {
             return Ok(Self { trace: Some(Trace::to_file(&path, options)?), memory: None, export: None });
         };
-        files::check_named(&path)?;
+        match format {
+            // gvl-tracing's file is there from the start on.
+            Format::GvlTracing => files::write_named(&path, |out| out.write_all(b"[\n"))?,
+            _ => files::check_named(&path)?,
+        }
         let (file, raw) = files::create_beside(&path, "offlock")?;
         let trace = Trace::start(Box::new(file), options)?;
         Ok(Self { trace: Some(trace), memory: None, export: Some(Export { format, raw, path }) })

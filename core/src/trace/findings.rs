@@ -206,8 +206,8 @@ fn capital(text: &str) -> String {
 /// A lock that is free for longer than this, in nanoseconds, is not on its way to a thread that is awake: that takes
 /// microseconds.
 const LONG_WAY: u64 = 1_000_000;
-/// Hand-overs a second below which there is little to gain from fewer of them.
-const FEW_HAND_OVERS: f64 = 100.0;
+/// Hand-overs, in all or in a second, below which there is little to gain from fewer of them.
+const FEW_HAND_OVERS: u64 = 100;
 
 /// Much of the waiting is for a lock that nobody holds.
 fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
@@ -219,7 +219,8 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
     let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
     // Several threads may wait for it to arrive at one.
     let on_the_way = free.min(summary.length.saturating_sub(lock.held)) / lock.holds.max(1);
-    if on_the_way > LONG_WAY || per_second < FEW_HAND_OVERS {
+    let few = lock.holds < FEW_HAND_OVERS || per_second < FEW_HAND_OVERS as f64;
+    if few || on_the_way > LONG_WAY {
         return Some(kept_from_a_processor(summary, lock, share, on_the_way));
     }
     let text = format!(
@@ -237,7 +238,7 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
 /// The lock is free, and the threads that want it do not run.
 fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each: u64) -> Finding {
     let text = format!(
-        "For {} of the waiting nobody held {}: its threads were ready to run, but got no processor, {} each time.",
+        "For {} of the waiting nobody held {}: its threads were ready to run, but did not run yet, {} each time.",
         percent(share),
         in_lock(summary, lock),
         duration(each),

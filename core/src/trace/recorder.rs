@@ -342,6 +342,11 @@ impl Lock {
         state.announce(Definition::Lock { id: self.0, name });
     }
 
+    /// Gives a lock a name that is gone already.
+    pub fn name_removed(self, name: &str) {
+        state().announce(Definition::Lock { id: self.0, name: cut(name) });
+    }
+
     /// The lock is gone; nothing may be recorded for it any more.
     pub fn remove(self) {
         lock(&state().locks).remove(&self.0);
@@ -456,6 +461,11 @@ impl Thread {
         let definition = entry.definition(id);
         state.threads().insert(id, entry);
         state.announce(definition);
+    }
+
+    /// Gives a thread a name that has ended already.
+    pub fn name_ended(id: u32, name: &str) {
+        state().announce(Definition::Thread { id, name: cut(name), stand: Stand::Unknown });
     }
 
     /// The thread ended.

@@ -1,18 +1,20 @@
 # frozen_string_literal: true
 
 # Starts the trace that `offlock trace` asked for; required through RUBYOPT. A program that cannot be traced runs
-# all the same.
-begin
-  require "offlock"
+# all the same. So does a Ruby that the extension is not made for, however old: this file is read by any.
+require "rbconfig"
 
-  Offlock::Lock::Trace.from_environment
-  Process.singleton_class.prepend(
-    Module.new do
-      def _fork
-        super.tap { |pid| Offlock::Lock::Trace.from_environment if pid.zero? }
-      end
-    end
-  )
-rescue LoadError, SystemCallError => e
-  warn "offlock: #{RbConfig.ruby} is not traced: #{e.message}"
+made_for = ENV["OFFLOCK_RUBY"]
+this = [RUBY_ENGINE, RbConfig::CONFIG["ruby_version"], RbConfig::CONFIG["arch"]].join(" ")
+if made_for && made_for != this
+  warn "offlock: #{RbConfig.ruby} is not traced: this offlock is made for #{made_for}, and this is #{this}"
+  # The program may have an offlock of its own.
+  ENV["OFFLOCK_RUBYLIB"].to_s.split(File::PATH_SEPARATOR).each { |folder| $LOAD_PATH.delete(folder) }
+else
+  begin
+    require "offlock"
+    require "offlock/autotrace_processes"
+  rescue LoadError, SystemCallError, IOError => e
+    warn "offlock: #{RbConfig.ruby} is not traced: #{e.message}"
+  end
 end

@@ -8,7 +8,6 @@ module Offlock
     VERSION = Offlock::VERSION
 
     @running = nil
-    @changing = Mutex.new
 
     class << self
       # Starts to record into a file in gvl-tracing's JSON format; with a block, until it returns.
@@ -19,13 +18,13 @@ module Offlock
       # @raise [RuntimeError] when it is recording already
       # @raise [SystemCallError] the file cannot be written
       def start(file, os_threads_view_enabled: false) # rubocop:disable Lint/UnusedMethodArgument
-        @changing.synchronize do
-          raise "Already started" if @running
+        started = in_turn do
+          next if @running&.running?
 
           @file = file.to_s
           @running = Lock::Trace.new(@file, gvl_tracing: true)
-          File.write(@file, "[\n")
         end
+        raise "Already started" unless started
         return unless block_given?
 
         begin
@@ -41,14 +40,17 @@ module Offlock
       # @return [String] the file
       # @raise [RuntimeError] when nothing is recording
       def stop
-        @changing.synchronize do
-          raise "Tracing not running" unless @running
-
-          @running.stop
-          @running = nil
-          @file
+        stopped = in_turn do
+          running, @running = @running, nil
+          running&.stop && @file
         end
+        stopped or raise "Tracing not running"
       end
+
+      private
+
+      # May be called in a trap handler.
+      def in_turn(&) = Lock.const_get(:Present).in_turn(nil, &)
     end
   end
 end

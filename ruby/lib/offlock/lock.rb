@@ -31,6 +31,9 @@ module Offlock
     # A recording of what all threads do with the lock. Several may run at the same time. A trace that runs when
     # the program ends is stopped and complete; after a kill the file can be read up to the last flush, some
     # milliseconds before. A forked child writes nothing to its parent's trace.
+    #
+    # The file can be read by its owner only. It tells the program's name; its arguments, which may be secret, only if
+    # that is asked for.
     class Trace
       # The trace that `offlock trace` asked for.
       #
@@ -39,26 +42,39 @@ module Offlock
         allocate.tap(&:record_environment) if ENV.key?("OFFLOCK_TRACE")
       end
 
+      # Stops the traces that this process records, before it leaves without its `at_exit` handlers.
+      # @private
+      def self.stop_all = RUNNING.dup.each(&:stop)
+
       # Starts recording.
       #
-      # @param path [String, Pathname, nil] the file, which is overwritten; memory when nil. A name that stands for
-      #   another tool's format (`app.pftrace` for Perfetto, `app.gvl.json`, `app.firefox.json`, `app.json` for the
-      #   summary) gets that at the end, from a trace beside it (`app.offlock`).
+      # @param path [String, Pathname, nil] the file; memory when nil. A regular file that is there is replaced, a link
+      #   refused. A name that stands for another tool's format (`app.pftrace` for Perfetto, `app.gvl.json`,
+      #   `app.firefox.json`, `app.json` for the summary) gets that at the end, from a trace beside it (`app.offlock`,
+      #   or `app-2.offlock` where that is there, and so on).
       # @param limit [Integer, nil] the most bytes to write; what comes after is counted in {Stats#lost}
+      # @param arguments [Boolean] whether to keep the program's arguments
       # @param gvl_tracing [Boolean] whether to write gvl-tracing's format, whatever the name
       # @raise [SystemCallError] the file cannot be written
+      # @raise [IOError] something is there that offlock does not replace
       # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
-      def initialize(path = nil, limit: nil, gvl_tracing: false)
+      def initialize(path = nil, limit: nil, arguments: false, gvl_tracing: false)
         Present.check_ractor
         record do
-          Native::Recorder.start([path&.to_s, gvl_tracing], Present.about, Present.threads, Ractor.current, limit)
+          about = Present.about(arguments)
+          Native::Recorder.start([path&.to_s, gvl_tracing], about, Present.threads, Ractor.current, limit)
         end
       end
 
       # @private
       def record_environment
-        record { Native::Recorder.from_environment(Present.about, Present.threads, Ractor.current) }
+        about = Present.about(!ENV["OFFLOCK_TRACE_ARGUMENTS"].to_s.empty?)
+        record { Native::Recorder.from_environment(about, Present.threads, Ractor.current) }
       end
+
+      # Whether to tell the recorder what it cannot see by itself.
+      # @private
+      def wants_events? = @recorder.nil? || running?
 
       # @return [Boolean] whether this process is recording it
       def running? = @recorder.running?
@@ -72,9 +88,10 @@ module Offlock
 
         Present.name_ractors
         numbers = @recorder.stop(Present.threads)
-        Present.leave
-        RUNNING.delete(self)
-        @stats = numbers && Stats.new(*numbers)
+        @stats = Stats.new(*numbers) if numbers
+        @stats
+      ensure
+        leave
       end
 
       # What a stopped trace into memory amounts to.
@@ -86,22 +103,32 @@ module Offlock
         @summary ||= @recorder.summary&.then { |texts| Summary.new(*texts) }
       end
 
+      # @return [String] whether it runs, and how it went
+      def inspect
+        state = @stats ? "stopped, #{@stats.events} events" : (running? ? "running" : "of another process") # rubocop:disable Style/NestedTernaryOperator
+        "#<#{self.class} #{state}>"
+      end
+
       private
 
       def record
-        Present.enter
+        RUNNING << self
+        Present.attend(RUNNING)
         @recorder = yield
         Present.name_ractors
-        RUNNING << self
-      rescue SystemCallError, IOError
-        Present.leave
-        raise
+      ensure
+        leave unless @recorder
+      end
+
+      def leave
+        RUNNING.delete(self)
+        Present.attend(RUNNING)
       end
 
       # The traces to stop when the program ends.
       RUNNING = [] # rubocop:disable Style/MutableConstant
       private_constant :RUNNING
-      at_exit { RUNNING.dup.each(&:stop) }
+      at_exit { stop_all }
     end
 
     # What a trace amounts to: times per thread, who kept whom waiting, findings.
@@ -124,23 +151,31 @@ module Offlock
 
       # @return [String] what `offlock summary` prints
       def to_s = @text
+
+      # @return [String] the length of the recording, and how much there is in it
+      def inspect
+        numbers = to_h
+        length = format("%.3g s", numbers[:length] / 1e9)
+        counts = %i[threads locks findings].map { |kind| "#{numbers[kind].size} #{kind}" }
+        "#<#{self.class} #{[length, "#{numbers[:events]} events", *counts].join(", ")}>"
+      end
     end
 
     # The process's own trace: see {Lock.start}.
     @started = nil
-    @starting = Mutex.new
 
     class << self
       # Records what happens in the block.
       #
-      # @param path [String, Pathname] the file, which is overwritten
+      # @param path [String, Pathname] the file; one that is there is replaced
       # @param limit [Integer, nil] the most bytes to write
+      # @param arguments [Boolean] whether to keep the program's arguments
       # @yieldparam trace [Trace]
       # @return what the block returns
       # @raise [SystemCallError] the file cannot be written
       # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
-      def trace(path, limit: nil)
-        running = Trace.new(path, limit: limit)
+      def trace(path, limit: nil, arguments: false)
+        running = Trace.new(path, limit: limit, arguments: arguments)
         yield running
       ensure
         running&.stop
@@ -160,28 +195,32 @@ module Offlock
         running.summary
       end
 
-      # Starts the process's own trace, from any thread of the main Ractor, until {stop}.
+      # Starts the process's own trace, from any thread of the main Ractor or a trap handler, until {stop}.
       #
-      # @return [Boolean] false, and nothing changes, when it is running already
+      # @param path [String, Pathname] the file; one that is there is replaced
+      # @param limit [Integer, nil] the most bytes to write
+      # @param arguments [Boolean] whether to keep the program's arguments
+      # @return [Boolean] false, and nothing changes, when it is running already, or when a trap handler interrupts this
+      #   very method or {stop}
       # @raise [SystemCallError] the file cannot be written
       # @raise [Ractor::UnsafeError] in another Ractor
-      def start(path, limit: nil)
+      def start(path, limit: nil, arguments: false)
         Present.check_ractor
-        @starting.synchronize do
+        Present.in_turn(false) do
           next false if @started&.running?
 
-          @started = Trace.new(path, limit: limit)
+          @started = Trace.new(path, limit: limit, arguments: arguments)
           true
         end
       end
 
-      # Stops what {start} started, from any thread.
+      # Stops what {start} started, from any thread of the main Ractor or a trap handler.
       #
-      # @return [Stats, nil] nil when nothing was running
+      # @return [Stats, nil] nil when nothing was running, or when a trap handler interrupts this very method or {start}
       # @raise [Ractor::UnsafeError] in another Ractor
       def stop
         Present.check_ractor
-        @starting.synchronize do
+        Present.in_turn(nil) do
           running, @started = @started, nil
           running&.stop
         end
@@ -348,30 +387,24 @@ module Offlock
     # While a trace runs: what the recorder cannot see by itself. The names of threads and Ractors that come and go,
     # garbage collections, and which idling is a `sleep`.
     module Present
-      @traces = 0
-      @changing = Mutex.new
-
       class << self
-        def enter
-          @changing.synchronize do
-            @traces += 1
-            next unless @traces == 1
-
-            Sleep.install
-            Names.install
-            gc_point.enable
-            thread_points.each(&:enable)
+        # Attends to events if one of the traces wants to know of them. Threads and trap handlers may come between any two
+        # steps, so whoever was here last looks whether things are as they should be.
+        def attend(traces)
+          loop do
+            wanted = traces.any?(&:wants_events?)
+            wanted ? watch : ignore
+            break if traces.any?(&:wants_events?) == wanted
           end
         end
 
-        def leave
-          @changing.synchronize do
-            @traces -= 1
-            next unless @traces.zero?
-
-            gc_point.disable
-            thread_points.each(&:disable)
-          end
+        # Calls the block when no other thread is in one; in a trap handler, too, where a Mutex cannot be locked.
+        #
+        # @return what the block returns; +otherwise+ when the handler interrupts the block itself
+        def in_turn(otherwise)
+          result = otherwise
+          sleep(0.001) while Native.in_turn(Thread.current.object_id) { result = yield } == :busy
+          result
         end
 
         def check_ractor
@@ -380,11 +413,11 @@ module Offlock
           raise Ractor::UnsafeError, "a trace is started from the main Ractor, and records all Ractors"
         end
 
-        def about
+        def about(arguments)
           [
             %w[language ruby],
             ["runtime", "#{RUBY_ENGINE} #{RUBY_VERSION}"],
-            ["command", [$PROGRAM_NAME, *ARGV].join(" ")],
+            ["command", [$PROGRAM_NAME, *(ARGV if arguments)].join(" ")],
           ]
         end
 
@@ -398,13 +431,28 @@ module Offlock
           ObjectSpace.each_object(Ractor) { |ractor| name_ractor(ractor) }
         end
 
-        # "GVL" is the main Ractor's lock, "GVL of Ractor:#2 worker" another's.
+        # "GVL" is the main Ractor's lock, "GVL of Ractor:#2 worker" another's. Its threads are called "worker", or
+        # "Ractor #2" if it has no name.
         def name_ractor(ractor)
-          own = ractor.inspect[/\A#<(Ractor:#\d+(?: (?!\S+:\d+ )\S+)?)/, 1]
-          Native.name_ractor(ractor, ractor == Ractor.main ? "GVL" : "GVL of #{own}")
+          return Native.name_ractor(ractor, "GVL", nil) if ractor == Ractor.main
+
+          own, number = ractor.inspect.match(/\A#<(Ractor:(#\d+)(?: (?!\S+:\d+ )\S+)?)/)&.captures
+          Native.name_ractor(ractor, "GVL of #{own}", ractor.name || "Ractor #{number}")
         end
 
         private
+
+        def watch
+          Sleep.install
+          Names.install
+          gc_point.enable
+          thread_points.each(&:enable)
+        end
+
+        def ignore
+          gc_point.disable
+          thread_points.each(&:disable)
+        end
 
         # A thread without a name is called by where its block begins.
         def name_of(thread)
@@ -455,7 +503,7 @@ module Offlock
       def new(...) = super.tap { |ractor| Present.name_ractor(ractor) }
 
       def self.install
-        Ractor.singleton_class.prepend(self)
+        Ractor.singleton_class.prepend(self) unless Ractor.singleton_class.include?(self)
       end
     end
     private_constant :Names

@@ -2,6 +2,7 @@
 
 mod feed;
 mod ractors;
+mod turn;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, TryConvert, TypedData, Value, function,
     method,
 };
+use feed::RactorName;
 use offlock_core::trace::{self, Capture, Format, Metric, Name, Options, Stand, metrics};
 
 /// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
@@ -30,7 +32,8 @@ pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce()
 
 /// Defines the private module `Offlock::Lock::Native`.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
-    feed::reserve_key();
+    feed::prepare();
+    turn::prepare();
     let native = offlock.define_module("Lock")?.define_module("Native")?;
     let recorder = native.define_class("Recorder", ruby.class_object())?;
     recorder.define_singleton_method("start", function!(Recorder::start, 5))?;
@@ -40,7 +43,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     recorder.define_method("running?", method!(Recorder::is_running, 0))?;
     native.define_singleton_method("gc_point", function!(gc_point, 0))?;
     native.define_singleton_method("name_thread", function!(name_thread, 2))?;
-    native.define_singleton_method("name_ractor", function!(name_ractor, 2))?;
+    native.define_singleton_method("name_ractor", function!(name_ractor, 3))?;
     native.define_singleton_method("sleeps=", function!(set_sleeps, 1))?;
     native.define_singleton_method("mark_begin", function!(mark_begin, 1))?;
     native.define_singleton_method("mark_end", function!(mark_end, 0))?;
@@ -53,7 +56,8 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("reset_waiting", function!(metrics::reset_waiting, 0))?;
     native.define_singleton_method("local_numbers", function!(local_numbers, 1))?;
     native.define_singleton_method("reset_local", function!(reset_local, 1))?;
-    native.define_singleton_method("waits", function!(waits, 1))
+    native.define_singleton_method("waits", function!(waits, 1))?;
+    native.define_singleton_method("in_turn", function!(turn::take, 1))
 }
 
 /// Asks Ruby to call on events. The lock is held, and `ractor` is the current Ractor.
@@ -123,8 +127,7 @@ impl Recorder {
             // SAFETY: `Thread.list` gave it, and the array keeps it alive.
             unsafe { feed::name_thread(thread.as_raw(), &name, Some(stand)) };
         }
-        let started = start().inspect_err(|_| feed::unwatch());
-        started.map(|capture| Self(Mutex::new(capture))).map_err(|failure| system_call_error(ruby, &failure))
+        start().map(|capture| Self(Mutex::new(capture))).map_err(|failure| system_call_error(ruby, &failure))
     }
 
     /// Stops the trace; a second call changes nothing.
@@ -137,9 +140,7 @@ impl Recorder {
             // SAFETY: `Thread.list` gave it, and the array keeps it alive.
             unsafe { feed::name_thread(thread.as_raw(), &name, None) };
         }
-        let stopped = this.capture().stop();
-        feed::unwatch();
-        let stats = stopped.map_err(|failure| system_call_error(ruby, &failure))?;
+        let stats = this.capture().stop().map_err(|failure| system_call_error(ruby, &failure))?;
         Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
     }
 
@@ -192,9 +193,9 @@ fn name_thread(thread: Value, name: String) {
     }
 }
 
-fn name_ractor(ractor: Value, name: String) {
+fn name_ractor(ractor: Value, lock: String, threads: Option<String>) {
     // SAFETY: the Ruby half passes Ractors.
-    unsafe { feed::name_ractor(ractor.as_raw(), &name) };
+    unsafe { feed::name_ractor(ractor.as_raw(), RactorName { lock, threads }) };
 }
 
 fn set_sleeps(sleeps: bool) {
@@ -233,7 +234,6 @@ fn enable(ruby: &Ruby, name: String, ractor: Value) -> Result<(), Error> {
 
 fn disable(ruby: &Ruby, name: String) -> Result<(), Error> {
     metric(ruby, &name)?.disable();
-    feed::unwatch();
     Ok(())
 }
 
