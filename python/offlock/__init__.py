@@ -1,6 +1,11 @@
 """See the interpreter lock of Python programs, and get off it."""
 
-from ._offlock import __VERSION__ as __version__
+try:
+    from ._offlock import __VERSION__ as __version__
+except ModuleNotFoundError as error:
+    from ._missing import explain
+
+    raise ModuleNotFoundError(explain(), name=error.name, path=error.path) from None
 from ._offlock import Cancel as Cancel
 from ._offlock import InternalError as InternalError
 from ._replace import Replacement as Replacement

@@ -28,7 +28,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -94,6 +94,11 @@ class Summary:
     def __str__(self) -> str:
         return self._text
 
+    def __repr__(self) -> str:
+        numbers = self.to_dict()
+        counts = (f"{len(numbers[kind])} {kind}" for kind in ("threads", "locks", "findings"))
+        return f"<Summary: {numbers['length'] / 1e9:.3g} s, {numbers['events']} events, {', '.join(counts)}>"
+
     def _repr_html_(self) -> str:
         tables, title, findings = self._text.partition("\nFindings\n")
         return (
@@ -108,21 +113,32 @@ class Trace:
     Several may run at the same time. A trace that runs when the program ends is stopped and complete; after
     a kill the file can be read up to the last flush, some milliseconds before. A forked child writes
     nothing to its parent's trace.
+
+    The file can be read by its owner only. It tells the program's name; its arguments, which may be secret,
+    only if that is asked for.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        limit: int | None = None,
+        arguments: bool = False,
+    ) -> None:
         """Start recording into the file at `path`, or into memory without one.
 
         Args:
-            path: is overwritten. A name that stands for another tool's format (``app.pftrace``, for Perfetto,
-                ``app.gvl.json``, ``app.firefox.json``, ``app.json`` for the summary) gets that at the end,
-                from a trace beside it (``app.offlock``).
+            path: a regular file that is there is replaced, a link refused. A name that stands for another
+                tool's format (``app.pftrace``, for Perfetto, ``app.gvl.json``, ``app.firefox.json``,
+                ``app.json`` for the summary) gets that at the end, from a trace beside it (``app.offlock``, or
+                ``app-2.offlock`` where that is there, and so on).
             limit: the most bytes to write; what comes after is counted in `Stats.lost`.
+            arguments: whether to keep the program's arguments.
 
         Raises:
             OSError: the file cannot be written.
         """
-        self._record(lambda: _native.Recorder(path, _about(), _thread_names(), limit))
+        self._record(lambda: _native.Recorder(path, _about(arguments), _thread_names(), limit))
 
     @classmethod
     def from_environment(cls) -> Trace | None:
@@ -130,7 +146,8 @@ class Trace:
         if "OFFLOCK_TRACE" not in os.environ:
             return None
         running = cls.__new__(cls)
-        running._record(lambda: _native.Recorder.from_environment(_about(), _thread_names()))
+        about = _about(arguments=bool(os.environ.get("OFFLOCK_TRACE_ARGUMENTS")))
+        running._record(lambda: _native.Recorder.from_environment(about, _thread_names()))
         return running
 
     def _record(self, start: Callable[[], _native.Recorder | None]) -> None:
@@ -146,6 +163,7 @@ class Trace:
         self._recorder = recorder
         self._stats: Stats | None = None
         self._summary: Summary | None = None
+        _running.append(self)
         atexit.register(self.stop)
 
     @property
@@ -168,6 +186,8 @@ class Trace:
             finally:
                 _threads.leave()
                 atexit.unregister(self.stop)
+                if self in _running:
+                    _running.remove(self)
             self._stats = Stats(*numbers) if numbers else None
         return self._stats
 
@@ -177,6 +197,11 @@ class Trace:
         if self._summary is None and not self.is_running and (texts := self._recorder.summary()):
             self._summary = Summary(*texts)
         return self._summary
+
+    def __repr__(self) -> str:
+        if self._stats is not None:
+            return f"<Trace: stopped, {self._stats.events} events>"
+        return f"<Trace: {'running' if self.is_running else 'of another process'}>"
 
     def __enter__(self) -> Trace:
         return self
@@ -190,10 +215,26 @@ class Trace:
         self.stop()
 
 
+_running: list[Trace] = []
+"""The traces that this process records, and those that its parent did."""
+
+
+def _complete_all() -> None:
+    """Complete all files, just before the process leaves without running its exit handlers.
+
+    It may do so at any point: no lock of Python's is taken.
+    """
+    for running in list(_running):
+        if running.is_running:
+            running._recorder.stop([])
+
+
 @contextmanager
-def trace(path: str | os.PathLike[str], *, limit: int | None = None) -> Iterator[Trace]:
+def trace(
+    path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False
+) -> Iterator[Trace]:
     """Record what happens in the block into the file at `path`. See `Trace`."""
-    with Trace(path, limit=limit) as running:
+    with Trace(path, limit=limit, arguments=arguments) as running:
         yield running
 
 
@@ -208,33 +249,53 @@ def measure() -> Trace:
 
 
 _started: Trace | None = None
-_starting = threading.Lock()
+_starting = threading.RLock()
+_has_turn = False
 
 
-def start(path: str | os.PathLike[str], *, limit: int | None = None) -> bool:
-    """Start the process's own trace, from any thread, until `stop`.
+@contextmanager
+def _turn() -> Iterator[bool]:
+    """One thread at a time. A signal handler that interrupts its own thread's turn gets False."""
+    global _has_turn
+    with _starting:
+        if _has_turn:
+            yield False
+            return
+        _has_turn = True
+        try:
+            yield True
+        finally:
+            _has_turn = False
+
+
+def start(path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False) -> bool:
+    """Start the process's own trace, from any thread or a signal handler, until `stop`. See `Trace`.
 
     Returns:
-        False, and nothing changes, when it is running already.
+        False, and nothing changes, when it is running already, or when a signal handler interrupts this very
+        function or `stop`.
     """
     global _started
-    with _starting:
-        if _started is not None and _started.is_running:
+    with _turn() as is_ours:
+        if not is_ours or (_started is not None and _started.is_running):
             return False
-        _started = Trace(path, limit=limit)
+        _started = Trace(path, limit=limit, arguments=arguments)
         return True
 
 
 def stop() -> Stats | None:
-    """Stop what `start` started, from any thread.
+    """Stop what `start` started, from any thread or a signal handler.
 
     Returns:
-        How the trace went; None when nothing was running.
+        How the trace went; None when nothing was running, or when a signal handler interrupts this very function or
+        `start`.
     """
     global _started
-    with _starting:
+    with _turn() as is_ours:
+        if not is_ours:
+            return None
         running, _started = _started, None
-    return running.stop() if running else None
+        return running.stop() if running else None
 
 
 class mark(ContextDecorator):
@@ -311,7 +372,7 @@ class LocalTimer(_Metric):
 
     def __init__(self, thread: threading.Thread | None = None) -> None:
         """Look at `thread`, which has started; at the calling one when None."""
-        self._native_id = (thread or threading.current_thread()).native_id or 0
+        self._native_id = _native.native_id() if thread is None else _native_id_of(thread) or 0
 
     def monotonic_time(self) -> int:
         """Nanoseconds the thread has waited since the last `reset`, in waits that are over."""
@@ -350,8 +411,34 @@ class WaitingThreads(_Metric):
         _native.reset_waiting()
 
 
-def _about() -> list[tuple[str, str]]:
-    command = " ".join(sys.orig_argv)
+def _native_id_of(thread: threading.Thread) -> int | None:
+    """What stands for a thread in a program that eventlet or gevent has patched may have no such number."""
+    return getattr(thread, "native_id", None)
+
+
+def _program(arguments: Sequence[str]) -> list[str]:
+    """The interpreter and what it runs, without what may be secret: its arguments, and code after ``-c``."""
+    words = iter(arguments[1:])
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, None)
+        elif word == "-" or not word.startswith("-"):
+            return [arguments[0], word]
+        elif not word.startswith("--"):
+            for at, letter in enumerate(word[1:], 2):
+                if letter == "c":
+                    return [arguments[0], "-c"]
+                if letter == "m":
+                    return [arguments[0], "-m", word[at:] or next(words, "")]
+                if letter in "WX":
+                    if not word[at:]:
+                        next(words, None)
+                    break
+    return list(arguments[:1])
+
+
+def _about(arguments: bool) -> list[tuple[str, str]]:
+    command = " ".join(sys.orig_argv if arguments else _program(sys.orig_argv))
     return [
         ("language", "python"),
         ("runtime", f"{platform.python_implementation()} {platform.python_version()}"),
@@ -363,8 +450,11 @@ def _about() -> list[tuple[str, str]]:
 def _thread_names() -> list[tuple[int, str]]:
     """Native ids and names; a forked child's main thread may still bear its parent's id."""
     own = threading.current_thread()
-    others = [thread for thread in threading.enumerate() if thread.native_id and thread is not own]
-    return [(threading.get_native_id(), own.name), *((other.native_id or 0, other.name) for other in others)]
+    names = {_native.native_id(): own.name}
+    for other in threading.enumerate():
+        if other is not own and (native_id := _native_id_of(other)):
+            names.setdefault(native_id, other.name)  # green threads share a native one
+    return list(names.items())
 
 
 class _Sampler:
@@ -399,8 +489,9 @@ class _Threads:
     def __init__(self) -> None:
         self._traces = 0
         self._sampler: _Sampler | None = None
-        self._changing = threading.Lock()
+        self._changing = threading.RLock()
         self._bootstrap: Callable[[threading.Thread], Any] | None = None
+        self._bearers: set[int] = set()
         os.register_at_fork(after_in_child=self._forget)
 
     def enter(self) -> None:
@@ -426,6 +517,8 @@ class _Threads:
                 self._end()
 
     def _end(self) -> None:
+        if self._traces:  # a signal handler has started another one
+            return
         if _native.on_gc in gc.callbacks:
             gc.callbacks.remove(_native.on_gc)
         if self._bootstrap is not None:
@@ -434,21 +527,30 @@ class _Threads:
 
     def _forget(self) -> None:
         """In a forked child no trace runs."""
-        self._changing = threading.Lock()
+        global _starting, _has_turn
+        self._changing, _starting, _has_turn = threading.RLock(), threading.RLock(), False
         self._traces = 0
         self._sampler = None
         self._end()
 
     def _wrap_bootstrap(self) -> None:
         """A thread's name is known to the recorder from before its first line, and as it was at its end."""
+        if self._bootstrap is not None:
+            return
         self._bootstrap = bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+        self._bearers = {native_id for native_id, _ in _thread_names()}
 
         def named(thread: threading.Thread) -> None:
-            native_id = threading.get_native_id()
+            native_id = _native.native_id()
+            if native_id in self._bearers:  # a green thread, on a native one that has a name
+                bootstrap(thread)
+                return
+            self._bearers.add(native_id)
             _native.name_thread(native_id, thread.name)
             try:
                 bootstrap(thread)
             finally:
+                self._bearers.discard(native_id)
                 _native.name_thread(native_id, thread.name)
                 if sampler := self._sampler:
                     sampler.ends(native_id)

@@ -247,6 +247,95 @@ def test_a_name_that_stands_for_a_format_gets_that_format(tmp_path: Path) -> Non
     assert (tmp_path / "a.offlock").read_bytes().startswith(b"offlock")
 
 
+def test_what_the_program_has_not_named_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "report.offlock").write_text("mine")
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "link.offlock").symlink_to(tmp_path / "victim")
+    with lock.trace(tmp_path / "report.json"):
+        pass
+    assert (tmp_path / "report-2.offlock").exists()
+    with pytest.raises(OSError, match="symbolic link"):
+        lock.Trace(tmp_path / "link.offlock")
+    assert (tmp_path / "report.offlock").read_text() == "mine"
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_a_file_is_its_owners_alone_and_keeps_arguments_only_if_asked(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from offlock import lock
+sys.argv[:] = []
+with lock.trace("{tmp_path}/a.offlock"): pass
+with lock.trace("{tmp_path}/b.offlock", arguments=True): pass
+"""
+    (tmp_path / "app.py").write_text(program)
+    packages = str(Path(lock.__file__).parents[1])
+    for flags in ((), ("-X", "dev", "-W", "ignore"), ("-Wignore", "-Bu")):
+        command = [sys.executable, *flags, str(tmp_path / "app.py"), "--password=secret"]
+        subprocess.run(command, check=True, timeout=60, env={**os.environ, "PYTHONPATH": packages})
+        texts = [(tmp_path / f"{name}.offlock").read_bytes() for name in "ab"]
+        assert [b"secret" in text for text in texts] == [False, True]
+        assert all(b"app.py" in text for text in texts)
+        assert [(tmp_path / f"{name}.offlock").stat().st_mode & 0o777 for name in "ab"] == [0o600] * 2
+    code = f"from offlock import lock; lock.start('{tmp_path}/c.offlock'); password = 'secret'"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert b"secret" not in (tmp_path / "c.offlock").read_bytes()
+
+
+def test_reprs_are_short() -> None:
+    with lock.measure() as trace:
+        assert repr(trace) == "<Trace: running>"
+    assert re.fullmatch(r"<Trace: stopped, \d+ events>", repr(trace))
+    shown = r"<Summary: [\d.e-]+ s, \d+ events, \d+ threads, \d+ locks, \d+ findings>"
+    assert re.fullmatch(shown, repr(trace.summary))
+
+
+def test_a_signal_handler_may_start_and_stop_the_trace(tmp_path: Path) -> None:
+    outcome = run(f"""
+        import os, signal, threading, time
+        from offlock import lock
+        path = "{tmp_path}/a.offlock"
+        signal.signal(signal.SIGUSR1, lambda *_: lock.start(path))
+        signal.signal(signal.SIGUSR2, lambda *_: lock.stop())
+        ended = False
+        def send():
+            for number in range(300):
+                os.kill(os.getpid(), signal.SIGUSR2 if number % 2 else signal.SIGUSR1)
+                time.sleep(0.0005)
+        sender = threading.Thread(target=send)
+        sender.start()
+        while sender.is_alive():
+            lock.start(path)
+            lock.stop()
+        sender.join()
+        lock.stop()
+        print(lock.start(path), lock.stop() is not None)
+        assert threading.Thread._bootstrap_inner.__name__ == "_bootstrap_inner"
+    """)
+    assert (outcome.returncode, outcome.stdout) == (0, "True True\n"), outcome.stderr
+
+
+def test_threads_without_a_native_id_are_no_obstacle() -> None:
+    """In a program that eventlet or gevent has patched."""
+    outcome = run("""
+        import threading
+        main = threading.main_thread()
+        class Patched(type(main)):
+            @property
+            def native_id(self):
+                raise AttributeError("'_MainThread' object has no attribute 'native_id'")
+        main.__class__ = Patched
+        from offlock import lock
+        with lock.measure() as trace:
+            threading.Thread(target=sum, args=([],), name="other").start()
+        names = [thread["name"] for thread in trace.summary.to_dict()["threads"]]
+        assert "MainThread" in names and "other" in names, names
+        lock.LocalTimer.enable()
+        print(lock.LocalTimer().acquisitions() >= 0, lock.LocalTimer(main).acquisitions())
+    """)
+    assert (outcome.returncode, outcome.stdout) == (0, "True 0\n"), outcome.stderr
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         lock.Trace(tmp_path / "missing" / "a.offlock")
@@ -392,7 +481,7 @@ def test_a_program_that_replaces_itself_keeps_its_file(tmp_path: Path) -> None:
     program = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', 'print(input())'])"
     outcome = subprocess.run(
         [
-            *f"{sys.executable} -m offlock trace -o {tmp_path}/a.offlock --".split(),
+            *f"{sys.executable} -m offlock trace --keep-arguments -o {tmp_path}/a.offlock --".split(),
             sys.executable,
             "-c",
             program,

@@ -37,6 +37,7 @@ class LockForkTest < Minitest::Test
       output, errors, status = traced(folder, File.expand_path("support/prefork.rb", __dir__), SECONDS.to_s, seed.to_s)
       assert_predicate status, :success?, errors
       children = output.lines.map(&:split)
+      children = without_those_stuck_in_ruby(children, folder)
       refute_empty children
       assert_empty(children.reject { |child| child[2..] == ["ended"] }, "seed #{seed}")
       names = children.map { |pid, _| "app.#{pid}.offlock" }
@@ -48,6 +49,16 @@ class LockForkTest < Minitest::Test
       killed = children.filter_map { |pid, way| pid if way == "signal" }
       assert_empty open.map(&:first) - killed, "only what a signal ends has no end"
     end
+  end
+
+  # Ruby 3.4 itself may hang in a fork, traced or not: the child takes a lock of each of its parent's threads
+  # (threadptr_interrupt_exec_cleanup), which those hold for a moment without Ruby's own lock. Such a child never comes to
+  # where traces are started.
+  def without_those_stuck_in_ruby(children, folder)
+    stuck, others = children.partition { |pid, *, last| last == "hung" && !File.exist?("#{folder}/app.#{pid}.offlock") }
+    puts "stuck in Ruby's own fork: #{stuck}" unless stuck.empty?
+    assert_operator stuck.size, :<=, 1 + (children.size / 100)
+    others
   end
 
   def test_a_child_that_cannot_be_traced_runs_all_the_same

@@ -3,10 +3,17 @@
 Python imports it when it starts, because `offlock trace` puts its folder first on PYTHONPATH.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the program pays for no import that it does not need
+    from collections.abc import Callable
+    from typing import NoReturn
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _PACKAGES = os.path.dirname(os.path.dirname(_FOLDER))
@@ -17,14 +24,42 @@ def _start_trace() -> None:
     # The program may not see the package; what else lies beside it is none of the program's business.
     sys.path.append(_PACKAGES)
     try:
-        from offlock.lock import Trace
+        from offlock.lock import Trace, _complete_all
 
         Trace.from_environment()
-        os.register_at_fork(after_in_child=Trace.from_environment)
     except Exception as error:
-        print(f"offlock: {sys.executable} is not traced: {error}", file=sys.stderr)
+        _warn(sys.executable, error)
+    else:
+        os.register_at_fork(after_in_child=lambda: _start_in_child(Trace.from_environment))
+        _complete_before_leaving(_complete_all)
     finally:
         sys.path.remove(_PACKAGES)
+
+
+def _warn(what: str, error: Exception) -> None:
+    # Not through sys.stderr: in a forked child another thread of the parent may have it locked.
+    os.write(2, f"offlock: {what} is not traced: {error}\n".encode(errors="replace"))
+
+
+def _start_in_child(start: Callable[[], object]) -> None:
+    try:
+        start()
+    except Exception as error:
+        _warn(f"process {os.getpid()}", error)
+
+
+def _complete_before_leaving(complete: Callable[[], None]) -> None:
+    """The processes of multiprocessing, and many other forked ones, end without running their exit handlers."""
+    leave = os._exit
+
+    def _exit(status: int) -> NoReturn:
+        """Exit to the system with specified status, without normal exit processing."""
+        try:
+            complete()
+        finally:
+            leave(status)
+
+    os._exit = _exit
 
 
 def _run_hidden() -> None:

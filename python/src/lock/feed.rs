@@ -7,6 +7,8 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks};
 
+use super::hooks;
+
 /// The locks that can be told apart at the same time.
 pub(super) const MAX_LOCKS: usize = 64;
 
@@ -66,18 +68,22 @@ fn known() -> MutexGuard<'static, Known> {
 /// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have been
 /// in the parent's table.
 extern "C" fn after_fork_in_child() {
+    hooks::after_fork_in_child();
     KNOWN.forget();
     known().extend(Thread::current().map(|thread| (native_id(), thread)));
 }
 
-/// Prepares for forks; once is enough.
+/// Prepares for forks; once is enough. The extension is being loaded.
 pub(super) fn watch_forks() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| trace::after_fork_in_child(after_fork_in_child));
+    ONCE.call_once(|| {
+        trace::watch_forks();
+        trace::after_fork_in_child(after_fork_in_child);
+    });
 }
 
 /// The id that `threading.get_native_id` gives.
-fn native_id() -> u32 {
+pub(super) fn native_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: gettid has no preconditions and cannot fail.
     return unsafe { libc::gettid() as u32 };

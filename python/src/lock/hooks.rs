@@ -18,11 +18,13 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use libc::{pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use pyo3::ffi;
+use pyo3::prelude::*;
 
 use super::feed::{self, LockIndex};
 use super::imports::{self, Slot};
@@ -33,15 +35,54 @@ type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
 type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
 
-/// The imports that are redirected, each with the function that takes its place.
-fn redirections() -> [(&'static CStr, usize); 5] {
+/// The imports that are redirected, each with the function that takes its place, and with where that passes calls on to.
+fn redirections() -> [(&'static CStr, usize, &'static Next); 5] {
     [
-        (c"pthread_mutex_lock", mutex_lock as Lock as usize),
-        (c"pthread_mutex_init", mutex_init as Init as usize),
-        (c"pthread_cond_signal", cond_signal as Signal as usize),
-        (c"pthread_cond_timedwait", cond_timedwait as TimedWait as usize),
-        (c"pthread_cond_wait", cond_wait as Wait as usize),
+        (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
+        (c"pthread_mutex_init", mutex_init as Init as usize, &MUTEX_INIT),
+        (c"pthread_cond_signal", cond_signal as Signal as usize, &COND_SIGNAL),
+        (c"pthread_cond_timedwait", cond_timedwait as TimedWait as usize, &COND_TIMEDWAIT),
+        (c"pthread_cond_wait", cond_wait as Wait as usize, &COND_WAIT),
     ]
+}
+
+/// Where a hook passes calls on to: what stood in the import before, which may be another tool's, or, with 0, the C library.
+struct Next(AtomicUsize);
+
+static MUTEX_LOCK: Next = Next(AtomicUsize::new(0));
+static MUTEX_INIT: Next = Next(AtomicUsize::new(0));
+static COND_SIGNAL: Next = Next(AtomicUsize::new(0));
+static COND_TIMEDWAIT: Next = Next(AtomicUsize::new(0));
+static COND_WAIT: Next = Next(AtomicUsize::new(0));
+
+/// Another tool has redirected an import after us, and passes calls on to our hook for good. If that passed calls on to
+/// what it finds in the import next time, they would go round in a circle.
+static COVERED: AtomicBool = AtomicBool::new(false);
+
+impl Next {
+    fn set(&self, before: Option<usize>, hook: usize) {
+        let is_safe = |before: &usize| *before != hook && !COVERED.load(Ordering::Relaxed);
+        self.0.store(before.filter(is_safe).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn address(&self, of_library: usize) -> usize {
+        match self.0.load(Ordering::Relaxed) {
+            0 => of_library,
+            before => before,
+        }
+    }
+}
+
+/// Calls the function that a [`Next`] holds, which has the type of the library's.
+macro_rules! next {
+    ($next:ident, $type:ty, $library:path, $($argument:expr),+) => {{
+        let address = $next.address($library as $type as usize);
+        // SAFETY: it comes from an import of this very function, or is the library's own.
+        let function = unsafe { std::mem::transmute::<usize, $type>(address) };
+        // SAFETY: the interpreter's own call, passed on.
+        unsafe { function($($argument),+) }
+    }};
 }
 
 /// Where the parts of a lock lie, relative to its mutex; the same for every lock of an interpreter's build.
@@ -62,8 +103,6 @@ static SWITCH_COND: AtomicUsize = AtomicUsize::new(0);
 static MUTEXES: [AtomicUsize; feed::MAX_LOCKS] = [const { AtomicUsize::new(0) }; feed::MAX_LOCKS];
 /// Entries of `MUTEXES` that may be in use.
 static MUTEX_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Serialises changes of `MUTEXES`.
-static REGISTRATION: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// The last unknown mutex this thread locked, and how many calls of an acquisition have followed.
@@ -72,8 +111,14 @@ thread_local! {
 
 /// The thread (`pthread_self`) whose calls are being noted; 0 when there is none.
 static CALIBRATOR: AtomicUsize = AtomicUsize::new(0);
-/// What it called.
-static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
+
+/// The most calls that are noted; more than a known sequence has.
+const MOST_CALLS: usize = 16;
+
+thread_local! {
+    /// What it called: how many times, and the first of those.
+    static CALLS: Cell<(usize, [Call; MOST_CALLS])> = const { Cell::new((0, [Call::Wait; MOST_CALLS])) };
+}
 
 /// A call seen during calibration, with the address it was made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,8 +148,7 @@ unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
     } else if lock_with(&SWITCH_MUTEX, address).is_none() {
         on_unknown_lock(address);
     }
-    // SAFETY: the interpreter's own call, passed on.
-    unsafe { libc::pthread_mutex_lock(mutex) }
+    next!(MUTEX_LOCK, Lock, libc::pthread_mutex_lock, mutex)
 }
 
 unsafe extern "C" fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
@@ -116,8 +160,7 @@ unsafe extern "C" fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
     } else {
         on_unknown_signal(address);
     }
-    // SAFETY: the interpreter's own call, passed on.
-    unsafe { libc::pthread_cond_signal(cond) }
+    next!(COND_SIGNAL, Signal, libc::pthread_cond_signal, cond)
 }
 
 unsafe extern "C" fn cond_timedwait(
@@ -129,8 +172,7 @@ unsafe extern "C" fn cond_timedwait(
     if let Some(lock) = lock {
         feed::waits(lock);
     }
-    // SAFETY: the interpreter's own call, passed on.
-    let result = unsafe { libc::pthread_cond_timedwait(cond, mutex, until) };
+    let result = next!(COND_TIMEDWAIT, TimedWait, libc::pthread_cond_timedwait, cond, mutex, until);
     if let Some(lock) = lock
         && result == libc::ETIMEDOUT
     {
@@ -142,8 +184,7 @@ unsafe extern "C" fn cond_timedwait(
 /// A thread that gave the lock up on request waits here until another has taken it.
 unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
     note(Call::Wait);
-    // SAFETY: the interpreter's own call, passed on.
-    let result = unsafe { libc::pthread_cond_wait(cond, mutex) };
+    let result = next!(COND_WAIT, Wait, libc::pthread_cond_wait, cond, mutex);
     if lock_with(&SWITCH_MUTEX, mutex as usize).is_some() {
         feed::handed_over();
     }
@@ -160,8 +201,7 @@ unsafe extern "C" fn mutex_init(
     {
         MUTEXES[lock].store(0, Ordering::Release);
     }
-    // SAFETY: the interpreter's own call, passed on.
-    unsafe { libc::pthread_mutex_init(mutex, attributes) }
+    next!(MUTEX_INIT, Init, libc::pthread_mutex_init, mutex, attributes)
 }
 
 fn on_unknown_lock(address: usize) {
@@ -188,7 +228,11 @@ fn on_unknown_signal(address: usize) {
 fn note(call: Call) {
     let calibrator = CALIBRATOR.load(Ordering::Relaxed);
     if calibrator != 0 && calibrator == this_thread() {
-        guard(&CALLS).push(call);
+        let (count, mut calls) = CALLS.get();
+        if let Some(place) = calls.get_mut(count) {
+            *place = call;
+        }
+        CALLS.set((count + 1, calls));
     }
 }
 
@@ -202,65 +246,86 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a lock; `None` when as many as can be told apart are there already.
+/// Adds a lock; `None` when as many as can be told apart are there already. Waits for nobody: a fork may come at any
+/// moment, and its child has only the thread that forked.
 fn register(mutex: usize) -> Option<LockIndex> {
-    let _guard = guard(&REGISTRATION);
-    let count = MUTEX_COUNT.load(Ordering::Relaxed);
-    let free = MUTEXES[..count].iter().position(|known| known.load(Ordering::Relaxed) == 0).unwrap_or(count);
-    MUTEXES.get(free)?.store(mutex, Ordering::Relaxed);
-    MUTEX_COUNT.store(count.max(free + 1), Ordering::Release);
+    let take =
+        |entry: &AtomicUsize| entry.compare_exchange(0, mutex, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    let free = MUTEXES.iter().position(take)?;
+    MUTEX_COUNT.fetch_max(free + 1, Ordering::Release);
     feed::found_lock(free);
     Some(free)
 }
 
-/// The redirected imports, while they are.
+/// The redirected imports, while they are. Whoever has this keeps the interpreter's lock meanwhile, so nobody forks.
 static INSTALLED: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 
 /// Redirects the interpreter's calls. The caller holds the lock; a second call changes nothing.
 ///
 /// # Errors
 /// A sentence that says what is not as it has to be; nothing stays redirected then.
-pub(super) fn install() -> Result<(), String> {
-    let mut installed = guard(&INSTALLED);
-    if !installed.is_empty() {
-        return Ok(());
+pub(super) fn install(py: Python<'_>) -> Result<(), String> {
+    while CALIBRATOR.load(Ordering::Relaxed) != 0 {
+        py.detach(|| std::thread::sleep(A_MOMENT));
     }
-    *installed = redirect()?;
+    let mut installed = guard(&INSTALLED);
+    if installed.is_empty() {
+        *installed = redirect()?;
+    }
+    drop(installed);
     if MUTEX_COUNT.load(Ordering::Relaxed) == 0
         && let Err(reason) = calibrate()
     {
-        restore(&mut installed);
+        uninstall();
         return Err(reason);
     }
     Ok(())
 }
 
-/// Lets the interpreter call the C library directly again. Threads inside a hook finish there: the code stays loaded.
+/// How long a calibration may take.
+const A_MOMENT: Duration = Duration::from_micros(200);
+
+/// Lets the interpreter call the C library directly again, unless a thread is about to find the lock. Threads inside a hook
+/// finish there: the code stays loaded.
 pub(super) fn uninstall() {
-    restore(&mut guard(&INSTALLED));
+    if CALIBRATOR.load(Ordering::Relaxed) == 0 {
+        restore(&mut guard(&INSTALLED));
+    }
+}
+
+/// In the child of a fork, the thread that was about to find the lock is gone.
+pub(super) fn after_fork_in_child() {
+    CALIBRATOR.store(0, Ordering::Relaxed);
 }
 
 fn restore(slots: &mut Vec<Slot>) {
-    // A slot that could not be restored still calls a working hook, so there is nothing to report.
-    slots.drain(..).for_each(|slot| drop(slot.restore()));
+    for mut slot in slots.drain(..) {
+        // A slot that could not be restored still calls a working hook, so there is nothing to report.
+        if !slot.restore().unwrap_or(true) {
+            COVERED.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 fn redirect() -> Result<Vec<Slot>, String> {
     let redirections = redirections();
     let interpreter = ffi::PyEval_SaveThread as unsafe extern "C" fn() -> *mut ffi::PyThreadState as usize;
-    let found = imports::find(interpreter, &redirections.map(|(name, _)| name));
+    let found = imports::find(interpreter, &redirections.map(|(name, ..)| name));
     let mut redirected = Vec::new();
-    for ((name, function), slots) in redirections.into_iter().zip(found) {
+    for ((name, hook, next), slots) in redirections.into_iter().zip(found) {
         if slots.is_empty() {
             restore(&mut redirected);
             return Err(format!("the interpreter does not import {}", name.to_string_lossy()));
         }
-        for slot in slots {
-            let outcome = slot.redirect(function);
+        for mut slot in slots {
+            let outcome = slot.redirect(hook);
             redirected.push(slot);
-            if let Err(error) = outcome {
-                restore(&mut redirected);
-                return Err(format!("the import of {} is protected: {error}", name.to_string_lossy()));
+            match outcome {
+                Ok(before) => next.set(before, hook),
+                Err(error) => {
+                    restore(&mut redirected);
+                    return Err(format!("the import of {} is protected: {error}", name.to_string_lossy()));
+                }
             }
         }
     }
@@ -292,11 +357,13 @@ fn calibrate() -> Result<(), String> {
 }
 
 fn calls_of_one_round() -> Vec<Call> {
+    CALLS.set((0, [Call::Wait; MOST_CALLS]));
     CALIBRATOR.store(this_thread(), Ordering::Relaxed);
     // SAFETY: the caller of `install` holds the lock and no borrowed reference that another thread could end.
     unsafe { ffi::PyEval_RestoreThread(ffi::PyEval_SaveThread()) };
     CALIBRATOR.store(0, Ordering::Relaxed);
-    std::mem::take(&mut guard(&CALLS))
+    let (count, calls) = CALLS.get();
+    calls[..count.min(MOST_CALLS)].to_vec()
 }
 
 /// The mutex and the layout, if the calls are those of a release and an acquisition nobody came between.

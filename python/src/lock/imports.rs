@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
@@ -35,27 +36,46 @@ pub(super) struct Slot {
     address: *const AtomicUsize,
     /// Whether the linker made the slot read-only once it had filled it in.
     read_only: bool,
-    imported: usize,
+    /// Where the object lies: until the first call, a slot leads to a piece of the object itself that asks the linker.
+    object: Range<usize>,
+    /// What stands in the slot, and what stood there before; none while it is not redirected.
+    redirection: Option<(usize, usize)>,
 }
 
 // SAFETY: a slot is only an address; it belongs to an object that is never unloaded (see `find`).
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Redirects the calls to `function`.
-    pub(super) fn redirect(&self, function: usize) -> io::Result<()> {
+    /// Redirects the calls to `function`. Says where they went before, unless that is for the linker to find out.
+    pub(super) fn redirect(&mut self, function: usize) -> io::Result<Option<usize>> {
+        let before = self.write(|slot| slot.swap(function, Ordering::AcqRel))?;
+        self.redirection = Some((function, before));
+        Ok((!self.object.contains(&before)).then_some(before))
+    }
+
+    /// Sends the calls back to where they went before. False when they have been redirected once more since: that is left
+    /// as it is, because whoever did it may still call what was there before.
+    pub(super) fn restore(&mut self) -> io::Result<bool> {
+        let Some((function, before)) = self.redirection else { return Ok(true) };
+        let put_back = |slot: &AtomicUsize| {
+            slot.compare_exchange(function, before, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        let is_restored = self.write(put_back)?;
+        self.redirection = None;
+        Ok(is_restored)
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&AtomicUsize) -> T) -> io::Result<T> {
         if self.read_only {
             self.protect(libc::PROT_READ | libc::PROT_WRITE)?;
         }
         // SAFETY: the slot is aligned, mapped for as long as its object, and writable now; other
         // threads read it with one load.
-        unsafe { &*self.address }.store(function, Ordering::Release);
-        if self.read_only { self.protect(libc::PROT_READ) } else { Ok(()) }
-    }
-
-    /// Sends the calls back to where they went before.
-    pub(super) fn restore(&self) -> io::Result<()> {
-        self.redirect(self.imported)
+        let result = change(unsafe { &*self.address });
+        if self.read_only {
+            self.protect(libc::PROT_READ)?;
+        }
+        Ok(result)
     }
 
     fn protect(&self, protection: c_int) -> io::Result<()> {
@@ -63,7 +83,7 @@ impl Slot {
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let start = self.address as usize & !(page - 1);
         // SAFETY: the page holds the slot, so it is mapped; the linker's own protection of it is put back after the
-        // one store in `redirect`.
+        // one change in `write`.
         match unsafe { libc::mprotect(start as *mut c_void, page, protection) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -139,14 +159,22 @@ impl Object<'_> {
     fn keep_if_wanted(&self, relocation: &Elf64_Rela, name: &CStr, search: &mut Search) {
         let Some(wanted) = search.names.iter().position(|&wanted| wanted == name) else { return };
         let address = self.base + relocation.r_offset as usize;
-        // SAFETY: a name that the object imports and the linker resolved; null is dealt with by the caller, who
-        // refuses to install without the function.
-        let imported = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) } as usize;
         search.found[wanted].push(Slot {
             address: address as *const AtomicUsize,
             read_only: self.contains(libc::PT_GNU_RELRO, address),
-            imported,
+            object: self.bounds(),
+            redirection: None,
         });
+    }
+
+    /// The addresses from the first to the last that the object occupies.
+    fn bounds(&self) -> Range<usize> {
+        let loaded = self.headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let ends = loaded.map(|header| {
+            let start = self.base + header.p_vaddr as usize;
+            (start, start + header.p_memsz as usize)
+        });
+        ends.fold(usize::MAX..0, |all, (start, end)| all.start.min(start)..all.end.max(end))
     }
 
     /// # Safety
@@ -205,5 +233,37 @@ impl Tables {
             let symbol = &*(self.symbols as *const Elf64_Sym).add(symbol);
             Some(CStr::from_ptr((self.strings + symbol.st_name as usize) as *const c_char))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(value: &'static AtomicUsize) -> Slot {
+        Slot { address: value, read_only: false, object: 1_000..2_000, redirection: None }
+    }
+
+    #[test]
+    fn what_stood_there_before_stands_there_again() {
+        for (before, known) in [(7, Some(7)), (1_500, None)] {
+            let value: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(before)));
+            let mut slot = slot(value);
+            assert_eq!(slot.redirect(42).expect("writable"), known);
+            assert_eq!(value.load(Ordering::Relaxed), 42);
+            assert!(slot.restore().expect("writable"));
+            assert_eq!(value.load(Ordering::Relaxed), before);
+            assert!(slot.restore().expect("writable"), "once is enough");
+        }
+    }
+
+    #[test]
+    fn what_another_has_put_there_since_stays() {
+        let value: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(7)));
+        let mut slot = slot(value);
+        slot.redirect(42).expect("writable");
+        value.store(43, Ordering::Relaxed);
+        assert!(!slot.restore().expect("writable"));
+        assert_eq!(value.load(Ordering::Relaxed), 43);
     }
 }

@@ -12,14 +12,17 @@ mod samples;
 /// What stands in for the hooks where they are not to be had.
 #[cfg(not(target_os = "linux"))]
 mod hooks {
-    pub(super) fn install() -> Result<(), String> {
+    pub(super) fn install(_py: pyo3::Python<'_>) -> Result<(), String> {
         Err("watching the lock needs Linux".into())
     }
 
     pub(super) fn uninstall() {}
+
+    pub(super) fn after_fork_in_child() {}
 }
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -41,11 +44,10 @@ pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce()
 const FEED_VARIABLE: &str = "OFFLOCK_FEED";
 
 /// Redirects the interpreter's calls if need be; the calling thread has the lock. The error says why it cannot be watched.
-fn watch() -> Result<(), String> {
-    feed::watch_forks();
+fn watch(py: Python<'_>) -> Result<(), String> {
     match std::env::var(FEED_VARIABLE) {
         Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
-        _ => hooks::install(),
+        _ => hooks::install(py),
     }
 }
 
@@ -59,9 +61,15 @@ fn unwatch() {
 /// A thread's native id and name, as `threading` knows them.
 type ThreadName = (u32, String);
 
-/// A trace that is being recorded.
-#[pyclass(module = "offlock._offlock.lock")]
-struct Recorder(Capture);
+/// A trace that is being recorded. It is taken out while it is being stopped, which goes on without the interpreter's lock.
+#[pyclass(module = "offlock._offlock.lock", frozen)]
+struct Recorder(Mutex<Option<Capture>>);
+
+impl Recorder {
+    fn capture(&self) -> MutexGuard<'_, Option<Capture>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[pymethods]
 impl Recorder {
@@ -73,12 +81,13 @@ impl Recorder {
     #[new]
     #[pyo3(signature = (path, about, threads, limit=None))]
     fn start(
+        py: Python<'_>,
         path: Option<PathBuf>,
         about: Vec<(String, String)>,
         threads: Vec<ThreadName>,
         limit: Option<u64>,
     ) -> PyResult<Self> {
-        begin(about, limit, &threads, |options| match path {
+        begin(py, about, limit, &threads, |options| match path {
             Some(path) => Capture::to_file(path, None, options),
             None => Capture::to_memory(options),
         })
@@ -86,29 +95,38 @@ impl Recorder {
 
     /// Starts the trace that `offlock trace` asked for in the environment; None when it did not.
     #[staticmethod]
-    fn from_environment(about: Vec<(String, String)>, threads: Vec<ThreadName>) -> PyResult<Option<Self>> {
+    fn from_environment(
+        py: Python<'_>,
+        about: Vec<(String, String)>,
+        threads: Vec<ThreadName>,
+    ) -> PyResult<Option<Self>> {
         if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
             return Ok(None);
         }
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = |options: &Options| Capture::from_environment(options).unwrap_or_else(nothing);
-        begin(about, None, &threads, start).map(Some)
+        begin(py, about, None, &threads, start).map(Some)
     }
 
     /// Stops the trace; a second call changes nothing.
     ///
     /// Returns the numbers of events, of lost events and of bytes, or None when it was stopped before or belongs to the
     /// process that this one was forked from.
-    fn stop(&mut self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<(u64, u64, u64)>> {
-        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
-        let stopped = py.detach(|| self.0.stop());
+    fn stop(&self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<(u64, u64, u64)>> {
+        let Some(mut capture) = self.capture().take() else { return Ok(None) };
+        if capture.is_running() {
+            threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        }
+        let stopped = py.detach(|| capture.stop());
+        *self.capture() = Some(capture);
         unwatch();
         Ok(stopped?.map(|stats| (stats.events, stats.lost, stats.bytes)))
     }
 
     /// The summary of a stopped trace into memory, as text and as JSON.
     fn summary(&self) -> PyResult<Option<(String, String)>> {
-        let Some(summary) = self.0.summary() else { return Ok(None) };
+        let summary = self.capture().as_ref().and_then(Capture::summary);
+        let Some(summary) = summary else { return Ok(None) };
         let summary = summary.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok(Some((summary.to_text(), summary.to_json())))
     }
@@ -116,30 +134,38 @@ impl Recorder {
     /// Whether the trace is being recorded by this process.
     #[getter]
     fn is_running(&self) -> bool {
-        self.0.is_running()
+        self.capture().as_ref().is_some_and(Capture::is_running)
     }
 }
 
 fn begin(
+    py: Python<'_>,
     mut about: Vec<(String, String)>,
     limit: Option<u64>,
     threads: &[ThreadName],
     start: impl FnOnce(&Options) -> std::io::Result<Capture>,
 ) -> PyResult<Recorder> {
-    let watched = watch();
+    let watched = watch(py);
     feed::announce(threads, watched.is_ok());
     if let Err(obstacle) = watched {
         about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
     }
-    Ok(Recorder(start(&Options { about, limit }).inspect_err(|_| unwatch())?))
+    let capture = start(&Options { about, limit }).inspect_err(|_| unwatch())?;
+    Ok(Recorder(Mutex::new(Some(capture))))
 }
 
 /// Why the lock cannot be watched in this process; None when it can.
 #[pyfunction]
-fn obstacle() -> Option<String> {
-    let found = watch().err();
+fn obstacle(py: Python<'_>) -> Option<String> {
+    let found = watch(py).err();
     unwatch();
     found
+}
+
+/// The id of the calling thread that the system knows it by, whatever stands for threads in this program.
+#[pyfunction]
+fn native_id() -> u32 {
+    feed::native_id()
 }
 
 /// Tells the recorder the name of a thread.
@@ -190,9 +216,9 @@ fn metric(name: &str) -> PyResult<Metric> {
 
 /// Starts one of the metrics "global", "local" and "waiting". Returns why it will stay zero, if it will.
 #[pyfunction]
-fn enable(name: &str) -> PyResult<Option<String>> {
+fn enable(py: Python<'_>, name: &str) -> PyResult<Option<String>> {
     let metric = metric(name)?;
-    let obstacle = watch().err();
+    let obstacle = watch(py).err();
     metric.enable();
     Ok(obstacle)
 }
@@ -264,11 +290,19 @@ fn waits(native_id: Option<u32>) -> Vec<(u64, u64)> {
 /// `offlock._offlock.lock`
 #[pymodule(gil_used = false)]
 pub(crate) mod lock {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::samples::Sampler;
     #[pymodule_export]
     use super::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
-        name_thread, obstacle, on_gc, reset_global, reset_local, reset_waiting, waiting, waits,
+        name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, waiting, waits,
     };
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::feed::watch_forks();
+        Ok(())
+    }
 }

@@ -10,7 +10,7 @@ require "offlock" unless defined?(Offlock)
 
 seconds = Float(ARGV.fetch(0))
 random = Random.new(Integer(ARGV.fetch(1)))
-PATIENCE = 60
+PATIENCE = 30
 
 def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 

@@ -7,13 +7,13 @@ mod turn;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use feed::RactorName;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
 use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, TryConvert, TypedData, Value, function,
     method,
 };
-use feed::RactorName;
 use offlock_core::trace::{self, Capture, Format, Metric, Name, Options, Stand, metrics};
 
 /// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.

@@ -1,0 +1,28 @@
+"""Says why the extension module is not there."""
+
+from __future__ import annotations
+
+import glob
+import importlib.machinery
+import os
+import sys
+
+
+def explain() -> str:
+    """What this Python looks for, what there is instead, and what to do, in one line."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    names = (os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), "_offlock.*")))
+    present = sorted(name for name in names if name.endswith((".so", ".pyd")))
+    wanted = f"_offlock{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+    version = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
+    if wanted in present:
+        return f"{wanted} in {folder} cannot be loaded"
+    found = f"holds the one for {', '.join(map(_tag, present))}" if present else "holds none"
+    return (
+        f"offlock's extension module for {version} ({wanted}) is missing: {folder} {found}. Each version of "
+        f"Python needs an offlock of its own: {sys.executable} -m pip install --force-reinstall offlock"
+    )
+
+
+def _tag(name: str) -> str:
+    return name.removeprefix("_offlock.").rpartition(".")[0] or name
