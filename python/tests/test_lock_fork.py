@@ -129,10 +129,12 @@ def test_threads_may_begin_to_watch_at_the_same_time() -> None:
         import os, sys, threading, warnings
         from offlock import lock
         warnings.simplefilter("ignore")
-        sys.setswitchinterval(1e-5)
-        barrier = threading.Barrier(8)
+        sys.setswitchinterval(1e-6)
+        go = False
         def work(number):
-            barrier.wait()
+            while not go:
+                pass
+            lock.obstacle()
             if number % 4 == 0:
                 child = os.fork()
                 if child == 0:
@@ -140,12 +142,13 @@ def test_threads_may_begin_to_watch_at_the_same_time() -> None:
                         pass
                     os._exit(0)
                 assert os.waitpid(child, 0)[1] == 0
-            with lock.measure() as trace:
-                sum(range(1000))
-            assert trace.summary.to_dict()["locks"]
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
         for thread in threads: thread.start()
+        go = True
         for thread in threads: thread.join()
+        with lock.measure() as trace:
+            sum(range(1000))
+        assert trace.summary.to_dict()["locks"]
         print("end")
     """
     for _ in range(20):
