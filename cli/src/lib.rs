@@ -45,7 +45,8 @@ enum Command {
   offlock trace -o web.offlock --report -- bundle exec puma
   offlock trace -o run.pftrace -- python -m app")]
 struct Trace {
-    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well [default: trace.offlock]
+    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well
+    /// [default: trace.offlock]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep the program's arguments in the trace

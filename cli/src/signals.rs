@@ -13,8 +13,8 @@ use signal_hook::low_level::siginfo::Origin;
 /// Always passed on.
 const FORWARDED: [i32; 5] = [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM];
 
-/// A terminal sends these to all processes of its foreground group, so the program has them already. Those that a process
-/// has sent are passed on.
+/// A terminal sends these to all processes of its foreground group, so the program has them already. Those that a
+/// process has sent are passed on.
 const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGWINCH];
 
 /// The program, and the signals that have come for it since before it began.

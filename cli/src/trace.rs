@@ -12,8 +12,8 @@
 //!
 //! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its
 //! own. Both autostarts must leave the program alone when they cannot load the extension: say so on standard
-//! error and go on. An extension is made for one version of its interpreter, but a program may start another one: the gem's
-//! entry point says in `OFFLOCK_RUBY` for which Ruby it is, and Python looks for a file of its own version.
+//! error and go on. An extension is made for one version of its interpreter, but a program may start another one: the
+//! gem's entry point says in `OFFLOCK_RUBY` for which Ruby it is, and Python looks for a file of its own version.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

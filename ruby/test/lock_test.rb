@@ -305,8 +305,8 @@ class LockTest < Minitest::Test
     output, status = run_ruby(<<~RUBY)
       Warning[:experimental] = false
       summary = Offlock::Lock.measure do
-        ractors = 10.times.map { |i| Ractor.new(*[i], **(i.zero? ? { name: "indexer" } : {})) { |n| 100_000.times { nil }; Thread.new { sleep 0.001 }.join if n.zero? } }
-        ractors.each(&:value)
+        others = 9.times.map { Ractor.new { 100_000.times { nil } } }
+        [Ractor.new(name: "indexer") { Thread.new { sleep 0.001 }.join }, *others].each(&:value)
         Thread.new { sleep 0.001 }.join
       end
       puts "", summary.to_json

@@ -16,7 +16,7 @@ use super::recording::Recording;
 use super::session::{Options, Trace};
 use crate::Task;
 
-/// The environment variable that says with a text other than the empty one that traces shall hold the program's arguments.
+/// The environment variable that asks, with a text other than the empty one, for the program's arguments in its trace.
 pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 
 /// The environment variable with the path of the trace file.

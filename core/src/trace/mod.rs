@@ -18,7 +18,8 @@
 //!   An interpreter that sometimes tells of a release which it then does not make calls
 //!   [`holds`](Thread::holds) wherever it knows better.
 //! - [`Lock::new`] names each interpreter lock once.
-//! - [`watch_forks`] is called when the library is loaded. After a fork the child records nothing until it starts a trace of its own. Before that it calls
+//! - [`watch_forks`] is called when the library is loaded. After a fork the child records nothing until it starts a
+//!   trace of its own. Before that it calls
 //!   `rename` on the thread that forked and on its lock, which makes them known to the child's
 //!   recorder; the parent's other threads are gone. A feed's own tables are best [`Remade`].
 //! - Where an interpreter tells nothing a feed may estimate. It says so in [`Options::about`], with `exact` set to

@@ -1,7 +1,7 @@
 //! What the recorder needs from the processor and the operating system.
 //!
-//! The one place of the trace code that may use `unsafe`: time stamps, thread and user ids, the fork handler, the pointer
-//! to the recorder's state, which a fork replaces, and the list of threads, which is read without a lock.
+//! The one place of the trace code that may use `unsafe`: time stamps, thread and user ids, the fork handler, the
+//! pointer to the recorder's state, which a fork replaces, and the list of threads, which is read without a lock.
 
 #![allow(unsafe_code)]
 

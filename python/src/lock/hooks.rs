@@ -35,7 +35,8 @@ type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
 type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
 
-/// The imports that are redirected, each with the function that takes its place, and with where that passes calls on to.
+/// The imports that are redirected, each with the function that takes its place, and with where that passes calls on
+/// to.
 fn redirections() -> [(&'static CStr, usize, &'static Next); 5] {
     [
         (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
@@ -46,7 +47,8 @@ fn redirections() -> [(&'static CStr, usize, &'static Next); 5] {
     ]
 }
 
-/// Where a hook passes calls on to: what stood in the import before, which may be another tool's, or, with 0, the C library.
+/// Where a hook passes calls on to: what stood in the import before, which may be another tool's, or, with 0, the C
+/// library.
 struct Next(AtomicUsize);
 
 static MUTEX_LOCK: Next = Next(AtomicUsize::new(0));
@@ -285,8 +287,8 @@ pub(super) fn install(py: Python<'_>) -> Result<(), String> {
 /// How long a calibration may take.
 const A_MOMENT: Duration = Duration::from_micros(200);
 
-/// Lets the interpreter call the C library directly again, unless a thread is about to find the lock. Threads inside a hook
-/// finish there: the code stays loaded.
+/// Lets the interpreter call the C library directly again, unless a thread is about to find the lock. Threads inside a
+/// hook finish there: the code stays loaded.
 pub(super) fn uninstall() {
     if CALIBRATOR.load(Ordering::Relaxed) == 0 {
         restore(&mut guard(&INSTALLED));

@@ -53,8 +53,8 @@ impl Slot {
         Ok((!self.object.contains(&before)).then_some(before))
     }
 
-    /// Sends the calls back to where they went before. False when they have been redirected once more since: that is left
-    /// as it is, because whoever did it may still call what was there before.
+    /// Sends the calls back to where they went before. False when they have been redirected once more since: that is
+    /// left as it is, because whoever did it may still call what was there before.
     pub(super) fn restore(&mut self) -> io::Result<bool> {
         let Some((function, before)) = self.redirection else { return Ok(true) };
         let put_back = |slot: &AtomicUsize| {

@@ -61,7 +61,8 @@ fn unwatch() {
 /// A thread's native id and name, as `threading` knows them.
 type ThreadName = (u32, String);
 
-/// A trace that is being recorded. It is taken out while it is being stopped, which goes on without the interpreter's lock.
+/// A trace that is being recorded. It is taken out while it is being stopped, which goes on without the interpreter's
+/// lock.
 #[pyclass(module = "offlock._offlock.lock", frozen)]
 struct Recorder(Mutex<Option<Capture>>);
 

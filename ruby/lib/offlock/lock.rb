@@ -105,8 +105,9 @@ module Offlock
 
       # @return [String] whether it runs, and how it went
       def inspect
-        state = @stats ? "stopped, #{@stats.events} events" : (running? ? "running" : "of another process") # rubocop:disable Style/NestedTernaryOperator
-        "#<#{self.class} #{state}>"
+        return "#<#{self.class} stopped, #{@stats.events} events>" if @stats
+
+        "#<#{self.class} #{running? ? "running" : "of another process"}>"
       end
 
       private

@@ -178,8 +178,8 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// Prepares for what comes later: a fork, and a place on threads, for which Ruby has to be asked before there are Ractors.
-/// The extension is being loaded.
+/// Prepares for what comes later: a fork, and a place on threads, for which Ruby has to be asked before there are
+/// Ractors. The extension is being loaded.
 pub(super) fn prepare() {
     trace::watch_forks();
     trace::after_fork_in_child(after_fork_in_child);
@@ -286,7 +286,8 @@ unsafe extern "C" fn on_gc(point: VALUE, _: *mut c_void) {
 ///
 /// The hook stays for good, and does nothing while nobody wants to know. Ruby calls hooks under a lock for reading, and
 /// changes their list under the same one for writing. In the child of a fork that lock may still count threads of the
-/// parent as readers, so that a child which changes the list waits for them for ever. It uses the hook that it inherits.
+/// parent as readers, so that a child which changes the list waits for them for ever. It uses the hook that it
+/// inherits.
 pub(super) fn watch(thread: VALUE, ractor: VALUE) {
     static ADDED: AtomicBool = AtomicBool::new(false);
     // SAFETY: the caller holds the lock and passes the current thread and Ractor.

@@ -1,7 +1,8 @@
 //! One at a time, in trap handlers, too.
 //!
-//! Ruby refuses to lock a Mutex in a trap handler, because the handler runs on the main thread, on top of whatever that was
-//! doing: it would wait for itself. So a turn tells who has it, and a handler that finds its own thread in it leaves.
+//! Ruby refuses to lock a Mutex in a trap handler, because the handler runs on the main thread, on top of whatever that
+//! was doing: it would wait for itself. So a turn tells who has it, and a handler that finds its own thread in it
+//! leaves.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +22,8 @@ pub(super) fn prepare() {
     trace::after_fork_in_child(after_fork_in_child);
 }
 
-/// Calls the block if nobody has the turn. Returns `:taken` when it did, `:busy` when another thread has the turn, `:own`
-/// when the calling one has.
+/// Calls the block if nobody has the turn. Returns `:taken` when it did, `:busy` when another thread has the turn,
+/// `:own` when the calling one has.
 ///
 /// `thread`: a number of the calling thread's own, its `object_id`.
 pub(super) fn take(ruby: &Ruby, thread: u64) -> Result<Symbol, Error> {
