@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import platform
 import re
 import signal
 import socket
@@ -334,6 +335,44 @@ def test_threads_without_a_native_id_are_no_obstacle() -> None:
         print(lock.LocalTimer().acquisitions() >= 0, lock.LocalTimer(main).acquisitions())
     """)
     assert (outcome.returncode, outcome.stdout) == (0, "True 0\n"), outcome.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="redirects calls by machine code")
+def test_another_tools_hook_is_called_and_put_back() -> None:
+    outcome = run(
+        """
+        import ctypes, os, time
+        from imports import Hook, libc, put, slot_of, word
+        from offlock import lock
+        slot = slot_of(b"pthread_cond_signal")
+        hook = Hook(ctypes.cast(libc.pthread_cond_signal, ctypes.c_void_p).value)
+        put(slot, hook.address)
+        for _ in range(2):
+            before = hook.calls
+            with lock.measure() as trace:
+                assert word(slot) != hook.address
+                for _ in range(10):
+                    time.sleep(0.0001)
+            assert trace.summary.to_dict()["threads"][0]["releases"] >= 10
+            assert word(slot) == hook.address
+            assert hook.calls >= before + 10
+        # One that comes while a trace runs, and stays.
+        with lock.measure():
+            late = Hook(word(slot))
+            put(slot, late.address)
+        assert word(slot) == late.address
+        for _ in range(2):
+            with lock.measure() as trace:
+                for _ in range(10):
+                    time.sleep(0.0001)
+            assert trace.summary.to_dict()["threads"][0]["releases"] >= 10
+            assert word(slot) == late.address
+        print("end", flush=True)
+        os._exit(0)  # the interpreter would call the hooks when their memory is gone
+        """,
+        PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), str(Path(lock.__file__).parents[1])]),
+    )
+    assert (outcome.returncode, outcome.stdout) == (0, "end\n"), outcome.stderr
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
