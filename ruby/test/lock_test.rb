@@ -244,7 +244,7 @@ class LockTest < Minitest::Test
 
   def test_a_trap_handler_may_start_and_stop_the_trace
     Dir.mktmpdir do |folder|
-      output, status = run_ruby(<<~RUBY)
+      output, status = run_ruby(<<~RUBY, timeout: 300)
         trap(:USR1) { print Offlock::Lock.start("#{folder}/a.offlock") }
         trap(:USR2) { print Offlock::Lock.stop.class }
         trap(:HUP) { Offlock::GvlTracing.start("#{folder}/b.json") { 1 } && print("traced") }
@@ -252,7 +252,7 @@ class LockTest < Minitest::Test
         # On top of the main thread's own calls, and of other threads'.
         trap(:USR1) { Offlock::Lock.start("#{folder}/c.offlock") }
         trap(:USR2) { Offlock::Lock.stop }
-        sender = Thread.new { 300.times { |i| Process.kill(i.even? ? :USR1 : :USR2, Process.pid); sleep 0.0005 } }
+        sender = Thread.new { 60.times { |i| Process.kill(i.even? ? :USR1 : :USR2, Process.pid); sleep 0.0005 } }
         other = Thread.new { Offlock::Lock.start("#{folder}/c.offlock"); Offlock::Lock.stop while sender.alive? }
         while sender.alive?
           Offlock::Lock.start("#{folder}/c.offlock")

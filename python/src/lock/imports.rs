@@ -170,11 +170,9 @@ impl Object<'_> {
     /// The addresses from the first to the last that the object occupies.
     fn bounds(&self) -> Range<usize> {
         let loaded = self.headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-        let ends = loaded.map(|header| {
-            let start = self.base + header.p_vaddr as usize;
-            (start, start + header.p_memsz as usize)
-        });
-        ends.fold(usize::MAX..0, |all, (start, end)| all.start.min(start)..all.end.max(end))
+        let starts = loaded.clone().map(|header| self.base + header.p_vaddr as usize);
+        let ends = loaded.map(|header| self.base + (header.p_vaddr + header.p_memsz) as usize);
+        starts.min().unwrap_or(0)..ends.max().unwrap_or(0)
     }
 
     /// # Safety
