@@ -107,9 +107,9 @@ fn slices<'a>(inputs: &'a [Input<'_>]) -> PyResult<Vec<&'a [u8]>> {
 
 fn index_all(py: Python<'_>, messages: &[&[u8]], options: &UnpackOptions) -> PyResult<Vec<(Tape, usize)>> {
     let size = messages.iter().map(|message| message.len()).sum();
-    Region::new(&DECODE, size).release(options.release).run(py, |task| {
-        Ok::<_, Whole>(memory::collected(messages.iter().map(|message| index(message, options, task)))?)
-    })
+    Region::new(&DECODE, size)
+        .release(options.release)
+        .run(py, |task| memory::collected(messages.iter().map(|message| index(message, options, task))))
 }
 
 fn push<T>(vector: &mut Vec<T>, item: T) -> PyResult<()> {
