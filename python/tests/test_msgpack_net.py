@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -316,11 +317,8 @@ def run_out_of_memory() -> None:
         for options in everything:
             unpacker = msgpack.Unpacker(max_buffer_size=1 << 40, **options)
             unpacker.feed(message)
-            for read in (
-                functools.partial(msgpack.unpackb, message, **options),
-                unpacker.unpack,
-                unpacker.skip,
-            ):
+            unpackb: Callable[[], object] = functools.partial(msgpack.unpackb, message, **options)
+            for read in (unpackb, unpacker.unpack, unpacker.skip):
                 try:
                     read()
                 except (ValueError, msgpack.OutOfData):
