@@ -231,17 +231,25 @@ def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
     assert max(late.values()) < 0.05, late
 
 
+def computed_by(thread: int) -> Callable[[], float]:
+    """A clock of the time for which a thread has run, which other processes do not add to."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.monotonic
+    return functools.partial(time.clock_gettime, time.pthread_getcpuclockid(thread))
+
+
 @with_gil
 def test_others_get_the_lock_while_large_objects_are_read_and_built(large: dict[str, Any]) -> None:
-    """A thread that sleeps a millisecond wakes up in time."""
+    """A thread that sleeps a millisecond wakes up in time: before the other one has computed for long."""
     gaps: list[float] = []
+    clock = computed_by(threading.get_ident())
     stop = threading.Event()
 
     def beat() -> None:
-        last = time.monotonic()
+        last = clock()
         while not stop.is_set():
             time.sleep(0.001)
-            now = time.monotonic()
+            now = clock()
             gaps.append(now - last)
             last = now
 
@@ -264,7 +272,7 @@ def test_others_get_the_lock_while_large_objects_are_read_and_built(large: dict[
         gc.enable()
         stop.set()
         thread.join()
-    # Without pauses these are 30 to 130 ms. A machine that is busy with other things adds to the 2 that are promised.
+    # Without pauses these are 30 to 130 ms. Where the machine is busy, others are late although the lock is free.
     assert max(longest.values()) < 0.025, longest
 
 
@@ -284,7 +292,7 @@ def run_out_of_memory() -> None:
     huge = b"x" * 300_000_000
     blob = msgpack.packb(huge)
     many = [huge] * 4
-    hungry = {
+    hungry: dict[str, Callable[[], object]] = {
         "packb": lambda: msgpack.packb(many),
         "Packer": lambda: msgpack.Packer(autoreset=False).pack(many),
         "buf_size": lambda: msgpack.Packer(autoreset=False, buf_size=1 << 62),
