@@ -132,7 +132,7 @@ fn small_pieces_come_out_whole() {
                 }
             }
             assert_eq!(stream.total_in(), len as u64);
-            out.push(&finished(&mut stream, &[]));
+            out.push(&finished(&mut stream, &[])).unwrap();
             assert_eq!((stream.total_in(), stream.total_out()), (len as u64, out.len() as u64));
             assert!(stream.ended() && !stream.gather(b"x", &mut Output::new()));
             assert!(inflated(&out.into_bytes(), wbits) == input, "{wbits}: {len} in pieces of {piece}");
@@ -161,7 +161,7 @@ fn the_header_comes_out_with_the_first_piece() {
                     rest.extend(piece);
                 }
                 assert!(stream.total_out() >= header.len() as u64);
-                out.push(&finished(&mut stream, &[]));
+                out.push(&finished(&mut stream, &[])).unwrap();
                 assert_eq!(stream.total_out(), out.len() as u64);
                 let packed = out.into_bytes();
                 assert_eq!(packed[..header.len()], header, "{config:?}");
@@ -214,7 +214,7 @@ fn an_interrupt_loses_no_small_pieces() {
         let stopped = stream.run(&mut rest, &mut out, first, &task);
         assert_eq!(stopped.map_err(|error| error.kind), Err(ErrorKind::Stopped));
         let rest = rest.to_vec();
-        out.push(&finished(&mut stream, &rest));
+        out.push(&finished(&mut stream, &rest)).unwrap();
         assert!(inflated(&out.into_bytes(), 15) == input, "{first:?}");
     }
 }
@@ -230,7 +230,7 @@ fn small_pieces_are_copied_changed_and_refused_a_dictionary() {
     let mut copy = stream.copy().unwrap();
     let mut out = Output::new();
     copy.params(9, 0, &mut out, &Task::new()).unwrap();
-    out.push(&finished(&mut copy, &input));
+    out.push(&finished(&mut copy, &input)).unwrap();
     assert!(inflated(&[&header[..], &out.into_bytes()].concat(), 15) == input.repeat(2));
     assert!(inflated(&[&header[..], &finished(&mut stream, &[])].concat(), 15) == input);
 }

@@ -240,6 +240,16 @@ impl Deflater {
         given
     }
 
+    /// Gives out the header of a gzip stream, in which the engine tells of other levels than zlib. Whether there was one, and
+    /// room for it.
+    fn give_gzip_header(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
+        let known = if self.config.wbits > 15 { small::header(self.config) } else { None };
+        let Some(header) = known.filter(|header| header.len() <= out.left()) else { return Ok(false) };
+        out.push(&header)?;
+        self.header = header.len();
+        Ok(true)
+    }
+
     /// How many bytes were taken, but not worked on yet.
     pub fn gathered(&self) -> usize {
         self.gathered.len()
@@ -398,7 +408,7 @@ impl Deflater {
         let mut again = Output::new();
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
-        let given = self.header > 0;
+        let given = self.header > 0 || self.give_gzip_header(out)?;
         let raw = self.raw()?;
         let (code, _) = if given {
             raw.step(&mut &[][..], 0, &mut again, INFLATE_SLICE, engine)?

@@ -30,7 +30,7 @@ module Scenarios
                                       unpacker: ->(unpacker) { Range.new(*unpacker.read) }, recursive: true)
       factory.register_type(3, Symbol)
       factory.register_type(4, Integer, packer: M::Bigint.method(:to_msgpack_ext), unpacker: M::Bigint.method(:from_msgpack_ext),
-                                        oversized_integer_extension_type: true)
+                                        oversized_integer_extension: true)
       factory.register_type(-1, Time, packer: M::Time::Packer, unpacker: M::Time::Unpacker)
     end
   end

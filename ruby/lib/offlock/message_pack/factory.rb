@@ -21,8 +21,8 @@ module Offlock
         raise ArgumentError, "expected Module/Class but found #{klass.class}." unless klass.is_a?(Module)
 
         options ||= DEFAULT_OPTIONS.transform_values { nil }
-        if options[:oversized_integer_extension_type] && klass != Integer
-          raise ArgumentError, "oversized_integer_extension_type: true is only for Integer class"
+        if options[:oversized_integer_extension] && klass != Integer
+          raise ArgumentError, "oversized_integer_extension: true is only for Integer class"
         end
 
         callables = [callable(:packer, options[:packer]), callable(:unpacker, options[:unpacker])]

@@ -106,7 +106,7 @@ unsafe extern "C" fn register_type_internal(
         let (packer, unpacker) = (callable(0).map(own), callable(1).map(of_class));
         let set = |name| TEST(rb::option(flags, name));
         let recursive = set(c"recursive");
-        let (big, symbols) = (set(c"oversized_integer_extension_type"), set(c"optimized_symbols_parsing"));
+        let (big, symbols) = (set(c"oversized_integer_extension"), set(c"optimized_symbols_parsing"));
         // SAFETY: reads a class that lives for ever.
         let is_symbol = class == unsafe { rb_cSymbol };
         // SAFETY: what a live object holds. Nothing from here on raises.
