@@ -82,7 +82,7 @@ fn a_state_that_was_used_before_works_as_a_new_one() {
             let mut stream = Deflater::new(config).unwrap();
             let mut out = Output::new();
             stream.run(&mut &input[..], &mut out, Flush::Sync, &Task::new()).unwrap();
-            out.push(&finished(&mut stream, input));
+            out.push(&finished(&mut stream, input)).unwrap();
             out.into_bytes().to_vec()
         };
         if level > 9 {
