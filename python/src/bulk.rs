@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 use offlock_core::memory::{self, OutOfMemory};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::no_memory;
 use crate::pace::Pace;
@@ -100,12 +101,34 @@ impl<T> Held<T> {
         mut take: impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<T>,
     ) -> PyResult<Self> {
         let mut all = Self::new();
-        for item in items.try_iter()? {
+        let mut add = |all: &mut Self, item| {
             pace.keep(items.py())?;
-            let next = take(all.0.len(), item?)?;
-            all.push(next)?;
+            let next = take(all.0.len(), item)?;
+            all.push(next)
+        };
+        // Iterators of these do the same, and take longer.
+        if let Ok(list) = items.cast_exact::<PyList>() {
+            reserve(&mut all.0, list.len())?;
+            // The length is asked for anew: others may change the list.
+            while all.0.len() < list.len() {
+                let item = list.get_item(all.0.len())?;
+                add(&mut all, item)?;
+            }
+        } else if let Ok(tuple) = items.cast_exact::<PyTuple>() {
+            reserve(&mut all.0, tuple.len())?;
+            tuple.iter().try_for_each(|item| add(&mut all, item))?;
+        } else {
+            items.try_iter()?.try_for_each(|item| add(&mut all, item?))?;
         }
         Ok(all)
+    }
+
+    /// The same as a vector, of what refers to nothing.
+    pub(crate) fn into_values(mut self) -> Vec<T>
+    where
+        T: Copy,
+    {
+        std::mem::take(&mut self.0)
     }
 
     /// `MemoryError` when there is no room for one more.
@@ -142,6 +165,12 @@ struct Moving<'a, T>(&'a mut Vec<T>);
 unsafe impl<T> Send for Moving<'_, T> {}
 
 impl<T> Moving<'_, T> {
+    /// Of a vector that holds nothing any more.
+    fn free(self) {
+        assert!(self.0.is_empty());
+        *self.0 = Vec::new();
+    }
+
     fn reserve(self, more: usize) -> Result<(), OutOfMemory> {
         memory::reserve(self.0, more)
     }
@@ -164,6 +193,10 @@ impl<T> Drop for Held<T> {
             let mut pace = Pace::giving_way();
             while self.0.pop().is_some() {
                 pace.keep_quietly(py);
+            }
+            if self.0.weight() >= LARGE {
+                let memory = Moving(&mut self.0);
+                aside(py, || memory.free());
             }
         });
     }

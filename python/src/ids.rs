@@ -40,7 +40,8 @@ pub(crate) fn read_to(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>, pace: &
         let before = ids.len();
         read_leading_ints(list, ids, pace)?;
         // By number: to read an item that is no int can run code that changes the list.
-        let rest = (ids.len() - before..).map_while(|index| Some((index, list.get_item(index).ok()?)));
+        let rest = (ids.len() - before..).take_while(|index| *index < list.len());
+        let rest = rest.map_while(|index| Some((index, list.get_item(index).ok()?)));
         return extend(py, ids, rest, pace);
     }
     if let Ok(packed) = tokens.cast::<PackedTokens>() {

@@ -93,6 +93,8 @@ fn int(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
     int
 }
 
+static KEPT_INTS: OnceLock<Kept> = OnceLock::new();
+
 enum Kept {
     Immortal(Immortal),
     /// The table owns a reference to each.
@@ -101,23 +103,28 @@ enum Kept {
 
 impl Kept {
     /// The kept objects, if there are any or they are worth making for `more` values.
+    #[inline]
     fn get(py: Python<'_>, more: usize, pace: &mut Pace) -> PyResult<Option<&'static Self>> {
-        static KEPT: OnceLock<Kept> = OnceLock::new();
-        static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
         // Without a GIL, threads would wait for each other at the reference counts of shared objects.
         if cfg!(Py_GIL_DISABLED) {
             return Ok(None);
         }
-        if let Some(kept) = KEPT.get() {
-            return Ok(Some(kept));
+        match KEPT_INTS.get() {
+            None => Self::get_or_make(py, more, pace),
+            kept => Ok(kept),
         }
+    }
+
+    #[cold]
+    fn get_or_make(py: Python<'_>, more: usize, pace: &mut Pace) -> PyResult<Option<&'static Self>> {
+        static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
         let before = HANDED_OUT.fetch_add(more, Ordering::Relaxed);
         if before + more < WORTH_KEEPING {
             return Ok(None);
         }
         // Others can have the lock meanwhile, and make them, too: nobody waits. Those that come second are let go of.
-        let _ = KEPT.set(Self::make(py, pace)?);
-        Ok(KEPT.get())
+        let _ = KEPT_INTS.set(Self::make(py, pace)?);
+        Ok(KEPT_INTS.get())
     }
 
     fn make(py: Python<'_>, pace: &mut Pace) -> PyResult<Self> {

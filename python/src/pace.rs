@@ -64,7 +64,11 @@ impl Pace {
     /// As [`keep`](Self::keep), for an object that `bytes` bytes are copied to.
     #[inline]
     pub(crate) fn keep_bytes(&mut self, py: Python<'_>, bytes: usize) -> PyResult<()> {
-        self.keep_many(py, 1 + bytes / BYTES_LIKE_AN_OBJECT)
+        if bytes < BYTES_LIKE_AN_OBJECT {
+            self.keep(py)
+        } else {
+            self.keep_many(py, 1 + bytes / BYTES_LIKE_AN_OBJECT)
+        }
     }
 
     /// Counts the next object as many: it takes about the time of so many bytes' copy.

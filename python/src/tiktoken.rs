@@ -18,7 +18,7 @@ use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
-use crate::specials::{Disallowed, Policy};
+use crate::specials::{Disallowed, Policy, Refused};
 use crate::strings;
 use crate::utf8::{Utf8, utf8};
 use crate::{bytes, ids, ints};
@@ -276,7 +276,7 @@ impl Tokenizer {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads, release)?);
         let counts = batch.region(&COUNT_BATCH, release, cancel).run(text.py(), |task| {
-            let texts = batch.texts();
+            let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.count_batch(&texts, allowed, batch.threads, task)
             })
@@ -498,7 +498,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let (encoding, batch) = (self.encoding()?, Batch::new(text, num_threads, release)?);
         let all = batch.region(&ENCODE_BATCH, release, cancel).run(text.py(), |task| {
-            let texts = batch.texts();
+            let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.encode_batch(&texts, allowed, batch.threads, task)
             })
@@ -547,8 +547,11 @@ impl Tokenizer {
     }
 }
 
+/// A token's bytes and its id.
+type Rank = (Vec<u8>, TokenId);
+
 /// The entries of a vocabulary. Read from a copy, which others cannot change while they have the lock.
-fn read_ranks(ranks: &Bound<'_, PyDict>) -> PyResult<Bulk<Vec<(Vec<u8>, TokenId)>>> {
+fn read_ranks(ranks: &Bound<'_, PyDict>) -> PyResult<Bulk<Vec<Rank>>> {
     let (py, mut pace) = (ranks.py(), Pace::giving_way());
     let mut read = Bulk::new(Vec::new());
     for (bytes, id) in ranks.copy()? {
@@ -629,8 +632,9 @@ impl Batch {
         Ok(Self { texts, bytes, threads: threads(num_threads, bytes)? })
     }
 
-    fn texts(&self) -> Vec<&str> {
-        self.texts.iter().map(|text| &**text).collect()
+    fn texts(&self) -> Result<Vec<&str>, Refused> {
+        memory::collected::<_, tokens::Error>(self.texts.iter().map(|text| Ok(&**text)))
+            .map_err(Refused::Core)
     }
 
     fn region<'a>(

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import offlock
 from offlock import gzip, strings, tiktoken, zlib
 
@@ -42,7 +44,9 @@ def public_names() -> set[str]:
     """`module.function` and `module.Class.method` for everything public that does work."""
     names = {f"strings.{name}" for name in strings.__all__} - {"strings.View", "strings.Capability"}
     names |= {"strings.Arena.tuple", "strings.Arena.list"} | _functions_of_stub("_zlib.pyi", "zlib")
-    names |= {f"gzip.{name}" for name in gzip.__all__} | {f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)}
+    names |= {f"gzip.{name}" for name in gzip.__all__} | {
+        f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)
+    }
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
     return names - NO_WORK
 
@@ -201,24 +205,21 @@ def _() -> Call:
 
 @large("strings.from_arrow")
 def _() -> Call:
-    import pyarrow as pa
-
+    pa: Any = pytest.importorskip("pyarrow")
     array = pa.array([None if number % 3 == 0 else f"element {number}" for number in range(MANY)])
     return lambda: strings.from_arrow(array)
 
 
 @large("strings.from_arrow nulls")
 def _() -> Call:
-    import pyarrow as pa
-
+    pa: Any = pytest.importorskip("pyarrow")
     array = pa.nulls(8 * MANY)
     return lambda: strings.from_arrow(array, into=tuple)
 
 
 @large("strings.from_arrow dictionary")
 def _() -> Call:
-    import pyarrow as pa
-
+    pa: Any = pytest.importorskip("pyarrow")
     array = pa.array([f"element {number % 1000}" for number in range(2 * MANY)]).dictionary_encode()
     return lambda: strings.from_arrow(array)
 
@@ -391,7 +392,7 @@ def _() -> Call:
 def _() -> Call:
     encoding = enc()
     tokens = encoding.encode_packed(prose() * 16)
-    return lambda: encoding.decode_bytes(tokens)  # type: ignore[arg-type]
+    return lambda: encoding.decode_bytes(tokens)
 
 
 @large("Encoding.decode_with_offsets")

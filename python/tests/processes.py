@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+
+
+def crowd() -> float:
+    """How many threads of this machine want each of its processors, at least 1: so much longer everything may take."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
 
 PRELUDE = """
 import os, random, signal, sys, threading, time

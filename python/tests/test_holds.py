@@ -9,6 +9,7 @@ import time
 import pytest
 from interpreter import HAS_GIL
 from operations import LARGE, Call, covered, public_names
+from processes import crowd
 
 from offlock import lock
 
@@ -58,4 +59,4 @@ def test_the_lock_is_held_for_milliseconds_at_most(name: str) -> None:
     holds: list[int] = []
     while len(holds) < ATTEMPTS and (not holds or min(holds) > LONGEST):
         holds.append(longest_hold(call))
-    assert min(holds) <= LONGEST, holds
+    assert min(holds) <= LONGEST * crowd(), holds

@@ -163,7 +163,7 @@ def test_strings(call: str, kind: str) -> None:
     setup = """
         lines = b"a,1\\n" * 5_000_000
         strings.enable_blocks()
-        offsets = array.array("q", range(3_000_000))
+        offsets = array.array("q", range(6_000_000))
         """
     call = call.format(kind=f"kind='{kind}'")
     usual = "strings.lines(b'one\\ntwo', kind='str')"

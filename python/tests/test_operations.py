@@ -4,6 +4,7 @@ little memory, interrupts, CPython's own debug mode."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import random
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 from operations import LARGE, enc, public_names, text_lines
-from processes import run, started
+from processes import crowd, run, started
 
 from offlock import gzip, strings, zlib
 
@@ -85,10 +86,15 @@ ITERABLES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
 """The operations that take many things, with what they take."""
 
 
+def may_decrease(name: str) -> contextlib.AbstractContextManager[None]:
+    """Offsets have to ascend, which those that somebody changes need not."""
+    return contextlib.suppress(ValueError) if name == "strings.from_offsets" else contextlib.nullcontext()
+
+
 def test_no_operation_on_many_things_is_forgotten() -> None:
     singles = {name for name in public_names() if not name.startswith("gzip.") and name not in ITERABLES}
     for name in singles - {"Encoding.encode_to_numpy"}:
-        assert "all" not in name and "many" not in name and "batch" not in name, name
+        assert not any(part in name for part in ("all", "many", "batch")), name
 
 
 @pytest.mark.parametrize("name", ITERABLES)
@@ -130,18 +136,20 @@ def test_an_input_that_shrinks_and_grows_while_it_is_read(name: str) -> None:
 
     for _ in range(20):
         changing[:] = items[:100]
-        with contextlib.suppress(ValueError if name == "strings.from_offsets" else ()):  # they have to ascend
+        with may_decrease(name):
             call(Sequence(changing, change))
 
 
 @pytest.mark.parametrize(
-    "name", ["Encoding.decode", "Encoding.decode_bytes", "Encoding.decode_tokens_bytes", "Encoding.decode_batch"]
+    "name",
+    ["Encoding.decode", "Encoding.decode_bytes", "Encoding.decode_tokens_bytes", "Encoding.decode_batch"],
 )
 def test_numbers_that_change_the_list_they_are_in(name: str) -> None:
     call = ITERABLES[name][1]
-    for change in (list.clear, lambda tokens: tokens.extend([5] * 10_000), lambda tokens: tokens.__delitem__(slice(3))):
+    for content in ([], [5] * 10_000, [5] * 3):
         tokens: list[Any] = [1] * 1000
-        tokens[10] = Index(2, lambda tokens=tokens, change=change: change(tokens) if len(tokens) < 30_000 else None)
+        changing = functools.partial(tokens.__setitem__, slice(None), content)
+        tokens[10] = Index(2, changing)
         call([tokens] if name.endswith("batch") else tokens)
 
 
@@ -166,7 +174,7 @@ def test_lists_that_another_thread_changes(name: str) -> None:
     try:
         until = time.monotonic() + 0.25
         while time.monotonic() < until:
-            with contextlib.suppress(ValueError if name == "strings.from_offsets" else ()):  # they have to ascend
+            with may_decrease(name):
                 call(changing)
     finally:
         over.set()
@@ -210,7 +218,8 @@ def test_progress_that_calls_back() -> None:
     assert zlib.decompress(zlib.compress(data, progress=again), progress=again) == data
     assert gzip.decompress(gzip.compress(data, progress=again), progress=again) == data
     assert zlib.inflate_all(zlib.deflate_all([data] * 3, progress=again), progress=again) == [data] * 3
-    assert zlib.decompress(packed) == data and len(calls) > 6
+    assert zlib.decompress(packed) == data
+    assert len(calls) > 6
 
 
 # Objects of the collector
@@ -249,9 +258,11 @@ def test_a_cycle_through_a_tuple_is_collected() -> None:
 @pytest.mark.parametrize("many", [0, 1, 20, 21, 70_000])
 @pytest.mark.parametrize("into", [list, tuple])
 def test_results_of_every_size_are_ordinary_lists_and_tuples(many: int, into: type[Any]) -> None:
-    made = strings.lines(b"a b\n" * many + b"", into=into)
-    assert made == into(["a b"] * many) and type(made) is into
-    assert hash(made) == hash(("a b",) * many) if into is tuple else True
+    made = strings.lines(b"a b\n" * many, into=into)
+    assert made == into(["a b"] * many)
+    assert type(made) is into
+    if into is tuple:
+        assert hash(made) == hash(("a b",) * many)
     if into is list:
         made.extend(["c"] * 10)
         made.sort()
@@ -265,61 +276,77 @@ def test_results_of_every_size_are_ordinary_lists_and_tuples(many: int, into: ty
 
 # Interrupts
 
-INTERRUPTED = PRELUDE + """
-call = operations.LARGE[{name!r}]()
-call()
-begun = time.monotonic()
-call()
-took = time.monotonic() - begun
-print("ready", flush=True)
-while True:
-    sys.stdin.readline()
-    try:
-        print("go", flush=True)
-        while True:
-            call()
-    except KeyboardInterrupt:
-        print(time.monotonic(), flush=True)
+INTERRUPTED = (
+    PRELUDE
+    + """
+operations.MANY //= 3
+operations.MEGABYTES //= 2
+for name in {names!r}:
+    call = operations.LARGE[name]()
+    for _ in range({most}):
+        try:
+            print(name, flush=True)
+            while True:
+                call()
+        except KeyboardInterrupt:
+            print(time.monotonic(), flush=True)
+        if sys.stdin.readline() == "enough\\n":
+            break
 """
+)
 
 SLOW = [
-    "strings.lines str list", "strings.lines view tuple", "strings.split", "strings.columns", "strings.from_offsets",
+    "strings.lines str list", "strings.lines view tuple", "strings.columns", "strings.from_offsets",
     "strings.from_arrow", "strings.decode_many", "strings.compact", "strings.retained", "Encoding.encode",
-    "Encoding.encode_batch", "Encoding.count_batch", "Encoding.encode_with_unstable", "Encoding.decode",
-    "Encoding.decode_batch broken", "Encoding.decode_with_offsets", "Encoding.decode_tokens_bytes",
-    "zlib.compress bytearray", "zlib.decompress", "zlib.Compress.compress", "zlib.Decompress.decompress",
-    "zlib._ZlibDecompressor.decompress", "zlib.deflate_all", "zlib.inflate_all", "zlib.inflate_all large",
-    "gzip.compress", "gzip.compress threads", "gzip.decompress", "gzip.decompress threads", "gzip.GzipFile.read the rest",
-    "gzip.GzipFile.read so many", "gzip.GzipFile.write", "gzip.GzipFile.write threads",
+    "Encoding.encode_batch", "Encoding.count_batch", "Encoding.decode", "Encoding.decode_batch broken",
+    "Encoding.decode_tokens_bytes", "zlib.compress bytearray", "zlib.Compress.compress",
+    "zlib.Decompress.decompress", "zlib.deflate_all", "zlib.inflate_all large", "gzip.compress threads",
+    "gzip.decompress", "gzip.GzipFile.read the rest", "gzip.GzipFile.write threads",
 ]  # fmt: skip
 """Those that take long enough to be interrupted in the middle, one of each way of working."""
 
+MOST = 12
+"""Interrupts of one operation."""
 
-@pytest.mark.parametrize("name", SLOW)
-def test_ctrl_c_ends_the_call(name: str) -> None:
-    """At random moments of its work."""
+
+def test_ctrl_c_ends_every_call_at_once() -> None:
+    """At random moments of its work. The machine may be busy with other things: a third of the answers in time shows what
+    the call does."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    dice, delays = random.Random(seed), []
-    program = INTERRUPTED.format(name=name)
-    with started(program, prelude="", stdin=True) as process:
-        assert process.stdout is not None and process.stdin is not None
-        assert process.stdout.readline() == "ready\n"
-        while len(delays) < 8 and (not delays or min(delays) > 0.05 or len(delays) < 3):
-            print(file=process.stdin, flush=True)
-            assert process.stdout.readline() == "go\n"
-            time.sleep(dice.uniform(0.001, 0.1))
-            sent = time.monotonic()
-            os.kill(process.pid, signal.SIGINT)
-            delays.append(float(process.stdout.readline()) - sent)
-    # The machine may be busy with other things: of some moments, half have to be answered in time.
-    assert sorted(delays)[len(delays) // 2 - (len(delays) > 3)] < 0.05, delays
+    dice, late = random.Random(seed), {}
+    with started(INTERRUPTED.format(names=SLOW, most=MOST), prelude="", stdin=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        for name in SLOW:
+            delays: list[float] = []
+            while len(delays) < 3 or (len(delays) < MOST and not are_short(delays)):
+                if delays:
+                    print("again", file=process.stdin, flush=True)
+                assert process.stdout.readline() == f"{name}\n"
+                time.sleep(dice.uniform(0.005, 0.1))
+                sent = time.monotonic()
+                os.kill(process.pid, signal.SIGINT)
+                delays.append(float(process.stdout.readline()) - sent)
+            print("enough", file=process.stdin, flush=True)
+            if not are_short(delays):
+                late[name] = delays
+        assert process.wait(timeout=60) == 0
+    assert not late
+
+
+def are_short(delays: list[float]) -> bool:
+    return sorted(delays)[len(delays) // 3] < 0.05 * crowd()
 
 
 # Memory
 
-LIMITED = PRELUDE + """
+LIMITED = (
+    PRELUDE
+    + """
 import resource
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 dice = random.Random({seed})
 operations.shrink()
 for name in {names!r}:
@@ -347,25 +374,31 @@ for name in {names!r}:
         print(name, repr(error)[:300], flush=True)
         os._exit(7)
 """
+)
 
 
 def test_no_operation_ends_the_process_when_memory_is_short() -> None:
-    """Each in a process of its own, whose limit leaves room for a part of what it needs."""
+    """Each in a process of its own, whose limit leaves room for a part of what it needs; on one thread, as the C library
+    itself ends a process whose new thread finds no memory.
+    """
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    names = [name for name in LARGE if "arrow" not in name and "numpy" not in name]
+    names = [name for name in LARGE if not any(part in name for part in ("arrow", "numpy", "threads"))]
     out = run(LIMITED.format(seed=seed, names=names), prelude="")
     assert out.splitlines() == [f"{name} -> 0" for name in names]
 
 
 # CPython's debug mode
 
-DEBUGGED = PRELUDE + """
+DEBUGGED = (
+    PRELUDE
+    + """
 operations.shrink()
 for name, make in operations.LARGE.items():
     make()()
 print("done")
 """
+)
 
 
 def test_every_operation_under_the_debug_mode_of_the_interpreter() -> None:

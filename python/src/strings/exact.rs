@@ -51,10 +51,15 @@ impl<'py> Maker<'py> {
             if room.len() < LARGE {
                 piece.write(room);
             } else {
-                aside(self.py, || piece.write(room));
+                self.write_aside(piece, room);
             }
             Ok(object)
         }
+    }
+
+    #[cold]
+    fn write_aside(&self, piece: &Piece<'_>, room: &mut [u8]) {
+        aside(self.py, || piece.write(room));
     }
 
     /// For strings of which CPython keeps one, and for interpreters whose layout is not known.

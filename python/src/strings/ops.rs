@@ -305,14 +305,8 @@ fn read_sequence(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if unsafe { ffi::PySequence_Check(offsets.as_ptr()) } == 0 || offsets.is_instance_of::<PyString>() {
         return offsets.extract(); // raises what is wrong with it
     }
-    let (mut read, mut pace) = (Vec::new(), Pace::giving_way());
-    for offset in offsets.try_iter()? {
-        pace.keep(offsets.py())?;
-        let offset = offset?.extract()?;
-        reserve(&mut read, 1)?;
-        read.push(offset);
-    }
-    Ok(read)
+    let offsets = Held::collect(offsets, &mut Pace::giving_way(), |_, offset| offset.extract())?;
+    Ok(offsets.into_values())
 }
 
 fn in_string(number: usize, start: usize) -> String {
@@ -352,7 +346,8 @@ enum Item<'py> {
 impl<'py> Item<'py> {
     fn borrow(item: Bound<'py, PyAny>) -> PyResult<Self> {
         if item.is_exact_instance_of::<PyBytes>() {
-            Ok(Self::Exact(item.cast_into()?))
+            // SAFETY: it is one.
+            Ok(Self::Exact(unsafe { item.cast_into_unchecked() }))
         } else {
             Bytes::borrow(&item).map(Self::Other)
         }

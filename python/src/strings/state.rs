@@ -109,9 +109,11 @@ fn in_region<T: Send>(
     Region::new(&LOOK, strings).run(py, work)
 }
 
+type Sharing = (Bulk<Vec<usize>>, Bulk<Vec<u32>>);
+
 /// Which strings share memory with others: the first of each, and for every string which one of those it is; more than
 /// there are for one that shares nothing.
-fn sharing(addresses: &[usize], task: &Task<'_>) -> Result<(Bulk<Vec<usize>>, Bulk<Vec<u32>>), Failed> {
+fn sharing(addresses: &[usize], task: &Task<'_>) -> Result<Sharing, Failed> {
     let (mut firsts, mut numbers, mut known) = (Vec::new(), Vec::new(), HashMap::new());
     reserve(&mut numbers, |numbers| numbers.try_reserve_exact(addresses.len()))?;
     for (place, &address) in addresses.iter().enumerate() {
