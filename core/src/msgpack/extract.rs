@@ -123,7 +123,7 @@ fn under<T>(
 }
 
 /// The token that ends at `end` as a field.
-#[inline]
+#[inline(always)]
 fn field(token: &Token<'_>, end: usize) -> Option<Field> {
     Some(match *token {
         Token::Str(text) => Field::Str(Span { offset: end - text.len(), length: text.len() }),
@@ -137,7 +137,7 @@ fn field(token: &Token<'_>, end: usize) -> Option<Field> {
 }
 
 /// Moves past a map's key; whether it is the string `key`.
-#[inline]
+#[inline(always)]
 fn is_key(reader: &mut Reader<'_>, key: &[u8], task: &Task<'_>) -> Result<bool, Error> {
     let before = reader.clone();
     match reader.token()? {

@@ -266,11 +266,16 @@ struct Open {
     map: bool,
 }
 
+/// No token takes more words.
+const MOST_WORDS: usize = 2;
+
 impl Indexer<'_> {
     fn run(&mut self, task: &Task<'_>) -> Result<usize, Error> {
         let mut reader = Reader::at(self.bytes, 0);
         let mut until_check = CHECK_EVERY;
         loop {
+            // Before there is a token: to keep one through a call costs as much as the rest of the index.
+            memory::reserve(&mut self.words, MOST_WORDS)?;
             let start = reader.pos();
             let token = reader.token()?;
             self.limits.check(&token, start)?;
@@ -297,7 +302,8 @@ impl Indexer<'_> {
             Token::Map(entries) => return self.open(MAP, entries, u64::from(entries) * 2, start, left),
             _ => TOKEN | (start as u64) << 32,
         };
-        Ok(memory::push(&mut self.words, word)?)
+        self.words.push(word);
+        Ok(())
     }
 
     fn str_word(&mut self, text: &[u8], start: usize, end: usize) -> u64 {
@@ -327,9 +333,9 @@ impl Indexer<'_> {
             return Err(Error::new(ErrorKind::TooDeep(self.limits.depth), start));
         }
         let place = self.words.len();
-        memory::append(&mut self.words, &[tag | u64::from(length) << 32, place as u64 + 2])?;
+        self.words.extend([tag | u64::from(length) << 32, place as u64 + 2]);
         if values > 0 {
-            memory::push(&mut self.open, Open { place, left: values + 1, map: tag == MAP })?;
+            self.open.push(Open { place, left: values + 1, map: tag == MAP });
         }
         Ok(())
     }
