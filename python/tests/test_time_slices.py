@@ -80,8 +80,17 @@ CALLS: dict[str, list[Make]] = {
     "strings.build": [lambda size: strings.lines(text_of(size).encode(), into=strings.Arena).list],
     "strings.decode_many": [lambda size: partial(strings.decode_many, [text_of(size).encode()])],
 }
-# Made once, or of nothing that could be small.
-OTHERS = {"tokens.load"}
+# Made once, or parts of other operations, and of long inputs alone.
+OTHERS = {
+    "tokens.load",
+    "bytes.copy",
+    "strings.long",
+    "strings.look",
+    "msgpack.copy",
+    "msgpack.feed",
+    "msgpack.find",
+    "msgpack.skip",
+}
 
 
 def operations() -> set[str]:
