@@ -8,25 +8,26 @@ megabyte with the bytes done (of the file when reading, of the content when writ
 or None where that is not known; what it raises ends the work.
 """
 
-import argparse
+from __future__ import annotations
+
 import builtins
 import errno
 import io
 import os
-import shutil
 import struct
 import sys
 import time
 import warnings
 import weakref
 from gzip import BadGzipFile
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from . import zlib
 from ._offlock import zlib as _native
 
-if TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing these takes longer than all the rest
     from collections.abc import Callable, Iterator
+    from typing import IO, Any, TypeVar, overload
 
     from typing_extensions import Buffer
 
@@ -51,47 +52,53 @@ _MTIME = 0 if sys.version_info >= (3, 14) else None
 """What `compress` writes unless it is told; None is the time of the call."""
 
 
-@overload
+if TYPE_CHECKING:
+
+    @overload
+    def open(
+        filename: StrOrBytesPath | IO[bytes],
+        mode: BinaryMode = "rb",
+        compresslevel: int = _BEST,
+        encoding: None = None,
+        errors: None = None,
+        newline: None = None,
+        *,
+        threads: int = 1,
+        max_output: int | None = None,
+        progress: Progress | None = None,
+    ) -> GzipFile: ...
+
+    @overload
+    def open(
+        filename: StrOrBytesPath | IO[bytes],
+        mode: TextMode,
+        compresslevel: int = _BEST,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        *,
+        threads: int = 1,
+        max_output: int | None = None,
+        progress: Progress | None = None,
+    ) -> io.TextIOWrapper: ...
+
+    @overload
+    def open(
+        filename: StrOrBytesPath | IO[bytes],
+        mode: str,
+        compresslevel: int = _BEST,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        *,
+        threads: int = 1,
+        max_output: int | None = None,
+        progress: Progress | None = None,
+    ) -> GzipFile | io.TextIOWrapper: ...
+
+
 def open(
-    filename: "StrOrBytesPath | IO[bytes]",
-    mode: "BinaryMode" = "rb",
-    compresslevel: int = _BEST,
-    encoding: None = None,
-    errors: None = None,
-    newline: None = None,
-    *,
-    threads: int = 1,
-    max_output: int | None = None,
-    progress: "Progress | None" = None,
-) -> "GzipFile": ...
-@overload
-def open(
-    filename: "StrOrBytesPath | IO[bytes]",
-    mode: "TextMode",
-    compresslevel: int = _BEST,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    *,
-    threads: int = 1,
-    max_output: int | None = None,
-    progress: "Progress | None" = None,
-) -> io.TextIOWrapper: ...
-@overload
-def open(
-    filename: "StrOrBytesPath | IO[bytes]",
-    mode: str,
-    compresslevel: int = _BEST,
-    encoding: str | None = None,
-    errors: str | None = None,
-    newline: str | None = None,
-    *,
-    threads: int = 1,
-    max_output: int | None = None,
-    progress: "Progress | None" = None,
-) -> "GzipFile | io.TextIOWrapper": ...
-def open(
-    filename: "StrOrBytesPath | IO[bytes]",
+    filename: StrOrBytesPath | IO[bytes],
     mode: str = "rb",
     compresslevel: int = _BEST,
     encoding: str | None = None,
@@ -100,8 +107,8 @@ def open(
     *,
     threads: int = 1,
     max_output: int | None = None,
-    progress: "Progress | None" = None,
-) -> "GzipFile | io.TextIOWrapper":
+    progress: Progress | None = None,
+) -> GzipFile | io.TextIOWrapper:
     """Open a gzip file in binary or (with "t" in `mode`) text mode.
 
     `filename` is a path, or a file object to read from or write to. `threads`, `max_output` and
@@ -132,17 +139,17 @@ def open(
         progress=progress,
     )
     if "t" in mode:
-        return io.TextIOWrapper(cast(IO[bytes], binary), io.text_encoding(encoding), errors, newline)
+        return io.TextIOWrapper(binary, io.text_encoding(encoding), errors, newline)
     return binary
 
 
 def compress(
-    data: "Buffer",
+    data: Buffer,
     compresslevel: int = _BEST,
     *,
     mtime: float | None = _MTIME,
     threads: int = 1,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> bytes:
     """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core).
 
@@ -155,7 +162,7 @@ def compress(
 
 
 def _compress_reporting(
-    data: memoryview, level: int, mtime: float | None, threads: int, progress: "Progress"
+    data: memoryview, level: int, mtime: float | None, threads: int, progress: Progress
 ) -> bytes:
     packed, size = io.BytesIO(), len(data)
     with GzipFile(
@@ -167,11 +174,11 @@ def _compress_reporting(
 
 
 def decompress(
-    data: "Buffer",
+    data: Buffer,
     *,
     threads: int = 1,
     max_output: int | None = None,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> bytes:
     """Decompress a gzip file of any number of members, `threads` of them at once (0: one per core)."""
     if progress is not None:
@@ -202,7 +209,7 @@ def write32u(output: IO[bytes], value: int) -> None:
 class _Report:
     """Tells a callback how far the work is: about every megabyte, and at the end."""
 
-    def __init__(self, progress: "Progress | None", total: int | None) -> None:
+    def __init__(self, progress: Progress | None, total: int | None) -> None:
         self._progress = progress
         self._total = total
         self._told = 0
@@ -236,7 +243,7 @@ class _Reader(io.RawIOBase):
     """The plain content of a gzip file, for a `BufferedReader` to read."""
 
     def __init__(
-        self, fp: IO[bytes], threads: int, max_output: int | None, progress: "Progress | None"
+        self, fp: IO[bytes], threads: int, max_output: int | None, progress: Progress | None
     ) -> None:
         self._fp = fp
         self._report = _Report(progress, _size(fp) if progress is not None else None)
@@ -270,6 +277,12 @@ class _Reader(io.RawIOBase):
             raise OSError("a read was interrupted, and the file cannot be read again from its beginning")
         while self._behind:
             self._behind -= len(self._decode(min(self._behind, _CHUNK)))
+
+    closed = False  # Not a property: a `BufferedReader` asks for it at every line.
+
+    def close(self) -> None:
+        self.closed = True
+        super().close()
 
     def readable(self) -> bool:
         return True
@@ -314,7 +327,7 @@ class _Reader(io.RawIOBase):
         self._last_mtime = self._decoder.mtime
         self._report.end(self._packed)
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Buffer) -> int:
         with memoryview(buffer) as view, view.cast("B") as octets:
             plain = self.read(min(len(octets), READ_BUFFER_SIZE))
             octets[: len(plain)] = plain
@@ -323,7 +336,7 @@ class _Reader(io.RawIOBase):
     def readall(self) -> bytes:
         return _native.joined([*self.chunks()])
 
-    def chunks(self) -> "Iterator[bytes]":
+    def chunks(self) -> Iterator[bytes]:
         """The rest, in pieces. They are copied with the lock held: of a size that takes well below a millisecond."""
         while chunk := self.read(_CHUNK):
             yield chunk
@@ -352,10 +365,10 @@ class _Reader(io.RawIOBase):
 class _Writer(io.RawIOBase):
     """What a `BufferedWriter` writes to: hands on to a `GzipFile`, with no cycle that keeps it open."""
 
-    def __init__(self, gzip_file: "GzipFile") -> None:
+    def __init__(self, gzip_file: GzipFile) -> None:
         self._gzip_file = weakref.ref(gzip_file)
 
-    def write(self, data: "Buffer") -> int:
+    def write(self, data: Buffer) -> int:
         gzip_file = self._gzip_file()
         if gzip_file is None:
             raise ValueError("write() on a GzipFile that is gone")
@@ -379,10 +392,14 @@ class GzipFile(io.BufferedIOBase):
     """
 
     myfileobj: IO[bytes] | None = None
+    closed = True
+    """Whether `close` was called. Not a property: what reads text asks for it at every line."""
+    _lines: Any = None
+    """What to iterate over, while the file is open and `readline` is the one here."""
 
     def __init__(
         self,
-        filename: "StrOrBytesPath | None" = None,
+        filename: StrOrBytesPath | None = None,
         mode: str | None = None,
         compresslevel: int = _BEST,
         fileobj: IO[bytes] | None = None,
@@ -390,7 +407,7 @@ class GzipFile(io.BufferedIOBase):
         *,
         threads: int = 1,
         max_output: int | None = None,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> None:
         if mode and ("t" in mode or "U" in mode):
             raise ValueError(f"Invalid mode: {mode!r}")
@@ -399,8 +416,8 @@ class GzipFile(io.BufferedIOBase):
         if fileobj is None:
             if filename is None:
                 raise TypeError("filename or fileobj must be given")
-            opened = builtins.open(filename, mode or "rb")  # noqa: SIM115 (closed by `close`)
-            fileobj = self.myfileobj = cast(IO[bytes], opened)
+            opened: Any = builtins.open(filename, mode or "rb")  # noqa: SIM115 (closed by `close`)
+            fileobj = self.myfileobj = opened
         self.fileobj: IO[bytes] | None = None
         try:
             self._open(filename, mode, compresslevel, fileobj, mtime, threads, max_output, progress)
@@ -410,18 +427,18 @@ class GzipFile(io.BufferedIOBase):
 
     def _open(
         self,
-        filename: "StrOrBytesPath | None",
+        filename: StrOrBytesPath | None,
         mode: str | None,
         compresslevel: int,
         fileobj: IO[bytes],
         mtime: float | None,
         threads: int,
         max_output: int | None,
-        progress: "Progress | None",
+        progress: Progress | None,
     ) -> None:
         self.name: str | bytes = _name(filename, fileobj)
         actual = getattr(fileobj, "mode", "rb") if mode is None else mode
-        self._buffer: io.BufferedReader | io.BufferedWriter
+        self._buffer: Any
         if actual.startswith("r"):
             self.mode: Any = READ
             self._buffer = io.BufferedReader(_Reader(fileobj, threads, max_output, progress))
@@ -440,11 +457,15 @@ class GzipFile(io.BufferedIOBase):
         else:
             raise ValueError(f"Invalid mode: {actual!r}")
         self.fileobj = fileobj
+        self.closed = False
+        if type(self).readline is GzipFile.readline:
+            self._lines = self._buffer
 
     @property
     def mtime(self) -> int | None:
         """The time in the header of the member read last, once something was read."""
-        return cast(_Reader, self._buffer.raw)._last_mtime
+        mtime: int | None = self._buffer.raw._last_mtime
+        return mtime
 
     def __repr__(self) -> str:
         return f"<gzip {repr(self.fileobj)[1:-1]} {id(self):#x}>"
@@ -459,11 +480,14 @@ class GzipFile(io.BufferedIOBase):
             kind = "read" if mode == WRITE else "write"
             raise OSError(errno.EBADF, f"{method}() on {kind}-only GzipFile object")
 
-    def write(self, data: "Buffer") -> int:
-        self._check(WRITE, "write")
-        return cast(io.BufferedWriter, self._buffer).write(data)
+    def write(self, data: Buffer) -> int:
+        """Compress `data` into the file, and return its size in bytes. Some of it may wait in a buffer until `flush`."""
+        if self.mode != WRITE or self.fileobj is None:
+            self._check(WRITE, "write")
+        written: int = self._buffer.write(data)
+        return written
 
-    def _write_raw(self, data: "Buffer") -> int:
+    def _write_raw(self, data: Buffer) -> int:
         with memoryview(data) as view:
             if not view.nbytes:
                 return 0
@@ -484,27 +508,32 @@ class GzipFile(io.BufferedIOBase):
     @property
     def _fp(self) -> IO[bytes]:
         # The original's AttributeError, when the file was closed.
-        return cast(IO[bytes], self.fileobj)
+        file: Any = self.fileobj
+        return file  # type: ignore[no-any-return]
 
     def read(self, size: int | None = -1) -> bytes:
-        self._check(READ, "read")
+        """Read up to `size` plain bytes, all there are if it is negative or None; b"" at the end."""
+        if self.mode != READ or self.fileobj is None:
+            self._check(READ, "read")
         if size is not None and 0 <= size <= READ_BUFFER_SIZE:
-            return self._buffer.read(size)
+            plain: bytes = self._buffer.read(size)
+            return plain
         if size is None or size < 0:
             return self._in_whole(self._read_rest, None)
-        return self._in_whole(self._buffer.read, size)
+        some: bytes = self._in_whole(self._buffer.read, size)
+        return some
 
     def _read_rest(self, _: object) -> bytes:
         """As the buffer would read it, which copies all of it with the lock held."""
-        raw = cast(_Reader, self._buffer.raw)
-        buffered = cast(io.BufferedReader, self._buffer).read1()
+        buffer: Any = self._buffer
+        buffered = buffer.read1()
         if not buffered:
             return b""
-        rest = _native.joined([buffered, *raw.chunks()])
-        self._buffer.seek(raw.tell())
+        rest = _native.joined([buffered, *buffer.raw.chunks()])
+        buffer.seek(buffer.raw.tell())
         return rest
 
-    def _in_whole(self, read: "Callable[[Any], _Read]", argument: object) -> "_Read":
+    def _in_whole(self, read: Callable[[Any], _Read], argument: object) -> _Read:
         """What a long read gives. If it is interrupted, the next one begins where this one did."""
         begin = self._buffer.tell()
         try:
@@ -512,34 +541,49 @@ class GzipFile(io.BufferedIOBase):
         except (EOFError, BadGzipFile, zlib.error):
             raise  # and again whenever somebody reads on
         except BaseException:
-            if cast(_Reader, self._buffer.raw).return_to(begin):
+            if self._buffer.raw.return_to(begin):
                 self._buffer.seek(begin)
             raise
 
     def read1(self, size: int = -1) -> bytes:
         """Up to `size` bytes (a buffer full if negative), with as few reads of the file as possible."""
-        self._check(READ, "read1")
-        return self._buffer.read1(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
+        if self.mode != READ or self.fileobj is None:
+            self._check(READ, "read1")
+        plain: bytes = self._buffer.read1(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
+        return plain
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Buffer) -> int:
+        """Read as many plain bytes as `buffer` has room for, and return how many those are."""
         self._check(READ, "readinto")
-        return self._in_whole(self._buffer.readinto, buffer)
+        count: int = self._in_whole(self._buffer.readinto, buffer)
+        return count
 
-    def readinto1(self, buffer: "Buffer") -> int:
+    def readinto1(self, buffer: Buffer) -> int:
+        """Read into `buffer` with as few reads of the file as possible, and return how many bytes those are."""
         self._check(READ, "readinto1")
-        return self._buffer.readinto1(buffer)
+        size: int = self._buffer.readinto1(buffer)
+        return size
 
     def peek(self, n: int) -> bytes:
+        """Some of the plain bytes that come next, without reading them: as many as are at hand, at least one unless at the end."""
         self._check(READ, "peek")
-        return cast(io.BufferedReader, self._buffer).peek(n)
+        peeked: bytes = self._buffer.peek(n)
+        return peeked
 
     def readline(self, size: int | None = -1) -> bytes:
-        self._check_not_closed()
-        return self._buffer.readline(size)
+        """Read up to and with the next line feed, at most `size` bytes if that is not negative; b"" at the end."""
+        if self.closed:
+            self._check_not_closed()
+        line: bytes = self._buffer.readline(size)
+        return line
 
-    @property
-    def closed(self) -> bool:
-        return self.fileobj is None
+    def __next__(self) -> bytes:
+        # The inherited one calls `readline`, which takes longer to be called than a line to be read.
+        lines = self._lines
+        if lines is None:
+            line: bytes = super().__next__()
+            return line
+        return next(lines)  # type: ignore[no-any-return]
 
     if sys.version_info >= (3, 14):
 
@@ -549,6 +593,7 @@ class GzipFile(io.BufferedIOBase):
             super().__del__()
 
     def close(self) -> None:
+        """End the gzip file; also close the file that it is in, if that was opened here."""
         fileobj = self.fileobj
         if fileobj is None or self._buffer.closed:
             return
@@ -561,7 +606,8 @@ class GzipFile(io.BufferedIOBase):
             else:
                 self._buffer.close()
         finally:
-            self.fileobj = None
+            self.fileobj = self._lines = None
+            self.closed = True
             self._close_mine()
 
     def _close_mine(self) -> None:
@@ -570,6 +616,7 @@ class GzipFile(io.BufferedIOBase):
             mine.close()
 
     def flush(self, zlib_mode: int = zlib.Z_SYNC_FLUSH) -> None:
+        """Give out what was written so far, as `zlib_mode` says, and flush the file that it is in."""
         self._check_not_closed()
         if self.mode == WRITE:
             self._buffer.flush()
@@ -587,23 +634,30 @@ class GzipFile(io.BufferedIOBase):
         self._buffer.seek(0)
 
     def readable(self) -> bool:
+        """Whether the file was opened for reading."""
         return bool(self.mode == READ)
 
     def writable(self) -> bool:
+        """Whether the file was opened for writing."""
         return bool(self.mode == WRITE)
 
     def seekable(self) -> bool:
+        """True: what was passed is decompressed again, what is skipped is written as zeros."""
         return True
 
     def tell(self) -> int:
+        """The place in the plain content, in bytes."""
         self._check_not_closed()
         self._buffer.flush()
-        return self.offset if self.mode == WRITE else self._buffer.tell()
+        place: int = self.offset if self.mode == WRITE else self._buffer.tell()
+        return place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place in the plain content, and return it; while writing, only forwards, which writes zeros."""
         self._check_not_closed()
         if self.mode == READ:
-            return self._buffer.seek(offset, whence)
+            place: int = self._buffer.seek(offset, whence)
+            return place
         self._buffer.flush()
         if whence == io.SEEK_CUR:
             offset += self.offset
@@ -618,7 +672,7 @@ class GzipFile(io.BufferedIOBase):
         return self.offset
 
 
-def _name(filename: "StrOrBytesPath | None", fileobj: IO[bytes]) -> str | bytes:
+def _name(filename: StrOrBytesPath | None, fileobj: IO[bytes]) -> str | bytes:
     if filename is not None:
         return os.fspath(filename)
     name = getattr(fileobj, "name", "")
@@ -635,7 +689,7 @@ def _header_name(name: str | bytes) -> bytes | None:
     return octets.removesuffix(b".gz") or None
 
 
-def _compressor(level: int, threads: int) -> "_native.Compress | _native.BlockCompress":
+def _compressor(level: int, threads: int) -> _native.Compress | _native.BlockCompress:
     if threads == 1:
         return zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, 0)
     return _native.BlockCompress(level, threads)
@@ -643,6 +697,8 @@ def _compressor(level: int, threads: int) -> "_native.Compress | _native.BlockCo
 
 def main() -> None:
     """Compress files, or decompress them: `python -m offlock.gzip`, with the options of `python -m gzip`."""
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="python -m offlock.gzip", description="Compress or decompress files."
     )
@@ -662,6 +718,8 @@ def main() -> None:
 
 
 def _pack_file(path: str, level: int) -> None:
+    import shutil
+
     if path == "-":
         with GzipFile(filename="", mode=WRITE, fileobj=sys.stdout.buffer, compresslevel=level) as packed:
             shutil.copyfileobj(sys.stdin.buffer, packed, _CHUNK)
@@ -671,6 +729,8 @@ def _pack_file(path: str, level: int) -> None:
 
 
 def _unpack_file(path: str) -> None:
+    import shutil
+
     if path == "-":
         with GzipFile(fileobj=sys.stdin.buffer, mode=READ) as packed:
             shutil.copyfileobj(packed, sys.stdout.buffer, _CHUNK)

@@ -65,6 +65,13 @@ struct Compressing {
 }
 
 impl Compressing {
+    /// Takes a small piece, to be worked on with what comes later, and returns what is to be given out already.
+    fn gather<'py>(&mut self, py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
+        let stream = self.stream.as_mut().filter(|_| self.input.is_empty() && self.output.is_empty())?;
+        let mut out = Output::new();
+        stream.gather(data, &mut out).then(|| PyBytes::new(py, &out.into_bytes()))
+    }
+
     fn run<'py>(
         &mut self,
         py: Python<'py>,
@@ -80,7 +87,7 @@ impl Compressing {
         let mut out = Output::new();
         out.resume(&mut self.output);
         let (mut stopped, mut unread) = (false, self.input.len());
-        let result = Region::new(&DEFLATE, unread).run(py, |task| {
+        let result = Region::new(&DEFLATE, unread + stream.gathered()).run(py, |task| {
             let (status, left) = self.input.read(|input, last| {
                 stream.run(input, &mut out, if last { flush } else { Flush::None }, task)
             });
@@ -107,6 +114,11 @@ impl Compress {
     /// Compresses `data` and returns what can be given out so far.
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        if let Ok(bytes) = data.cast::<PyBytes>()
+            && let Some(made) = self.0.take(py)?.gather(py, bytes.as_bytes())
+        {
+            return Ok(made);
+        }
         let data = Bytes::borrow(data)?;
         self.0.take(py)?.run(py, Some(data), Flush::None, "while compressing data")
     }

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "stringio"
+require "tmpdir"
 require_relative "ractor"
 
 # A call of every public method of Offlock::Zlib, by the name that it has in the signatures. `data` is an unfrozen String; `file`
@@ -233,10 +235,11 @@ module ZlibCases
     end
 
     def at_path
-      path = File.join(Dir.tmpdir, "offlock-#{Process.pid}-#{Thread.current.object_id}.gz")
+      path = +""
+      path << File.join(Dir.tmpdir, "offlock-#{Process.pid}-#{Thread.current.object_id}.gz")
       yield path
     ensure
-      File.delete(path) if File.exist?(path)
+      FileUtils.rm_f(path)
     end
   end
 end
