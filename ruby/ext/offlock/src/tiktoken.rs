@@ -238,7 +238,10 @@ impl Encoding {
             let packed = borrowed!(Bytes, packed);
             let packed = packed.view();
             ids::check_packed(ruby, packed)?;
-            return region(packed.len()).run(ruby, |task| decoded(&ids::unpack(packed), task));
+            return region(packed.len()).run(ruby, |task| {
+                let ids = ids::unpack(packed).map_err(tokens::Error::from)?;
+                decoded(&ids, task)
+            });
         }
         let ids = ids::collect(ruby, RArray::try_convert(tokens)?)?;
         region(size_of_val(&ids[..])).run(ruby, |task| decoded(&ids, task))

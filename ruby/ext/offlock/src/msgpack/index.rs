@@ -117,7 +117,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
     // Whether it is worth leaving the lock is asked about all of them.
     let size = messages.views().iter().map(|bytes| bytes.len()).sum();
     let region = Region::new(&DECODE, size).release(release);
-    let release = if region.leaves() { Release::Always } else { Release::Never };
+    let release = if region.leaves() { Release::Always } else { release };
     for group in groups(messages.views()) {
         let size = group.iter().map(|bytes| bytes.len()).sum();
         let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {

@@ -2,6 +2,7 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Fixnum, RArray, Ruby, TryConvert, Value};
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::tokens::TokenId;
 
 use crate::borrow::numbers;
@@ -33,8 +34,8 @@ pub(super) fn check_packed(ruby: &Ruby, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// The tokens in the bytes of a packed String.
-pub(super) fn unpack(bytes: &[u8]) -> Vec<TokenId> {
-    bytes.as_chunks().0.iter().map(|&id| TokenId::from_ne_bytes(id)).collect()
+pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<TokenId>, OutOfMemory> {
+    memory::collected(bytes.as_chunks().0.iter().map(|&id| Ok(TokenId::from_ne_bytes(id))))
 }
 
 /// The tokens in an Array of Integers.

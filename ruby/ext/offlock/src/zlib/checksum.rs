@@ -10,7 +10,7 @@ use super::failure::Failed;
 use super::number::Checksum;
 use crate::borrow::borrowed;
 use crate::operations::ZLIB_CHECKSUM;
-use crate::region::{Region, Release};
+use crate::region::{Region, Release, yield_between_calls};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_crc32", function!(crc32, 3))?;
@@ -47,7 +47,10 @@ fn checksum(
 fn crc32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value, Error> {
     static OTHERWISE: LazyId = LazyId::new("crc32_of");
     match of_small(arguments, 0, deflate::crc32_of_small) {
-        Some(sum) => Ok(sum.into_value_with(ruby)),
+        Some(sum) => {
+            yield_between_calls()?;
+            Ok(sum.into_value_with(ruby))
+        }
         None => pass_on(ruby, zlib, &OTHERWISE, arguments),
     }
 }
@@ -55,7 +58,10 @@ fn crc32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value, 
 fn adler32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value, Error> {
     static OTHERWISE: LazyId = LazyId::new("adler32_of");
     match of_small(arguments, 1, deflate::adler32_of_small) {
-        Some(sum) => Ok(sum.into_value_with(ruby)),
+        Some(sum) => {
+            yield_between_calls()?;
+            Ok(sum.into_value_with(ruby))
+        }
         None => pass_on(ruby, zlib, &OTHERWISE, arguments),
     }
 }
