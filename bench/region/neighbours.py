@@ -131,7 +131,9 @@ def measure(call: Call) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="operations whose names begin so")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="write the results to this file")
@@ -164,7 +166,9 @@ def show(operation: str, rows: dict[str, dict[str, float]]) -> None:
     print(f"{operation} (calls a second; lateness in ms)")
     print(f"  {'':10}" + "".join(f"{figure:>12}" for figure in FIGURES))
     for name, row in rows.items():
-        cells = (f"{row[figure]:12.2f}" if "late" in figure else f"{row[figure]:12,.0f}" for figure in FIGURES)
+        cells = (
+            f"{row[figure]:12.2f}" if "late" in figure else f"{row[figure]:12,.0f}" for figure in FIGURES
+        )
         print(f"  {name:10}" + "".join(cells))
 
 

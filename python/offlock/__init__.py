@@ -2,10 +2,10 @@
 
 try:
     from ._offlock import __VERSION__ as __version__
-except ModuleNotFoundError as error:
-    from ._missing import explain
+except ModuleNotFoundError as _error:
+    from ._missing import explain as _explain
 
-    raise ModuleNotFoundError(explain(), name=error.name, path=error.path) from None
+    raise ModuleNotFoundError(_explain(), name=_error.name, path=_error.path) from None
 from ._offlock import Cancel as Cancel
 from ._offlock import InternalError as InternalError
 from ._replace import Replacement as Replacement

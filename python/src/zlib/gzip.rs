@@ -55,7 +55,10 @@ const GZIP: i32 = 31;
 
 /// Compresses `data` to a gzip file of one member.
 #[pyfunction]
-#[pyo3(signature = (data, level, mtime, threads, /, *, release=Release::Auto, cancel=None))]
+#[pyo3(
+    signature = (data, level, mtime, threads, /, *, release=Release::Auto, cancel=None),
+    text_signature = "(data, level, mtime, threads, /, *, release='auto', cancel=None)",
+)]
 pub(super) fn gzip<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
