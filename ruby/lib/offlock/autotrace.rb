@@ -4,7 +4,7 @@
 # all the same. So does a Ruby that the extension is not made for, however old: this file is read by any.
 require "rbconfig"
 
-made_for = ENV["OFFLOCK_RUBY"]
+made_for = ENV.fetch("OFFLOCK_RUBY", nil)
 this = [RUBY_ENGINE, RbConfig::CONFIG["ruby_version"], RbConfig::CONFIG["arch"]].join(" ")
 if made_for && made_for != this
   warn "offlock: #{RbConfig.ruby} is not traced: this offlock is made for #{made_for}, and this is #{this}"

@@ -35,7 +35,7 @@ WAYS = {
   leave: -> {},
   leave_at_once: -> { exit!(0) },
   threads: -> { Array.new(3) { Thread.new { compute(0.003) } }.each(&:join) },
-  encode: -> { exit!(Offlock::Tiktoken.get_encoding(:r50k_base).encode("hello") == [31373] ? 0 : 1) },
+  encode: -> { exit!(Offlock::Tiktoken.get_encoding(:r50k_base).encode("hello") == [31_373] ? 0 : 1) },
   measure: -> { exit(Offlock::Lock.measure { compute(0.002) }.to_h[:threads].empty? ? 1 : 0) },
   numbers: -> { Offlock::Lock::GlobalTimer.enable && compute(0.002) && Offlock::Lock::GlobalTimer.disable },
   collect: -> { GC.start },
