@@ -215,10 +215,10 @@ impl Deflater {
     /// little: the header, the first time. False when there is no room for it. Costs next to nothing.
     pub fn gather(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
         let fits = !self.ended
-            && input.len() <= small::PIECE
+            && (1..=small::PIECE).contains(&input.len())
             && self.gathered.len() + input.len() <= small::GATHERED
             && self.gathered.try_reserve(input.len()).is_ok();
-        if !fits || !self.give_header(input, out) {
+        if !fits || !self.give_header(out) {
             return false;
         }
         self.gathered.extend_from_slice(input);
@@ -226,8 +226,8 @@ impl Deflater {
     }
 
     /// Gives out the header, if that is due and known without the engine.
-    fn give_header(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
-        if self.begun || self.header > 0 || input.is_empty() {
+    fn give_header(&mut self, out: &mut Output<'_>) -> bool {
+        if self.begun || self.header > 0 {
             return true;
         }
         let known = if self.state.is_none() { small::header(self.config) } else { None };

@@ -66,7 +66,7 @@ module Offlock
     class << self
       private :native_deflate, :native_inflate, :native_gzip, :native_gunzip, :native_gunzip_all, :native_crc32,
               :native_adler32, :native_crc32_combine, :native_adler32_combine, :native_deflate_all,
-              :native_inflate_all, :native_header, :native_int, :native_uint, :native_separator
+              :native_inflate_all, :native_header, :native_int, :native_uint, :native_separator, :native_turn
 
       def zlib_version = ZLIB_VERSION.b
 

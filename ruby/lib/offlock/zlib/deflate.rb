@@ -48,7 +48,7 @@ module Offlock
 
       # Whether the engine took `string` as a small piece, which costs little; not while somebody is at the stream.
       def gathered?(string)
-        made = @engine.gather(string) if @engine && !@input && !@turn.locked?
+        made = @engine.gather(string) if @engine && !@input && !@turn&.locked?
         append(made) if made.is_a?(String)
         made
       end

@@ -29,10 +29,11 @@ module Offlock
         lines = []
         io
         separator, limit = limits(arguments)
-        while (line = (@plain.line(separator, chomp) unless limit) || next_line(separator, limit, chomp))
+        loop do
+          @plain.lines_to(lines, separator, chomp) unless limit
+          line = next_line(separator, limit, chomp) or return lines
           lines << line
         end
-        lines
       end
 
       private

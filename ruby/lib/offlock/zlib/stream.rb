@@ -22,7 +22,7 @@ module Offlock
         @engine = other.engine.copy
         @input = other.input&.dup
         @output = other.output&.dup
-        @turn = Turn.new
+        @turn = nil
       end
 
       def avail_in = @input ? @input.bytesize : 0
@@ -96,7 +96,7 @@ module Offlock
       end
 
       def turn
-        @turn or raise Error, "stream is not ready"
+        @turn || (engine && Zlib.send(:native_turn, self, Turn))
       end
 
       private
@@ -107,8 +107,7 @@ module Offlock
 
       def start(engine)
         @engine = engine
-        @input = @output = nil
-        @turn = Turn.new
+        @input = @output = @turn = nil
       end
 
       def text(object)

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use magnus::value::{LazyId, ReprValue};
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RModule, RString, Ruby, Symbol, TypedData,
-    Value, function, method,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, RObject, RString, Ruby, Symbol,
+    TypedData, Value, function, method,
 };
 use offlock_core::Task;
 use offlock_core::deflate::{
@@ -21,6 +21,7 @@ use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Failure, Region, Release};
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    zlib.define_singleton_method("native_turn", function!(turn, 2))?;
     let class = zlib.define_class("Engine", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_singleton_method("deflate", function!(Engine::deflate, 4))?;
@@ -50,6 +51,19 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_method("in_trailer?", method!(Engine::in_trailer, 0))?;
     class.define_method("crc", method!(Engine::crc, 0))?;
     Ok(())
+}
+
+/// The mutex of a stream, made when somebody first needs it. Here, because no other thread can come between looking and making.
+fn turn(ruby: &Ruby, stream: RObject, class: RClass) -> Result<Value, Error> {
+    static TURN: LazyId = LazyId::new("@turn");
+    let name = LazyId::get_inner_with(&TURN, ruby);
+    let turn: Value = stream.ivar_get(name)?;
+    if !turn.is_nil() {
+        return Ok(turn);
+    }
+    let turn: Value = class.new_instance(())?.as_value();
+    stream.ivar_set(name, turn)?;
+    Ok(turn)
 }
 
 /// The kinds of stream.

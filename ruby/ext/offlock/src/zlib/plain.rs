@@ -6,8 +6,8 @@ use magnus::encoding::{EncodingCapable, Index, RbEncoding};
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::value::{InnerValue, Opaque};
 use magnus::{
-    Class, DataTypeFunctions, Error, Fixnum, Module, Object, RModule, RString, Ruby, TryConvert, TypedData,
-    Value, function, gc, method,
+    Class, DataTypeFunctions, Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert,
+    TypedData, Value, function, gc, method,
 };
 use offlock_core::deflate::end_of_line;
 
@@ -29,6 +29,7 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_method("getbyte", method!(Plain::getbyte, 0))?;
     class.define_method("char", method!(Plain::char, 0))?;
     class.define_method("line", method!(Plain::line, 2))?;
+    class.define_method("lines_to", method!(Plain::lines_to, 3))?;
     class.define_method("find", method!(Plain::find, 2))?;
     class.define_method("skip_newlines", method!(Plain::skip_newlines, 0))?;
     class.define_method("lineno", method!(Plain::lineno, 0))?;
@@ -238,6 +239,14 @@ impl Plain {
         self.taken(size);
         self.lineno.set(self.lineno.get().wrapping_add(1));
         Ok(Some(line))
+    }
+
+    /// Appends the next lines to `lines`, as many as are here as `line` has it.
+    fn lines_to(ruby: &Ruby, this: &Self, lines: RArray, separator: Value, chomp: bool) -> Result<(), Error> {
+        while let Some(line) = Self::line(ruby, this, separator, chomp)? {
+            lines.push(line)?;
+        }
+        Ok(())
     }
 
     /// Whether lines can be given out as they are.
