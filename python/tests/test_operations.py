@@ -349,6 +349,8 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 dice = random.Random({seed})
 operations.shrink()
+# What is left for the interpreter's own small objects, without which nobody can even raise MemoryError.
+SMALL = 2 << 20
 for name in {names!r}:
     pid = os.fork()
     if pid:
@@ -361,7 +363,7 @@ for name in {names!r}:
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
         for _ in range(3):
-            most = used + dice.randrange(1 << dice.randrange(16, 24))
+            most = used + SMALL + dice.randrange(1 << dice.randrange(18, 24))
             resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
             try:
                 call()
