@@ -159,12 +159,20 @@ module ZlibCases
 
     # (Not `define_method`, whose blocks a Ractor must not call.)
     %w[read readpartial write flush seek close].each do |name|
-      class_eval("def #{name}(*arguments) = @hook.call(self).then { super(*arguments) }", __FILE__, __LINE__)
+      class_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        # def read(*arguments) = @hook.call(self).then { super(*arguments) }
+        def #{name}(*arguments) = @hook.call(self).then { super(*arguments) }
+      RUBY
     end
   end
 
   class << self
-    ALL.each_with_index { |(_, call), index| class_eval("def call_#{index}(data, file, hook) = (#{call})", __FILE__, __LINE__) }
+    ALL.each_with_index do |(_, call), index|
+      class_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        # def call_0(data, file, hook) = (Z.zlib_version)
+        def call_#{index}(data, file, hook) = (#{call})
+      RUBY
+    end
 
     # The methods that the signatures have.
     def signed
@@ -194,7 +202,7 @@ module ZlibCases
 
     def chunks(hook)
       made = String.new
-      yield ->(chunk) { hook.call(chunk) && nil || made << chunk }
+      yield ->(chunk) { (hook.call(chunk) && nil) || made << chunk }
       made
     end
 
@@ -211,7 +219,10 @@ module ZlibCases
 
     def fed_back(data, _hook)
       packed, stream, made = Z.deflate(data), Z::Inflate.new, String.new
-      packed.unpack("a40" * (packed.bytesize / 40 + 1)).each { |piece| made << yield(stream, piece).then { _1.is_a?(String) ? _1 : "" } }
+      packed.unpack("a40" * (packed.bytesize / 40 + 1)).each do |piece|
+        plain = yield stream, piece
+        made << plain if plain.is_a?(String)
+      end
       [made, stream.finish]
     end
 

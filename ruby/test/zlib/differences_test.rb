@@ -107,22 +107,22 @@ class ZlibDifferencesTest < Minitest::Test
     packed = Theirs.gzip("one\ntwo\nthree")
     assert_same do |zlib|
       reader = zlib::GzipReader.new(StringIO.new(packed))
-      [reader.gets, $_, reader.readline, $_, reader.gets("r"), $_, reader.gets(nil), $_, reader.gets, $_] # rubocop:disable Style/SpecialGlobalVars
+      [reader.gets, $_, reader.readline, $_, reader.gets("r"), $_, reader.gets(nil), $_, reader.gets, $_]
     end
     assert_same do |zlib|
-      $_ = "before" # rubocop:disable Style/SpecialGlobalVars
+      $_ = "before"
       zlib::GzipReader.new(StringIO.new(packed)).each_line { |line| line }
-      $_ # rubocop:disable Style/SpecialGlobalVars
+      $_
     end
   end
 
   def globals(**values)
     verbose, $VERBOSE = $VERBOSE, nil
-    before = [$/, $,, $\] # rubocop:disable Style/SpecialGlobalVars
-    $/, $,, $\ = values.values_at(:input, :between, :output) # rubocop:disable Style/SpecialGlobalVars
+    before = [$/, $,, $\]
+    $/, $,, $\ = values.values_at(:input, :between, :output)
     yield
   ensure
-    $/, $,, $\ = before # rubocop:disable Style/SpecialGlobalVars
+    $/, $,, $\ = before
     $VERBOSE = verbose
   end
 
@@ -137,7 +137,7 @@ class ZlibDifferencesTest < Minitest::Test
     end
     globals(input: "\n", between: "; ", output: "!\n") do
       assert_same do |zlib|
-        $_ = "last" # rubocop:disable Style/SpecialGlobalVars
+        $_ = "last"
         packed = StringIO.new(String.new)
         file = zlib::GzipWriter.new(packed)
         file.print

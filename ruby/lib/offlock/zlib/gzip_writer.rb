@@ -109,7 +109,8 @@ module Offlock
         file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
         report(@size, ending: true)
         @closed = true
-        @engine.close
+        # What the file is in may have closed it already, when it was written to.
+        @engine&.close
         @engine = nil
         file
       end
@@ -163,10 +164,11 @@ module Offlock
 
       # An interrupt leaves what was not read to the next run.
       def run(plain, flush)
+        engine = @engine or raise GzipFile::Error, "closed gzip stream"
         plain = @unread << plain.b if @unread
-        @engine.run(plain, flush, nil)
+        engine.run(plain, flush, nil)
       ensure
-        unread = @engine.unread
+        unread = engine ? engine.unread : 0
         @unread = unread.zero? ? nil : plain.byteslice(-unread, unread).b
       end
 

@@ -68,7 +68,9 @@ module Offlock
         line = cut_line(paragraph ? "\n\n" : separator, limit) or return
         skip_newlines if paragraph
         @plain.lineno += 1
-        chomp && separator ? line.chomp(paragraph ? "\n" : separator) : line
+        return line unless chomp && separator
+
+        line.chomp(paragraph ? "\n" : separator)
       end
 
       def cut_line(separator, limit)
