@@ -211,13 +211,14 @@ def lateness(call: Any, after: float) -> float | None:
 
     signal.signal(signal.SIGALRM, handler)
     due = time.monotonic() + after
-    signal.setitimer(signal.ITIMER_REAL, after)
+    ended = False
     try:
+        signal.setitimer(signal.ITIMER_REAL, after)
         call()
-    except AlarmError:
-        return raised[0] - due
-    finally:
+        ended = True
         signal.setitimer(signal.ITIMER_REAL, 0)
+    except AlarmError:
+        return None if ended else raised[0] - due
     return None
 
 
@@ -225,10 +226,12 @@ def lateness(call: Any, after: float) -> float | None:
 def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
     late = {}
     for name, call in large.items():
-        # The machine may be busy with other things: it is the quickest answer that shows what the call does.
-        answers = [answer for _ in range(3) if (answer := lateness(call, 0.008)) is not None]
-        assert answers, f"{name} ends within 8 ms"
-        late[name] = min(answers)
+        # The machine may be busy with other things: it is the quickest answer that shows what the call does. A fast machine
+        # may be done before it is asked.
+        answers = [lateness(call, after) for after in (0.008, 0.008, 0.008, 0.004, 0.002, 0.001)]
+        told = [answer for answer in answers if answer is not None]
+        assert told, f"{name} ends within 1 ms"
+        late[name] = min(told)
     assert max(late.values()) < 0.05, late
 
 
