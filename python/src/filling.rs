@@ -96,21 +96,26 @@ impl<'py> Filling<'py> {
         self.filled += 1;
     }
 
-    /// Puts `count` items in the next places.
+    /// Puts `count` items in the next places, or those before the first that cannot be made.
     ///
     /// # Panics
     ///
     /// If there are not so many, of one or the other.
     #[inline]
-    pub(crate) fn extend<T>(&mut self, count: usize, items: impl Iterator<Item = Bound<'py, T>>) {
+    pub(crate) fn try_extend<T>(
+        &mut self,
+        count: usize,
+        items: impl Iterator<Item = PyResult<Bound<'py, T>>>,
+    ) -> PyResult<()> {
         assert!(count <= self.len - self.filled, "more items than places");
         let start = self.filled;
         for (place, item) in (start..start + count).zip(items) {
             // SAFETY: as above.
-            unsafe { self.items.add(place).write(item.into_ptr()) };
+            unsafe { self.items.add(place).write(item?.into_ptr()) };
             self.filled = place + 1;
         }
         assert_eq!(self.filled, start + count);
+        Ok(())
     }
 
     /// The tuple or list. A tuple must contain nothing but objects that hold no others, unless it is one

@@ -9,10 +9,12 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use offlock_core::memory;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
 
+use crate::errors::no_memory;
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 
@@ -64,7 +66,11 @@ fn filled<'py>(
         let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(values.len() as ffi::Py_ssize_t))?;
         let items = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
         for (index, &value) in values.iter().enumerate() {
-            items.add(index).write(kept(value).unwrap_or_else(|| int(py, value).into_ptr()));
+            let item = match kept(value) {
+                Some(item) => item,
+                None => int(py, value as usize)?.into_ptr(),
+            };
+            items.add(index).write(item);
         }
         Ok(list.cast_into_unchecked())
     }
@@ -78,19 +84,21 @@ fn filled_in_stretches<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let mut list = Filling::new(py, Container::List, values.len())?;
     for stretch in values.chunks(STRETCH) {
-        // SAFETY: a new reference each.
-        let new = |value| unsafe {
-            Bound::from_owned_ptr(py, kept(value).unwrap_or_else(|| int(py, value).into_ptr()))
+        let new = |&value| match kept(value) {
+            // SAFETY: a new reference each.
+            Some(item) => Ok(unsafe { Bound::from_owned_ptr(py, item) }),
+            None => int(py, value as usize).map(Bound::into_any),
         };
-        list.extend(stretch.len(), stretch.iter().map(|&value| new(value)));
+        list.try_extend(stretch.len(), stretch.iter().map(new))?;
         pace.keep_many(py, stretch.len() / 8)?;
     }
     Ok(list.finish().cast_into()?)
 }
 
-fn int(py: Python<'_>, value: u32) -> Bound<'_, PyInt> {
-    let Ok(int) = value.into_pyobject(py);
-    int
+/// An `int`. `MemoryError` when there is no memory for it, where pyo3's own conversion panics.
+pub(crate) fn int(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
+    // SAFETY: returns a new `int`, or null with an exception set.
+    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(value))?.cast_into_unchecked()) }
 }
 
 static KEPT_INTS: OnceLock<Kept> = OnceLock::new();
@@ -131,10 +139,10 @@ impl Kept {
         if let Some(ints) = Immortal::make(py, pace)? {
             return Ok(Self::Immortal(ints));
         }
-        let mut ints = Vec::with_capacity(KEPT);
-        for value in 0..KEPT as u32 {
+        let mut ints = memory::with_room(KEPT).map_err(no_memory)?;
+        for value in 0..KEPT {
             pace.keep(py)?;
-            ints.push(int(py, value).unbind());
+            ints.push(int(py, value)?.unbind());
         }
         Ok(Self::Counted(ints.into_boxed_slice()))
     }
@@ -161,13 +169,13 @@ impl Immortal {
     /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where it has no
     /// such objects, or where an `int` looks other than it does in CPython 3.12 to 3.14.
     fn make(py: Python<'_>, pace: &mut Pace) -> PyResult<Option<Self>> {
-        let Some(singletons) = singletons(py) else { return Ok(None) };
+        let Some(singletons) = singletons(py)? else { return Ok(None) };
         let rooms = size_of::<ffi::PyObject>()..=size_of::<Room>();
         let Some(size) = one_digit_size().filter(|size| rooms.contains(size)) else { return Ok(None) };
-        let mut others = Vec::with_capacity(KEPT);
-        for value in 0..KEPT as u32 {
+        let mut others = memory::with_room(KEPT).map_err(no_memory)?;
+        for value in 0..KEPT {
             pace.keep(py)?;
-            let genuine = int(py, value);
+            let genuine = int(py, value)?;
             let mut room = Room([MaybeUninit::zeroed(); 32]);
             let to = ptr::from_mut(&mut room).cast::<u8>();
             // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and so has the
@@ -202,13 +210,15 @@ impl Immortal {
 }
 
 /// Where the interpreter's own small ints stand, if they are immortal and stand in order, a [`Room`] each.
-fn singletons(py: Python<'_>) -> Option<*const Room> {
-    let first = int(py, 0).as_ptr().cast::<Room>().cast_const();
-    let in_order = (0..SINGLETONS).all(|value| {
-        let int = int(py, value as u32);
-        is_immortal(&int) && int.as_ptr().cast::<Room>().cast_const() == first.wrapping_add(value)
-    });
-    in_order.then_some(first)
+fn singletons(py: Python<'_>) -> PyResult<Option<*const Room>> {
+    let first = int(py, 0)?.as_ptr().cast::<Room>().cast_const();
+    for value in 0..SINGLETONS {
+        let int = int(py, value)?;
+        if !is_immortal(&int) || int.as_ptr().cast::<Room>().cast_const() != first.wrapping_add(value) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(first))
 }
 
 /// Whether a new reference changes nothing.

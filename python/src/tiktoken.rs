@@ -99,7 +99,7 @@ impl Tokenizer {
         let (ranks, mut pace) = (PyDict::new(py), Pace::giving_way());
         for (token, id) in self.encoding()?.ranks() {
             pace.keep(py)?;
-            ranks.set_item(bytes::copied(py, token)?, id)?;
+            ranks.set_item(bytes::copied(py, token)?, ints::int(py, id as usize)?)?;
         }
         Ok(ranks)
     }
@@ -282,7 +282,7 @@ impl Tokenizer {
             })
         })?;
         paced_list(text.py(), &Bulk::new(counts), &mut Pace::of(release), |&count| {
-            Ok(count.into_pyobject(text.py())?)
+            ints::int(text.py(), count)
         })
     }
 
@@ -380,7 +380,7 @@ impl Tokenizer {
         })?;
         let offsets = Bulk::new(offsets);
         let text = strings::decode(py, Bulk::new(bytes), "strict")?;
-        let make = |&offset: &usize| Ok(offset.into_pyobject(py)?);
+        let make = |&offset: &usize| ints::int(py, offset);
         Ok((text, paced_list(py, &offsets, &mut Pace::giving_way(), make)?))
     }
 

@@ -128,9 +128,12 @@ def raise_alarm(*_: object) -> None:
 @pytest.fixture
 def _alarm() -> Any:
     before = signal.signal(signal.SIGALRM, raise_alarm)
+    # What is raised in a callback of the collector, such as hypothesis has, is lost.
+    callbacks, gc.callbacks[:] = gc.callbacks[:], []
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+    gc.callbacks[:] = callbacks
 
 
 def interrupted_after(name: str, world: World, seconds: float) -> bool:

@@ -345,6 +345,7 @@ LIMITED = (
     PRELUDE
     + """
 import resource
+os.environ["RUST_BACKTRACE"] = "0"  # which would wait for ever where there is no memory to print one
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 dice = random.Random({seed})

@@ -62,7 +62,9 @@ def test_what_is_written_has_no_lines() -> None:
         assert isinstance(failure, tuple)
         return failure[0]
 
-    assert kind(our_gzip) == kind(their_gzip)
+    # Python 3.11's own stumbles over an attribute that only reading makes.
+    theirs = io.UnsupportedOperation if sys.version_info < (3, 12) else kind(their_gzip)
+    assert kind(our_gzip) == theirs
 
 
 def test_a_line_is_what_a_subclass_says() -> None:
