@@ -229,6 +229,9 @@ class _Report:
             self._progress(done, self._total)
 
 
+_NO_REPORT = _Report(None, None)
+
+
 def _size(file: IO[bytes]) -> int | None:
     """The size of a file, if it has one."""
     if isinstance(file, io.BytesIO):
@@ -246,7 +249,7 @@ class _Reader(io.RawIOBase):
         self, fp: IO[bytes], threads: int, max_output: int | None, progress: Progress | None
     ) -> None:
         self._fp = fp
-        self._report = _Report(progress, _size(fp) if progress is not None else None)
+        self._report = _NO_REPORT if progress is None else _Report(progress, _size(fp))
         self._threads = threads
         self._max_output = max_output
         self._last_mtime: int | None = None
@@ -378,6 +381,13 @@ class _Writer(io.RawIOBase):
         return True
 
 
+class _NoLines:
+    """Of a file that is not open."""
+
+    def __next__(self) -> bytes:
+        raise ValueError("I/O operation on closed file")
+
+
 class GzipFile(io.BufferedIOBase):
     """A gzip file as a file object in binary mode.
 
@@ -394,8 +404,8 @@ class GzipFile(io.BufferedIOBase):
     myfileobj: IO[bytes] | None = None
     closed = True
     """Whether `close` was called. Not a property: what reads text asks for it at every line."""
-    _lines: Any = None
-    """What to iterate over, while the file is open and `readline` is the one here."""
+    _lines: Any = _NoLines()
+    """What to iterate over."""
 
     def __init__(
         self,
@@ -451,15 +461,14 @@ class GzipFile(io.BufferedIOBase):
             self.size = 0
             self.offset = 0
             self.compress = _compressor(compresslevel, threads)
-            self._report = _Report(progress, None)
+            self._report = _NO_REPORT if progress is None else _Report(progress, None)
             self._buffer = io.BufferedWriter(_Writer(self), _WRITE_BUFFER_SIZE)
             fileobj.write(_native.gzip_header(_seconds(mtime), compresslevel, _header_name(self.name)))
         else:
             raise ValueError(f"Invalid mode: {actual!r}")
         self.fileobj = fileobj
         self.closed = False
-        if type(self).readline is GzipFile.readline:
-            self._lines = self._buffer
+        self._lines = self._buffer
 
     @property
     def mtime(self) -> int | None:
@@ -579,11 +588,12 @@ class GzipFile(io.BufferedIOBase):
 
     def __next__(self) -> bytes:
         # The inherited one calls `readline`, which takes longer to be called than a line to be read.
-        lines = self._lines
-        if lines is None:
-            line: bytes = super().__next__()
-            return line
-        return next(lines)  # type: ignore[no-any-return]
+        return next(self._lines)  # type: ignore[no-any-return]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.readline is not GzipFile.readline and cls.__next__ is GzipFile.__next__:
+            cls.__next__ = io.BufferedIOBase.__next__  # type: ignore[method-assign]
 
     if sys.version_info >= (3, 14):
 
@@ -606,8 +616,9 @@ class GzipFile(io.BufferedIOBase):
             else:
                 self._buffer.close()
         finally:
-            self.fileobj = self._lines = None
+            self.fileobj = None
             self.closed = True
+            self._lines = GzipFile._lines
             self._close_mine()
 
     def _close_mine(self) -> None:

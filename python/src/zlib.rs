@@ -1,5 +1,6 @@
 //! Python's modules `zlib` and `gzip`, off the lock.
 
+mod checksums;
 mod failure;
 mod fed;
 mod gzip;
@@ -33,4 +34,10 @@ pub(crate) mod zlib {
     };
     #[pymodule_export]
     use super::streams::{Compress, Decompress, compressobj, decompressobj};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::checksums::replace(module)
+    }
 }

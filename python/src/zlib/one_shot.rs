@@ -15,7 +15,7 @@ use crate::bulk::{Bulk, Held, Weigh, reserve};
 use crate::bytes;
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
-use crate::region::{Cancel, Region, Release, yield_between_calls};
+use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
 const REPORT_EVERY: usize = 1 << 20;
@@ -261,13 +261,6 @@ fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> Failed {
     }
 }
 
-/// The bytes of a small `bytes`, whose checksum takes less time than looking at it as a buffer does.
-fn small<'a>(data: &'a Bound<'_, PyAny>, release: Release) -> Option<&'a [u8]> {
-    const SMALL: usize = 8 << 10;
-    let bytes = data.cast::<PyBytes>().ok()?.as_bytes();
-    (bytes.len() <= SMALL && release == Release::Auto).then_some(bytes)
-}
-
 /// CRC-32 of `data`, continued from `value`.
 #[pyfunction]
 #[pyo3(
@@ -280,13 +273,7 @@ pub(super) fn crc32(
     value: Checksum,
     release: Release,
 ) -> PyResult<u32> {
-    match small(data, release) {
-        Some(bytes) => {
-            yield_between_calls(py)?;
-            Ok(deflate::crc32_of_small(value.0, bytes))
-        }
-        None => checksum(py, data, value, release, deflate::crc32),
-    }
+    checksum(py, data, value, release, deflate::crc32)
 }
 
 /// Adler-32 of `data`, continued from `value`.
@@ -301,13 +288,7 @@ pub(super) fn adler32(
     value: Checksum,
     release: Release,
 ) -> PyResult<u32> {
-    match small(data, release) {
-        Some(bytes) => {
-            yield_between_calls(py)?;
-            Ok(deflate::adler32_of_small(value.0, bytes))
-        }
-        None => checksum(py, data, value, release, deflate::adler32),
-    }
+    checksum(py, data, value, release, deflate::adler32)
 }
 
 fn checksum(

@@ -215,24 +215,22 @@ module Offlock
 
       # Reads up to the end of the header, and raises if there is none.
       def read_header
-        head = nil
-        loop do
+        head = header = nil
+        until header
           packed = @packed.empty? ? read_packed : @packed
           not_gzip(head || "") unless packed
           head = head ? head + packed : packed
-          keep(decode(packed, @max_output ? 0 : CHUNK))
-          break if (header = @engine.header) && take_header(*header)
-
-          not_gzip(head) if @failure
+          # Nothing is given out before the header is complete.
+          @plain.replace(decode(packed, @max_output ? 0 : CHUNK))
+          header = @engine.header
+          not_gzip(head) if @failure && !header
         end
-      end
-
-      def take_header(mtime, flags, os_code, orig_name, comment)
-        @mtime, @os_code, @orig_name, @comment = mtime, os_code, orig_name, comment
+        @mtime, flags, @os_code, @orig_name, @comment = header
         @level = level_of(flags)
       end
 
       def level_of(flags)
+        return DEFAULT_COMPRESSION if flags.zero?
         return BEST_SPEED if flags.anybits?(4)
 
         flags.anybits?(2) ? BEST_COMPRESSION : DEFAULT_COMPRESSION
@@ -267,7 +265,8 @@ module Offlock
         raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if @max_output && over_limit?(made)
 
         @made += made.bytesize
-        remember_end
+        @over = true if (status = @engine.status) == :end
+        remember_failure if status == :failed
         made
       ensure
         unread = @engine.unread
@@ -277,11 +276,8 @@ module Offlock
       def over_limit?(made) = @made + made.bytesize > @max_output
 
       # A failure is raised only when everything before it was read.
-      def remember_end
-        case @engine.status
-        when :end then @over = true
-        when :failed then @engine.raise_failure
-        end
+      def remember_failure
+        @engine.raise_failure
       rescue Zlib::Error => e
         @failure = e
       end
