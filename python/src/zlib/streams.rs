@@ -120,7 +120,11 @@ impl Compress {
             return Ok(made);
         }
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, Some(data), Flush::None, "while compressing data")
+        let mut turn = self.0.take(py)?;
+        match turn.gather(py, data.as_slice()) {
+            Some(made) => Ok(made),
+            None => turn.run(py, Some(data), Flush::None, "while compressing data"),
+        }
     }
 
     /// Returns what is left to give out; by default that ends the stream.
