@@ -372,6 +372,11 @@ impl GzipDecoder {
         Ok(None)
     }
 
+    /// How much memory the decompressor's state takes, about.
+    pub fn memory(&self) -> usize {
+        self.inflater.memory()
+    }
+
     /// The header of the member that was read last.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()

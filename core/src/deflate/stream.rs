@@ -507,6 +507,11 @@ impl Deflater {
         self.ended
     }
 
+    /// How much memory its state takes, about, as zlib documents it.
+    pub fn memory(&self) -> usize {
+        if self.state.is_some() { 268 << 10 } else { 0 }
+    }
+
     /// Bytes read since the beginning.
     pub fn total_in(&self) -> u64 {
         let worked_on = self.told(|ended| ended.total_in, |stream| stream.total_in, 0);
@@ -718,6 +723,11 @@ impl Inflater {
     /// Whether the stream is complete.
     pub fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// How much memory its state takes, about, as zlib documents it.
+    pub fn memory(&self) -> usize {
+        if self.state.is_some() { 40 << 10 } else { 0 }
     }
 
     /// Bytes read since the beginning.

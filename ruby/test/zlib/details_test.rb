@@ -8,6 +8,7 @@ require_relative "../test_helper"
 
 # What is easily different: the same program is run with the original and with ours, and has to say the same.
 class ZlibDetailsTest < Minitest::Test
+  include Texts
   include ZlibFailure
 
   Ours = Offlock::Zlib
@@ -196,5 +197,17 @@ class ZlibDetailsTest < Minitest::Test
   def test_a_stream_shows_itself_briefly
     assert_operator Ours::GzipReader.new(StringIO.new(Theirs.gzip("x" * 100_000))).tap(&:getc).inspect.size, :<, 100
     assert_operator (Ours::Deflate.new << ("x" * 100_000)).inspect.size, :<, 100
+  end
+
+  # As many as there are of the original before the collector comes.
+  def test_streams_that_nobody_closes_are_collected_in_time
+    output, = run_ruby(<<~RUBY)
+      text = ("some text to be compressed " * 200).freeze
+      packed = Zlib.deflate(text)[0..-9].freeze
+      3000.times { Offlock::Zlib::Deflate.new.deflate(text, 2) && Offlock::Zlib::Inflate.new.inflate(packed) }
+      puts File.read("/proc/self/status")[/VmHWM:\\s*(\\d+)/, 1]
+    RUBY
+    skip "no /proc here" if output.strip.empty?
+    assert_operator Integer(output), :<, 400_000
   end
 end

@@ -85,6 +85,31 @@ struct State {
     /// How the last run ended.
     status: Status,
     failure: Option<deflate::Error>,
+    /// How much memory Ruby's collector was told of.
+    told: usize,
+}
+
+impl State {
+    /// Lets the collector know how much memory it would free, as it collects the sooner the more there is. Must be called with
+    /// the lock held.
+    fn tell(&mut self) {
+        let memory = self.codec.memory();
+        if memory != self.told {
+            // SAFETY: the lock is held, and this may be called while the collector frees objects.
+            unsafe {
+                rb_sys::rb_gc_adjust_memory_usage(memory as rb_sys::ssize_t - self.told as rb_sys::ssize_t)
+            };
+            self.told = memory;
+        }
+    }
+}
+
+impl Drop for State {
+    /// Called by the collector, which holds the lock.
+    fn drop(&mut self) {
+        self.codec = Codec::Closed;
+        self.tell();
+    }
 }
 
 /// A stream. Its Ruby owner lets one thread in at a time; should two get here, the second gets an error.
@@ -94,14 +119,14 @@ struct Engine(Mutex<State>);
 
 impl DataTypeFunctions for Engine {
     fn size(&self) -> usize {
-        // What zlib documents for a compressor with default parameters.
-        268 << 10
+        size_of::<Self>() + self.0.try_lock().map_or(0, |state| state.told)
     }
 }
 
 impl Engine {
     fn new(codec: Codec) -> Self {
-        let state = State { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None };
+        let state =
+            State { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None, told: 0 };
         Self(Mutex::new(state))
     }
 
@@ -170,6 +195,7 @@ impl Engine {
                 }
             });
         state.unread = rest.len();
+        state.tell();
         match ended {
             Ok(Ok(status)) => (state.status, state.failure) = (status, None),
             Ok(Err(error)) => state.failure = Some(error),
@@ -201,6 +227,7 @@ impl Engine {
         if let Ok(mut state) = self.0.try_lock() {
             state.codec = Codec::Closed;
             state.kept = Vec::new();
+            state.tell();
         }
     }
 
@@ -299,6 +326,7 @@ impl Engine {
         if let Ok(mut fresh) = copy.0.lock() {
             fresh.kept.clone_from(&state.kept);
             (fresh.unread, fresh.status) = (state.unread, state.status);
+            fresh.tell();
         }
         Ok(copy)
     }
@@ -393,6 +421,16 @@ impl Engine {
 }
 
 impl Codec {
+    /// How much memory the engine's state takes.
+    fn memory(&self) -> usize {
+        match self {
+            Self::Deflate(stream) => stream.memory(),
+            Self::Inflate(stream) => stream.memory(),
+            Self::Gunzip(stream) => stream.memory(),
+            Self::Blocks(_) | Self::Closed => 0,
+        }
+    }
+
     /// How many bytes wait for the next run.
     fn gathered(&self) -> usize {
         match self {
