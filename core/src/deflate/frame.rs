@@ -11,6 +11,18 @@ pub(super) enum Kind {
     Gzip,
 }
 
+impl Kind {
+    /// The format of a stream with the usual window, for which alone there is a whole-buffer engine.
+    pub(super) const fn of(wbits: i32) -> Option<Self> {
+        match wbits {
+            -15 => Some(Self::Raw),
+            15 => Some(Self::Zlib),
+            31 => Some(Self::Gzip),
+            _ => None,
+        }
+    }
+}
+
 /// A format, and how long the header is in the data at hand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {

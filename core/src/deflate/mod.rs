@@ -19,6 +19,7 @@ mod output;
 mod parallel;
 #[cfg(test)]
 mod ratio_tests;
+mod raw;
 mod seam;
 mod short_matches;
 mod small;
@@ -39,4 +40,5 @@ pub use lines::end_of_line;
 pub use one_shot::{compress, continue_to, decompress, expected_size, worth_lending};
 pub use output::{Bytes, Output};
 pub use parallel::{Batch, BlockDeflater, IndexedError, deflate_all, groups, gunzip, inflate_all};
-pub use stream::{Config, Deflater, Flush, Inflater, Status};
+pub use raw::Config;
+pub use stream::{Deflater, Flush, Inflater, Status};

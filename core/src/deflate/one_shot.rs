@@ -11,9 +11,10 @@ use super::gzip;
 use super::level;
 use super::noise;
 use super::output::Output;
+use super::raw::Config;
 use super::seam;
 use super::short_matches;
-use super::stream::{Config, Deflater, Flush, Inflater, Status};
+use super::stream::{Deflater, Flush, Inflater, Status};
 use super::whole::{self, Unable};
 use crate::Task;
 
@@ -239,13 +240,7 @@ pub(super) fn compress_at_once(
     out: &mut Output<'_>,
     task: &Task<'_>,
 ) -> Result<bool, Error> {
-    let kind = match wbits {
-        -15 => Some(Kind::Raw),
-        15 => Some(Kind::Zlib),
-        31 => Some(Kind::Gzip),
-        _ => None,
-    };
-    if let (Some(kind), Some(engine)) = (kind, level::whole(level))
+    if let (Some(kind), Some(engine)) = (Kind::of(wbits), level::whole(level))
         && (input.len() <= engine.most || engine.pieces)
         && (input.len() >= SMALLEST || level == 0)
         && !(engine.streams_repeats && is_repetitive(input, engine.level)?)

@@ -10,7 +10,8 @@ use super::gzip;
 use super::members::{self, Window};
 use super::one_shot;
 use super::output::Output;
-use super::stream::{Config, Deflater, Flush};
+use super::raw::Config;
+use super::stream::{Deflater, Flush};
 use crate::parallel::on_threads;
 use crate::{Task, memory};
 

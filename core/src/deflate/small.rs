@@ -7,7 +7,7 @@ use super::error::Error;
 use super::frame::{self, Kind};
 use super::one_shot;
 use super::output::Output;
-use super::stream::Config;
+use super::raw::Config;
 use super::whole;
 use crate::Task;
 
@@ -32,25 +32,15 @@ pub(super) struct Ended {
     pub(super) data_type: i32,
 }
 
-/// The format of a stream with the usual window, for which alone there is a whole-buffer engine.
-fn kind(config: Config) -> Option<Kind> {
-    match config.wbits {
-        -15 => Some(Kind::Raw),
-        15 => Some(Kind::Zlib),
-        31 => Some(Kind::Gzip),
-        _ => None,
-    }
-}
-
 /// Whether a stream of `size` bytes may be compressed as one buffer into `out`, which must have room for whatever it gets.
 pub(super) fn is_whole(config: Config, size: usize, out: &Output<'_>) -> bool {
     let usual = config.mem_level == Config::default().mem_level && config.strategy == 0;
-    usual && size <= WHOLE && out.left() > 2 * WHOLE && kind(config).is_some()
+    usual && size <= WHOLE && out.left() > 2 * WHOLE && Kind::of(config.wbits).is_some()
 }
 
 /// The header of a stream, where it is known without the engine.
 pub(super) fn header(config: Config) -> Option<Vec<u8>> {
-    let kind = kind(config).filter(|_| config.strategy == 0)?;
+    let kind = Kind::of(config.wbits).filter(|_| config.strategy == 0)?;
     Some(frame::header(kind, config.level))
 }
 
@@ -63,7 +53,7 @@ pub(super) fn finish(
     task: &Task<'_>,
 ) -> Result<Option<Ended>, Error> {
     let mut packed = Output::new();
-    match kind(config) {
+    match Kind::of(config.wbits) {
         Some(kind) if input.is_empty() && config.level != 0 => {
             one_shot::compress_nothing(kind, config.level, &mut packed)?;
         }
@@ -73,7 +63,7 @@ pub(super) fn finish(
     let total_out = packed.len() as u64;
     out.push(&packed.into_bytes()[given..])?;
     let sum = add_to_sum(config, initial_sum(config), input);
-    let adler = if kind(config) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
+    let adler = if Kind::of(config.wbits) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
     Ok(Some(Ended {
         total_in: input.len() as u64,
         total_out,

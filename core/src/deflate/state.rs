@@ -14,7 +14,7 @@ use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
 use super::level;
-use super::stream::{Config, Raw};
+use super::raw::{Config, Raw};
 
 thread_local! {
     static COMPRESSOR: Cell<Option<Compressor>> = const { Cell::new(None) };

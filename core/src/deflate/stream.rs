@@ -5,16 +5,14 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
-use std::ptr::NonNull;
 
 use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
 use super::level;
 use super::output::Output;
+use super::raw::{Config, Raw};
 use super::short_matches;
 use super::small::{self, Ended};
 use super::state::{self, Compressor, Decompressor};
@@ -73,87 +71,6 @@ pub enum Status {
     End,
     /// A preset dictionary is needed to go on.
     NeedDict,
-}
-
-/// What a compressor is made with, in zlib's own numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// -1 (which means 6) to 9.
-    pub level: i32,
-    /// 9 to 15 for zlib's format, negative for raw data, plus 16 for gzip.
-    pub wbits: i32,
-    /// 1 to 9.
-    pub mem_level: i32,
-    /// 0 to 4.
-    pub strategy: i32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { level: -1, wbits: 15, mem_level: 8, strategy: 0 }
-    }
-}
-
-/// Between calls the engine is to know no memory of others; but it refuses to copy a stream with a null pointer here.
-const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
-
-/// The engine's own record of a stream, at an address that does not change.
-pub(super) struct Raw(pub(super) Box<z::z_stream>);
-
-// SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per thread.
-unsafe impl Send for Raw {}
-// SAFETY: through a shared reference only plain numbers are read.
-unsafe impl Sync for Raw {}
-
-impl Raw {
-    pub(super) fn new() -> Self {
-        // SAFETY: all zero is what the engine expects before it is initialized: null pointers, no allocator.
-        let mut raw: Box<z::z_stream> = Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
-        raw.next_out = NO_OUTPUT;
-        Self(raw)
-    }
-
-    fn failure(&self, code: c_int) -> Error {
-        let detail = if self.0.msg.is_null() {
-            String::new()
-        } else {
-            // SAFETY: the engine's messages are constant strings that end with NUL.
-            unsafe { CStr::from_ptr(self.0.msg) }.to_string_lossy().into_owned()
-        };
-        Error::with_detail(ErrorKind::of(code), detail, self.0.total_in)
-    }
-
-    pub(super) fn expect(&self, code: c_int) -> Result<(), Error> {
-        if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
-    }
-
-    /// Lets `engine` work from the first `read` bytes of `input` into the first `write` bytes of room, and counts both.
-    /// Returns its code, and whether it left room. `Mem` when there is no room to be had.
-    fn step(
-        &mut self,
-        input: &mut &[u8],
-        read: usize,
-        out: &mut Output<'_>,
-        write: usize,
-        engine: impl FnOnce(&mut z::z_stream) -> c_int,
-    ) -> Result<(c_int, bool), Error> {
-        let room = out.room().map_err(|_| Error::new(ErrorKind::Mem, self.0.total_in))?;
-        let write = room.len().min(write);
-        let stream = &mut *self.0;
-        stream.next_in = input.as_ptr().cast_mut();
-        stream.avail_in = read as u32;
-        stream.next_out = room.as_mut_ptr().cast();
-        stream.avail_out = write as u32;
-        let code = engine(stream);
-        let taken = read - stream.avail_in as usize;
-        let (left, written) = (stream.avail_out as usize, write - stream.avail_out as usize);
-        (stream.next_in, stream.next_out) = (std::ptr::null_mut(), NO_OUTPUT);
-        (stream.avail_in, stream.avail_out) = (0, 0);
-        *input = &input[taken..];
-        // SAFETY: the engine wrote that many bytes from the start of the room.
-        unsafe { out.written(written) };
-        Ok((code, left > 0))
-    }
 }
 
 /// A compressor.
@@ -218,32 +135,25 @@ impl Deflater {
             && (1..=small::PIECE).contains(&input.len())
             && self.gathered.len() + input.len() <= small::GATHERED
             && self.gathered.try_reserve(input.len()).is_ok();
-        if !fits || !self.give_header(out) {
+        if !fits || !self.give_header_ahead(out) {
             return false;
         }
         self.gathered.extend_from_slice(input);
         true
     }
 
-    /// Gives out the header, if that is due and known without the engine.
-    fn give_header(&mut self, out: &mut Output<'_>) -> bool {
+    /// Gives out the header before small pieces are kept, if that is due and known without the engine.
+    fn give_header_ahead(&mut self, out: &mut Output<'_>) -> bool {
         if self.begun || self.header > 0 {
             return true;
         }
-        let known = if self.state.is_none() { small::header(self.config) } else { None };
-        let Some(header) = known.filter(|header| header.len() <= out.left()) else { return false };
         // Without memory for it, the engine runs out of memory, too, and says so.
-        let given = out.push(&header).unwrap_or(false);
-        if given {
-            self.header = header.len();
-        }
-        given
+        self.state.is_none() && self.give_header(out).unwrap_or(false)
     }
 
-    /// Gives out the header of a gzip stream, in which the engine tells of other levels than zlib. Whether there was one, and
-    /// room for it.
-    fn give_gzip_header(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
-        let known = if self.config.wbits > 15 { small::header(self.config) } else { None };
+    /// Gives out the header, if it is known without the engine. Whether it is, and there was room for it.
+    fn give_header(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
+        let known = small::header(self.config);
         let Some(header) = known.filter(|header| header.len() <= out.left()) else { return Ok(false) };
         out.push(&header)?;
         self.header = header.len();
@@ -408,7 +318,8 @@ impl Deflater {
         let mut again = Output::new();
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
-        let given = self.header > 0 || self.give_gzip_header(out)?;
+        // The engine's own gzip header tells of other levels than zlib's.
+        let given = self.header > 0 || self.config.wbits > 15 && self.give_header(out)?;
         let raw = self.raw()?;
         let (code, _) = if given {
             raw.step(&mut &[][..], 0, &mut again, INFLATE_SLICE, engine)?

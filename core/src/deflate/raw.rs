@@ -1,0 +1,93 @@
+//! What the engine of streams keeps of one: made with a [`Config`], called through a [`Raw`].
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use libz_rs_sys as z;
+
+use super::error::{Error, ErrorKind};
+use super::output::Output;
+
+/// What a compressor is made with, in zlib's own numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// -1 (which means 6) to 9.
+    pub level: i32,
+    /// 9 to 15 for zlib's format, negative for raw data, plus 16 for gzip.
+    pub wbits: i32,
+    /// 1 to 9.
+    pub mem_level: i32,
+    /// 0 to 4.
+    pub strategy: i32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { level: -1, wbits: 15, mem_level: 8, strategy: 0 }
+    }
+}
+
+/// Between calls the engine is to know no memory of others; but it refuses to copy a stream with a null pointer here.
+const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
+
+/// The engine's own record of a stream, at an address that does not change.
+pub(super) struct Raw(pub(super) Box<z::z_stream>);
+
+// SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per thread.
+unsafe impl Send for Raw {}
+// SAFETY: through a shared reference only plain numbers are read.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    pub(super) fn new() -> Self {
+        // SAFETY: all zero is what the engine expects before it is initialized: null pointers, no allocator.
+        let mut raw: Box<z::z_stream> = Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
+        raw.next_out = NO_OUTPUT;
+        Self(raw)
+    }
+
+    pub(super) fn failure(&self, code: c_int) -> Error {
+        let detail = if self.0.msg.is_null() {
+            String::new()
+        } else {
+            // SAFETY: the engine's messages are constant strings that end with NUL.
+            unsafe { CStr::from_ptr(self.0.msg) }.to_string_lossy().into_owned()
+        };
+        Error::with_detail(ErrorKind::of(code), detail, self.0.total_in)
+    }
+
+    pub(super) fn expect(&self, code: c_int) -> Result<(), Error> {
+        if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
+    }
+
+    /// Lets `engine` work from the first `read` bytes of `input` into the first `write` bytes of room, and counts both.
+    /// Returns its code, and whether it left room. `Mem` when there is no room to be had.
+    pub(super) fn step(
+        &mut self,
+        input: &mut &[u8],
+        read: usize,
+        out: &mut Output<'_>,
+        write: usize,
+        engine: impl FnOnce(&mut z::z_stream) -> c_int,
+    ) -> Result<(c_int, bool), Error> {
+        let room = out.room().map_err(|_| Error::new(ErrorKind::Mem, self.0.total_in))?;
+        let write = room.len().min(write);
+        let stream = &mut *self.0;
+        stream.next_in = input.as_ptr().cast_mut();
+        stream.avail_in = read as u32;
+        stream.next_out = room.as_mut_ptr().cast();
+        stream.avail_out = write as u32;
+        let code = engine(stream);
+        let taken = read - stream.avail_in as usize;
+        let (left, written) = (stream.avail_out as usize, write - stream.avail_out as usize);
+        (stream.next_in, stream.next_out) = (std::ptr::null_mut(), NO_OUTPUT);
+        (stream.avail_in, stream.avail_out) = (0, 0);
+        *input = &input[taken..];
+        // SAFETY: the engine wrote that many bytes from the start of the room.
+        unsafe { out.written(written) };
+        Ok((code, left > 0))
+    }
+}
