@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use offlock_core::trace::{Recording, Timeline, files};
 
-use crate::{Failure, progress, show};
+use crate::{Failure, progress};
 
 /// Reads a trace. If it is damaged, what could be read of it is returned and a warning printed.
 pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
@@ -64,8 +64,15 @@ pub(crate) fn write_or_beside(
             written.map_err(|error| Failure::with_file(&path, &error))?
         }
     };
-    show::say_where(&path);
+    say_where(&path);
     Ok(path)
+}
+
+/// Prints where something was written, unless that is standard output.
+pub(crate) fn say_where(path: &Path) {
+    if path != Path::new("-") {
+        eprintln!("offlock: wrote {}", path.display());
+    }
 }
 
 fn writing(path: &Path) -> String {

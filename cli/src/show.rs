@@ -50,7 +50,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     files::write(page, |out| {
         write_comparison((&titles.0, &before, &before_timeline), (&titles.1, &after, &after_timeline), out)
     })?;
-    say_where(page);
+    files::say_where(page);
     Ok(())
 }
 
@@ -66,11 +66,4 @@ pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
     let content = |out: &mut dyn std::io::Write| format.write(&recording, &timeline, out);
     files::write_or_beside(arguments.output.as_deref(), &arguments.file, format.extension(), content)
         .map(drop)
-}
-
-/// Prints where something was written, unless that is standard output.
-pub(crate) fn say_where(path: &Path) {
-    if path != Path::new("-") {
-        eprintln!("offlock: wrote {}", path.display());
-    }
 }

@@ -31,7 +31,7 @@ use offlock_core::trace::{
 };
 
 use crate::signals::Running;
-use crate::{Failure, Trace, files, show};
+use crate::{Failure, Trace, files};
 
 /// Where the trace goes when the user does not say.
 const DEFAULT_OUTPUT: &str = "trace.offlock";
@@ -167,13 +167,13 @@ fn afterwards(
             eprint!("\n{}", Summary::of(&recording, &timeline).to_text());
         }
         eprintln!();
-        show::say_where(trace);
+        files::say_where(trace);
         for (format, output) in &outputs.exports {
             let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
             files::write_or_beside(output.as_deref(), trace, format.extension(), content)?;
         }
     }
-    children.iter().for_each(|path| show::say_where(path));
+    children.iter().for_each(|path| files::say_where(path));
     Ok(())
 }
 
