@@ -8,6 +8,7 @@ mod bulk;
 mod bytes;
 mod command;
 mod errors;
+mod fastcall;
 mod filling;
 mod ids;
 mod ints;

@@ -1,5 +1,4 @@
-//! `packb` and `unpackb` as CPython calls them, without the cost of a generic wrapper: for a short message it
-//! would be a good part of the whole.
+//! `packb` and `unpackb` as CPython calls them.
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,19 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{key_cache, packer, unpack};
+use crate::fastcall;
 use crate::region::InternalError;
-
-type Fastcall = unsafe extern "C" fn(
-    *mut ffi::PyObject,
-    *const *mut ffi::PyObject,
-    ffi::Py_ssize_t,
-    *mut ffi::PyObject,
-) -> *mut ffi::PyObject;
 
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    add(module, c"packb", PACKB_DOC, packb)?;
-    add(module, c"unpackb", UNPACKB_DOC, unpackb)
+    module.add("packb", fastcall::new(module, c"packb", PACKB_DOC, packb)?)?;
+    module.add("unpackb", fastcall::new(module, c"unpackb", UNPACKB_DOC, unpackb)?)
 }
 
 const PACKB_DOC: &CStr =
@@ -46,29 +39,6 @@ Unpacks the one message that makes up the whole of `packed`. For the options see
 
 Raises ExtraData when bytes follow, ValueError when the message is incomplete, FormatError when it is not
 MessagePack, StackError when it is nested more than 1024 levels deep.";
-
-fn add(
-    module: &Bound<'_, PyModule>,
-    name: &'static CStr,
-    doc: &'static CStr,
-    function: Fastcall,
-) -> PyResult<()> {
-    // Leaked on purpose: CPython keeps the pointer for as long as the function lives, and there are two.
-    let definition = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: name.as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
-        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        ml_doc: doc.as_ptr(),
-    }));
-    let module_name = module.name()?;
-    // SAFETY: the definition lives for ever and its flags fit the function; the function takes a reference of its own to
-    // the name. Returns a new reference, or null with an exception set.
-    let object = unsafe {
-        let function = ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), module_name.as_ptr());
-        super::ffi::owned(module.py(), function)?
-    };
-    module.add(name.to_str().unwrap_or_default(), object)
-}
 
 unsafe extern "C" fn packb(
     _module: *mut ffi::PyObject,

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
+use crate::fastcall;
 use crate::region::yield_between_calls;
 
 /// Up to this size nobody notices how long a checksum takes: below a microsecond.
@@ -44,21 +45,10 @@ fn put(
     otherwise: &PyOnceLock<Py<PyAny>>,
 ) -> PyResult<()> {
     let py = module.py();
-    let name_object = PyString::new(py, &name.to_string_lossy());
-    let _ = otherwise.set(py, module.getattr(&name_object)?.unbind());
-    // Functions keep a pointer to this for as long as they live.
-    let definition = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: name.as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: quick },
-        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        ml_doc: doc.as_ptr(),
-    }));
-    // SAFETY: the definition lives for ever, and its flags say what kind of function it has; no object is bound to it.
-    let function = unsafe {
-        let function = ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), module.name()?.as_ptr());
-        Bound::from_owned_ptr_or_err(py, function)?
-    };
-    module.setattr(name_object, function)
+    let attribute = PyString::new(py, &name.to_string_lossy());
+    let _ = otherwise.set(py, module.getattr(&attribute)?.unbind());
+    // Not `add`, which would list the name in `__all__` once more.
+    module.setattr(attribute, fastcall::new(module, name, doc, quick)?)
 }
 
 unsafe extern "C" fn crc32(
