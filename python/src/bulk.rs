@@ -123,6 +123,24 @@ impl<T> Held<T> {
         Ok(all)
     }
 
+    /// The bytes of each item, and how many they are together. Other threads can have the lock between items.
+    pub(crate) fn slices<'a>(
+        &'a self,
+        py: Python<'_>,
+        pace: &mut Pace,
+        bytes: impl Fn(&'a T) -> &'a [u8],
+    ) -> PyResult<(Bulk<Vec<&'a [u8]>>, usize)> {
+        let (mut slices, mut total) = (Bulk::new(Vec::new()), 0_usize);
+        reserve(&mut slices, self.0.len())?;
+        for item in &self.0 {
+            pace.keep(py)?;
+            let slice = bytes(item);
+            slices.push(slice);
+            total = total.saturating_add(slice.len());
+        }
+        Ok((slices, total))
+    }
+
     /// The same as a vector, of what refers to nothing.
     pub(crate) fn into_values(mut self) -> Vec<T>
     where

@@ -2,7 +2,6 @@
 
 use offlock_core::msgpack::{Indexed, Tape};
 use offlock_core::{Task, memory};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -15,6 +14,7 @@ use super::key_cache::KeyCache;
 use super::long;
 use super::options::UnpackOptions;
 use super::texts::{self, Texts};
+use crate::bulk::Held;
 use crate::pace::Pace;
 use crate::region::{self, Operation, Region, Release};
 
@@ -67,23 +67,18 @@ pub(super) fn unpack_all<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options_from(options)?;
     let mut pace = Pace::of(options.release);
-    let mut inputs = Vec::new();
-    for item in packed.try_iter()? {
-        pace.keep(py)?;
-        push(&mut inputs, Input::borrow(&item?)?)?;
-    }
-    let messages = slices(&inputs)?;
-    let size = messages.iter().map(|message| message.len()).sum();
+    let inputs = Held::collect(packed, &mut pace, |_, item| Input::borrow(&item))?;
+    let (messages, size) = inputs.slices(py, &mut pace, Input::as_slice)?;
     let mut objects = Sequence::new(py, messages.len(), messages.len(), true)?;
     if !leaves(options.release, size) {
         region::yield_between_calls(py)?;
         let mut cache = KeyCache::default();
-        for message in messages {
+        for &message in messages.iter() {
             pace.keep(py)?;
             objects.push(decode_directly(py, message, &options, Some(&mut cache))?)?;
         }
     } else {
-        let mut tapes = index_all(py, &messages, &options)?.into_iter();
+        let mut tapes = index_all(py, &messages, size, &options)?.into_iter();
         let mut builder = Builder::new(py, &options, None);
         for (message, (tape, end)) in messages.iter().zip(&mut tapes) {
             pace.keep(py)?;
@@ -91,33 +86,18 @@ pub(super) fn unpack_all<'py>(
             objects.push(whole(object, message, end)?)?;
         }
     }
-    for input in inputs {
-        pace.keep(py)?;
-        drop(input);
-    }
     objects.finish(py)
 }
 
-fn slices<'a>(inputs: &'a [Input<'_>]) -> PyResult<Vec<&'a [u8]>> {
-    let mut messages = Vec::new();
-    messages.try_reserve_exact(inputs.len()).map_err(|_| no_memory())?;
-    messages.extend(inputs.iter().map(Input::as_slice));
-    Ok(messages)
-}
-
-fn index_all(py: Python<'_>, messages: &[&[u8]], options: &UnpackOptions) -> PyResult<Vec<(Tape, usize)>> {
-    let size = messages.iter().map(|message| message.len()).sum();
+fn index_all(
+    py: Python<'_>,
+    messages: &[&[u8]],
+    size: usize,
+    options: &UnpackOptions,
+) -> PyResult<Vec<(Tape, usize)>> {
     Region::new(&DECODE, size)
         .release(options.release)
         .run(py, |task| memory::collected(messages.iter().map(|message| index(message, options, task))))
-}
-
-fn push<T>(vector: &mut Vec<T>, item: T) -> PyResult<()> {
-    memory::push(vector, item).map_err(|_| no_memory())
-}
-
-fn no_memory() -> PyErr {
-    PyMemoryError::new_err("no memory for so many messages")
 }
 
 /// The options in the keywords, if there are any.

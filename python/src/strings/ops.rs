@@ -12,7 +12,7 @@ use super::arrow;
 use super::batch::{Kind, Made, Maker, Places, Source};
 use super::failed::Failed;
 use crate::borrow::{self, Bytes};
-use crate::bulk::{Bulk, Held, reserve};
+use crate::bulk::{Bulk, Held};
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 use crate::region::{Cancel, Operation, Region, Release};
@@ -321,13 +321,7 @@ pub(super) fn decode_many<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut pace = Pace::of(options.2);
     let items = Held::collect(items, &mut pace, |_, item| Item::borrow(item))?;
-    let (mut texts, mut bytes) = (Bulk::new(Vec::new()), 0_usize);
-    for item in items.iter() {
-        pace.keep(py)?;
-        reserve(&mut texts, 1)?;
-        texts.push(item.contents());
-        bytes = bytes.saturating_add(item.contents().len());
-    }
+    let (texts, bytes) = items.slices(py, &mut pace, Item::contents)?;
     let (texts, bytes) = (&**texts, bytes + texts.len() * size_of::<Span>());
     Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
         let (text, spans) = adjacent(texts, task)?;

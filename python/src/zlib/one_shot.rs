@@ -11,7 +11,7 @@ use super::failure::{Failed, words};
 use super::lend::Lent;
 use super::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
-use crate::bulk::{Bulk, Held, Weigh, reserve};
+use crate::bulk::{Bulk, Held, Weigh};
 use crate::bytes;
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
@@ -220,13 +220,7 @@ fn in_groups<'py, 'a>(
 ) -> PyResult<Bound<'py, PyList>> {
     let mut pace = Pace::of(release);
     let data = Held::collect(data, &mut pace, |_, item| Bytes::borrow(&item))?;
-    let (mut views, mut total) = (Bulk::new(Vec::new()), 0_usize);
-    for item in data.iter() {
-        pace.keep(py)?;
-        reserve(&mut views, 1)?;
-        views.push(item.as_slice());
-        total = total.saturating_add(item.as_slice().len());
-    }
+    let (views, total) = data.slices(py, &mut pace, Bytes::as_slice)?;
     let mut made = Filling::new(py, Container::List, views.len())?;
     let (mut first, mut done) = (0, 0);
     for group in deflate::groups(&views, progress.is_some()) {
