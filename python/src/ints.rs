@@ -66,11 +66,7 @@ fn filled<'py>(
         let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(values.len() as ffi::Py_ssize_t))?;
         let items = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
         for (index, &value) in values.iter().enumerate() {
-            let item = match kept(value) {
-                Some(item) => item,
-                None => int(py, value as usize)?.into_ptr(),
-            };
-            items.add(index).write(item);
+            items.add(index).write(new(py, kept(value), value)?.into_ptr());
         }
         Ok(list.cast_into_unchecked())
     }
@@ -84,15 +80,26 @@ fn filled_in_stretches<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let mut list = Filling::new(py, Container::List, values.len())?;
     for stretch in values.chunks(STRETCH) {
-        let new = |&value| match kept(value) {
-            // SAFETY: a new reference each.
-            Some(item) => Ok(unsafe { Bound::from_owned_ptr(py, item) }),
-            None => int(py, value as usize).map(Bound::into_any),
-        };
-        list.try_extend(stretch.len(), stretch.iter().map(new))?;
+        // SAFETY: what is kept comes with a new reference each.
+        let items = stretch.iter().map(|&value| unsafe { new(py, kept(value), value) });
+        list.try_extend(stretch.len(), items)?;
         pace.keep_many(py, stretch.len() / 8)?;
     }
     Ok(list.finish().cast_into()?)
+}
+
+/// The object that is kept for `value`, or a new one.
+///
+/// # Safety
+///
+/// `kept` is a reference of the caller's own, which goes to the result.
+#[inline]
+unsafe fn new(py: Python<'_>, kept: Option<*mut ffi::PyObject>, value: u32) -> PyResult<Bound<'_, PyAny>> {
+    match kept {
+        // SAFETY: the contract of this function.
+        Some(kept) => Ok(unsafe { Bound::from_owned_ptr(py, kept) }),
+        None => int(py, value as usize).map(Bound::into_any),
+    }
 }
 
 /// An `int`. `MemoryError` when there is no memory for it, where pyo3's own conversion panics.

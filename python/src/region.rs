@@ -195,7 +195,7 @@ impl<'a> Region<'a> {
     /// The only place where the lock is given up and taken back: what has to be known about time spent
     /// off the lock (which operation, how many bytes, from when to when) is known here.
     fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-        lock::off_the_lock(self.operation.name, self.bytes, || detached(py, work))
+        lock::off_the_lock(self.operation.name, self.bytes, || aside(py, work))
     }
 
     fn deliver<T, E: Failure>(
@@ -223,8 +223,8 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Gives the lock up for `work`, and takes it back.
-fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
+/// Gives the lock up for `work`, and takes it back. By itself for what takes long and cannot fail: to free much memory.
+pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     if cfg!(Py_GIL_DISABLED) {
         return py.detach(work);
     }
@@ -237,11 +237,6 @@ fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     HANDOVER.took();
     time_slice::restart();
     result
-}
-
-/// Does without the lock what takes long and cannot fail: to free much memory.
-pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-    detached(py, work)
 }
 
 /// Whether no other thread could use the lock meanwhile.
