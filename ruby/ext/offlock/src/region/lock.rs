@@ -40,15 +40,17 @@ pub(super) fn leave(
 /// Handles pending interrupts as after an operation that blocks: those deferred with
 /// `Thread.handle_interrupt(… => :on_blocking)` are due, too.
 pub(super) fn handle_interrupts(_ruby: &Ruby) -> Result<(), Error> {
-    unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
-        ptr::null_mut()
-    }
     protect(|| {
         // SAFETY: the lock is held, and `nothing` may run without it. What the interrupts raise is caught here.
         unsafe { rb_sys::rb_thread_call_without_gvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut()) };
         rb_sys::Qnil as rb_sys::VALUE
     })?;
     Ok(())
+}
+
+/// What is done without the lock where only giving it up matters.
+unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
+    ptr::null_mut()
 }
 
 /// Handles pending interrupts and lets other threads have their turn.
@@ -68,9 +70,6 @@ pub(super) fn check_interrupts() -> Result<(), Error> {
 /// Ruby hands the lock to the thread that has waited longest, which makes this thread the last in the queue: no pause is
 /// needed.
 pub(super) fn release_and_take() {
-    unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
-        ptr::null_mut()
-    }
     // SAFETY: the lock is held, and `nothing` may run without it. With these flags nothing is raised.
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
