@@ -3,36 +3,13 @@
 require "stringio"
 require "timeout"
 require "zlib"
-require_relative "../support/zlib_failure"
+require_relative "../support/zlib_comparison"
 require_relative "../test_helper"
 
 # What is easily different: the same program is run with the original and with ours, and has to say the same.
 class ZlibDetailsTest < Minitest::Test
   include Texts
-  include ZlibFailure
-
-  Ours = Offlock::Zlib
-  Theirs = ::Zlib
-
-  # What `block` returns, with the encodings of Strings; or the class and message of what it raises.
-  def outcome(zlib, &block)
-    described(block.call(zlib))
-  rescue StandardError => e
-    failure(e)
-  end
-
-  def described(value)
-    case value
-    when String then [value, value.encoding]
-    when Array then value.map { |element| described(element) }
-    else value
-    end
-  end
-
-  def assert_same(message = nil, &block)
-    expected, found = [Theirs, Ours].map { |zlib| outcome(zlib, &block) }
-    expected.nil? ? assert_nil(found, message) : assert_equal(expected, found, message)
-  end
+  include ZlibComparison
 
   def written(zlib, **options, &block)
     file = StringIO.new(String.new)

@@ -2,35 +2,13 @@
 
 require "stringio"
 require "zlib"
-require_relative "../support/zlib_failure"
+require_relative "../support/zlib_comparison"
 require_relative "../test_helper"
 
 # Where ours was different once: the same program with the original and with ours, in the main Ractor and in another.
 class ZlibDifferencesTest < Minitest::Test
   include Texts
-  include ZlibFailure
-
-  Ours = Offlock::Zlib
-  Theirs = ::Zlib
-
-  def outcome(zlib)
-    described(yield(zlib))
-  rescue StandardError => e
-    failure(e)
-  end
-
-  def described(value)
-    case value
-    when String then [value, value.encoding]
-    when Array then value.map { |element| described(element) }
-    else value
-    end
-  end
-
-  def assert_same(message = nil, &block)
-    expected, found = [Theirs, Ours].map { |zlib| outcome(zlib, &block) }
-    expected.nil? ? assert_nil(found, message) : assert_equal(expected, found, message)
-  end
+  include ZlibComparison
 
   def test_no_public_method_is_missing
     classes = %i[ZStream Deflate Inflate GzipFile GzipWriter GzipReader]

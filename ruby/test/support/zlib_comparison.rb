@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+require "zlib"
+require_relative "../test_helper"
+require_relative "zlib_failure"
+
+# The same program with the original and with ours, which have to say the same.
+module ZlibComparison
+  include ZlibFailure
+
+  Ours = Offlock::Zlib
+  Theirs = ::Zlib
+
+  # What `block` returns, with the encodings of Strings; or the class and message of what it raises.
+  def outcome(zlib, &block)
+    described(block.call(zlib))
+  rescue StandardError => e
+    failure(e)
+  end
+
+  def described(value)
+    case value
+    when String then [value, value.encoding]
+    when Array then value.map { |element| described(element) }
+    else value
+    end
+  end
+
+  def assert_same(message = nil, &block)
+    expected, found = [Theirs, Ours].map { |zlib| outcome(zlib, &block) }
+    expected.nil? ? assert_nil(found, message) : assert_equal(expected, found, message)
+  end
+end
