@@ -11,7 +11,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::trace::monotonic_nanoseconds as now;
+use crate::os::monotonic_nanoseconds as now;
 
 /// How long a holder is expected to have the lock, and the longest that anybody waits actively: about as long as it takes
 /// to be woken.

@@ -5,10 +5,13 @@
 
 #![deny(unsafe_code)]
 
+mod clock;
 pub mod deflate;
+mod fork;
 mod handover;
 pub mod memory;
 pub mod msgpack;
+mod os;
 mod parallel;
 pub mod processor;
 pub mod room;
@@ -17,6 +20,8 @@ pub mod text;
 pub mod time_slice;
 pub mod tokens;
 pub mod trace;
+#[cfg(target_arch = "x86_64")]
+mod tsc;
 mod words;
 
 pub use handover::Handover;

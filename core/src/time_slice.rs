@@ -36,9 +36,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::trace::{
-    after_fork_in_child, monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds, ticks,
-};
+use crate::clock::now as ticks;
+use crate::fork::after_fork_in_child;
+use crate::os::{monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds};
 
 /// The shortest slice of a thread that makes small calls, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;

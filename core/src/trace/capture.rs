@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::drain::Stats;
+use super::analyze::recording::{NotATrace, Recording};
+use super::analyze::summary::Summary;
+use super::analyze::timeline::Timeline;
 use super::export::Format;
 use super::files;
-use super::recording::{NotATrace, Recording};
-use super::session::{Memory, Options, Trace};
-use super::summary::Summary;
-use super::timeline::Timeline;
+use super::record::session::{Memory, Options, Trace};
+use super::record::sink::Stats;
 use crate::Task;
 
 /// A trace that is being recorded, and what becomes of it when it ends.

@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::analyze::recording::Recording;
 use super::files;
-use super::recording::Recording;
-use super::session::{Options, Trace};
+use super::record::session::{Options, Trace};
 use crate::Task;
 
 /// The environment variable that asks, with a text other than the empty one, for the program's arguments in its trace.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(unix)]
-use super::sys;
+use crate::os;
 
 /// How many names are tried where the first ones are taken.
 const MOST_NAMES: u32 = 1_000;
@@ -211,7 +211,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub(super) fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     use std::os::unix::fs::MetadataExt;
     let file = open(path, libc::O_NOFOLLOW)?;
-    if file.metadata()?.uid() != sys::user_id() {
+    if file.metadata()?.uid() != os::user_id() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let mut bytes = Vec::new();

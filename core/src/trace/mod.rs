@@ -25,46 +25,34 @@
 //! - Where an interpreter tells nothing a feed may estimate. It says so in [`Options::about`], with `exact` set to
 //!   `false` and the reason as `obstacle`; everything shown is then labelled as an estimate.
 
-mod blame;
+mod analyze;
 mod capture;
-mod clock;
-mod compare;
-mod drain;
 mod environment;
-mod event;
 mod export;
 pub mod files;
-mod findings;
-mod histogram;
-pub mod metrics;
-mod queue;
-mod recorder;
-mod recording;
+mod format;
+mod record;
 mod report;
-mod session;
-mod summary;
-mod sys;
-mod text;
-mod timeline;
-mod wire;
 
-pub use blame::{Blame, COLUMNS, Row};
+pub use analyze::blame::{Blame, COLUMNS, Row};
+pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
+pub use analyze::finding::{Finding, Weight};
+pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
+pub use analyze::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
+pub use analyze::timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};
 pub use capture::Capture;
-pub(crate) use clock::now as ticks;
-pub use clock::{Ticks, nanoseconds, now, now_holding, now_releasing, source};
-pub use compare::{Better, Comparison, Measure, ThreadChange, Unit};
-pub use drain::Stats;
 pub use environment::{ARGUMENTS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of};
-pub use event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 pub use export::Format;
-pub use findings::{Finding, Weight};
-pub use histogram::Waits;
-pub use metrics::{Metric, ThreadMetrics};
-pub use recorder::{Lock, Name, Stand, Thread, is_active, is_tracing, watch_forks};
-pub use recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
+pub use format::definition::{Lock, Name, Stand};
+pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
+pub use record::after_fork::watch_forks;
+pub use record::histogram::Waits;
+pub use record::metrics::{self, Metric, ThreadMetrics};
+pub use record::mode::{is_active, is_tracing, now_holding, now_releasing};
+pub use record::session::{Memory, Options, Trace};
+pub use record::sink::Stats;
+pub use record::thread::Thread;
 pub use report::{write_comparison, write_report};
-pub use session::{Memory, Options, Trace};
-pub use summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
-pub use sys::{Remade, after_fork_in_child};
-pub(crate) use sys::{monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds};
-pub use timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};
+
+pub use crate::clock::{Ticks, nanoseconds, now, source};
+pub use crate::fork::{Remade, after_fork_in_child};

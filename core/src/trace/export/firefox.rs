@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::recording::Recording;
-use super::super::timeline::{Life, STATES, State, Timeline};
 use super::{pid, process_name};
+use crate::trace::analyze::recording::Recording;
+use crate::trace::analyze::timeline::{Life, STATES, State, Timeline};
 
 const FORMAT: u32 = 48;
 const GECKO_FORMAT: u32 = 28;

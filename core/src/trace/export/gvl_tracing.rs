@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::super::event::Kind;
-use super::super::recording::Recording;
-use super::super::timeline::{Life, State, Timeline};
 use super::{labelled, pid};
+use crate::trace::analyze::recording::Recording;
+use crate::trace::analyze::timeline::{Life, State, Timeline};
+use crate::trace::format::event::Kind;
 
 /// The gem's name for a state, and for one that the gem does not know ours.
 fn name(state: State) -> &'static str {

@@ -8,10 +8,10 @@ mod proto;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::recording::Recording;
+use super::analyze::recording::Recording;
+use super::analyze::summary::Summary;
+use super::analyze::timeline::Timeline;
 use super::report::write_report;
-use super::summary::Summary;
-use super::timeline::Timeline;
 
 /// A format that traces can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::super::recording::Recording;
-use super::super::timeline::{Life, LockLife, Slice, Span, State, Timeline};
 use super::proto::Message;
 use super::{pid, process_name};
+use crate::trace::analyze::recording::Recording;
+use crate::trace::analyze::timeline::{Life, LockLife, Slice, Span, State, Timeline};
 
 mod trace {
     pub(super) const PACKET: u32 = 1;

@@ -1,6 +1,6 @@
 //! Just enough of protocol buffers to write messages.
 
-use super::super::wire::{put_bytes, put_number};
+use crate::trace::format::wire::{put_bytes, put_number};
 
 /// A message under construction.
 #[derive(Default)]

@@ -4,10 +4,10 @@ mod pack;
 
 use std::io::{self, Write};
 
-use super::compare::Comparison;
-use super::recording::Recording;
-use super::summary::Summary;
-use super::timeline::Timeline;
+use super::analyze::compare::Comparison;
+use super::analyze::recording::Recording;
+use super::analyze::summary::Summary;
+use super::analyze::timeline::Timeline;
 
 /// The page without data, as `npm run build` in `viewer/` leaves it here.
 const PAGE: &str = include_str!("page.html");

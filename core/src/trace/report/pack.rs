@@ -11,12 +11,12 @@ use std::io;
 
 use serde::Serialize;
 
-use super::super::recording::Recording;
-use super::super::summary::{LockSummary, Summary};
-use super::super::timeline::{Life, STATES, Span, Timeline};
-use super::super::wire::{put_bytes, put_number};
 use crate::Task;
 use crate::deflate::{Output, compress};
+use crate::trace::analyze::recording::Recording;
+use crate::trace::analyze::summary::{LockSummary, Summary};
+use crate::trace::analyze::timeline::{Life, STATES, Span, Timeline};
+use crate::trace::format::wire::{put_bytes, put_number};
 
 const NEW_WHAT: u64 = 6;
 const LEVEL: i32 = 6;

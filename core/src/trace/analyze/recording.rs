@@ -5,12 +5,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::event::{Event, Kind};
-use super::files;
-use super::recorder::{Definition, Stand};
-use super::wire::{self, Bytes, Section};
 use crate::Task;
 use crate::task::Stopped;
+use crate::trace::files;
+use crate::trace::format::definition::{Definition, Stand};
+use crate::trace::format::event::{Event, Kind};
+use crate::trace::format::wire::{self, Bytes, Section};
 
 /// One thing that happened to a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::event::{Kind, Reason, unpack_release, unpack_size};
-use super::recorder::Stand;
 use super::recording::{Moment, RecordedThread, Recording};
+use crate::trace::format::definition::Stand;
+use crate::trace::format::event::{Kind, Reason, unpack_release, unpack_size};
 
 /// What a thread is doing, as far as the lock is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,11 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::clock;
-use super::drain::{Drain, Sink, Stats};
-use super::files;
-use super::recorder::{self, State, TRACING, lock};
-use super::sys;
+use super::after_fork::watch_forks;
+use super::buffers::buffers;
+use super::drain::{Drain, drain};
+use super::mode::{self, TRACING};
+use super::registry::{registry, switch_off};
+use super::sink::{Sink, Stats};
+use crate::fork::lock;
+use crate::trace::files;
+use crate::{clock, os};
 
 /// How a trace is made.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +31,7 @@ pub struct Options {
 /// Dropping it stops it. In the child of a fork it is dead: the child never writes to it.
 pub struct Trace {
     number: u64,
-    state: &'static State,
+    drain: &'static Mutex<Drain>,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -47,24 +51,25 @@ impl Trace {
     /// Starts a trace into anything that can be written to. Writing happens on a thread of the
     /// recorder and, at the end, on the one that stops the trace.
     pub fn start(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Self> {
-        let state = recorder::state();
-        let mut drain = lock(&state.drain);
-        state.pool.reserve();
+        watch_forks();
+        let shared = drain();
+        let mut drain = lock(shared);
+        buffers().pool.reserve();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX));
         if !drain.is_driven {
-            std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(state))?;
+            std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(shared))?;
             drain.is_driven = true;
         }
-        drain.pass(state);
+        drain.pass();
         let about = about(options);
-        recorder::switch_on(TRACING);
-        let begun = sink.begin(state.lost.load(Ordering::Relaxed), &about, &state.definitions());
+        mode::set(TRACING);
+        let begun = sink.begin(buffers().lost(), &about, &registry().definitions());
         match begun {
             Ok(()) => drain.sinks.push(sink),
             Err(_) => switch_off_unless_needed(&drain),
         }
-        begun.map(|()| Self { number, state })
+        begun.map(|()| Self { number, drain: shared })
     }
 
     /// Stops the trace and completes what was written.
@@ -76,25 +81,25 @@ impl Trace {
 
     /// Whether the trace is this process's own, not its parent's.
     pub fn is_ours(&self) -> bool {
-        std::ptr::eq(self.state, recorder::state())
+        std::ptr::eq(self.drain, drain())
     }
 
     fn finish(&self) -> Option<io::Result<Stats>> {
         if !self.is_ours() {
             return None;
         }
-        let mut drain = lock(&self.state.drain);
-        let (_, time) = drain.pass(self.state);
+        let mut drain = lock(self.drain);
+        let (_, time) = drain.pass();
         let index = drain.sinks.iter().position(|sink| sink.number == self.number)?;
         let sink = drain.sinks.swap_remove(index);
         switch_off_unless_needed(&drain);
-        Some(sink.end(time, self.state.lost.load(Ordering::Relaxed)))
+        Some(sink.end(time, buffers().lost()))
     }
 }
 
 fn switch_off_unless_needed(drain: &Drain) {
     if drain.sinks.is_empty() {
-        recorder::switch_off(TRACING);
+        switch_off(TRACING);
     }
 }
 
@@ -142,7 +147,7 @@ fn about(options: &Options) -> Vec<(String, String)> {
         ("pid", std::process::id().to_string()),
         ("clock", clock::source().to_owned()),
         ("started", since_epoch.as_nanos().to_string()),
-        ("start", sys::monotonic_nanoseconds().to_string()),
+        ("start", os::monotonic_nanoseconds().to_string()),
         ("offlock", env!("CARGO_PKG_VERSION").to_owned()),
     ];
     let ours = ours.map(|(key, value)| (key.to_owned(), value));
@@ -150,15 +155,15 @@ fn about(options: &Options) -> Vec<(String, String)> {
 }
 
 /// The writer thread: drains the queues until the last trace has been stopped.
-fn drive(state: &'static State) {
-    sys::block_signals();
+fn drive(shared: &'static Mutex<Drain>) {
+    os::block_signals();
     loop {
-        let mut drain = lock(&state.drain);
+        let mut drain = lock(shared);
         if drain.sinks.is_empty() {
             drain.is_driven = false;
             return;
         }
-        let (events, _) = drain.pass(state);
+        let (events, _) = drain.pass();
         drop(drain);
         std::thread::sleep(Drain::pause(events));
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::summary::{Summary, per};
-use super::text::{Table, duration, percent, printable};
+use super::table::{Table, printable};
+use super::units::{duration, percent};
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

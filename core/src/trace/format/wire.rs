@@ -18,19 +18,19 @@
 //! says that it is the one of the last event of this kind in the section; and the time since the
 //! event before (for the first: since the base), to be subtracted if `BEFORE` says so.
 
+use super::definition::{Definition, Stand};
 use super::event::{Event, Kind};
-use super::recorder::{Definition, Stand};
 use crate::Task;
 use crate::deflate::crc32;
 
-pub(super) const MAGIC: [u8; 8] = *b"offlock\x01";
-pub(super) const FRAME_HEADER: usize = 9;
+pub(in crate::trace) const MAGIC: [u8; 8] = *b"offlock\x01";
+pub(in crate::trace) const FRAME_HEADER: usize = 9;
 
-pub(super) const ABOUT: u8 = 1;
-pub(super) const DEFINITIONS: u8 = 2;
-pub(super) const EVENTS: u8 = 3;
-pub(super) const FLUSH: u8 = 4;
-pub(super) const END: u8 = 5;
+pub(in crate::trace) const ABOUT: u8 = 1;
+pub(in crate::trace) const DEFINITIONS: u8 = 2;
+pub(in crate::trace) const EVENTS: u8 = 3;
+pub(in crate::trace) const FLUSH: u8 = 4;
+pub(in crate::trace) const END: u8 = 5;
 
 const NAME: u8 = 1;
 const THREAD: u8 = 2;
@@ -42,7 +42,7 @@ const SAME_ARGUMENT: u8 = 0x40;
 const BEFORE: u8 = 0x80;
 
 /// Appends a number.
-pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub(in crate::trace) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -51,27 +51,27 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Appends a number of bytes and the bytes.
-pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(in crate::trace) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a text.
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(in crate::trace) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
 }
 
 /// Takes numbers and texts off the front of some bytes; `None` when they do not hold one.
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(in crate::trace) struct Bytes<'a>(pub(in crate::trace) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    pub(super) fn byte(&mut self) -> Option<u8> {
+    pub(in crate::trace) fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    pub(super) fn number(&mut self) -> Option<u64> {
+    pub(in crate::trace) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -87,7 +87,7 @@ impl<'a> Bytes<'a> {
         self.number()?.try_into().ok()
     }
 
-    pub(super) fn text(&mut self) -> Option<&'a str> {
+    pub(in crate::trace) fn text(&mut self) -> Option<&'a str> {
         let length = usize::try_from(self.number()?).ok()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -96,14 +96,14 @@ impl<'a> Bytes<'a> {
 }
 
 /// The checksum in a frame's header.
-pub(super) fn checksum(kind_and_length: &[u8], body: &[u8]) -> u32 {
+pub(in crate::trace) fn checksum(kind_and_length: &[u8], body: &[u8]) -> u32 {
     let unstopped = Task::new();
     let head = crc32(0, kind_and_length, &unstopped);
     head.and_then(|head| crc32(head, body, &unstopped)).unwrap_or_default()
 }
 
 /// The frame of a kind with a body.
-pub(super) fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(in crate::trace) fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FRAME_HEADER + body.len());
     frame.push(kind);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -113,7 +113,7 @@ pub(super) fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// The body of an `ABOUT` frame.
-pub(super) fn about(pairs: &[(String, String)]) -> Vec<u8> {
+pub(in crate::trace) fn about(pairs: &[(String, String)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (key, value) in pairs {
         put_text(&mut body, key);
@@ -123,7 +123,7 @@ pub(super) fn about(pairs: &[(String, String)]) -> Vec<u8> {
 }
 
 /// The body of a `DEFINITIONS` frame.
-pub(super) fn definitions(all: &[Definition]) -> Vec<u8> {
+pub(in crate::trace) fn definitions(all: &[Definition]) -> Vec<u8> {
     let mut body = Vec::new();
     for definition in all {
         let (tag, id, text) = match definition {
@@ -142,7 +142,7 @@ pub(super) fn definitions(all: &[Definition]) -> Vec<u8> {
 }
 
 /// Takes one definition off the front of a `DEFINITIONS` body.
-pub(super) fn take_definition(body: &mut Bytes<'_>) -> Option<Definition> {
+pub(in crate::trace) fn take_definition(body: &mut Bytes<'_>) -> Option<Definition> {
     let (tag, id, text) = (body.byte()?, body.small()?, body.text()?.to_owned());
     Some(match tag {
         NAME => Definition::Name { id, text },
@@ -166,25 +166,25 @@ impl Before {
 }
 
 /// Writes one section of an `EVENTS` body.
-pub(super) struct Section {
+pub(in crate::trace) struct Section {
     before: Before,
     count: u64,
     bytes: Vec<u8>,
 }
 
 impl Section {
-    pub(super) fn new() -> Self {
+    pub(in crate::trace) fn new() -> Self {
         Self { before: Before::new(0), count: 0, bytes: Vec::new() }
     }
 
     /// Begins a section of a body with this base.
-    pub(super) fn begin(&mut self, base: u64) {
+    pub(in crate::trace) fn begin(&mut self, base: u64) {
         self.before = Before::new(base);
         self.count = 0;
         self.bytes.clear();
     }
 
-    pub(super) fn put(&mut self, event: Event) {
+    pub(in crate::trace) fn put(&mut self, event: Event) {
         let before = &mut self.before;
         let argument = &mut before.arguments[event.kind as usize];
         let same_thread = if before.thread == event.thread { SAME_THREAD } else { 0 };
@@ -202,12 +202,12 @@ impl Section {
         self.count += 1;
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::trace) fn count(&self) -> u64 {
         self.count
     }
 
     /// Appends the section to a body, unless it is empty.
-    pub(super) fn finish(&mut self, native: u32, body: &mut Vec<u8>) {
+    pub(in crate::trace) fn finish(&mut self, native: u32, body: &mut Vec<u8>) {
         if self.count > 0 {
             put_number(body, u64::from(native));
             put_number(body, self.count);
@@ -230,7 +230,7 @@ fn take_event(body: &mut Bytes<'_>, before: &mut Before) -> Option<Option<Event>
 }
 
 /// Hands each event of an `EVENTS` body, with its native thread, to `each`; `None` if the body is broken.
-pub(super) fn take_events(body: &[u8], mut each: impl FnMut(u32, Event)) -> Option<()> {
+pub(in crate::trace) fn take_events(body: &[u8], mut each: impl FnMut(u32, Event)) -> Option<()> {
     let mut body = Bytes(body);
     let base = body.number()?;
     while !body.0.is_empty() {

@@ -1,13 +1,9 @@
-//! Live numbers: how long threads have waited for the lock, how many wait now.
-//!
-//! Feeds call [`Thread`](super::Thread)'s methods; these update the numbers with a few additions. Whoever
-//! reads puts together what threads and processors have. Reading never blocks and never stops anybody.
+//! What is counted: per thread, and together per processor. Updated with a few additions, read without stopping anybody.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock::{self, Ticks};
 use super::histogram::{Histogram, Waits};
-use super::recorder;
+use crate::clock::{self, Ticks};
 use crate::processor;
 
 /// What can be measured, each switched on and off by itself.
@@ -25,37 +21,12 @@ pub enum Metric {
 /// The mode bits of all metrics.
 pub(super) const ALL: u32 = Metric::Global as u32 | Metric::Local as u32 | Metric::Waiting as u32;
 
-impl Metric {
-    /// Starts measuring. Waits already under way are not counted.
-    pub fn enable(self) {
-        if self.is_enabled() {
-            return;
-        }
-        ENABLED_AT.store(clock::now(), Ordering::Relaxed);
-        if self == Self::Waiting {
-            reset_waiting();
-        }
-        recorder::switch_on(self as u32);
-    }
-
-    /// Stops measuring; the numbers stay as they are.
-    pub fn disable(self) {
-        if self == Self::Waiting {
-            WAITED_AT_END.store(waiting(), Ordering::Relaxed);
-        }
-        recorder::switch_off(self as u32);
-    }
-
-    /// Whether it is being measured.
-    pub fn is_enabled(self) -> bool {
-        recorder::mode() & self as u32 != 0
-    }
-}
-
 static ENABLED_AT: AtomicU64 = AtomicU64::new(0);
-/// Who has waited since before this moment is not counted among the waiting threads.
-static WAITING_FROM: AtomicU64 = AtomicU64::new(0);
-static WAITED_AT_END: AtomicU32 = AtomicU32::new(0);
+
+/// Counts only waits that begin from now on.
+pub(super) fn begin() {
+    ENABLED_AT.store(clock::now(), Ordering::Relaxed);
+}
 
 /// What threads have added together while they ran on one processor: a memory line that several of them write to in turn
 /// would have to travel at every hand-over.
@@ -105,21 +76,6 @@ pub fn acquisitions() -> u64 {
 /// How long the waits of all threads took.
 pub fn waits() -> Waits {
     Histogram::snapshot(SHARDS.iter().map(|shard| &shard.waits), clock::nanoseconds)
-}
-
-/// How many threads wait for a lock at the moment or, once it is not measured any more, waited at the end.
-pub fn waiting() -> u32 {
-    if !Metric::Waiting.is_enabled() {
-        return WAITED_AT_END.load(Ordering::Relaxed);
-    }
-    let from = WAITING_FROM.load(Ordering::Relaxed);
-    recorder::every_thread().filter(|thread| thread.waits_since(from)).count() as u32
-}
-
-/// Counts waiting threads from zero again.
-pub fn reset_waiting() {
-    WAITING_FROM.store(clock::now(), Ordering::Relaxed);
-    WAITED_AT_END.store(0, Ordering::Relaxed);
 }
 
 /// Sets the numbers of all threads together back to zero.

@@ -1,6 +1,6 @@
 //! What happens to a thread and its lock, as one fixed-size record.
 
-use super::clock::Ticks;
+use crate::clock::Ticks;
 
 /// What a record tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,7 +81,7 @@ const LOCK_BITS: u32 = 24;
 
 /// The argument of a [`Kind::Released`] record. Only the lower 24 bits of `lock` are kept.
 #[inline]
-pub(super) fn pack_release(lock: u32, reason: Reason) -> u32 {
+pub(in crate::trace) fn pack_release(lock: u32, reason: Reason) -> u32 {
     lock & ((1 << LOCK_BITS) - 1) | (reason as u32) << LOCK_BITS
 }
 
@@ -127,7 +127,7 @@ const TIME_BITS: u32 = 56;
 impl Event {
     /// The event as a record of two words.
     #[inline]
-    pub(super) fn pack(self) -> [u64; 2] {
+    pub(in crate::trace) fn pack(self) -> [u64; 2] {
         [
             self.time << (64 - TIME_BITS) | self.kind as u64,
             u64::from(self.thread) << 32 | u64::from(self.argument),
@@ -135,7 +135,7 @@ impl Event {
     }
 
     /// The event of a record that was made less than 2^55 ticks from `now`.
-    pub(super) fn unpack([head, tail]: [u64; 2], now: Ticks) -> Option<Self> {
+    pub(in crate::trace) fn unpack([head, tail]: [u64; 2], now: Ticks) -> Option<Self> {
         let age = now.wrapping_sub(head >> (64 - TIME_BITS)) << (64 - TIME_BITS);
         let age = age as i64 >> (64 - TIME_BITS);
         Some(Self {

@@ -1,6 +1,9 @@
 //! Time stamps that cost a few nanoseconds, and their way back to nanoseconds.
 
-use super::sys::{self, Remade};
+use crate::fork::Remade;
+use crate::os;
+#[cfg(target_arch = "x86_64")]
+use crate::tsc;
 
 /// A moment as the recorder stamps it: ticks of the processor's counter where that can be trusted,
 /// nanoseconds of the monotonic clock elsewhere. Later moments are never smaller.
@@ -11,29 +14,17 @@ pub type Ticks = u64;
 pub fn now() -> Ticks {
     #[cfg(target_arch = "x86_64")]
     if counter_is_used() {
-        return sys::time_stamp_counter();
+        return tsc::time_stamp_counter();
     }
-    sys::monotonic_nanoseconds()
+    os::monotonic_nanoseconds()
 }
 
-/// The present moment, for a thread that has just taken a lock: never before it was taken.
-///
-/// A processor may read its counter before it is done with what comes earlier in the program; with
-/// [`now`] two holders of a lock could seem to overlap by some nanoseconds. Nobody sees that but who traces.
+/// The present moment, after everything that comes earlier in the program: a processor may read its counter ahead of that.
 #[inline]
-pub fn now_holding() -> Ticks {
+pub(crate) fn now_in_order() -> Ticks {
     #[cfg(target_arch = "x86_64")]
-    if super::is_tracing() {
-        sys::finish_what_is_before();
-    }
+    tsc::finish_what_is_before();
     now()
-}
-
-/// The present moment, for a thread that is about to give up a lock that it does not want any more. Only a
-/// trace wants to know it; else it is 0.
-#[inline]
-pub fn now_releasing() -> Ticks {
-    if super::is_tracing() { now() } else { 0 }
 }
 
 /// The name of the time source: `tsc` or `monotonic`.
@@ -48,7 +39,7 @@ fn counter_is_used() -> bool {
     static USED: AtomicU8 = AtomicU8::new(2);
     match USED.load(Ordering::Relaxed) {
         2 => {
-            let used = sys::has_invariant_counter();
+            let used = tsc::has_invariant_counter();
             USED.store(u8::from(used), Ordering::Relaxed);
             used
         }
@@ -63,17 +54,17 @@ fn counter_is_used() -> bool {
 
 /// One moment on both time scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sync {
-    pub(super) ticks: Ticks,
-    pub(super) nanoseconds: u64,
+pub(crate) struct Sync {
+    pub(crate) ticks: Ticks,
+    pub(crate) nanoseconds: u64,
 }
 
 impl Sync {
     /// The present moment on both scales, as close together as a few tries get them.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let tries = (0..4).map(|_| {
             let before = now();
-            let nanoseconds = sys::monotonic_nanoseconds();
+            let nanoseconds = os::monotonic_nanoseconds();
             let after = now();
             (after.saturating_sub(before), Self { ticks: before + (after - before) / 2, nanoseconds })
         });
@@ -98,7 +89,7 @@ fn origin() -> Sync {
 }
 
 /// Remembers the present as the moment from which the counter's rate is measured.
-pub(super) fn start() {
+pub(crate) fn start() {
     origin();
 }
 
@@ -146,7 +137,7 @@ impl Line {
 /// Between two known moments the conversion is a straight line, so it is exact at both ends,
 /// monotonic, and follows the monotonic clock over any length of time.
 #[derive(Debug)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     lines: Vec<Line>,
     last: Sync,
 }
@@ -155,12 +146,12 @@ pub(super) struct Scale {
 const LINES: usize = 64;
 
 impl Scale {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { lines: Vec::new(), last: origin() }
     }
 
     /// Learns the present moment. Moments before it can be placed from here on.
-    pub(super) fn learn(&mut self, sync: Sync) {
+    pub(crate) fn learn(&mut self, sync: Sync) {
         if sync.ticks <= self.last.ticks || sync.nanoseconds <= self.last.nanoseconds {
             return;
         }
@@ -173,13 +164,13 @@ impl Scale {
 
     /// Fixes where the moments up to the present are placed: the next line begins where the last
     /// one has come to, so that a moment's place does not depend on when it is asked for.
-    pub(super) fn seal(&mut self) {
+    pub(crate) fn seal(&mut self) {
         let ticks = now();
         self.last = Sync { ticks, nanoseconds: self.place(ticks) };
     }
 
     /// The nanosecond of a moment.
-    pub(super) fn place(&self, ticks: Ticks) -> u64 {
+    pub(crate) fn place(&self, ticks: Ticks) -> u64 {
         match self.lines.last() {
             None => self.last.nanoseconds,
             Some(line) if ticks >= line.from.ticks => line.place(ticks),

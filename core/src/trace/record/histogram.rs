@@ -9,7 +9,7 @@ const SPLIT: usize = 1 << SPLIT_BITS;
 const LOWEST: u32 = 8;
 const HIGHEST: u32 = 42;
 /// The number of buckets.
-pub(super) const BUCKETS: usize = (HIGHEST - LOWEST) as usize * SPLIT + 2;
+pub(in crate::trace) const BUCKETS: usize = (HIGHEST - LOWEST) as usize * SPLIT + 2;
 
 fn bucket(ticks: u64) -> usize {
     match ticks.checked_ilog2().unwrap_or(0) {
@@ -36,37 +36,37 @@ fn middle(bucket: usize) -> u64 {
 }
 
 /// The live histogram.
-pub(super) struct Histogram([AtomicU64; BUCKETS]);
+pub(in crate::trace) struct Histogram([AtomicU64; BUCKETS]);
 
 impl Histogram {
-    pub(super) const fn new() -> Self {
+    pub(in crate::trace) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; BUCKETS])
     }
 
     /// Counts a duration. One thread at a time may do so.
     #[inline]
-    pub(super) fn add(&self, ticks: u64) {
+    pub(in crate::trace) fn add(&self, ticks: u64) {
         let count = &self.0[bucket(ticks)];
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Counts a duration. Any number of threads may do so at a time.
     #[inline]
-    pub(super) fn add_shared(&self, ticks: u64) {
+    pub(in crate::trace) fn add_shared(&self, ticks: u64) {
         self.0[bucket(ticks)].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn clear(&self) {
+    pub(in crate::trace) fn clear(&self) {
         self.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
     /// How many durations were counted.
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::trace) fn count(&self) -> u64 {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
     /// What several histograms hold together.
-    pub(super) fn snapshot<'a>(
+    pub(in crate::trace) fn snapshot<'a>(
         histograms: impl IntoIterator<Item = &'a Self>,
         nanoseconds: impl Fn(u64) -> u64,
     ) -> Waits {

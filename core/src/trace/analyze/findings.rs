@@ -1,32 +1,8 @@
 //! What the numbers mean, in plain words, and what to do about it.
 
-use serde::Serialize;
-
+use super::finding::{Finding, Weight};
 use super::summary::{LockSummary, Summary, ThreadSummary, per};
-use super::text::{duration, list, percent};
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Weight {
-    /// Do not trust the numbers without reading this.
-    Caveat,
-    /// The lock costs time here.
-    Problem,
-    /// Good to know.
-    Note,
-}
-
-/// One thing that a recording shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// How much it matters.
-    pub weight: Weight,
-    /// What is the case.
-    pub text: String,
-    /// What to do about it, if anything.
-    pub advice: Option<String>,
-}
+use super::units::{duration, list, percent};
 
 /// Waiting threads, on average, below which a lock is no problem.
 const FEW_WAITERS: f64 = 0.05;

@@ -1,91 +1,12 @@
-//! A summary for the terminal, and the words it is made of.
+//! A summary for the terminal.
 
 use std::fmt::Write;
 
-use super::findings::{Finding, Weight};
+use super::finding::{Finding, Weight};
 use super::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, per, share};
+use super::table::{Table, printable};
 use super::timeline::State;
-
-/// A duration with three digits and a fitting unit.
-pub(super) fn duration(nanoseconds: u64) -> String {
-    let ns = nanoseconds as f64;
-    let (value, unit) = match ns {
-        ..1e3 => return format!("{nanoseconds} ns"),
-        ..999.5e3 => (ns / 1e3, "µs"),
-        ..999.5e6 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
-    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {unit}")
-}
-
-/// A share in percent: one digit after the point below ten.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
-}
-
-/// Up to three of the names, and how many more there are.
-pub(super) fn list(names: impl Iterator<Item = String>) -> String {
-    let names: Vec<String> = names.collect();
-    match names.as_slice() {
-        [] => "nobody".into(),
-        [one] => one.clone(),
-        [a, b] => format!("{a} and {b}"),
-        [a, b, c] => format!("{a}, {b} and {c}"),
-        [a, b, rest @ ..] => format!("{a}, {b} and {} others", rest.len()),
-    }
-}
-
-/// A size with a fitting unit.
-pub(super) fn size(bytes: u64) -> String {
-    let b = bytes as f64;
-    match b {
-        ..1e3 => format!("{bytes} B"),
-        ..1e6 => format!("{:.1} kB", b / 1e3),
-        ..1e9 => format!("{:.1} MB", b / 1e6),
-        _ => format!("{:.1} GB", b / 1e9),
-    }
-}
-
-/// Names are data of the traced program: without control characters, and not too long.
-pub(super) fn printable(name: &str) -> String {
-    const LONGEST: usize = 28;
-    let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    let mut shown: String = clean.clone().take(LONGEST).collect();
-    if clean.count() > LONGEST {
-        shown.pop();
-        shown.push('…');
-    }
-    shown
-}
-
-/// Rows of cells, the first column to the left, the others to the right.
-pub(super) struct Table(pub(super) Vec<Vec<String>>);
-
-impl Table {
-    pub(super) fn new(head: &[&str]) -> Self {
-        Self(vec![head.iter().map(|cell| (*cell).to_owned()).collect()])
-    }
-
-    pub(super) fn write(&self, out: &mut String) {
-        let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
-        let cells = |column: usize| self.0.iter().filter_map(move |row| row.get(column));
-        let width = |column: usize| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in &self.0 {
-            let mut line = String::from("  ");
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let _ = match column {
-                    0 => write!(line, "{cell:<width$}"),
-                    _ => write!(line, "  {cell:>width$}"),
-                };
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-    }
-}
+use super::units::{duration, percent, size};
 
 /// Tables are cut after this many rows.
 const ROWS: usize = 20;

@@ -1,0 +1,100 @@
+//! What the core needs from the operating system: clocks, ids, signals.
+
+#![allow(unsafe_code)]
+
+/// Nanoseconds of the system's monotonic clock, the same for all processes since boot.
+#[cfg(unix)]
+#[inline]
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds for which the calling thread has run on a processor.
+#[cfg(unix)]
+pub(crate) fn thread_cpu_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds for which the threads of this process have run on processors.
+#[cfg(unix)]
+pub(crate) fn process_cpu_nanoseconds() -> u64 {
+    nanoseconds_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[cfg(unix)]
+#[inline]
+fn nanoseconds_of(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write a timespec to; for a clock that does not exist it stays zero.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds since the first call.
+#[cfg(not(unix))]
+pub(crate) fn monotonic_nanoseconds() -> u64 {
+    static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    ORIGIN.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
+}
+
+/// There is no such clock here: a thread is taken to run all the time.
+#[cfg(not(unix))]
+pub(crate) fn thread_cpu_nanoseconds() -> u64 {
+    monotonic_nanoseconds()
+}
+
+/// There is no such clock here: a process is taken to run all the time.
+#[cfg(not(unix))]
+pub(crate) fn process_cpu_nanoseconds() -> u64 {
+    monotonic_nanoseconds()
+}
+
+/// The id under which the operating system's tools show the calling thread.
+#[cfg(target_os = "linux")]
+pub(crate) fn native_thread_id() -> u32 {
+    // SAFETY: gettid takes no arguments and cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// A number of the calling thread's own; this system has no small thread ids to show.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn native_thread_id() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The user in whose name this process opens files.
+#[cfg(unix)]
+pub(crate) fn user_id() -> u32 {
+    // SAFETY: geteuid takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Leaves all signals to the program's own threads.
+#[cfg(unix)]
+pub(crate) fn block_signals() {
+    // SAFETY: a sigset_t may be all zeros until sigfillset fills it; both calls only read or write it
+    // and change nothing but the calling thread's own mask.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+    }
+}
+
+/// There are no signals here.
+#[cfg(not(unix))]
+pub(crate) fn block_signals() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monotonic_clock_goes_forward() {
+        let first = monotonic_nanoseconds();
+        assert!(first > 0);
+        assert!(monotonic_nanoseconds() >= first);
+    }
+}

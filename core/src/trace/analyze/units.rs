@@ -1,0 +1,43 @@
+//! Numbers with their units, and lists, as people read them.
+
+/// A duration with three digits and a fitting unit.
+pub(in crate::trace) fn duration(nanoseconds: u64) -> String {
+    let ns = nanoseconds as f64;
+    let (value, unit) = match ns {
+        ..1e3 => return format!("{nanoseconds} ns"),
+        ..999.5e3 => (ns / 1e3, "µs"),
+        ..999.5e6 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A share in percent: one digit after the point below ten.
+pub(in crate::trace) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
+}
+
+/// Up to three of the names, and how many more there are.
+pub(in crate::trace) fn list(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    match names.as_slice() {
+        [] => "nobody".into(),
+        [one] => one.clone(),
+        [a, b] => format!("{a} and {b}"),
+        [a, b, c] => format!("{a}, {b} and {c}"),
+        [a, b, rest @ ..] => format!("{a}, {b} and {} others", rest.len()),
+    }
+}
+
+/// A size with a fitting unit.
+pub(in crate::trace) fn size(bytes: u64) -> String {
+    let b = bytes as f64;
+    match b {
+        ..1e3 => format!("{bytes} B"),
+        ..1e6 => format!("{:.1} kB", b / 1e3),
+        ..1e9 => format!("{:.1} MB", b / 1e6),
+        _ => format!("{:.1} GB", b / 1e9),
+    }
+}

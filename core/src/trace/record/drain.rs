@@ -1,0 +1,134 @@
+//! From the queues to the sinks: what the writer thread does every few milliseconds.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::buffers::buffers;
+use super::queue::Reader;
+use super::registry::registry;
+use super::sink::Sink;
+use crate::clock::{Scale, Sync};
+use crate::fork::Remade;
+use crate::trace::format::event::{Event, Kind};
+use crate::trace::format::wire::{self, Section};
+
+/// Bodies of event frames are closed when they have grown to this size.
+const FRAME: usize = 1 << 18;
+
+static DRAIN: Remade<Mutex<Drain>> = Remade::new();
+
+/// This process's drain.
+pub(super) fn drain() -> &'static Mutex<Drain> {
+    DRAIN.get_or_make(|| Mutex::new(Drain::new()))
+}
+
+/// For the child of a fork: the parent's sinks are not its own.
+pub(super) fn forget() {
+    DRAIN.forget();
+}
+
+/// The reading ends of all queues and the sinks they are drained into.
+pub(super) struct Drain {
+    readers: Vec<Reader>,
+    scale: Scale,
+    section: Section,
+    pub(super) sinks: Vec<Sink>,
+    /// Whether a thread is at work that calls [`Drain::pass`].
+    pub(super) is_driven: bool,
+}
+
+/// What one pass over the queues has gathered for its next frame.
+struct Gathered {
+    base: u64,
+    body: Vec<u8>,
+    events: u64,
+}
+
+impl Gathered {
+    fn new(base: u64) -> Self {
+        let mut body = Vec::new();
+        wire::put_number(&mut body, base);
+        Self { base, body, events: 0 }
+    }
+
+    fn write(&mut self, sinks: &mut [Sink]) {
+        if self.events > 0 {
+            let frame = wire::frame(wire::EVENTS, &self.body);
+            sinks.iter_mut().for_each(|sink| sink.put_events(&frame, self.events));
+            *self = Self::new(self.base);
+        }
+    }
+}
+
+impl Drain {
+    fn new() -> Self {
+        Self {
+            readers: Vec::new(),
+            scale: Scale::new(),
+            section: Section::new(),
+            sinks: Vec::new(),
+            is_driven: false,
+        }
+    }
+
+    /// Brings everything recorded so far into the sinks. Returns the number of events and the time
+    /// up to which the sinks are complete.
+    pub(super) fn pass(&mut self) -> (u64, u64) {
+        let buffers = buffers();
+        let arrived = buffers.take_arrived();
+        self.readers.extend(arrived.into_iter().map(|queue| Reader::new(&buffers.pool, queue)));
+        let now = Sync::now();
+        self.scale.learn(now);
+        let flushed = self.scale.place(now.ticks);
+        let events = self.pass_events(now);
+        self.scale.seal();
+        self.sinks.iter_mut().for_each(|sink| sink.put_flush(flushed));
+        (events, flushed)
+    }
+
+    fn pass_events(&mut self, now: Sync) -> u64 {
+        let base = self.scale.place(now.ticks);
+        let (mut total, mut closed) = (0, Vec::new());
+        let mut gathered = Gathered::new(base);
+        let mut readers = std::mem::take(&mut self.readers);
+        readers.retain_mut(|reader| {
+            let (native, mut losses) = (reader.queue.native(), 0);
+            self.section.begin(base);
+            let open = reader.read(|record| {
+                let Some(event) = Event::unpack(record, now.ticks) else { return };
+                losses += u64::from(event.kind == Kind::Lost);
+                self.section.put(Event { time: self.scale.place(event.time), ..event });
+            });
+            total += self.section.count();
+            gathered.events += self.section.count() - losses;
+            self.section.finish(native, &mut gathered.body);
+            if gathered.body.len() > FRAME {
+                self.write(&mut gathered);
+            }
+            if !open {
+                closed.push(reader.queue);
+            }
+            open
+        });
+        self.readers = readers;
+        self.write(&mut gathered);
+        buffers().give_back(closed);
+        total
+    }
+
+    /// Definitions go first: they were made before the events that use them.
+    fn write(&mut self, gathered: &mut Gathered) {
+        let news = registry().take_news();
+        self.sinks.iter_mut().for_each(|sink| sink.define(&news));
+        gathered.write(&mut self.sinks);
+    }
+
+    /// How long the queues may be left alone after a pass that found so many events.
+    pub(super) fn pause(events: u64) -> Duration {
+        Duration::from_millis(match events {
+            0 => 20,
+            1..50_000 => 10,
+            _ => 1,
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! The native thread's own end of its queue: how an event becomes a record.
+
+use std::cell::Cell;
+
+use super::buffers::buffers;
+use super::queue::Writer;
+use crate::clock::Ticks;
+use crate::trace::format::event::{Event, Kind};
+
+/// What a native thread keeps for itself. Has no destructor, so that reaching it is one load.
+struct Local {
+    writer: Cell<Option<Writer>>,
+    lost: Cell<u32>,
+}
+
+/// Closes the native thread's queue when the thread ends.
+struct Closer;
+
+thread_local! {
+    static LOCAL: Local = const { Local { writer: Cell::new(None), lost: Cell::new(0) } };
+    static CLOSER: Closer = const { Closer };
+}
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        LOCAL.with(|local| {
+            if let Some(writer) = local.writer.take() {
+                writer.close();
+            }
+        });
+    }
+}
+
+/// Adds an event to the calling thread's queue.
+#[inline]
+pub(super) fn record(event: Event) {
+    LOCAL.with(|local| {
+        let record = event.pack();
+        if !local.writer.get().is_some_and(|writer| writer.push(record)) {
+            local.record_slowly(event.time, record);
+        }
+    });
+}
+
+/// For the child of a fork: its thread's queue is the parent's.
+pub(super) fn forget() {
+    let _ = LOCAL.try_with(|local| {
+        local.writer.set(None);
+        local.lost.set(0);
+    });
+}
+
+impl Local {
+    /// The first event of a native thread, and every 256th.
+    #[cold]
+    fn record_slowly(&self, time: Ticks, record: [u64; 2]) {
+        if !self.extend() {
+            self.lost.set(self.lost.get().saturating_add(1));
+            buffers().lose_one();
+            return;
+        }
+        let Some(writer) = self.writer.get() else { return };
+        let lost = self.lost.take();
+        if lost > 0 {
+            writer.push(Event { time, thread: 0, kind: Kind::Lost, argument: lost }.pack());
+        }
+        writer.push(record);
+    }
+
+    /// Gets a fresh chunk; false when there is none, or when the thread is all but gone.
+    fn extend(&self) -> bool {
+        if CLOSER.try_with(|_| ()).is_err() {
+            return false;
+        }
+        let mut writer = self.writer.get().unwrap_or_else(|| buffers().open_queue());
+        let extended = writer.extend();
+        self.writer.set(Some(writer));
+        extended
+    }
+}

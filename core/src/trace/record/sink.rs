@@ -1,0 +1,109 @@
+//! Where one trace goes.
+
+use std::io::{self, Write};
+
+use crate::trace::format::definition::Definition;
+use crate::trace::format::wire;
+
+/// A flush is noted at least this often, in nanoseconds, even if nothing happens.
+const FLUSH_EVERY: u64 = 1_000_000_000;
+
+/// Where one trace goes.
+pub(super) struct Sink {
+    pub(super) number: u64,
+    out: Box<dyn Write + Send>,
+    room: u64,
+    written: u64,
+    events: u64,
+    left_out: u64,
+    lost_before: u64,
+    flushed: u64,
+    failure: Option<io::Error>,
+}
+
+/// How a trace went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// The number of events written.
+    pub events: u64,
+    /// The number of events that are missing: the threads were faster than the writer for longer
+    /// than the buffers last, or the trace reached its size limit.
+    pub lost: u64,
+    /// The number of bytes written.
+    pub bytes: u64,
+}
+
+impl Sink {
+    pub(super) fn new(number: u64, out: Box<dyn Write + Send>, room: u64) -> Self {
+        Self {
+            number,
+            out,
+            room,
+            written: 0,
+            events: 0,
+            left_out: 0,
+            lost_before: 0,
+            flushed: 0,
+            failure: None,
+        }
+    }
+
+    /// Writes the beginning of the file; its errors are the caller's to report.
+    pub(super) fn begin(
+        &mut self,
+        lost: u64,
+        about: &[(String, String)],
+        definitions: &[Definition],
+    ) -> io::Result<()> {
+        self.lost_before = lost;
+        self.put(&wire::MAGIC);
+        self.put(&wire::frame(wire::ABOUT, &wire::about(about)));
+        self.define(definitions);
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.written += bytes.len() as u64;
+        self.failure = self.out.write_all(bytes).err();
+    }
+
+    pub(super) fn define(&mut self, definitions: &[Definition]) {
+        if !definitions.is_empty() && self.written < self.room {
+            self.put(&wire::frame(wire::DEFINITIONS, &wire::definitions(definitions)));
+        }
+    }
+
+    pub(super) fn put_events(&mut self, frame: &[u8], events: u64) {
+        if self.written + frame.len() as u64 > self.room {
+            self.left_out += events;
+            self.room = self.room.min(self.written);
+            return;
+        }
+        self.put(frame);
+        self.events += events;
+    }
+
+    pub(super) fn put_flush(&mut self, time: u64) {
+        if time - self.flushed >= FLUSH_EVERY && self.written < self.room {
+            self.flushed = time;
+            let mut body = Vec::new();
+            wire::put_number(&mut body, time);
+            self.put(&wire::frame(wire::FLUSH, &body));
+        }
+    }
+
+    /// Writes the end of the file.
+    pub(super) fn end(mut self, time: u64, lost: u64) -> io::Result<Stats> {
+        let lost = lost - self.lost_before + self.left_out;
+        let mut body = Vec::new();
+        [time, self.events, lost].into_iter().for_each(|number| wire::put_number(&mut body, number));
+        self.put(&wire::frame(wire::END, &body));
+        match self.failure.map_or_else(|| self.out.flush(), Err) {
+            Ok(()) => Ok(Stats { events: self.events, lost, bytes: self.written }),
+            Err(failure) => Err(failure),
+        }
+    }
+}
