@@ -9,6 +9,7 @@ mod clock;
 pub mod deflate;
 mod fork;
 mod handover;
+mod hash;
 pub mod memory;
 pub mod msgpack;
 mod os;
@@ -22,7 +23,6 @@ pub mod tokens;
 pub mod trace;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
-mod words;
 
 pub use handover::Handover;
 pub use task::{Stopped, Task};

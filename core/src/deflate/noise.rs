@@ -3,7 +3,7 @@
 //! An engine searches noise as long as anything else, for nothing. Noise is what has all bytes about equally often and
 //! no four of them in the same order again: neither codes nor repeats would save a hundredth then.
 
-use crate::words;
+use crate::hash;
 
 /// Inputs smaller than this are not looked at: too few bytes to tell.
 const SMALLEST: usize = 4 << 10;
@@ -52,8 +52,8 @@ fn is_even(input: &[u8]) -> bool {
 fn has_repeats(input: &[u8]) -> bool {
     let mut remembered = vec![0_u32; 1 << ROOM_BITS];
     let mut allowed = input.len() / ONE_REPEAT_IN;
-    for (at, word) in words::in_a_row(input).enumerate() {
-        let place = words::hash(word, ROOM_BITS);
+    for (at, word) in hash::in_a_row(input).enumerate() {
+        let place = hash::hash(word, ROOM_BITS);
         if remembered[place] == word {
             if allowed == 0 {
                 return true;

@@ -4,7 +4,7 @@
 //! the same three bytes in common with their neighbours again and again, and no fourth: what zlib makes of them is
 //! almost half as large as what such a search does.
 
-use crate::words;
+use crate::hash;
 
 /// Of fewer bytes it cannot be told with certainty. A wrong guess costs time in one call, and size in a stream.
 pub(super) const SMALLEST: usize = 512;
@@ -48,7 +48,7 @@ fn has_short_repeats(sample: &[u8]) -> bool {
     let (mut threes, mut fours) = (LastPlaces::new(), LastPlaces::new());
     let (mut short, mut free_from) = (0, half);
     let mut found = false;
-    for (at, word) in words::in_a_row(sample).enumerate() {
+    for (at, word) in hash::in_a_row(sample).enumerate() {
         let longer = fours.replace(word, at);
         let near = threes.replace(word & 0x00ff_ffff, at).filter(|last| at - last <= NEAR);
         if at < free_from {
@@ -80,7 +80,7 @@ impl LastPlaces {
 
     /// Notes that `word` stands at `at`; returns where it stood before, or another of its hash.
     fn replace(&mut self, word: u32, at: usize) -> Option<usize> {
-        let last = std::mem::replace(&mut self.0[words::hash(word, ROOM_BITS)], at as u16 + 1);
+        let last = std::mem::replace(&mut self.0[hash::hash(word, ROOM_BITS)], at as u16 + 1);
         usize::from(last).checked_sub(1)
     }
 }

@@ -1,7 +1,7 @@
 //! One run over a text: from pieces to tokens.
 
-use super::memory::Memory;
-use super::short;
+use super::cache::Cache;
+use super::simd_merge;
 use super::split::{Splitter, cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;
 use super::{Encoding, Error, TokenId};
@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 /// The tokens that there has to be room for before a stretch, of which `left` bytes of text are left: as many as all pieces
 /// have bytes. The last piece may be longer than the stretch; what is long looks for room itself.
 pub(super) fn most_tokens(left: usize) -> usize {
-    left.min(STRETCH + short::MOST)
+    left.min(STRETCH + simd_merge::MOST)
 }
 
 /// What a run needs besides the text.
@@ -25,13 +25,13 @@ pub(super) struct Encoder<'a> {
     splitter: &'a Splitter,
     vocabulary: &'a Vocabulary,
     task: &'a Task<'a>,
-    memory: Memory,
+    cache: Cache,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(encoding: &'a Encoding, task: &'a Task<'a>) -> Self {
         let Encoding { splitter, vocabulary, .. } = encoding;
-        Self { splitter, vocabulary, task, memory: vocabulary.pool.take() }
+        Self { splitter, vocabulary, task, cache: vocabulary.pool.take() }
     }
 
     /// Appends the tokens of the pieces that start in the `STRETCH` bytes from `at`; gives where the next one may
@@ -116,7 +116,7 @@ impl<'a> Encoder<'a> {
     fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
         match self.vocabulary.table.get(text, piece.start, piece.len()) {
             Some(place) => out.push(place),
-            None => self.vocabulary.split(text, piece, out, &mut self.memory, self.task)?,
+            None => self.vocabulary.split(text, piece, out, &mut self.cache, self.task)?,
         }
         Ok(())
     }
@@ -128,7 +128,7 @@ impl<'a> Encoder<'a> {
         piece: Range<usize>,
         out: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
-        memory::reserve(out, short::MOST)?;
+        memory::reserve(out, simd_merge::MOST)?;
         let before = out.len();
         self.piece(text, piece, out)?;
         self.vocabulary.name(&mut out[before..]);
@@ -142,9 +142,9 @@ impl<'a> Encoder<'a> {
         piece: Range<usize>,
         out: &mut Vec<TokenId>,
     ) -> Result<(), Error> {
-        memory::reserve(out, short::MOST)?;
+        memory::reserve(out, simd_merge::MOST)?;
         let before = out.len();
-        self.vocabulary.split(text, piece, out, &mut self.memory, self.task)?;
+        self.vocabulary.split(text, piece, out, &mut self.cache, self.task)?;
         self.vocabulary.name(&mut out[before..]);
         Ok(())
     }
@@ -152,6 +152,6 @@ impl<'a> Encoder<'a> {
 
 impl Drop for Encoder<'_> {
     fn drop(&mut self) {
-        self.vocabulary.pool.give_back(std::mem::take(&mut self.memory));
+        self.vocabulary.pool.give_back(std::mem::take(&mut self.cache));
     }
 }

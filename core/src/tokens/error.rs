@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A token that the encoding does not have, and its place among the tokens given.
+    /// A token that the encoding does not have, and its index among the tokens given.
     UnknownToken {
         /// The token.
         token: TokenId,

@@ -13,7 +13,7 @@ pub(super) struct Parts {
     /// For each byte at which a part starts, where that part ends.
     ends: Vec<usize>,
     /// Where the two parts that were joined last met.
-    pub(super) last_seam: Option<usize>,
+    pub(super) last_boundary: Option<usize>,
 }
 
 impl Parts {
@@ -43,13 +43,13 @@ pub(super) fn merge(
         look_at(task, start)?;
         merger.offer(start)?;
     }
-    let mut last_seam = None;
+    let mut last_boundary = None;
     for step in 0.. {
         look_at(task, step)?;
         let Some(Reverse((_, start, end))) = merger.queue.pop() else { break };
-        last_seam = merger.join(start, end)?.or(last_seam);
+        last_boundary = merger.join(start, end)?.or(last_boundary);
     }
-    Ok(Parts { ends: merger.ends, last_seam })
+    Ok(Parts { ends: merger.ends, last_boundary })
 }
 
 fn look_at(task: &Task<'_>, step: usize) -> Result<(), Stopped> {
@@ -68,8 +68,8 @@ struct Merger<F> {
 impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
     /// Puts the part at `start` and the next one in the queue if they make a token.
     fn offer(&mut self, start: usize) -> Result<(), OutOfMemory> {
-        let seam = self.ends.get(start);
-        let Some(&end) = seam.and_then(|&seam| self.ends.get(seam)) else { return Ok(()) };
+        let boundary = self.ends.get(start);
+        let Some(&end) = boundary.and_then(|&boundary| self.ends.get(boundary)) else { return Ok(()) };
         if let Some(rank) = (self.rank)(start, end) {
             self.queue.try_reserve(1)?;
             self.queue.push(Reverse((rank, start, end)));
@@ -79,17 +79,17 @@ impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
 
     /// Joins the parts between `start` and `end` and says where they met, unless one of them has changed since.
     fn join(&mut self, start: usize, end: usize) -> Result<Option<usize>, OutOfMemory> {
-        let seam = self.ends[start];
-        if self.ends.get(seam) != Some(&end) {
+        let boundary = self.ends[start];
+        if self.ends.get(boundary) != Some(&end) {
             return Ok(None);
         }
         self.ends[start] = end;
-        self.ends[seam] = usize::MAX;
+        self.ends[boundary] = usize::MAX;
         if let Some(before) = self.before.get_mut(end) {
             *before = start;
         }
         self.offer(start)?;
         self.offer(self.before[start])?;
-        Ok(Some(seam))
+        Ok(Some(boundary))
     }
 }

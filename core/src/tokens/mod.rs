@@ -3,26 +3,27 @@
 //! An [`Encoding`] cuts text into pieces with a pattern, looks each piece up in its vocabulary, and splits the
 //! pieces that are not there by byte pair encoding. [`get`] hands out the public encodings.
 
-mod atoms;
+mod backtrack;
 mod batch;
 mod bits;
+mod boundary_ranks;
 mod builtin;
+mod cache;
+mod char_seeds;
+mod compact_map;
 mod encoder;
 mod encoding;
 mod error;
-mod memory;
 mod merge;
+mod merges;
 pub mod models;
-mod orderly;
-mod packed;
 mod runs;
-mod seams;
-mod short;
-mod slots;
+mod simd_merge;
 mod specials;
 mod split;
 mod table;
 mod unstable;
+mod vocab_format;
 mod vocabulary;
 
 pub use builtin::{get, names};

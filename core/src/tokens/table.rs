@@ -3,19 +3,19 @@
 //! Most pieces of text are short, so their bytes, packed into one or two words together with their number, serve as
 //! the key; only tokens of [`LONG`] bytes and more are compared as slices.
 
-use super::slots::{MediumKey, ShortKey, Slots};
+use super::compact_map::{CompactMap, MediumKey, ShortKey};
 use crate::memory::{self, OutOfMemory};
 use rustc_hash::FxHashMap;
 
 /// Tokens of this length and more do not fit into two words.
 const LONG: usize = 16;
 
-/// Tokens by their bytes. A token's *place* is its index in the order of the ranks.
+/// Tokens by their bytes. A token is known by its index in the order of the ranks.
 pub(super) struct Table {
     /// Up to 7 bytes.
-    short: Slots<ShortKey>,
+    short: CompactMap<ShortKey>,
     /// 8 to 15 bytes.
-    medium: Slots<MediumKey>,
+    medium: CompactMap<MediumKey>,
     long: FxHashMap<Box<[u8]>, u32>,
     /// The length of the longest token.
     longest: usize,
@@ -33,27 +33,27 @@ impl Table {
         let placed = || (0..).zip(tokens.clone());
         let of_length =
             |from: usize, to: usize| placed().filter(move |(_, bytes)| (from..to).contains(&bytes.len()));
-        let short = of_length(1, 8).map(|(place, bytes)| (Window::at(bytes, 0).short(bytes.len()), place));
+        let short = of_length(1, 8).map(|(index, bytes)| (Window::at(bytes, 0).short(bytes.len()), index));
         let medium =
-            of_length(8, LONG).map(|(place, bytes)| (Window::at(bytes, 0).medium(bytes.len()), place));
+            of_length(8, LONG).map(|(index, bytes)| (Window::at(bytes, 0).medium(bytes.len()), index));
         let count = tokens.clone().count() as u32;
         let mut bytes = Box::new([NONE; 1 << 8]);
         let mut pairs = vec![NONE; 1 << 16].into_boxed_slice();
-        for (place, token) in of_length(1, 3) {
+        for (index, token) in of_length(1, 3) {
             match *token {
-                [byte] => bytes[usize::from(byte)] = place,
-                [left, right] => pairs[pair_index(left, right)] = place,
+                [byte] => bytes[usize::from(byte)] = index,
+                [left, right] => pairs[pair_index(left, right)] = index,
                 _ => {}
             }
         }
         let mut long = FxHashMap::default();
         long.try_reserve(of_length(LONG, usize::MAX).count())?;
-        for (place, bytes) in of_length(LONG, usize::MAX) {
-            long.insert(memory::copied(bytes)?.into_boxed_slice(), place);
+        for (index, bytes) in of_length(LONG, usize::MAX) {
+            long.insert(memory::copied(bytes)?.into_boxed_slice(), index);
         }
         Ok(Self {
-            short: Slots::new(short, count)?,
-            medium: Slots::new(medium, count)?,
+            short: CompactMap::new(short, count)?,
+            medium: CompactMap::new(medium, count)?,
             long,
             longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
             bytes,
@@ -61,19 +61,19 @@ impl Table {
         })
     }
 
-    /// The place of the token of one byte, which is known to be one.
+    /// The index of the token of one byte, which is known to be one.
     #[inline]
     pub(super) fn byte(&self, byte: u8) -> u32 {
         self.bytes[usize::from(byte)]
     }
 
-    /// The place of the token of two bytes.
+    /// The index of the token of two bytes.
     #[inline]
     pub(super) fn pair(&self, left: u8, right: u8) -> Option<u32> {
-        Some(self.pairs[pair_index(left, right)]).filter(|&place| place != NONE)
+        Some(self.pairs[pair_index(left, right)]).filter(|&index| index != NONE)
     }
 
-    /// The place of the token `text[at..at + length]`.
+    /// The index of the token `text[at..at + length]`.
     #[inline]
     pub(super) fn get(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
         self.get_in(Window::at(text, at), text, at, length)
@@ -109,7 +109,7 @@ impl Table {
         }
     }
 
-    /// The place of the token if the glance has shown it.
+    /// The index of the token if the glance has shown it.
     #[inline]
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         self.short.seen(glance)

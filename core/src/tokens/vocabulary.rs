@@ -1,27 +1,28 @@
 //! The ordinary tokens of an encoding: their bytes and their ranks.
 
-use super::memory::{Memory, PieceKey, Pool};
+use super::backtrack::Backtracker;
+use super::cache::{Cache, PieceKey, Pool};
 use super::merge::merge;
-use super::orderly::{self, Orderly};
-use super::packed::{self, Unpacked};
+use super::merges::merges;
 use super::runs;
-use super::short;
+use super::simd_merge;
 use super::table::Table;
+use super::vocab_format::{self, Unpacked};
 use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
 use crate::{Task, memory};
 use std::ops::Range;
 
-/// Ordinary tokens. A token's *place* is its index in the order of the ranks.
+/// Ordinary tokens. A token is known by its index in the order of the ranks.
 pub(super) struct Vocabulary {
-    /// The bytes of all tokens by place, one after the other.
+    /// The bytes of all tokens by index, one after the other.
     text: Vec<u8>,
     /// Where each token starts in `text`, and the end of the last one.
     starts: Vec<u32>,
-    /// The tokens by place, so in ascending order.
+    /// The tokens by index, so in ascending order.
     ids: Vec<TokenId>,
     pub(super) table: Table,
-    pub(super) orderly: Option<Orderly>,
+    pub(super) backtracker: Option<Backtracker>,
     pub(super) pool: Pool,
 }
 
@@ -44,19 +45,20 @@ impl Vocabulary {
         let ids = memory::collected::<_, Error>(ranks.iter().map(|&(_, id)| Ok(id)))?;
         let tokens = spans(&text, &starts);
         let table = Table::new(tokens.clone())?;
-        let joints = orderly::joints(tokens.clone(), &table)?;
-        let orderly = joints.map(|joints| Orderly::new(tokens, joints)).transpose()?;
-        Ok(Self { text, starts, ids, table, orderly, pool: Pool::default() })
+        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize)?;
+        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges)).transpose()?;
+        Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
     }
 
     /// The first `count` ranks of a packed vocabulary.
     pub(super) fn unpack(packed: &[u8], count: usize) -> Self {
-        let Unpacked { text, starts, ranks: ids, joints } = packed::unpack(packed, count);
+        let Unpacked { text, starts, ranks: ids, merges } = vocab_format::unpack(packed, count);
         let tokens = spans(&text, &starts);
-        let made = Table::new(tokens.clone()).and_then(|table| Ok((table, Orderly::new(tokens, joints)?)));
+        let made =
+            Table::new(tokens.clone()).and_then(|table| Ok((table, Backtracker::new(tokens, merges)?)));
         // Of a size that no input decides.
-        let (table, orderly) = made.expect("memory for a public vocabulary");
-        Self { text, starts, ids, table, orderly: Some(orderly), pool: Pool::default() }
+        let (table, backtracker) = made.expect("cache for a public vocabulary");
+        Self { text, starts, ids, table, backtracker: Some(backtracker), pool: Pool::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -68,21 +70,21 @@ impl Vocabulary {
     }
 
     pub(super) fn token(&self, bytes: &[u8]) -> Option<TokenId> {
-        self.table.get(bytes, 0, bytes.len()).map(|place| self.ids[place as usize])
+        self.table.get(bytes, 0, bytes.len()).map(|index| self.ids[index as usize])
     }
 
     #[inline]
     pub(super) fn bytes(&self, token: TokenId) -> Option<&[u8]> {
-        let place = self.place(token)?;
-        Some(&self.text[self.starts[place] as usize..self.starts[place + 1] as usize])
+        let index = self.index(token)?;
+        Some(&self.text[self.starts[index] as usize..self.starts[index + 1] as usize])
     }
 
     /// Appends the bytes of `token`, and says whether there is one. For up to `SHORT` of them there is room in `out`; of longer
     /// ones, as much room is left there as `room` says.
     #[inline]
     pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>, room: usize) -> Result<bool, OutOfMemory> {
-        let Some(place) = self.place(token) else { return Ok(false) };
-        let (start, end) = (self.starts[place] as usize, self.starts[place + 1] as usize);
+        let Some(index) = self.index(token) else { return Ok(false) };
+        let (start, end) = (self.starts[index] as usize, self.starts[index + 1] as usize);
         match self.text[start..].first_chunk::<SHORT>() {
             // Always as many bytes, which takes no call; what follows the token is cut off again.
             Some(bytes) if end - start <= SHORT => {
@@ -99,7 +101,7 @@ impl Vocabulary {
     }
 
     #[inline]
-    fn place(&self, token: TokenId) -> Option<usize> {
+    fn index(&self, token: TokenId) -> Option<usize> {
         let likely = token as usize;
         if self.has_no_gaps() {
             return (likely < self.ids.len()).then_some(likely);
@@ -110,7 +112,7 @@ impl Vocabulary {
         }
     }
 
-    /// Whether the places are the tokens, as in most vocabularies.
+    /// Whether the indices are the tokens, as in most vocabularies.
     fn has_no_gaps(&self) -> bool {
         (self.max_token() as usize) < self.ids.len()
     }
@@ -127,25 +129,25 @@ impl Vocabulary {
         Ok(tokens)
     }
 
-    /// Turns places into tokens.
-    pub(super) fn name(&self, places: &mut [u32]) {
+    /// Turns indices into tokens.
+    pub(super) fn name(&self, indices: &mut [u32]) {
         if !self.has_no_gaps() {
-            places.iter_mut().for_each(|place| *place = self.ids[*place as usize]);
+            indices.iter_mut().for_each(|index| *index = self.ids[*index as usize]);
         }
     }
 
-    /// Appends the places of the tokens of `text[piece]`, which is not a token itself, to `out`.
+    /// Appends the indices of the tokens of `text[piece]`, which is not a token itself, to `out`.
     pub(super) fn split(
         &self,
         text: &[u8],
         piece: Range<usize>,
         out: &mut Vec<u32>,
-        memory: &mut Memory,
+        cache: &mut Cache,
         task: &Task<'_>,
     ) -> Result<(), Error> {
-        match &self.orderly {
+        match &self.backtracker {
             _ if piece.is_empty() => {}
-            Some(orderly) => self.remembered(orderly, text, piece, out, memory, task)?,
+            Some(backtracker) => self.remembered(backtracker, text, piece, out, cache, task)?,
             None => self.merge(text, piece, out, task)?,
         }
         Ok(())
@@ -154,27 +156,27 @@ impl Vocabulary {
     /// As [`split`](Self::split), for an orderly vocabulary.
     fn remembered(
         &self,
-        orderly: &Orderly,
+        backtracker: &Backtracker,
         text: &[u8],
         piece: Range<usize>,
         out: &mut Vec<u32>,
-        memory: &mut Memory,
+        cache: &mut Cache,
         task: &Task<'_>,
     ) -> Result<(), Error> {
         let (at, length) = (piece.start, piece.len());
         let key = PieceKey::new(text, at, length);
-        if key.is_some_and(|key| memory.pieces.recall(key, out)) {
+        if key.is_some_and(|key| cache.pieces.recall(key, out)) {
             return Ok(());
         }
         if self.run(text, &piece, out)? {
             return Ok(());
         }
         let before = out.len();
-        if !short::encode(&self.table, &orderly.atoms, text, at, length, out) {
-            memory::append(out, orderly.encode(&self.table, text, piece, memory, task)?)?;
+        if !simd_merge::encode(&self.table, &backtracker.seeds, text, at, length, out) {
+            memory::append(out, backtracker.encode(&self.table, text, piece, cache, task)?)?;
         }
         if let Some(key) = key {
-            memory.pieces.remember(key, &out[before..]);
+            cache.pieces.remember(key, &out[before..]);
         }
         Ok(())
     }
@@ -182,8 +184,8 @@ impl Vocabulary {
     /// Appends the tokens of a piece that is a run, and says whether it is.
     #[inline(never)]
     fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> Result<bool, OutOfMemory> {
-        let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
-        runs::encode(&text[piece.clone()], place, out)
+        let index = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
+        runs::encode(&text[piece.clone()], index, out)
     }
 
     /// As [`split`](Self::split), for any vocabulary.
@@ -197,11 +199,11 @@ impl Vocabulary {
         if self.run(text, &piece, out)? {
             return Ok(());
         }
-        let place = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
-        for (from, to) in merge(piece.len(), place, task)?.spans() {
+        let index = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
+        for (from, to) in merge(piece.len(), index, task)?.spans() {
             let offset = piece.start + from;
             let unknown = ErrorKind::UnknownByte { byte: text[offset], offset };
-            memory::push(out, place(from, to).ok_or(unknown)?)?;
+            memory::push(out, index(from, to).ok_or(unknown)?)?;
         }
         Ok(())
     }

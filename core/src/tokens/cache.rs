@@ -7,7 +7,7 @@ use std::sync::{Mutex, TryLockError};
 
 /// Room to work in and what was found out so far.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct Cache {
     pub(super) tokens: Vec<u32>,
     /// One bit for each byte of the piece: no sequence of tokens that reaches it can go on.
     pub(super) dead: Vec<u64>,
@@ -15,18 +15,18 @@ pub(super) struct Memory {
     pub(super) pairs: Pairs,
 }
 
-impl Memory {
+impl Cache {
     /// How much room to work in is kept from run to run; a piece of megabytes needs much more.
     const ROOM: usize = 1 << 12;
 }
 
-/// The memories that no run uses just now, each with the processor that used it last. A run takes one and brings it back, so
+/// The caches that no run uses just now, each with the processor that used it last. A run takes one and brings it back, so
 /// that there are never more than there were runs at once; if it can, one that is still in the processor's caches.
 ///
-/// Nobody waits for the lock for long: a run that cannot get it starts with an empty memory. So a child forked while another
+/// Nobody waits for the lock for long: a run that cannot get it starts with an empty one. So a child forked while another
 /// thread held it works all the same.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<(usize, Memory)>>);
+pub(super) struct Pool(Mutex<Vec<(usize, Cache)>>);
 
 impl Pool {
     /// This many are kept.
@@ -35,7 +35,7 @@ impl Pool {
     /// How often the lock is tried, which is held for some 20 ns at a time.
     const TRIES: u32 = 100;
 
-    pub(super) fn take(&self) -> Memory {
+    pub(super) fn take(&self) -> Cache {
         let here = processor::current();
         self.with(|kept| {
             let last = kept.len().checked_sub(1)?;
@@ -46,19 +46,19 @@ impl Pool {
         .unwrap_or_default()
     }
 
-    pub(super) fn give_back(&self, mut memory: Memory) {
-        memory.tokens.clear();
-        memory.tokens.shrink_to(Memory::ROOM);
-        memory.dead.clear();
-        memory.dead.shrink_to(Memory::ROOM);
+    pub(super) fn give_back(&self, mut cache: Cache) {
+        cache.tokens.clear();
+        cache.tokens.shrink_to(Cache::ROOM);
+        cache.dead.clear();
+        cache.dead.shrink_to(Cache::ROOM);
         self.with(|kept| {
             if kept.len() < Self::MOST {
-                kept.push((processor::current(), memory));
+                kept.push((processor::current(), cache));
             }
         });
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Vec<(usize, Memory)>) -> T) -> Option<T> {
+    fn with<T>(&self, f: impl FnOnce(&mut Vec<(usize, Cache)>) -> T) -> Option<T> {
         for _ in 0..Self::TRIES {
             match self.0.try_lock() {
                 Ok(mut kept) => return Some(f(&mut kept)),
@@ -113,14 +113,14 @@ impl Pieces {
     const MOST: usize = 7;
 
     #[inline]
-    fn place(key: PieceKey) -> usize {
+    fn index(key: PieceKey) -> usize {
         (mix(&key.0) >> (64 - Self::BITS)) as usize
     }
 
     /// Appends the piece's tokens if they are remembered.
     #[inline]
     pub(super) fn recall(&self, key: PieceKey, out: &mut Vec<u32>) -> bool {
-        let Some(entry) = self.entries.get(Self::place(key)) else { return false };
+        let Some(entry) = self.entries.get(Self::index(key)) else { return false };
         if entry[..4] != key.0 {
             return false;
         }
@@ -140,7 +140,7 @@ impl Pieces {
         halves[..tokens.len()].copy_from_slice(tokens);
         halves[Self::MOST] = tokens.len() as u32;
         let packed: [u64; 4] = bytemuck::cast(halves);
-        let entry = &mut self.entries[Self::place(key)];
+        let entry = &mut self.entries[Self::index(key)];
         entry[..4].copy_from_slice(&key.0);
         entry[4..].copy_from_slice(&packed);
     }
@@ -162,14 +162,14 @@ impl Pairs {
     }
 
     #[inline]
-    fn place(key: u64) -> usize {
+    fn index(key: u64) -> usize {
         (mix(&[key]) >> (64 - Self::BITS)) as usize
     }
 
     #[inline]
     pub(super) fn recall(&self, left: u32, right: u32) -> Option<bool> {
         let key = Self::key(left, right);
-        let entry = *self.entries.get(Self::place(key))?;
+        let entry = *self.entries.get(Self::index(key))?;
         (entry & !1 == key).then_some(entry & 1 == 1)
     }
 
@@ -178,7 +178,7 @@ impl Pairs {
             self.entries = vec![0; 1 << Self::BITS];
         }
         let key = Self::key(left, right);
-        self.entries[Self::place(key)] = key | u64::from(fit);
+        self.entries[Self::index(key)] = key | u64::from(fit);
     }
 }
 
@@ -227,9 +227,9 @@ mod tests {
     #[test]
     fn a_run_that_finds_the_pool_locked_goes_on_without() {
         let pool = Pool::default();
-        let mut memory = pool.take();
-        memory.pairs.remember(1, 2, true);
-        pool.give_back(memory);
+        let mut cache = pool.take();
+        cache.pairs.remember(1, 2, true);
+        pool.give_back(cache);
         let locked = pool.0.lock().unwrap();
         assert_eq!(pool.take().pairs.recall(1, 2), None);
         drop(locked);

@@ -2,11 +2,11 @@
 //!
 //! What is looked up here are mostly tokens of low rank, which stay near the processor because every text needs
 //! them; that outweighs the squared time as long as there are few parts. To begin with these are characters, where it can
-//! be known that they will be joined from their bytes (see [`atoms`](super::atoms)), and bytes. Each part has a lane for
+//! be known that they will be joined from their bytes (see [`char_seeds`](super::char_seeds)), and bytes. Each part has a lane for
 //! the token that it and the next part make together; the least of all lanes is joined. Lanes stay in registers: read
 //! again as a vector right after one of them was written, memory would make each step wait.
 
-use super::atoms::Atoms;
+use super::char_seeds::CharSeeds;
 use super::table::{Table, Window};
 use wide::i32x4;
 
@@ -19,13 +19,13 @@ const PARTS: usize = 32;
 /// The lowest bits of a lane hold its number.
 const NUMBER: u32 = PARTS.ilog2();
 
-/// All places are below this, so that a lane has room for one.
+/// All indices are below this, so that a lane has room for one.
 pub(super) const LIMIT: u32 = 1 << (31 - NUMBER);
 
 /// No token.
 const NONE: i32 = i32::MAX;
 
-/// What two neighbours make together, for each part of a piece, four to a register: the place of the token and the lane's
+/// What two neighbours make together, for each part of a piece, four to a register: the index of the token and the lane's
 /// own number.
 struct Lanes<const FOURS: usize>([i32x4; FOURS]);
 
@@ -77,13 +77,13 @@ impl<'a> Piece<'a> {
 
     /// Divides the piece of `length` bytes into parts, and says whether there is room for all of them.
     #[inline]
-    fn divide(&mut self, atoms: &Atoms, length: usize) -> bool {
+    fn divide(&mut self, seeds: &CharSeeds, length: usize) -> bool {
         let mut offset = 0;
         while offset < length {
             if self.count == PARTS {
                 return false;
             }
-            let (own, token) = self.part(atoms, offset, length);
+            let (own, token) = self.part(seeds, offset, length);
             self.tokens[self.count] = token;
             offset += own;
             self.count += 1;
@@ -94,13 +94,13 @@ impl<'a> Piece<'a> {
 
     /// The length and the token of the part to begin with at an offset of a piece of `length` bytes.
     #[inline]
-    fn part(&self, atoms: &Atoms, offset: usize, length: usize) -> (usize, u32) {
+    fn part(&self, seeds: &CharSeeds, offset: usize, length: usize) -> (usize, u32) {
         let byte = self.bytes[offset];
         if !byte.is_ascii()
-            && let Some((own, token)) = atoms.at(&self.bytes, offset)
+            && let Some((own, token)) = seeds.at(&self.bytes, offset)
             && offset + own <= length
-            && (offset == 0 || token < atoms.least_ragged(&self.bytes, offset))
-            && (offset + own == length || token < atoms.least_ragged(&self.bytes, offset + own))
+            && (offset == 0 || token < seeds.least_ragged(&self.bytes, offset))
+            && (offset + own == length || token < seeds.least_ragged(&self.bytes, offset + own))
         {
             return (own, token);
         }
@@ -133,16 +133,16 @@ impl<'a> Piece<'a> {
 }
 
 #[inline]
-fn in_lane(place: Option<u32>, lane: usize) -> i32 {
-    place.map_or(NONE, |place| (place << NUMBER | lane as u32) as i32)
+fn in_lane(index: Option<u32>, lane: usize) -> i32 {
+    index.map_or(NONE, |index| (index << NUMBER | lane as u32) as i32)
 }
 
 /// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one, and says whether it
-/// did: at most [`MOST`] of them, for which the caller has made room; if not, the piece is too long or has too many parts. All places of the table are below [`LIMIT`].
+/// did: at most [`MOST`] of them, for which the caller has made room; if not, the piece is too long or has too many parts. All indices of the table are below [`LIMIT`].
 #[must_use]
 pub(super) fn encode(
     table: &Table,
-    atoms: &Atoms,
+    seeds: &CharSeeds,
     text: &[u8],
     at: usize,
     length: usize,
@@ -152,7 +152,7 @@ pub(super) fn encode(
         return false;
     }
     let mut piece = Piece::new(table, text, at, length);
-    if !piece.divide(atoms, length) {
+    if !piece.divide(seeds, length) {
         return false;
     }
     // The fewer lanes, the sooner all are looked through.
@@ -174,11 +174,11 @@ fn join<const FOURS: usize>(piece: &mut Piece<'_>, out: &mut Vec<u32>) {
     let mut starts: [u8; PARTS + 1] = std::array::from_fn(|lane| (lane as u8).wrapping_sub(1));
     while let Some((token, start)) = lanes.least() {
         piece.tokens[start] = token;
-        let seam = usize::from(ends[start]);
-        let end = usize::from(ends[seam]);
+        let boundary = usize::from(ends[start]);
+        let end = usize::from(ends[boundary]);
         ends[start] = end as u8;
         starts[end] = start as u8;
-        lanes.set(seam, NONE);
+        lanes.set(boundary, NONE);
         lanes.set(start, piece.joined(start, usize::from(ends[end])));
         if start > 0 {
             let before = usize::from(starts[start]);
@@ -246,14 +246,14 @@ mod tests {
             behind in pieces(0..20),
         ) {
             let vocabulary = vocabulary(&joins);
-            prop_assume!(vocabulary.orderly.is_some());
-            let (table, atoms) = (&vocabulary.table, &vocabulary.orderly.as_ref().unwrap().atoms);
+            prop_assume!(vocabulary.backtracker.is_some());
+            let (table, seeds) = (&vocabulary.table, &vocabulary.backtracker.as_ref().unwrap().seeds);
             let parts = merge(piece.len(), |from, to| table.get(&piece, from, to - from), &Task::new()).unwrap();
             let expected: Vec<_> =
                 parts.spans().map(|(from, to)| table.get(&piece, from, to - from).unwrap()).collect();
             let text = [&before[..], &piece, &behind].concat();
             let mut tokens = vec![7];
-            if encode(table, atoms, &text, before.len(), piece.len(), &mut tokens) {
+            if encode(table, seeds, &text, before.len(), piece.len(), &mut tokens) {
                 prop_assert_eq!(tokens, [&[7], &expected[..]].concat());
             } else {
                 prop_assert!(piece.len() > PARTS);

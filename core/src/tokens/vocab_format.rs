@@ -1,18 +1,18 @@
 //! Reads the vocabularies that the build script packed (`build/vocabulary.rs` says how).
 
 use super::TokenId;
-use super::orderly::{Joint, NEVER};
+use super::merges::{Merge, NEVER};
 
-/// A packed vocabulary, expanded. A token's *place* is its index in the order of the ranks.
+/// A packed vocabulary, expanded. A token is known by its index in the order of the ranks.
 pub(super) struct Unpacked {
-    /// The bytes of all tokens by place, one after the other.
+    /// The bytes of all tokens by index, one after the other.
     pub(super) text: Vec<u8>,
     /// Where each token starts in `text`, and the end of the last one.
     pub(super) starts: Vec<u32>,
-    /// The ranks by place.
+    /// The ranks by index.
     pub(super) ranks: Vec<TokenId>,
-    /// How each token is made, by place.
-    pub(super) joints: Vec<Joint>,
+    /// How each token is made, by index.
+    pub(super) merges: Vec<Merge>,
 }
 
 /// Expands the first `count` tokens of `packed`.
@@ -23,14 +23,14 @@ pub(super) fn unpack(packed: &[u8], count: usize) -> Unpacked {
     let mut unpacked = Unpacked {
         text: Vec::with_capacity(count as usize * 8),
         starts: Vec::with_capacity(count as usize + 1),
-        ranks: (0..count).map(|place| place + TokenId::from(place >= unused_rank)).collect(),
-        joints: Vec::with_capacity(count as usize),
+        ranks: (0..count).map(|index| index + TokenId::from(index >= unused_rank)).collect(),
+        merges: Vec::with_capacity(count as usize),
     };
     let mut bits = Bits { bytes: bits, pending: 0, filled: 0 };
-    for place in 0..count {
+    for index in 0..count {
         unpacked.starts.push(unpacked.text.len() as u32);
-        let joint = unpacked.read_token(&mut bits, place);
-        unpacked.joints.push(joint);
+        let merge = unpacked.read_token(&mut bits, index);
+        unpacked.merges.push(merge);
     }
     unpacked.starts.push(unpacked.text.len() as u32);
     unpacked
@@ -42,25 +42,25 @@ fn number(packed: &[u8]) -> (u32, &[u8]) {
 }
 
 impl Unpacked {
-    fn read_token(&mut self, bits: &mut Bits<'_>, place: u32) -> Joint {
-        let width = u32::BITS - place.leading_zeros();
+    fn read_token(&mut self, bits: &mut Bits<'_>, index: u32) -> Merge {
+        let width = u32::BITS - index.leading_zeros();
         let left = bits.take(width);
-        if left == place { self.read_bytes(bits, place) } else { self.read_join(left, bits.take(width)) }
+        if left == index { self.read_bytes(bits, index) } else { self.read_join(left, bits.take(width)) }
     }
 
-    fn read_bytes(&mut self, bits: &mut Bits<'_>, place: u32) -> Joint {
+    fn read_bytes(&mut self, bits: &mut Bits<'_>, index: u32) -> Merge {
         let length = bits.take(8);
         self.text.extend((0..length).map(|_| bits.take(8) as u8));
-        let part = if length == 1 { place } else { NEVER };
-        Joint { left: part, right: part, length }
+        let part = if length == 1 { index } else { NEVER };
+        Merge { left: part, right: part, length }
     }
 
-    fn read_join(&mut self, left: u32, right: u32) -> Joint {
+    fn read_join(&mut self, left: u32, right: u32) -> Merge {
         for part in [left as usize, right as usize] {
             self.text.extend_from_within(self.starts[part] as usize..self.starts[part + 1] as usize);
         }
-        let length = self.joints[left as usize].length + self.joints[right as usize].length;
-        Joint { left, right, length }
+        let length = self.merges[left as usize].length + self.merges[right as usize].length;
+        Merge { left, right, length }
     }
 }
 

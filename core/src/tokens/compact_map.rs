@@ -1,4 +1,4 @@
-//! A hash table of keys of one or two words, made small: what takes time is waiting for memory.
+//! A hash table of keys of one or two words, compact, because lookups are bound by cache misses.
 //!
 //! The hash of a key can be undone, and where an entry stands tells the upper bits of the hash, so only the lower ones
 //! are stored, together with the distance to where the entry belongs. What is entered first is found first.
@@ -110,7 +110,7 @@ impl Key for MediumKey {
 }
 
 /// Numbers by their keys.
-pub(super) struct Slots<K: Key> {
+pub(super) struct CompactMap<K: Key> {
     slots: Box<[K::Slot]>,
     bits: u32,
     /// One bit for each of the keys' upper `bits + FINER` bits of the hash: small enough to stay near the processor,
@@ -122,7 +122,7 @@ pub(super) struct Slots<K: Key> {
     apart: Vec<(K, u32)>,
 }
 
-impl<K: Key> Slots<K> {
+impl<K: Key> CompactMap<K> {
     /// The table of the entries, whose numbers are all below `limit`.
     pub(super) fn new(
         entries: impl Iterator<Item = (K, u32)> + Clone,
@@ -207,11 +207,11 @@ impl<K: Key> Slots<K> {
     #[cold]
     #[inline(never)]
     fn get_apart(&self, key: K) -> Option<u32> {
-        let place = self.apart.binary_search_by_key(&key, |&(key, _)| key).ok()?;
-        Some(self.apart[place].1)
+        let index = self.apart.binary_search_by_key(&key, |&(key, _)| key).ok()?;
+        Some(self.apart[index].1)
     }
 
-    /// What stands where `key` belongs, for [`Slots::seen`].
+    /// What stands where `key` belongs, for [`CompactMap::seen`].
     #[inline]
     pub(super) fn glance(&self, key: K) -> u64 {
         K::number(self.slots[self.index(key, 0)], key.slot(self.bits, 0))
@@ -259,11 +259,11 @@ mod tests {
         let tokens = colliding(5000);
         assert_eq!(tokens.len(), 5000);
         let keys = tokens.iter().map(|token| short(token));
-        let table = Slots::new(keys.clone().zip(0..), 5000).unwrap();
+        let table = CompactMap::new(keys.clone().zip(0..), 5000).unwrap();
         assert!(table.slots.len() <= 1 << 13, "{}", table.slots.len());
         assert!(keys.clone().zip(0..).all(|(key, number)| table.get(key) == Some(number)));
         assert_eq!(table.get(short(b"another")), None);
-        let fewer = Slots::new(keys.clone().zip(0..).step_by(2), 5000).unwrap();
+        let fewer = CompactMap::new(keys.clone().zip(0..).step_by(2), 5000).unwrap();
         let found = keys.map(|key| fewer.get(key));
         assert!(found.zip(0..).all(|(found, number)| found == (number % 2 == 0).then_some(number)));
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn usual_keys_all_find_room_near_their_places() {
         let keys = (0_u32..100_000).map(|n| short(format!("{n:x}").as_bytes()));
-        let table = Slots::new(keys.clone().zip(0..), 100_000).unwrap();
+        let table = CompactMap::new(keys.clone().zip(0..), 100_000).unwrap();
         assert!(table.apart.is_empty());
         assert!(keys.zip(0..).all(|(key, number)| table.get(key) == Some(number)));
     }

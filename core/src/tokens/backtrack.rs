@@ -7,66 +7,46 @@
 //! right, looking at one boundary at a time.
 
 use super::Error;
-use super::atoms::Atoms;
 use super::bits;
-use super::memory::{Memory, Pairs};
-use super::merge::merge;
-use super::seams::Seams;
-use super::short;
+use super::boundary_ranks::BoundaryRanks;
+use super::cache::{Cache, Pairs};
+use super::char_seeds::CharSeeds;
+use super::merges::Merge;
 use super::table::{Table, Window};
 use crate::memory::{self, OutOfMemory};
-use crate::{Task, words};
+use crate::{Task, hash};
 use std::ops::Range;
 
-/// How a token is made.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Joint {
-    /// The places of the tokens it is joined from; its own place if it is a single byte.
-    pub(super) left: u32,
-    pub(super) right: u32,
-    pub(super) length: u32,
-}
-
-impl Joint {
-    /// Whether byte pair encoding ever makes the token.
-    pub(super) fn is_made(&self) -> bool {
-        self.left != NEVER
-    }
-}
-
-/// The joint of a token that byte pair encoding never makes, not even of the token's own bytes.
-pub(super) const NEVER: u32 = u32::MAX;
-
 /// What an orderly vocabulary has in addition.
-pub(super) struct Orderly {
-    joints: Vec<Joint>,
+pub(super) struct Backtracker {
+    merges: Vec<Merge>,
     /// One bit for each token that byte pair encoding never makes: small enough to stay near the processor.
     never: Vec<u64>,
     lengths: Lengths,
-    seams: Seams,
-    pub(super) atoms: Atoms,
+    boundary_ranks: BoundaryRanks,
+    pub(super) seeds: CharSeeds,
 }
 
 /// How many steps are taken between two looks at the task.
 const STRETCH: usize = 2048;
 
-impl Orderly {
+impl Backtracker {
     pub(super) fn new<'a>(
         tokens: impl Iterator<Item = &'a [u8]> + Clone,
-        joints: Vec<Joint>,
+        merges: Vec<Merge>,
     ) -> Result<Self, OutOfMemory> {
-        let mut never = memory::filled(0, bits::words(joints.len()))?;
-        for (place, _) in joints.iter().enumerate().filter(|(_, joint)| !joint.is_made()) {
-            bits::set(&mut never, place);
+        let mut never = memory::filled(0, bits::words(merges.len()))?;
+        for (index, _) in merges.iter().enumerate().filter(|(_, merge)| !merge.is_made()) {
+            bits::set(&mut never, index);
         }
         let lengths = Lengths::new(tokens.clone())?;
-        let seams = Seams::new(tokens.clone());
-        let atoms = Atoms::new(tokens, &joints);
-        Ok(Self { joints, never, lengths, seams, atoms })
+        let boundary_ranks = BoundaryRanks::new(tokens.clone());
+        let seeds = CharSeeds::new(tokens, &merges);
+        Ok(Self { merges, never, lengths, boundary_ranks, seeds })
     }
 
-    fn is_made(&self, place: u32) -> bool {
-        !bits::has(&self.never, place as usize)
+    fn is_made(&self, index: u32) -> bool {
+        !bits::has(&self.never, index as usize)
     }
 
     /// The tokens of `text[piece]`, which is not empty.
@@ -75,11 +55,11 @@ impl Orderly {
         table: &Table,
         text: &[u8],
         piece: Range<usize>,
-        memory: &'s mut Memory,
+        cache: &'s mut Cache,
         task: &Task<'_>,
     ) -> Result<&'s [u32], Error> {
         let Range { start, end } = piece;
-        let Memory { tokens, dead, pairs, .. } = memory;
+        let Cache { tokens, dead, pairs, .. } = cache;
         tokens.clear();
         dead.clear();
         memory::reserve(dead, bits::words(end - start + 1))?;
@@ -108,7 +88,7 @@ impl Orderly {
             }
             bits::set(dead, at - start);
             let last = tokens.pop().expect("single bytes are tokens, so some sequence reaches the end");
-            let length = self.joints[last as usize].length as usize;
+            let length = self.merges[last as usize].length as usize;
             (at, limit) = (at - length, length - 1);
         }
         Ok(tokens)
@@ -118,8 +98,8 @@ impl Orderly {
     fn longest(&self, table: &Table, text: &[u8], at: usize, limit: usize) -> Option<(u32, usize)> {
         let window = Window::at(text, at);
         let token = |length: usize| {
-            let place = table.get_in(window, text, at, length)?;
-            self.is_made(place).then_some((place, length))
+            let index = table.get_in(window, text, at, length)?;
+            self.is_made(index).then_some((index, length))
         };
         self.lengths.of(window, limit).find_map(token)
     }
@@ -129,33 +109,33 @@ impl Orderly {
         &self,
         table: &Table,
         text: &[u8],
-        seam: usize,
+        boundary: usize,
         left: u32,
         right: u32,
         pairs: &mut Pairs,
     ) -> bool {
-        let least = self.seams.least(text, seam);
+        let least = self.boundary_ranks.least(text, boundary);
         if least == u32::MAX {
             return true;
         }
         pairs.recall(left, right).unwrap_or_else(|| {
-            let fit = self.fit(table, text, seam, left, right, least);
+            let fit = self.fit(table, text, boundary, left, right, least);
             pairs.remember(left, right, fit);
             fit
         })
     }
 
-    /// Whether byte pair encoding of the two tokens' text, which meet at `seam`, gives these two.
+    /// Whether byte pair encoding of the two tokens' text, which meet at `boundary`, gives these two.
     ///
-    /// The joins that make them are undone, the latest first. What stands left and right of the seam then has been
+    /// The joins that make them are undone, the latest first. What stands left and right of the boundary then has been
     /// neighbours, and must not make a token of lower rank than the join that parted them.
-    fn fit(&self, table: &Table, text: &[u8], seam: usize, left: u32, right: u32, least: u32) -> bool {
+    fn fit(&self, table: &Table, text: &[u8], boundary: usize, left: u32, right: u32, least: u32) -> bool {
         let (mut x, mut y) = (left, right);
         let mut limit = u32::MAX;
         while limit > least {
-            let (left, right) = (self.joints[x as usize], self.joints[y as usize]);
+            let (left, right) = (self.merges[x as usize], self.merges[y as usize]);
             let length = (left.length + right.length) as usize;
-            let joined = table.get(text, seam - left.length as usize, length);
+            let joined = table.get(text, boundary - left.length as usize, length);
             if joined.is_some_and(|joined| joined < limit) {
                 return false;
             }
@@ -202,7 +182,7 @@ impl Lengths {
     }
 
     fn hash(window: Window) -> usize {
-        words::hash(window.first_four(), Self::BITS)
+        hash::hash(window.first_four(), Self::BITS)
     }
 
     /// The lengths up to `limit`, the greatest first.
@@ -219,37 +199,4 @@ impl Lengths {
         });
         great.iter().copied().skip_while(move |&length| length > limit).chain(others)
     }
-}
-
-/// Finds out how each token is made; `None` if the vocabulary is not orderly.
-pub(super) fn joints<'a>(
-    tokens: impl Iterator<Item = &'a [u8]> + Clone,
-    table: &Table,
-) -> Result<Option<Vec<Joint>>, Error> {
-    let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
-    if !all_bytes || tokens.clone().count() > short::LIMIT as usize {
-        return Ok(None);
-    }
-    let mut joints = memory::with_room(tokens.clone().count())?;
-    for (place, bytes) in (0..).zip(tokens) {
-        match joint(place, bytes, table)? {
-            Some(joint) => joints.push(joint),
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(joints))
-}
-
-fn joint(place: u32, bytes: &[u8], table: &Table) -> Result<Option<Joint>, Error> {
-    let Ok(length) = u32::try_from(bytes.len()) else { return Ok(None) };
-    let place_of = |start: usize, end: usize| table.get(bytes, start, end - start);
-    if length == 1 {
-        return Ok(Some(Joint { left: place, right: place, length }));
-    }
-    let parts = merge(bytes.len(), place_of, &Task::new())?;
-    let (Some(seam), 1) = (parts.last_seam, parts.spans().count()) else {
-        return Ok(Some(Joint { left: NEVER, right: NEVER, length }));
-    };
-    let (Some(left), Some(right)) = (place_of(0, seam), place_of(seam, bytes.len())) else { return Ok(None) };
-    Ok((left < place && right < place).then_some(Joint { left, right, length }))
 }

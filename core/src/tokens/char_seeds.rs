@@ -1,0 +1,172 @@
+//! Characters that byte pair encoding makes first, so that encoding may begin with them instead of their bytes.
+//!
+//! A character of several bytes is a *seed* when byte pair encoding of its bytes makes it a token, and when every token
+//! that has it and more is of higher rank. Where a character stands in a text, some token might reach into it from
+//! outside and stop halfway; such a token is not valid UTF-8, and there are few of them: where one might lie, the boundary is
+//! *ragged*. A seed between two boundaries at which only tokens of higher rank might do so is joined from its bytes in any
+//! case: all tokens across one of its boundaries come after it, and until it is whole the next join inside it, which comes
+//! before it or is it, can always be made. So to have it from the beginning changes neither which of the other joins are
+//! made nor their order.
+
+use super::bits::{self, has, set};
+use super::merges::Merge;
+use super::table::{Window, pair_index};
+use crate::hash;
+use std::str;
+
+/// The seeds of an orderly vocabulary.
+pub(super) struct CharSeeds {
+    /// For each character of the first plane one more than the index of its token if it is a seed; 0 or [`NOT`] if not.
+    tokens: Vec<u32>,
+    /// One bit for each pair of bytes on the two sides of a boundary inside a token that is not valid UTF-8.
+    pairs: Vec<u64>,
+    /// By the hash of up to two bytes on either side of such a boundary the least index of all these tokens. Different bytes may
+    /// share an entry, so one may be too small, never too great.
+    ragged: Vec<u32>,
+}
+
+/// No token.
+const NONE: u32 = u32::MAX;
+
+/// A character that is no seed, whatever comes.
+const NOT: u32 = u32::MAX;
+
+impl CharSeeds {
+    /// There are 2^BITS surroundings. o200k_base has 736 in its 1,562 tokens that are not valid UTF-8.
+    const BITS: u32 = 13;
+
+    /// From the tokens in the order of their indices, and how they are made.
+    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, merges: &[Merge]) -> Self {
+        let pairs = vec![0; bits::words(1 << 16)];
+        let mut seeds = Self { tokens: vec![0; 1 << 16], pairs, ragged: vec![NONE; 1 << Self::BITS] };
+        for ((index, token), merge) in (0..).zip(tokens).zip(merges) {
+            match str::from_utf8(token) {
+                Ok(text) => seeds.enter(index, text, merge),
+                Err(_) => seeds.enter_ragged(index, token),
+            }
+        }
+        seeds
+    }
+
+    /// Tokens come in ascending order, so a character that is no seed yet will be none.
+    fn enter(&mut self, index: u32, token: &str, merge: &Merge) {
+        let first = token.chars().next().map_or(0, char::len_utf8);
+        let is_made = first == token.len() && merge.is_made();
+        for character in token.chars().filter(|character| !character.is_ascii()) {
+            if let Some(entry) = self.tokens.get_mut(character as usize)
+                && *entry == 0
+            {
+                *entry = if is_made { index + 1 } else { NOT };
+            }
+        }
+    }
+
+    /// Tokens come in ascending order, so the first that is entered stays.
+    fn enter_ragged(&mut self, index: u32, token: &[u8]) {
+        for boundary in (1..token.len()).filter(|&boundary| !continues(token[boundary])) {
+            let mut sides = [0; 4];
+            let (left, right) = (boundary.min(2), (token.len() - boundary).min(2));
+            sides[2 - left..2 + right].copy_from_slice(&token[boundary - left..boundary + right]);
+            set(&mut self.pairs, pair_index(sides[1], sides[2]));
+            let least = &mut self.ragged[Self::hash(u32::from_le_bytes(sides), left, right)];
+            *least = (*least).min(index);
+        }
+    }
+
+    /// Of the bytes around a boundary as many as asked for.
+    #[inline]
+    fn hash(around: u32, left: usize, right: usize) -> usize {
+        let kept = around & (u32::MAX << (16 - 8 * left)) & (u32::MAX >> (16 - 8 * right));
+        hash::hash(kept, Self::BITS)
+    }
+
+    /// The least index that a token which stops halfway through a character can have where it lies across `text[boundary]`;
+    /// there is text on both sides. [`NONE`] if there is no such token, 0 if the boundary itself is halfway through a character.
+    #[inline]
+    pub(super) fn least_ragged(&self, text: &[u8], boundary: usize) -> u32 {
+        if continues(text[boundary]) {
+            return 0;
+        }
+        if !has(&self.pairs, pair_index(text[boundary - 1], text[boundary])) {
+            return NONE;
+        }
+        let around = match boundary {
+            1 => Window::at(text, 0).first_four() << 8,
+            _ => Window::at(text, boundary - 2).first_four(),
+        };
+        let least = |left, right| self.ragged[Self::hash(around, left, right)];
+        least(2, 2).min(least(2, 1)).min(least(1, 1)).min(least(1, 2))
+    }
+
+    /// The length of the character at `text[at]`, which is not ASCII, and its index, if it is a seed.
+    #[inline]
+    pub(super) fn at(&self, text: &[u8], at: usize) -> Option<(usize, u32)> {
+        let (character, length) = match text[at..] {
+            [a @ 0xc2..0xe0, b, ..] if continues(b) => (low(a, 5) << 6 | low(b, 6), 2),
+            [a @ 0xe0..0xf0, b, c, ..] if continues(b) && continues(c) => {
+                (low(a, 4) << 12 | low(b, 6) << 6 | low(c, 6), 3)
+            }
+            _ => return None,
+        };
+        // What is written with three bytes though two would do is no character.
+        let is_shortest = length == 2 || character >= 0x800;
+        let index = self.tokens[character].wrapping_sub(1);
+        (is_shortest && index < NOT - 1).then_some((length, index))
+    }
+}
+
+/// The lowest bits of a byte.
+#[inline]
+fn low(byte: u8, bits: u32) -> usize {
+    usize::from(byte) & ((1 << bits) - 1)
+}
+
+/// Whether the byte is one of a character but not its first.
+#[inline]
+fn continues(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::vocabulary::Vocabulary;
+
+    /// The seeds of all bytes and these tokens.
+    fn seeds(more: &[&[u8]]) -> CharSeeds {
+        let bytes = (0..=255).map(|byte: u8| vec![byte]);
+        let tokens = bytes.chain(more.iter().map(|token| token.to_vec()));
+        Vocabulary::new(tokens.zip(0..)).unwrap().backtracker.unwrap().seeds
+    }
+
+    #[test]
+    fn a_character_is_an_seed_if_its_token_comes_before_all_that_have_it() {
+        let e = "é".as_bytes();
+        assert_eq!(seeds(&[e, b"\xc3\xa9a"]).at(e, 0), Some((2, 256)));
+        assert_eq!(seeds(&[b"\xa9a", b"\xc3\xa9a", e]).at(e, 0), None, "its token comes too late");
+        assert_eq!(seeds(&[]).at(e, 0), None, "it is no token");
+        let two = seeds(&[b"\xe3\x81", "ぁ".as_bytes()]);
+        assert_eq!(two.at("aぁ".as_bytes(), 1), Some((3, 257)));
+        assert_eq!(two.at("aぁ".as_bytes(), 0), None, "ASCII");
+        assert_eq!(two.at(b"\xe3\x81", 0), None, "cut off");
+        assert_eq!(two.at(b"\xe3\x81a", 0), None, "not UTF-8");
+    }
+
+    #[test]
+    fn two_spellings_of_a_number_are_not_the_same_character() {
+        let seeds = seeds(&["é".as_bytes()]);
+        assert_eq!(seeds.at(b"\xe0\x83\xa9", 0), None, "three bytes where two would do");
+    }
+
+    #[test]
+    fn a_seam_is_ragged_where_a_token_stops_halfway() {
+        let seeds = seeds(&["é".as_bytes(), b"a\xc3", b"\xa9b", b"xa\xc3", "éé".as_bytes()]);
+        assert_eq!(seeds.least_ragged("aé".as_bytes(), 1), 257);
+        assert_eq!(seeds.least_ragged("xaé".as_bytes(), 2), 257, "the least one");
+        assert_eq!(seeds.least_ragged("éb".as_bytes(), 2), 258);
+        assert_eq!(seeds.least_ragged("bé".as_bytes(), 1), NONE);
+        assert_eq!(seeds.least_ragged("éa".as_bytes(), 2), NONE);
+        assert_eq!(seeds.least_ragged("éé".as_bytes(), 2), NONE, "only whole characters");
+        assert_eq!(seeds.least_ragged(b"\xc3\xa9\xa9", 2), 0, "not UTF-8");
+    }
+}

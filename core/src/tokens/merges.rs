@@ -1,0 +1,61 @@
+//! Which two tokens each token is merged from.
+
+use super::Error;
+use super::merge::merge;
+use super::table::Table;
+use crate::{Task, memory};
+
+/// How a token is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Merge {
+    /// The indices of the tokens it is joined from; its own index if it is a single byte.
+    pub(super) left: u32,
+    pub(super) right: u32,
+    pub(super) length: u32,
+}
+
+impl Merge {
+    /// Whether byte pair encoding ever makes the token.
+    pub(super) fn is_made(&self) -> bool {
+        self.left != NEVER
+    }
+}
+
+/// The merge of a token that byte pair encoding never makes, not even of the token's own bytes.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// Finds out how each token is made; `None` if the vocabulary is not orderly, or has more than `limit` tokens.
+pub(super) fn merges<'a>(
+    tokens: impl Iterator<Item = &'a [u8]> + Clone,
+    table: &Table,
+    limit: usize,
+) -> Result<Option<Vec<Merge>>, Error> {
+    let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
+    if !all_bytes || tokens.clone().count() > limit {
+        return Ok(None);
+    }
+    let mut merges = memory::with_room(tokens.clone().count())?;
+    for (index, bytes) in (0..).zip(tokens) {
+        match merge_of(index, bytes, table)? {
+            Some(merge) => merges.push(merge),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(merges))
+}
+
+fn merge_of(index: u32, bytes: &[u8], table: &Table) -> Result<Option<Merge>, Error> {
+    let Ok(length) = u32::try_from(bytes.len()) else { return Ok(None) };
+    let index_of = |start: usize, end: usize| table.get(bytes, start, end - start);
+    if length == 1 {
+        return Ok(Some(Merge { left: index, right: index, length }));
+    }
+    let parts = merge(bytes.len(), index_of, &Task::new())?;
+    let (Some(boundary), 1) = (parts.last_boundary, parts.spans().count()) else {
+        return Ok(Some(Merge { left: NEVER, right: NEVER, length }));
+    };
+    let (Some(left), Some(right)) = (index_of(0, boundary), index_of(boundary, bytes.len())) else {
+        return Ok(None);
+    };
+    Ok((left < index && right < index).then_some(Merge { left, right, length }))
+}
