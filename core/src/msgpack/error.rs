@@ -1,3 +1,5 @@
+//! What can be wrong with a message.
+
 use std::fmt;
 
 use crate::Stopped;

@@ -1,3 +1,5 @@
+//! The map keys of a message, each numbered once.
+
 /// Where a string lies in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {

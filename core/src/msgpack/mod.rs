@@ -12,6 +12,7 @@
 //! Nothing is allocated because a header *declares* it: a container may not have more items, nor a string more
 //! bytes, than the input still holds.
 
+mod builder;
 mod error;
 pub mod extract;
 mod keys;
@@ -22,10 +23,11 @@ mod tape;
 mod timestamp;
 pub mod write;
 
+pub use builder::{Builder, Text, is_ascii};
 pub use error::{Error, ErrorKind};
 pub use keys::{Key, KeyTable, ShortKey};
 pub use reader::{Reader, Token, Visitor};
 pub use scan::{Limits, Scanner, end_of_message};
-pub use source::{Builder, Direct, Indexed, Source};
-pub use tape::{Node, Tape, Text, is_ascii};
+pub use source::{Direct, Indexed, Source};
+pub use tape::{Node, Tape};
 pub use timestamp::Timestamp;

@@ -1,3 +1,5 @@
+//! One token of a message after the other.
+
 use super::error::{Error, ErrorKind};
 
 /// One value of a message, or the header of a container whose items follow.

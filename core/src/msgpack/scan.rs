@@ -1,3 +1,5 @@
+//! Where a message ends, and whether it stays within limits.
+
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
 use crate::Task;

@@ -1,7 +1,10 @@
+//! Where values are built from: the bytes of a message, or its index.
+
+use super::builder::Builder;
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token, Tokens, Visitor};
 use super::scan::Limits;
-use super::tape::{Tape, Text};
+use super::tape::Tape;
 
 /// Where values are built from: a message itself, or its tape.
 pub trait Source<'a> {
@@ -23,26 +26,6 @@ pub trait Source<'a> {
     }
     /// Where the value visited last begins: its offset, or its place on the tape.
     fn offset(&self) -> usize;
-}
-
-/// Builds something from a source.
-pub trait Builder<'a>: Visitor<'a> {
-    /// A string whose bytes were looked at already.
-    fn text(&mut self, bytes: &'a [u8], text: Text) -> Self::Out;
-    /// A map key, by number; `bytes` tells what it is.
-    fn key(&mut self, number: u32, bytes: impl FnOnce() -> &'a [u8]) -> Self::Out;
-}
-
-impl<'a> Builder<'a> for Tokens {
-    #[inline(always)]
-    fn text(&mut self, bytes: &'a [u8], _text: Text) -> Self::Out {
-        Ok(Token::Str(bytes))
-    }
-
-    #[inline(always)]
-    fn key(&mut self, _number: u32, bytes: impl FnOnce() -> &'a [u8]) -> Self::Out {
-        Ok(Token::Str(bytes()))
-    }
 }
 
 /// A message, read once. With `STREAM`, more of it may arrive later.

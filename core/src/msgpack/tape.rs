@@ -1,8 +1,13 @@
+//! The index of a message: one or two words for each value, from which objects are built later.
+//!
+//! An array or map says how many values it holds and where the next value behind it is; a string, where its bytes are and
+//! what is known of them. Finding the n-th value of a message takes time proportional to the values before it at its level.
+
+use super::builder::{Builder, Text};
 use super::error::{Error, ErrorKind};
 use super::keys::{Key, KeyTable};
 use super::reader::{Reader, Token};
 use super::scan::{CHECK_EVERY, Limits};
-use super::source::Builder;
 use crate::Task;
 use crate::memory::{self, OutOfMemory};
 use crate::text::Span;
@@ -23,63 +28,6 @@ use crate::text::Span;
 pub struct Tape {
     words: Vec<u64>,
     keys: Vec<Key>,
-}
-
-/// What is known about the bytes of a string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
-    /// All below 0x80.
-    Ascii,
-    /// Valid UTF-8, not all below 0x80.
-    Utf8,
-    /// Not valid UTF-8.
-    Invalid,
-}
-
-impl Text {
-    /// Looks at the bytes.
-    #[inline]
-    pub fn of(bytes: &[u8]) -> Self {
-        if is_ascii(bytes) {
-            return Self::Ascii;
-        }
-        if std::str::from_utf8(bytes).is_ok() { Self::Utf8 } else { Self::Invalid }
-    }
-
-    const fn from_bits(bits: u64) -> Self {
-        match bits & 3 {
-            0 => Self::Ascii,
-            1 => Self::Utf8,
-            _ => Self::Invalid,
-        }
-    }
-}
-
-/// Whether all bytes are below 0x80. Quicker than `<[u8]>::is_ascii` for a few: it looks at words that overlap.
-#[inline(always)]
-pub fn is_ascii(bytes: &[u8]) -> bool {
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let ends = match bytes.len() {
-        0 => return true,
-        1..4 => u64::from(bytes[0] | bytes[bytes.len() / 2] | bytes[bytes.len() - 1]),
-        4..8 => ends::<4>(bytes),
-        8..=16 => ends::<8>(bytes),
-        _ => return bytes.is_ascii(),
-    };
-    ends & HIGH == 0
-}
-
-/// The bits that are set in the first or the last `N` bytes.
-#[inline(always)]
-fn ends<const N: usize>(bytes: &[u8]) -> u64 {
-    let word = |bytes: Option<&[u8; N]>| {
-        let mut wide = [0; 8];
-        if let (Some(bytes), Some(start)) = (bytes, wide.first_chunk_mut()) {
-            *start = *bytes;
-        }
-        u64::from_ne_bytes(wide)
-    };
-    word(bytes.first_chunk()) | word(bytes.last_chunk())
 }
 
 /// One value, as the tape has it.
@@ -452,19 +400,6 @@ mod tests {
             Node::Str(b"", Text::Ascii),
         ];
         assert_eq!(known, wanted);
-    }
-
-    #[test]
-    fn one_byte_that_is_not_ascii_is_found_wherever_it_is() {
-        for length in 0..40 {
-            let mut bytes = vec![b'x'; length];
-            assert!(is_ascii(&bytes));
-            for place in 0..length {
-                bytes[place] = 0x80;
-                assert!(!is_ascii(&bytes), "{place} of {length}");
-                bytes[place] = 0x7f;
-            }
-        }
     }
 
     #[test]

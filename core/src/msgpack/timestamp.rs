@@ -1,3 +1,5 @@
+//! The extension type for points in time.
+
 use super::error::{Error, ErrorKind};
 
 /// A point in time: the extension of type -1.

@@ -5,7 +5,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::spare::Spare;
+use super::recycle::Recycler;
 use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
 use crate::memory::{self, OutOfMemory};
 use crate::{Stopped, Task};
@@ -100,9 +100,9 @@ impl Arena {
 /// Room for a full arena whose last piece is not long.
 const USUAL: usize = FULL + FULL / 8;
 
-static BYTES: Spare<u8> = Spare::new(USUAL);
-static UCS2: Spare<u16> = Spare::new(USUAL);
-static UCS4: Spare<u32> = Spare::new(USUAL);
+static BYTES: Recycler<u8> = Recycler::new(USUAL);
+static UCS2: Recycler<u16> = Recycler::new(USUAL);
+static UCS4: Recycler<u32> = Recycler::new(USUAL);
 
 impl Drop for Memory {
     fn drop(&mut self) {

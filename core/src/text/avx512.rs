@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 };
 use std::sync::LazyLock;
 
-use super::form::{Form, LAST_CONTINUATION, Measure};
+use super::kind::{Form, LAST_CONTINUATION, Measure};
 
 /// Whether this processor has what the functions here need.
 pub(super) static IS_THERE: LazyLock<bool> = LazyLock::new(|| {

@@ -13,20 +13,22 @@ mod arena;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod cut;
+mod dedup;
 mod error;
-mod form;
+mod kind;
+mod measure;
 mod pieces;
-mod repeats;
+mod recycle;
 mod spans;
-mod spare;
 mod transcode;
 
 pub use arena::{Arena, Memory, Stored};
 pub use cut::{LineEnds, columns, lines, offsets, split};
+pub use dedup::Repeats;
 pub use error::Error;
-pub use form::{Form, Measure, measure};
+pub use kind::{Form, Measure};
+pub use measure::measure;
 pub use pieces::{Piece, Pieces};
-pub use repeats::Repeats;
 pub use spans::{Offset, Span, Spans};
 pub use transcode::{Unit, transcode};
 

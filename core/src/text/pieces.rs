@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::form::ascii_len;
-use super::repeats::Repeats;
+use super::dedup::Repeats;
+use super::measure::ascii_len;
 use super::{Error, Form, Measure, STRETCH, Span, Spans, measure, transcode};
 use crate::task::Stretches;
 use crate::{Stopped, Task, memory};

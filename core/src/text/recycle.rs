@@ -1,5 +1,5 @@
-//! Memory that arenas leave to those that follow. To have some from the system and give it back, call after call,
-//! takes longer than to fill it.
+//! Vectors that are used again. To allocate memory from the system and free it, call after call, takes longer than to
+//! fill it.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ use crate::memory::{self, OutOfMemory};
 const KEPT: usize = 16 << 20;
 
 /// Vectors of one capacity that nobody uses.
-pub(super) struct Spare<T> {
+pub(super) struct Recycler<T> {
     vectors: Mutex<Vec<Vec<T>>>,
     capacity: usize,
 }
 
-impl<T> Spare<T> {
+impl<T> Recycler<T> {
     pub(super) const fn new(capacity: usize) -> Self {
         Self { vectors: Mutex::new(Vec::new()), capacity }
     }
@@ -24,7 +24,7 @@ impl<T> Spare<T> {
         if length <= self.capacity / 2 || length > self.capacity {
             return memory::with_room(length);
         }
-        // Who would have to wait does without.
+        // Rather allocate than wait.
         let spare = self.vectors.try_lock().ok().and_then(|mut vectors| vectors.pop());
         spare.map_or_else(|| memory::with_room(self.capacity), Ok)
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn what_was_given_is_taken_again_and_empty() {
-        let spare = Spare::<u16>::new(1000);
+        let spare = Recycler::<u16>::new(1000);
         let mut vector = spare.take(501).unwrap();
         assert_eq!(vector.capacity(), 1000);
         vector.resize(501, 7);
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn other_sizes_are_made_to_measure_and_not_kept() {
-        let spare = Spare::<u8>::new(1000);
+        let spare = Recycler::<u8>::new(1000);
         for length in [0, 1, 500, 1001] {
             let vector = spare.take(length).unwrap();
             assert_eq!(vector.capacity(), length);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_it_should_be() {
-        let spare = Spare::<u32>::new(KEPT / 16);
+        let spare = Recycler::<u32>::new(KEPT / 16);
         (0..9).for_each(|_| spare.give(Vec::with_capacity(KEPT / 16)));
         assert_eq!(spare.vectors.lock().unwrap().len(), 4);
     }

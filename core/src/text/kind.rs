@@ -1,0 +1,55 @@
+//! How wide the characters of a text are: CPython's kinds of `str` (PEP 393).
+
+/// The narrowest of CPython's storage forms that holds every character of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Form {
+    /// All below U+0080: one byte each, the same as UTF-8.
+    Ascii,
+    /// All below U+0100: one byte each.
+    Latin1,
+    /// All below U+10000: two bytes each.
+    Ucs2,
+    /// Four bytes each.
+    Ucs4,
+}
+
+impl Form {
+    /// Every form, from narrow to wide.
+    pub const ALL: [Self; 4] = [Self::Ascii, Self::Latin1, Self::Ucs2, Self::Ucs4];
+
+    /// Bytes of one character.
+    pub const fn width(self) -> usize {
+        match self {
+            Self::Ascii | Self::Latin1 => 1,
+            Self::Ucs2 => 2,
+            Self::Ucs4 => 4,
+        }
+    }
+
+    /// The form of a text in which `reaches` says whether a byte of its UTF-8 is as large as this one: lead bytes are
+    /// larger than all others and grow with the character.
+    #[inline]
+    pub(super) fn of_bytes(reaches: impl Fn(u8) -> bool) -> Self {
+        Self::ALL[usize::from(reaches(0x80)) + usize::from(reaches(0xC4)) + usize::from(reaches(0xF0))]
+    }
+}
+
+/// What has to be known of a text before its characters can be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measure {
+    /// How many characters it has.
+    pub chars: usize,
+    /// How wide they are.
+    pub form: Form,
+}
+
+impl Measure {
+    /// That of so many bytes of ASCII.
+    pub(super) const fn of_ascii(bytes: usize) -> Self {
+        Self { chars: bytes, form: Form::Ascii }
+    }
+}
+
+/// 0xBF as a signed byte: continuation bytes are the smallest ones.
+pub(super) const LAST_CONTINUATION: i8 = -65;
