@@ -1,6 +1,6 @@
 //! The two checksums of zlib.
 
-use super::whole;
+use super::libdeflate;
 use crate::{Stopped, Task};
 
 /// Bytes between two checks: below a tenth of a millisecond.
@@ -8,24 +8,24 @@ const SLICE: usize = 512 << 10;
 
 /// CRC-32 of `data`, continued from `value` (0 at the beginning).
 pub fn crc32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
-    sliced(value, data, task, whole::crc32)
+    sliced(value, data, task, libdeflate::crc32)
 }
 
 /// Adler-32 of `data`, continued from `value` (1 at the beginning).
 ///
 /// Any `value` is taken, as zlib does: halves of 65521 and more count as what they leave when divided by it.
 pub fn adler32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
-    sliced(reduced(value), data, task, whole::adler32)
+    sliced(reduced(value), data, task, libdeflate::adler32)
 }
 
 /// [`crc32`] of data so small that nobody waits for its end.
 pub fn crc32_of_small(value: u32, data: &[u8]) -> u32 {
-    whole::crc32(value, data)
+    libdeflate::crc32(value, data)
 }
 
 /// [`adler32`] of data so small that nobody waits for its end.
 pub fn adler32_of_small(value: u32, data: &[u8]) -> u32 {
-    whole::adler32(reduced(value), data)
+    libdeflate::adler32(reduced(value), data)
 }
 
 fn reduced(value: u32) -> u32 {

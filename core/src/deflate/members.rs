@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::decompress;
 use super::error::Error;
-use super::gzip::{Header, MAGIC};
-use super::one_shot;
+use super::gzip_header::{Header, MAGIC};
 use super::output::Output;
-use super::parallel::{share, threads_for};
+use super::threads::{share, threads_for};
 use crate::memory::OutOfMemory;
 use crate::{Task, memory};
 
@@ -163,7 +163,7 @@ fn members_at(
             let end = starts.get(index + 1).copied().unwrap_or(input.len());
             let before = out.len();
             out.set_room(most.saturating_sub(made.load(Ordering::Relaxed)));
-            match one_shot::decompress_whole(&input[start..end], 31, &mut out, task)? {
+            match decompress::decompress_whole(&input[start..end], 31, &mut out, task)? {
                 Some(read) => {
                     made.fetch_add(out.len() - before, Ordering::Relaxed);
                     let member = Member { place: start..start + read, content: before..out.len() };

@@ -69,11 +69,21 @@ pub(super) fn source_text() -> Vec<u8> {
     let files = [
         include_str!("tests.rs"),
         include_str!("stream.rs"),
+        include_str!("zlib_rs.rs"),
+        include_str!("deflater.rs"),
+        include_str!("inflater.rs"),
+        include_str!("gzip_header.rs"),
         include_str!("gzip.rs"),
-        include_str!("parallel.rs"),
-        include_str!("one_shot.rs"),
+        include_str!("threads.rs"),
+        include_str!("batch.rs"),
+        include_str!("blocks.rs"),
+        include_str!("output_size.rs"),
+        include_str!("decompress.rs"),
+        include_str!("compress.rs"),
+        include_str!("policy.rs"),
+        include_str!("whole_buffer.rs"),
         include_str!("output.rs"),
-        include_str!("whole.rs"),
+        include_str!("libdeflate.rs"),
     ];
     files.concat().into_bytes()
 }

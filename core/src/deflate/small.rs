@@ -4,11 +4,11 @@
 //! engine compresses faster.
 
 use super::error::Error;
-use super::frame::{self, Kind};
-use super::one_shot;
+use super::libdeflate;
 use super::output::Output;
-use super::raw::Config;
-use super::whole;
+use super::stream::Config;
+use super::whole_buffer;
+use super::wrapper::{self, Format};
 use crate::Task;
 
 /// Pieces of up to this size are collected: a call of the engine costs as much as copying several of them.
@@ -35,13 +35,13 @@ pub(super) struct Ended {
 /// Whether a stream of `size` bytes may be compressed as one buffer into `out`, which must have room for whatever it gets.
 pub(super) fn is_whole(config: Config, size: usize, out: &Output<'_>) -> bool {
     let usual = config.mem_level == Config::default().mem_level && config.strategy == 0;
-    usual && size <= WHOLE && out.left() > 2 * WHOLE && Kind::of(config.wbits).is_some()
+    usual && size <= WHOLE && out.left() > 2 * WHOLE && Format::of(config.wbits).is_some()
 }
 
 /// The header of a stream, where it is known without the engine.
 pub(super) fn header(config: Config) -> Option<Vec<u8>> {
-    let kind = Kind::of(config.wbits).filter(|_| config.strategy == 0)?;
-    Some(frame::header(kind, config.level))
+    let format = Format::of(config.wbits).filter(|_| config.strategy == 0)?;
+    Some(wrapper::header(format, config.level))
 }
 
 /// Compresses all of a stream whose first `given` bytes were given out already; `None` when the other engine does it better.
@@ -53,17 +53,18 @@ pub(super) fn finish(
     task: &Task<'_>,
 ) -> Result<Option<Ended>, Error> {
     let mut packed = Output::new();
-    match Kind::of(config.wbits) {
-        Some(kind) if input.is_empty() && config.level != 0 => {
-            one_shot::compress_nothing(kind, config.level, &mut packed)?;
+    match Format::of(config.wbits) {
+        Some(format) if input.is_empty() && config.level != 0 => {
+            whole_buffer::compress_nothing(format, config.level, &mut packed)?;
         }
-        _ if one_shot::compress_at_once(input, config.level, config.wbits, &mut packed, task)? => {}
+        _ if whole_buffer::compress(input, config.level, config.wbits, &mut packed, task)? => {}
         _ => return Ok(None),
     }
     let total_out = packed.len() as u64;
     out.push(&packed.into_bytes()[given..])?;
     let sum = add_to_sum(config, initial_sum(config), input);
-    let adler = if Kind::of(config.wbits) == Some(Kind::Gzip) { whole::crc32(0, input) } else { sum };
+    let adler =
+        if Format::of(config.wbits) == Some(Format::Gzip) { libdeflate::crc32(0, input) } else { sum };
     Ok(Some(Ended {
         total_in: input.len() as u64,
         total_out,
@@ -80,7 +81,7 @@ pub(super) const fn initial_sum(config: Config) -> u32 {
 /// The checksum after further `input`: of zlib's format only, as a gzip stream's is known at its end.
 pub(super) fn add_to_sum(config: Config, sum: u32, input: &[u8]) -> u32 {
     let zlib = config.wbits > 0 && config.wbits <= 15;
-    if zlib && !input.is_empty() { whole::adler32(sum, input) } else { sum }
+    if zlib && !input.is_empty() { libdeflate::adler32(sum, input) } else { sum }
 }
 
 /// What zlib guesses of data: 0 binary, 1 text.

@@ -14,7 +14,8 @@ use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
 use super::level;
-use super::raw::{Config, Raw};
+use super::stream::Config;
+use super::zlib_rs::Raw;
 
 thread_local! {
     static COMPRESSOR: Cell<Option<Compressor>> = const { Cell::new(None) };

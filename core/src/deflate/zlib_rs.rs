@@ -1,4 +1,7 @@
-//! What the engine of streams keeps of one: made with a [`Config`], called through a [`Raw`].
+//! zlib-rs: one stream's record, and the call of the engine on it.
+//!
+//! The engine is called through its C interface, because that is the stable one, and the only one with copies,
+//! strategies and `inflateSync`.
 
 #![allow(unsafe_code)]
 
@@ -11,24 +14,8 @@ use libz_rs_sys as z;
 use super::error::{Error, ErrorKind};
 use super::output::Output;
 
-/// What a compressor is made with, in zlib's own numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// -1 (which means 6) to 9.
-    pub level: i32,
-    /// 9 to 15 for zlib's format, negative for raw data, plus 16 for gzip.
-    pub wbits: i32,
-    /// 1 to 9.
-    pub mem_level: i32,
-    /// 0 to 4.
-    pub strategy: i32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { level: -1, wbits: 15, mem_level: 8, strategy: 0 }
-    }
-}
+/// Input and output for one call of the engine where it decompresses: below a millisecond of work.
+pub(super) const INFLATE_SLICE: usize = 256 << 10;
 
 /// Between calls the engine is to know no memory of others; but it refuses to copy a stream with a null pointer here.
 const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();

@@ -5,8 +5,8 @@
 //! decoding tells where; that takes a tenth of the time that the faster engine saves.
 
 use super::error::Error;
+use super::inflater::Inflater;
 use super::output::Output;
-use super::stream::Inflater;
 use crate::{Task, memory};
 
 /// The rest of an empty stored block after its three header bits and the fill up to a byte.

@@ -1,4 +1,4 @@
-//! Telling noise (encrypted, compressed or random bytes) from data that can be made smaller.
+//! Telling data that cannot be made smaller (encrypted, compressed or random bytes) from other data.
 //!
 //! An engine searches noise as long as anything else, for nothing. Noise is what has all bytes about equally often and
 //! no four of them in the same order again: neither codes nor repeats would save a hundredth then.
@@ -25,7 +25,7 @@ const UNEVEN: f64 = 0.05;
 const ONE_REPEAT_IN: usize = 1024;
 
 /// Whether compressing `input` would save no more than about a hundredth.
-pub(super) fn is_noise(input: &[u8]) -> bool {
+pub(super) fn is_incompressible(input: &[u8]) -> bool {
     input.len() >= SMALLEST && is_even(&input[..SAMPLE]) && is_even(input) && !has_repeats(input)
 }
 
@@ -80,7 +80,11 @@ mod tests {
     fn random_bytes_are_noise_and_no_other_kind_of_data_is() {
         for len in [4 << 10, 10_000, 100_000, 1 << 20] {
             for (name, data) in kinds(len) {
-                assert_eq!(is_noise(&data), name == "noise" && data.len() >= SMALLEST, "{name}, {len} bytes");
+                assert_eq!(
+                    is_incompressible(&data),
+                    name == "noise" && data.len() >= SMALLEST,
+                    "{name}, {len} bytes"
+                );
             }
         }
     }
@@ -103,7 +107,7 @@ mod tests {
             ("seven bits", seven_bits),
             ("some text", with_text),
         ] {
-            assert!(!is_noise(&data), "{name}");
+            assert!(!is_incompressible(&data), "{name}");
         }
     }
 }

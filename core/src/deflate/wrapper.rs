@@ -1,17 +1,17 @@
 //! What stands around a raw deflate stream in each format.
 
-use super::gzip;
-use super::whole;
+use super::gzip_header;
+use super::libdeflate;
 
 /// The three formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Format {
     Raw,
     Zlib,
     Gzip,
 }
 
-impl Kind {
+impl Format {
     /// The format of a stream with the usual window, for which alone there is a whole-buffer engine.
     pub(super) const fn of(wbits: i32) -> Option<Self> {
         match wbits {
@@ -25,21 +25,21 @@ impl Kind {
 
 /// A format, and how long the header is in the data at hand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
+pub(super) struct Wrapper {
+    pub(super) format: Format,
     pub(super) header: usize,
 }
 
-impl Frame {
-    /// The frame of `input` when it is to be read with `wbits`; `None` when it is bad, incomplete, asks for a
+impl Wrapper {
+    /// The wrapper of `input` when it is to be read with `wbits`; `None` when it is bad, incomplete, asks for a
     /// dictionary or for a smaller window, or has no checksum.
     ///
     /// The whole-buffer engine takes a code of a single word that zlib refuses once its other half is met. The checksum
     /// shows when that mattered; raw data has none.
     pub(super) fn of(input: &[u8], wbits: i32) -> Option<Self> {
-        let zlib = || zlib_header(input).then_some(Self { kind: Kind::Zlib, header: 2 });
+        let zlib = || zlib_header(input).then_some(Self { format: Format::Zlib, header: 2 });
         let whole_window = || zlib().filter(|_| input[0] >> 4 == 7);
-        let gzip = || Some(Self { kind: Kind::Gzip, header: gzip::header_len(input)? });
+        let gzip = || Some(Self { format: Format::Gzip, header: gzip_header::header_len(input)? });
         match wbits {
             0 => whole_window(),
             15 => zlib(),
@@ -52,10 +52,10 @@ impl Frame {
 
     /// Bytes after the stream.
     pub(super) const fn trailer(&self) -> usize {
-        match self.kind {
-            Kind::Raw => 0,
-            Kind::Zlib => 4,
-            Kind::Gzip => 8,
+        match self.format {
+            Format::Raw => 0,
+            Format::Zlib => 4,
+            Format::Gzip => 8,
         }
     }
 }
@@ -68,10 +68,10 @@ fn zlib_header(input: &[u8]) -> bool {
 }
 
 /// The header that zlib itself writes at `level` with a window of 32 KB.
-pub(super) fn header(kind: Kind, level: i32) -> Vec<u8> {
-    match kind {
-        Kind::Raw => Vec::new(),
-        Kind::Zlib => {
+pub(super) fn header(format: Format, level: i32) -> Vec<u8> {
+    match format {
+        Format::Raw => Vec::new(),
+        Format::Zlib => {
             let flags = match level {
                 0 | 1 => 0x01,
                 2..=5 => 0x5e,
@@ -80,13 +80,13 @@ pub(super) fn header(kind: Kind, level: i32) -> Vec<u8> {
             };
             vec![0x78, flags]
         }
-        Kind::Gzip => {
+        Format::Gzip => {
             let extra_flags = match level {
                 9 => 2,
                 0 | 1 => 4,
                 _ => 0,
             };
-            vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, extra_flags, gzip::OS_UNIX]
+            vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, extra_flags, gzip_header::OS_UNIX]
         }
     }
 }
@@ -94,32 +94,32 @@ pub(super) fn header(kind: Kind, level: i32) -> Vec<u8> {
 /// A running checksum of plain data, as the format's trailer wants it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
-    kind: Kind,
+    format: Format,
     value: u32,
     len: u32,
 }
 
 impl Sum {
-    pub(super) const fn new(kind: Kind) -> Self {
-        let value = if matches!(kind, Kind::Zlib) { 1 } else { 0 };
-        Self { kind, value, len: 0 }
+    pub(super) const fn new(format: Format) -> Self {
+        let value = if matches!(format, Format::Zlib) { 1 } else { 0 };
+        Self { format, value, len: 0 }
     }
 
     pub(super) fn add(&mut self, data: &[u8]) {
         self.len = self.len.wrapping_add(data.len() as u32);
-        self.value = match self.kind {
-            Kind::Raw => 0,
-            Kind::Zlib => whole::adler32(self.value, data),
-            Kind::Gzip => whole::crc32(self.value, data),
+        self.value = match self.format {
+            Format::Raw => 0,
+            Format::Zlib => libdeflate::adler32(self.value, data),
+            Format::Gzip => libdeflate::crc32(self.value, data),
         };
     }
 
     /// The trailer for the data added so far: 0, 4 or 8 bytes.
     pub(super) fn trailer(&self) -> Vec<u8> {
-        match self.kind {
-            Kind::Raw => Vec::new(),
-            Kind::Zlib => self.value.to_be_bytes().to_vec(),
-            Kind::Gzip => [self.value.to_le_bytes(), self.len.to_le_bytes()].concat(),
+        match self.format {
+            Format::Raw => Vec::new(),
+            Format::Zlib => self.value.to_be_bytes().to_vec(),
+            Format::Gzip => [self.value.to_le_bytes(), self.len.to_le_bytes()].concat(),
         }
     }
 }

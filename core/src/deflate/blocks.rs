@@ -1,0 +1,109 @@
+//! One stream, compressed in blocks on several threads.
+
+use super::deflater::Deflater;
+use super::error::Error;
+use super::output::Output;
+use super::stream::{Config, Flush};
+use super::threads::{share, threads_for};
+use crate::{Task, memory};
+
+/// Plain bytes of one block of a stream that is compressed in parallel.
+const BLOCK: usize = 128 << 10;
+
+/// Blocks per thread that are collected before they are compressed together.
+const BLOCKS_PER_THREAD: usize = 4;
+
+/// What a block may refer back to.
+const WINDOW: usize = 32 << 10;
+
+/// Makes one raw deflate stream on several threads.
+///
+/// The data is cut in blocks of 128 KB, each compressed with the 32 KB before it as dictionary and ended with an empty
+/// stored block, so that the pieces are one stream that every decoder reads, about 0.1% larger than made in one go.
+pub struct BlockDeflater {
+    config: Config,
+    threads: usize,
+    /// Up to [`WINDOW`] bytes that are compressed already, then those that are not.
+    buffer: Vec<u8>,
+    window: usize,
+}
+
+impl BlockDeflater {
+    /// A stream at `level`, on `threads` threads (0: one per core).
+    pub fn new(level: i32, strategy: i32, threads: usize) -> Result<Self, Error> {
+        let config = Config { level, wbits: -15, strategy, ..Config::default() };
+        Deflater::new(config)?;
+        let threads = threads_for(threads, usize::MAX);
+        Ok(Self { config, threads, buffer: Vec::new(), window: 0 })
+    }
+
+    /// Takes `input`, which is advanced past what was taken, and compresses as soon as there is enough for all threads.
+    pub fn run(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let full = self.threads * BLOCKS_PER_THREAD * BLOCK;
+        loop {
+            let take = input.len().min((self.window + full).saturating_sub(self.buffer.len()));
+            memory::append(&mut self.buffer, &input[..take])?;
+            *input = &input[take..];
+            if self.buffer.len() < self.window + full {
+                break;
+            }
+            self.compress(out, Flush::Sync, task)?;
+        }
+        match flush {
+            Flush::None => Ok(()),
+            flush => self.compress(out, flush, task),
+        }
+    }
+
+    /// Compresses everything in the buffer.
+    fn compress(&mut self, out: &mut Output<'_>, flush: Flush, task: &Task<'_>) -> Result<(), Error> {
+        let plain = self.buffer.len() - self.window;
+        let count = plain.div_ceil(BLOCK).max(1);
+        let parts = share(count, 1, self.threads.min(count), task, |ranges| {
+            let mut stream = Deflater::new(self.config)?;
+            let mut blocks = Vec::new();
+            for index in ranges.flatten() {
+                let flush = if index + 1 == count { flush } else { Flush::Sync };
+                let block = self.block(&mut stream, index, flush, task)?;
+                memory::push(&mut blocks, (index, block))?;
+            }
+            Ok::<_, Error>(blocks)
+        });
+        let mut blocks = memory::with_room(count)?;
+        for part in parts {
+            blocks.extend(part?);
+        }
+        blocks.sort_unstable_by_key(|(index, _)| *index);
+        let size = blocks.iter().map(|(_, block)| block.len()).sum();
+        out.make_room(size)?;
+        for (_, block) in blocks {
+            out.push(&block)?;
+        }
+        let keep = if flush == Flush::Full { 0 } else { self.buffer.len().min(WINDOW) };
+        self.buffer.drain(..self.buffer.len() - keep);
+        self.window = keep;
+        Ok(())
+    }
+
+    fn block(
+        &self,
+        stream: &mut Deflater,
+        index: usize,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Vec<u8>, Error> {
+        let start = self.window + index * BLOCK;
+        let end = self.buffer.len().min(start + BLOCK);
+        stream.reset()?;
+        stream.set_dictionary(&self.buffer[start.saturating_sub(WINDOW)..start])?;
+        let mut out = Output::new();
+        stream.run(&mut &self.buffer[start..end], &mut out, flush, task)?;
+        Ok(out.into_bytes().into_vec())
+    }
+}

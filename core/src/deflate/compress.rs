@@ -1,0 +1,23 @@
+//! One call from plain data to compressed.
+
+use super::deflater::Deflater;
+use super::error::Error;
+use super::output::Output;
+use super::stream::{Config, Flush};
+use super::whole_buffer;
+use crate::Task;
+
+/// Compresses `input` to one stream. `wbits` and `level` are as in [`Config`].
+pub fn compress(
+    input: &[u8],
+    level: i32,
+    wbits: i32,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<(), Error> {
+    if !whole_buffer::compress(input, level, wbits, out, task)? {
+        let mut stream = Deflater::new(Config { level, wbits, ..Config::default() })?;
+        stream.run(&mut { input }, out, Flush::Finish, task)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! One call from compressed data to plain.
+//!
+//! Buffers that libdeflate works through within about 20 ms go to it; larger ones, and everything that it
+//! refuses, go to a stream, which can be interrupted and knows exactly what is wrong where.
+
+use super::error::{Error, ErrorKind};
+use super::inflater::Inflater;
+use super::libdeflate::{self, Unable};
+use super::output::Output;
+use super::output_size::own_size;
+use super::policy;
+use super::stream::Status;
+use super::wrapper::{Sum, Wrapper};
+use crate::Task;
+
+/// When the room turns out too small, the next one is so many times as large.
+const NEXT_ROOM: usize = 4;
+
+/// Decompresses the stream at the beginning of `input` and returns how much of it was read.
+///
+/// `wbits` is as for [`Inflater::new`]. An output that would exceed the limit of `out` is an error. What is in `out`
+/// after an error is unspecified.
+pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
+    if let Some(read) = decompress_whole(input, wbits, out, task)? {
+        return Ok(read);
+    }
+    decompress_stream(&mut Inflater::new(wbits)?, input, out, task).map_err(|failure| {
+        let is_told = failure.kind != ErrorKind::Data || !failure.detail.is_empty();
+        if is_told { failure } else { told(input, wbits, task).unwrap_or(failure) }
+    })
+}
+
+/// What is wrong with `input`, in words, which the engine loses where it has much room for its output.
+fn told(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
+    const LITTLE_ROOM: usize = 256;
+    let mut stream = Inflater::new(wbits).ok()?;
+    let mut rest = input;
+    loop {
+        match stream.run(&mut rest, &mut Output::new().limited(LITTLE_ROOM), task) {
+            Ok(Status::Full) => {}
+            ended => return ended.err(),
+        }
+    }
+}
+
+/// Runs `stream`, which has read nothing yet, to its end; returns how much of `input` was read.
+pub(super) fn decompress_stream(
+    stream: &mut Inflater,
+    input: &[u8],
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<usize, Error> {
+    let mut rest = input;
+    continue_to(stream, &mut rest, true, out, task)?;
+    Ok(input.len() - rest.len())
+}
+
+/// Runs `stream` over `input`, which has to bring it to its end if it is the `last`.
+pub fn continue_to(
+    stream: &mut Inflater,
+    input: &mut &[u8],
+    last: bool,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<(), Error> {
+    let mut status = stream.run(input, out, task)?;
+    let mut more = Output::new().limited(1);
+    if status == Status::Full {
+        status = stream.run(input, &mut more, task)?;
+    }
+    let fail = |kind| Err(Error::new(kind, stream.total_in()));
+    match status {
+        _ if !more.is_empty() => fail(ErrorKind::Limit),
+        Status::End => Ok(()),
+        Status::NeedDict => fail(ErrorKind::NeedDict),
+        Status::More | Status::Full if last => fail(ErrorKind::Buf),
+        Status::More | Status::Full => Ok(()),
+    }
+}
+
+/// The whole-buffer engine, where it applies and succeeds; returns how much of `input` was read.
+pub(super) fn decompress_whole(
+    input: &[u8],
+    wbits: i32,
+    out: &mut Output<'_>,
+    task: &Task<'_>,
+) -> Result<Option<usize>, Error> {
+    let Some(wrapper) = Wrapper::of(input, wbits) else { return Ok(None) };
+    task.check()?;
+    let mut size = out.lent_left().unwrap_or_else(|| own_size(input, wbits));
+    if !policy::inflates_whole(input, size, out.has_lent()) {
+        return Ok(None);
+    }
+    let (start, body) = (out.len(), &input[wrapper.header..]);
+    let read = loop {
+        match libdeflate::inflate(body, out, size.min(policy::WHOLE)) {
+            Ok(read) => break read,
+            Err(Unable::Room) if size < policy::WHOLE && size < out.left() => {
+                task.check()?;
+                out.decline_lent();
+                size *= NEXT_ROOM;
+            }
+            Err(_) => return Ok(None),
+        }
+    };
+    let mut sum = Sum::new(wrapper.format);
+    out.since(start, |piece| sum.add(piece));
+    if !body[read..].starts_with(&sum.trailer()) {
+        out.truncate(start);
+        return Ok(None);
+    }
+    let all = wrapper.header + read + wrapper.trailer();
+    task.advance(all as u64);
+    Ok(Some(all))
+}

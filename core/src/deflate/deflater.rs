@@ -1,0 +1,414 @@
+//! The compressor.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+
+use libz_rs_sys as z;
+
+use super::error::{Error, ErrorKind};
+use super::level;
+use super::output::Output;
+use super::policy::{self, Search};
+use super::small::{self, Ended};
+use super::state::{self, Compressor};
+use super::stream::{Config, Flush, Status};
+use super::zlib_rs::{INFLATE_SLICE, Raw};
+use crate::Task;
+
+/// Input for one call of the compressor: well below a millisecond at the faster levels, about one at level 9.
+const DEFLATE_SLICE: usize = 32 << 10;
+
+/// After so much input, a compressor looks again at what kind of data it gets.
+const NEXT_LOOK: u64 = 64 << 10;
+
+/// A compressor.
+pub struct Deflater {
+    /// Made when it is needed: many a compressor never gets more than a whole-buffer engine does at once.
+    state: Option<Compressor>,
+    config: Config,
+    /// Small pieces of input that were not worked on yet.
+    gathered: Vec<u8>,
+    /// What it came to, once it ended.
+    result: Option<Ended>,
+    /// How many bytes of the header were given out before there was a state to make it.
+    header: usize,
+    /// Whether the header is made, and the engine at the level that stands for the caller's.
+    begun: bool,
+    ended: bool,
+    /// What it looks for.
+    search: Search,
+    /// The input after which it is to be seen whether that is still right.
+    next_look: u64,
+}
+
+impl Deflater {
+    /// A new stream; `Stream` when a parameter is out of range.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        if level::in_header(config.level).is_none() || !state::is_possible(config) {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        Ok(Self {
+            state: None,
+            config,
+            gathered: Vec::new(),
+            result: None,
+            header: 0,
+            begun: false,
+            ended: false,
+            search: Search::Usual,
+            next_look: 0,
+        })
+    }
+
+    fn raw(&mut self) -> Result<&mut Raw, Error> {
+        let state = match self.state.take() {
+            Some(state) => state,
+            None => Compressor::take(self.config)?,
+        };
+        Ok(self.state.insert(state))
+    }
+
+    /// Sets the search limits, which the engine forgets at every reset and change of level.
+    fn tune(&mut self, engine: level::Streaming) {
+        if let (Some([good, lazy, nice, chain]), Some(state)) = (engine.tuned, &mut self.state) {
+            // SAFETY: the stream is initialized.
+            unsafe { z::deflateTune(&mut *state.0, good, lazy, nice, chain) };
+        }
+    }
+
+    /// Takes a small piece of input, to be worked on with what comes later, and gives out what the engine gives out of so
+    /// little: the header, the first time. False when there is no room for it. Costs next to nothing.
+    pub fn gather(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
+        let fits = !self.ended
+            && (1..=small::PIECE).contains(&input.len())
+            && self.gathered.len() + input.len() <= small::GATHERED
+            && self.gathered.try_reserve(input.len()).is_ok();
+        if !fits || !self.give_header_ahead(out) {
+            return false;
+        }
+        self.gathered.extend_from_slice(input);
+        true
+    }
+
+    /// Gives out the header before small pieces are kept, if that is due and known without the engine.
+    fn give_header_ahead(&mut self, out: &mut Output<'_>) -> bool {
+        if self.begun || self.header > 0 {
+            return true;
+        }
+        // Without memory for it, the engine runs out of memory, too, and says so.
+        self.state.is_none() && self.give_header(out).unwrap_or(false)
+    }
+
+    /// Gives out the header, if it is known without the engine. Whether it is, and there was room for it.
+    fn give_header(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
+        let known = small::header(self.config);
+        let Some(header) = known.filter(|header| header.len() <= out.left()) else { return Ok(false) };
+        out.push(&header)?;
+        self.header = header.len();
+        Ok(true)
+    }
+
+    /// How many bytes were taken, but not worked on yet.
+    pub fn gathered(&self) -> usize {
+        self.gathered.len()
+    }
+
+    /// Compresses `input`, which is advanced past what was read, and gives out what `flush` asks for.
+    pub fn run(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
+        if self.ended {
+            return Ok(Status::End);
+        }
+        if flush == Flush::Finish && self.finish_whole(input, out, task)? {
+            return Ok(Status::End);
+        }
+        if !self.gathered.is_empty() {
+            let last = input.is_empty();
+            let status = self.work_on_gathered(out, if last { flush } else { Flush::None }, task)?;
+            if last || status == Status::Full {
+                return Ok(status);
+            }
+        }
+        self.work(input, out, flush, task)
+    }
+
+    /// Ends a stream that got little so far as the whole-buffer engine does; false when that does not apply.
+    fn finish_whole(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let size = self.gathered.len() + input.len();
+        if self.state.is_some() || !small::is_whole(self.config, size, out) {
+            return Ok(false);
+        }
+        self.gathered.try_reserve(input.len()).map_err(|_| Error::new(ErrorKind::Mem, 0))?;
+        self.gathered.extend_from_slice(input);
+        *input = &[];
+        self.result = small::finish(&self.gathered, self.config, self.header, out, task)?;
+        if self.result.is_some() {
+            self.end();
+        }
+        Ok(self.ended)
+    }
+
+    /// Works on the small pieces; what it does not come to is left for the next time.
+    fn work_on_gathered(
+        &mut self,
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let mut rest = &*gathered;
+        let status = self.work(&mut rest, out, flush, task);
+        let done = gathered.len() - rest.len();
+        gathered.drain(..done);
+        self.gathered = gathered;
+        status
+    }
+
+    fn work(
+        &mut self,
+        input: &mut &[u8],
+        out: &mut Output<'_>,
+        flush: Flush,
+        task: &Task<'_>,
+    ) -> Result<Status, Error> {
+        if !self.begin(out, task)? {
+            return Ok(Status::Full);
+        }
+        loop {
+            task.check()?;
+            let read = input.len().min(DEFLATE_SLICE);
+            if !self.choose_search(&input[..read], out, task)? {
+                return Ok(Status::Full);
+            }
+            let now = if read == input.len() { flush } else { Flush::None };
+            let before = input.len();
+            // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
+            let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
+            let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
+            task.advance((before - input.len()) as u64);
+            match code {
+                z::Z_STREAM_END => {
+                    self.end();
+                    return Ok(Status::End);
+                }
+                z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
+                z::Z_OK if !left || !input.is_empty() => {}
+                // Nothing was left to do.
+                z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
+                code => return Err(self.raw()?.failure(code)),
+            }
+        }
+    }
+
+    /// Notes what the stream came to; its state is of use to others now.
+    fn end(&mut self) {
+        self.ended = true;
+        self.gathered = Vec::new();
+        if let Some(state) = self.state.take() {
+            let z::z_stream { total_in, total_out, adler, data_type, .. } = *state.0;
+            self.result = Some(Ended { total_in, total_out, adler: adler as u32, data_type });
+            state.keep();
+        }
+    }
+
+    /// Changes level and strategy; what was put in so far is compressed with the old ones.
+    pub fn params(
+        &mut self,
+        level: i32,
+        strategy: i32,
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let config = Config { level, strategy, ..self.config };
+        if self.ended {
+            let same = config == self.config;
+            return if same { Ok(()) } else { Err(Error::new(ErrorKind::Stream, self.total_in())) };
+        }
+        if !self.begun && self.gathered.is_empty() && self.header == 0 {
+            return self.prepare_header(config);
+        }
+        let status = self.work_on_gathered(out, Flush::None, task)?;
+        if status != Status::Full && self.apply(config, self.search, out, task)? {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Buf, self.total_in()))
+        }
+    }
+
+    /// Takes a configuration before anything is put in, and sets the engine to what its header is to tell.
+    fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
+        if level::in_header(config.level).is_none() || !state::is_possible(config) {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        if let Some(state) = &mut self.state {
+            state.prepare_header(config)?;
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    /// Makes the header, which tells of the caller's level, and goes on at the engine's level that stands for it. `false`
+    /// when the output reached its limit before.
+    fn begin(&mut self, out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
+        if self.begun {
+            return Ok(true);
+        }
+        let mut again = Output::new();
+        // SAFETY: as in `run`.
+        let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
+        // The engine's own gzip header tells of other levels than zlib's.
+        let given = self.header > 0 || self.config.wbits > 15 && self.give_header(out)?;
+        let raw = self.raw()?;
+        let (code, _) = if given {
+            raw.step(&mut &[][..], 0, &mut again, INFLATE_SLICE, engine)?
+        } else {
+            raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?
+        };
+        if code != z::Z_BUF_ERROR {
+            raw.expect(code)?;
+        }
+        self.begun = self.apply(self.config, self.search, out, task)?;
+        Ok(self.begun)
+    }
+
+    /// Sees to it, now and then, that matches are looked for as `input`, which comes next, asks for. `false` when the output
+    /// reached its limit before that was done.
+    fn choose_search(&mut self, input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
+        let at = self.total_in();
+        let searches =
+            self.config.level != 0 && !matches!(self.config.strategy, z::Z_HUFFMAN_ONLY | z::Z_RLE);
+        if at < self.next_look || !searches {
+            return Ok(true);
+        }
+        let Some(search) = policy::search(input) else { return Ok(true) };
+        let chosen = search == self.search || self.apply(self.config, search, out, task)?;
+        if chosen {
+            self.next_look = at + NEXT_LOOK;
+        }
+        Ok(chosen)
+    }
+
+    /// Goes on with another configuration; `false` when the output reached its limit before that.
+    fn apply(
+        &mut self,
+        config: Config,
+        search: Search,
+        out: &mut Output<'_>,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let settings = policy::settings(config.level, search).ok_or(Error::new(ErrorKind::Stream, 0))?;
+        loop {
+            task.check()?;
+            // SAFETY: as in `run`.
+            let engine = |stream: &mut z::z_stream| unsafe {
+                z::deflateParams(stream, settings.level, config.strategy)
+            };
+            let raw = self.raw()?;
+            let (code, left) = raw.step(&mut &[][..], 0, out, INFLATE_SLICE, engine)?;
+            match code {
+                z::Z_BUF_ERROR if out.left() == 0 => return Ok(false),
+                z::Z_BUF_ERROR if !left => {}
+                code => {
+                    raw.expect(code)?;
+                    (self.config, self.search) = (config, search);
+                    self.tune(settings);
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// Presets the window, before anything was put in.
+    pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
+        if !self.gathered.is_empty() || self.header > 0 || self.result.is_some() {
+            return Err(Error::new(ErrorKind::Stream, 0));
+        }
+        let raw = self.raw()?;
+        // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
+        let code = unsafe {
+            z::deflateSetDictionary(
+                &mut *raw.0,
+                dictionary.as_ptr(),
+                dictionary.len().min(u32::MAX as usize) as u32,
+            )
+        };
+        raw.expect(code)
+    }
+
+    /// Back to the beginning, with the same parameters and memory.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        (self.begun, self.ended, self.next_look, self.result, self.header) = (false, false, 0, None, 0);
+        self.gathered.clear();
+        match &mut self.state {
+            Some(state) => state.reset(self.config),
+            None => Ok(()),
+        }
+    }
+
+    /// A second stream in the same state.
+    pub fn copy(&self) -> Result<Self, Error> {
+        let state = self.state.as_ref().map(Compressor::copy).transpose()?;
+        Ok(Self { state, gathered: self.gathered.clone(), ..*self })
+    }
+
+    /// Whether the stream is complete.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// How much memory its state takes, about, as zlib documents it.
+    pub fn memory(&self) -> usize {
+        if self.state.is_some() { 268 << 10 } else { 0 }
+    }
+
+    /// Bytes read since the beginning.
+    pub fn total_in(&self) -> u64 {
+        let worked_on = self.told(|ended| ended.total_in, |stream| stream.total_in, 0);
+        worked_on + self.gathered.len() as u64
+    }
+
+    /// Bytes written since the beginning.
+    pub fn total_out(&self) -> u64 {
+        self.told(|ended| ended.total_out, |stream| stream.total_out, self.header as u64)
+    }
+
+    /// The checksum of the plain data so far.
+    pub fn adler(&self) -> u32 {
+        let initial = small::initial_sum(self.config);
+        let sum = self.told(|ended| ended.adler, |stream| stream.adler as u32, initial);
+        small::add_to_sum(self.config, sum, &self.gathered)
+    }
+
+    /// zlib's guess: 0 binary, 1 text, 2 unknown.
+    pub fn data_type(&self) -> i32 {
+        self.told(|ended| ended.data_type, |stream| stream.data_type, small::UNKNOWN)
+    }
+
+    /// A figure of the stream, wherever it is kept.
+    fn told<T>(&self, result: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
+        match (&self.result, &self.state) {
+            (Some(ended), _) => result(ended),
+            (None, Some(state)) => stream(&state.0),
+            (None, None) => nothing,
+        }
+    }
+}
+
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            state.keep();
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! How much work is worth a thread, and how threads share it.
+
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::Task;
+use crate::parallel::on_threads;
+
+/// Starting a thread costs about as much as this many bytes of work.
+const WORTH_A_THREAD: usize = 64 << 10;
+
+/// How many threads to use for `bytes` of input when the caller asks for `threads` (0: one per core).
+pub(super) fn threads_for(threads: usize, bytes: usize) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+    let wanted = if threads == 0 { cores() } else { threads };
+    wanted.min(bytes / WORTH_A_THREAD).max(1)
+}
+
+/// Lets `threads` workers take ranges of `0..count`, `step` at a time, and returns what each worker made.
+pub(super) fn share<T: Send>(
+    count: usize,
+    step: usize,
+    threads: usize,
+    task: &Task<'_>,
+    worker: impl Fn(&mut dyn Iterator<Item = Range<usize>>) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    on_threads(threads, task, || {
+        let mut ranges = std::iter::from_fn(|| {
+            let start = next.fetch_add(step, Ordering::Relaxed);
+            (start < count).then(|| start..count.min(start + step))
+        });
+        worker(&mut ranges)
+    })
+}
