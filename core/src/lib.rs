@@ -6,16 +6,16 @@
 #![deny(unsafe_code)]
 
 mod clock;
+pub mod cpu;
 pub mod deflate;
 mod fork;
-mod handover;
 mod hash;
 pub mod memory;
 pub mod msgpack;
 mod os;
 mod parallel;
-pub mod processor;
-pub mod room;
+pub mod spare_capacity;
+mod spin_hint;
 pub mod task;
 pub mod text;
 pub mod time_slice;
@@ -24,5 +24,5 @@ pub mod trace;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
-pub use handover::Handover;
+pub use spin_hint::SpinHint;
 pub use task::{Stopped, Task};

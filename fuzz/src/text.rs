@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use offlock_core::Task;
-use offlock_core::text::{self, Arena, Error, Form, LineEnds, Piece, Pieces, Span, Spans};
+use offlock_core::text::{self, Arena, Error, LineEnds, Piece, Pieces, Span, Spans, StrKind};
 
 /// One input: a byte that says how long the separator is, the separator, the text.
 pub fn run(bytes: &[u8]) {
@@ -158,10 +158,10 @@ fn characters(piece: Piece<'_>) -> String {
     assert_eq!(
         piece.form,
         match widest {
-            ..0x80 => Form::Ascii,
-            0x80..0x100 => Form::Latin1,
-            0x100..0x1_0000 => Form::Ucs2,
-            _ => Form::Ucs4,
+            ..0x80 => StrKind::Ascii,
+            0x80..0x100 => StrKind::Latin1,
+            0x100..0x1_0000 => StrKind::Ucs2,
+            _ => StrKind::Ucs4,
         }
     );
     text

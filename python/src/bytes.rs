@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use offlock_core::{Stopped, memory, room};
+use offlock_core::{Stopped, memory, spare_capacity};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -118,7 +118,7 @@ pub(crate) unsafe fn finish(
 ) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the contract of this function. CPython puts a zero behind the content, for which it has made room.
     unsafe {
-        if room::is_kept(length, room) {
+        if spare_capacity::is_kept(length, room) {
             ffi::PyBytes_AS_STRING(object).cast_mut().add(length).write(0);
             (*object.cast::<ffi::PyVarObject>()).ob_size = length.cast_signed();
         } else {

@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{Handover, Stopped, Task, time_slice};
+use offlock_core::{SpinHint, Stopped, Task, time_slice};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ pyo3::create_exception!(
 );
 
 /// How the lock goes from one of us to the next. There is one lock: PyO3's modules are for the main interpreter alone.
-static HANDOVER: Handover = Handover::new();
+static SPIN_HINT: SpinHint = SpinHint::new();
 
 /// How much work the main thread does between two looks for signals.
 ///
@@ -229,12 +229,12 @@ pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) ->
         return py.detach(work);
     }
     let result = py.detach(|| {
-        HANDOVER.gave();
+        SPIN_HINT.gave();
         let result = work();
-        HANDOVER.claim();
+        SPIN_HINT.claim();
         result
     });
-    HANDOVER.took();
+    SPIN_HINT.took();
     time_slice::restart();
     result
 }

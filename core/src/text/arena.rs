@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::recycle::Recycler;
-use super::{Error, Form, Measure, Piece, Pieces, Span, Unit, transcode};
+use super::{Error, Measure, Piece, Pieces, Span, StrKind, Unit, transcode};
 use crate::memory::{self, OutOfMemory};
 use crate::{Stopped, Task};
 
@@ -21,7 +21,7 @@ pub struct Arena {
     stored: Vec<Stored>,
 }
 
-/// Characters in their forms, and their UTF-8; a zero follows each piece.
+/// Characters in their kinds, and their UTF-8; a zero follows each piece.
 ///
 /// Nothing in it moves or changes once it is filled.
 #[derive(Debug, Default)]
@@ -81,14 +81,14 @@ impl Arena {
     /// Its pieces.
     #[inline]
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        let memory = Form::ALL.map(|form| self.memory.of(form));
-        self.stored.iter().map(move |stored| stored.piece(memory[stored.form() as usize]))
+        let memory = StrKind::ALL.map(|kind| self.memory.of(kind));
+        self.stored.iter().map(move |stored| stored.piece(memory[stored.kind() as usize]))
     }
 
     /// The piece that is `stored` in it.
     #[inline]
     pub fn piece(&self, stored: Stored) -> Piece<'_> {
-        stored.piece(self.memory.of(stored.form()))
+        stored.piece(self.memory.of(stored.kind()))
     }
 
     /// How many bytes it takes.
@@ -140,33 +140,33 @@ impl Memory {
             let (at, length) = (next, span.len());
             copy_piece(text, span, &mut self.utf8[at..]);
             next += length + 1;
-            stored.push(Stored::new(at, length, at, length, Form::Ascii));
+            stored.push(Stored::new(at, length, at, length, StrKind::Ascii));
             Ok::<_, Infallible>(())
         });
     }
 
     #[inline]
-    fn add(&mut self, utf8: &[u8], Measure { chars, form }: Measure) -> Stored {
+    fn add(&mut self, utf8: &[u8], Measure { chars, kind }: Measure) -> Stored {
         let start = self.utf8.len();
         self.utf8.extend_from_slice(utf8);
         self.utf8.push(0);
-        let at = match form {
-            Form::Ascii => start,
-            Form::Latin1 => append(&mut self.latin1, utf8, chars),
-            Form::Ucs2 => append(&mut self.ucs2, utf8, chars),
-            Form::Ucs4 => append(&mut self.ucs4, utf8, chars),
+        let at = match kind {
+            StrKind::Ascii => start,
+            StrKind::Latin1 => append(&mut self.latin1, utf8, chars),
+            StrKind::Ucs2 => append(&mut self.ucs2, utf8, chars),
+            StrKind::Ucs4 => append(&mut self.ucs4, utf8, chars),
         };
-        Stored::new(start, utf8.len(), at, chars, form)
+        Stored::new(start, utf8.len(), at, chars, kind)
     }
 
     /// What [`Stored::at`] points into; for ASCII, what [`Stored::utf8`] does.
     #[inline]
-    pub fn of(&self, form: Form) -> &[u8] {
-        match form {
-            Form::Ascii => &self.utf8,
-            Form::Latin1 => &self.latin1,
-            Form::Ucs2 => bytemuck::cast_slice(&self.ucs2),
-            Form::Ucs4 => bytemuck::cast_slice(&self.ucs4),
+    pub fn of(&self, kind: StrKind) -> &[u8] {
+        match kind {
+            StrKind::Ascii => &self.utf8,
+            StrKind::Latin1 => &self.latin1,
+            StrKind::Ucs2 => bytemuck::cast_slice(&self.ucs2),
+            StrKind::Ucs4 => bytemuck::cast_slice(&self.ucs4),
         }
     }
 
@@ -203,7 +203,7 @@ fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> 
 }
 
 /// How many pieces go to one arena, and what they take there with the zeros behind them: bytes of UTF-8, and
-/// characters of each wider form.
+/// characters of each wider kind.
 struct Room {
     pieces: usize,
     units: [usize; 4],
@@ -226,9 +226,9 @@ impl Room {
             }
             room.pieces += 1;
             room.units[0] += bytes + 1;
-            let Measure { chars, form } = pieces.measure(index);
-            if form != Form::Ascii {
-                room.units[form as usize] += chars + 1;
+            let Measure { chars, kind } = pieces.measure(index);
+            if kind != StrKind::Ascii {
+                room.units[kind as usize] += chars + 1;
             }
         }
         Ok(room)
@@ -241,7 +241,7 @@ pub struct Stored {
     utf8: u32,
     utf8_len: u32,
     at: u32,
-    /// The number of characters, and the form in the upper two bits.
+    /// The number of characters, and the kind in the upper two bits.
     chars: u32,
 }
 
@@ -252,8 +252,8 @@ impl Stored {
 
     /// An arena holds less than `FULL` and the longest piece, so that every value fits.
     #[allow(clippy::cast_possible_truncation, reason = "see above")]
-    const fn new(utf8: usize, utf8_len: usize, at: usize, chars: usize, form: Form) -> Self {
-        let chars = chars as u32 | (form as u32) << CHARS_BITS;
+    const fn new(utf8: usize, utf8_len: usize, at: usize, chars: usize, kind: StrKind) -> Self {
+        let chars = chars as u32 | (kind as u32) << CHARS_BITS;
         Self { utf8: utf8 as u32, utf8_len: utf8_len as u32, at: at as u32, chars }
     }
 
@@ -269,7 +269,7 @@ impl Stored {
         self.utf8_len as usize
     }
 
-    /// Offset of its characters in the memory of their form, in bytes.
+    /// Offset of its characters in the memory of their kind, in bytes.
     #[inline]
     pub const fn at(self) -> usize {
         self.at as usize
@@ -283,15 +283,15 @@ impl Stored {
 
     /// How wide they are.
     #[inline]
-    pub const fn form(self) -> Form {
-        Form::ALL[(self.chars >> CHARS_BITS) as usize]
+    pub const fn kind(self) -> StrKind {
+        StrKind::ALL[(self.chars >> CHARS_BITS) as usize]
     }
 
-    /// The piece, in the memory of its form.
+    /// The piece, in the memory of its kind.
     #[inline]
     fn piece(self, memory: &[u8]) -> Piece<'_> {
-        let (form, chars, at) = (self.form(), self.chars(), self.at());
-        Piece::stored(form, chars, &memory[at..at + chars * form.width()])
+        let (kind, chars, at) = (self.kind(), self.chars(), self.at());
+        Piece::stored(kind, chars, &memory[at..at + chars * kind.width()])
     }
 }
 
@@ -307,8 +307,8 @@ mod tests {
     }
 
     fn characters(arena: &Arena, stored: Stored) -> String {
-        let width = stored.form().width();
-        let memory = &arena.memory.of(stored.form())[stored.at()..];
+        let width = stored.kind().width();
+        let memory = &arena.memory.of(stored.kind())[stored.at()..];
         let unit =
             |n: usize| memory[n * width..][..width].iter().rev().fold(0, |c, &byte| c << 8 | u32::from(byte));
         assert_eq!(unit(stored.chars()), 0, "a zero follows");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn utf8(arena: &Arena, stored: Stored) -> &str {
-        let memory = &arena.memory.of(Form::Ascii)[stored.utf8()..];
+        let memory = &arena.memory.of(StrKind::Ascii)[stored.utf8()..];
         assert_eq!(memory[stored.utf8_len()], 0, "a zero follows");
         std::str::from_utf8(&memory[..stored.utf8_len()]).unwrap()
     }

@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 };
 use std::sync::LazyLock;
 
-use super::kind::{Form, LAST_CONTINUATION, Measure};
+use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 
 /// Whether this processor has what the functions here need.
 pub(super) static IS_THERE: LazyLock<bool> = LazyLock::new(|| {
@@ -69,7 +69,7 @@ pub(super) fn measure(utf8: &[u8]) -> Measure {
         chars += begins.count_ones() as usize;
     }
     let reaches = |byte: u8| _mm512_cmpge_epu8_mask(largest, _mm512_set1_epi8(byte.cast_signed())) != 0;
-    Measure { chars, form: Form::of_bytes(reaches) }
+    Measure { chars, kind: StrKind::of_bytes(reaches) }
 }
 
 /// See [`super::transcode`]; for characters of at most three bytes.

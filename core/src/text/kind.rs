@@ -1,9 +1,9 @@
 //! How wide the characters of a text are: CPython's kinds of `str` (PEP 393).
 
-/// The narrowest of CPython's storage forms that holds every character of a text.
+/// The narrowest of CPython's storage kinds that holds every character of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Form {
+pub enum StrKind {
     /// All below U+0080: one byte each, the same as UTF-8.
     Ascii,
     /// All below U+0100: one byte each.
@@ -14,8 +14,8 @@ pub enum Form {
     Ucs4,
 }
 
-impl Form {
-    /// Every form, from narrow to wide.
+impl StrKind {
+    /// Every kind, from narrow to wide.
     pub const ALL: [Self; 4] = [Self::Ascii, Self::Latin1, Self::Ucs2, Self::Ucs4];
 
     /// Bytes of one character.
@@ -27,7 +27,7 @@ impl Form {
         }
     }
 
-    /// The form of a text in which `reaches` says whether a byte of its UTF-8 is as large as this one: lead bytes are
+    /// The kind of a text in which `reaches` says whether a byte of its UTF-8 is as large as this one: lead bytes are
     /// larger than all others and grow with the character.
     #[inline]
     pub(super) fn of_bytes(reaches: impl Fn(u8) -> bool) -> Self {
@@ -41,13 +41,13 @@ pub struct Measure {
     /// How many characters it has.
     pub chars: usize,
     /// How wide they are.
-    pub form: Form,
+    pub kind: StrKind,
 }
 
 impl Measure {
     /// That of so many bytes of ASCII.
     pub(super) const fn of_ascii(bytes: usize) -> Self {
-        Self { chars: bytes, form: Form::Ascii }
+        Self { chars: bytes, kind: StrKind::Ascii }
     }
 }
 

@@ -4,9 +4,9 @@ use wide::{i8x16, u8x16};
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::kind::{Form, LAST_CONTINUATION, Measure};
+use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 
-/// Counts the characters of `utf8`, which is valid, and finds their form.
+/// Counts the characters of `utf8`, which is valid, and finds their kind.
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
     #[cfg(target_arch = "x86_64")]
@@ -34,8 +34,8 @@ fn measure_in_blocks(utf8: &[u8]) -> Measure {
     }
     // The rest are the last bytes of the last block.
     let in_rest = (starts(last).to_bitmask() >> (BLOCK - rest.len())).count_ones();
-    let form = Form::of_bytes(|byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
-    Measure { chars: chars + in_rest as usize, form }
+    let kind = StrKind::of_bytes(|byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
+    Measure { chars: chars + in_rest as usize, kind }
 }
 
 /// The same of less than a block.
@@ -44,7 +44,7 @@ fn measure_short(utf8: &[u8]) -> Measure {
         (chars + usize::from(byte.cast_signed() > LAST_CONTINUATION), largest.max(byte))
     };
     let (chars, largest) = utf8.iter().fold((0, 0), add);
-    Measure { chars, form: Form::of_bytes(|byte| largest >= byte) }
+    Measure { chars, kind: StrKind::of_bytes(|byte| largest >= byte) }
 }
 
 /// How many bytes of `text` are ASCII before the first that is not, at most `most`.
@@ -74,13 +74,13 @@ mod tests {
     use super::*;
 
     fn naive(text: &str) -> Measure {
-        let form = match text.chars().max().map_or(0, u32::from) {
-            ..0x80 => Form::Ascii,
-            0x80..0x100 => Form::Latin1,
-            0x100..0x1_0000 => Form::Ucs2,
-            _ => Form::Ucs4,
+        let kind = match text.chars().max().map_or(0, u32::from) {
+            ..0x80 => StrKind::Ascii,
+            0x80..0x100 => StrKind::Latin1,
+            0x100..0x1_0000 => StrKind::Ucs2,
+            _ => StrKind::Ucs4,
         };
-        Measure { chars: text.chars().count(), form }
+        Measure { chars: text.chars().count(), kind }
     }
 
     #[test]

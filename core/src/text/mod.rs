@@ -5,8 +5,8 @@
 //! 1. *Cut*: [`lines`], [`split`], [`columns`] or [`offsets`] find the pieces, as [`Span`]s; or [`Spans`] takes the
 //!    offsets as they are.
 //! 2. *Measure*: [`Pieces`] checks that every piece is UTF-8, and finds for each how many characters it has
-//!    and the narrowest fixed width that holds them all ([`Form`]).
-//! 3. *Store*: [`transcode`] writes the characters of one piece in its form; an [`Arena`] keeps those of many,
+//!    and the narrowest fixed width that holds them all ([`StrKind`]).
+//! 3. *Store*: [`transcode`] writes the characters of one piece in its kind; an [`Arena`] keeps those of many,
 //!    each followed by a zero.
 
 mod arena;
@@ -26,7 +26,7 @@ pub use arena::{Arena, Memory, Stored};
 pub use cut::{LineEnds, columns, lines, offsets, split};
 pub use dedup::Repeats;
 pub use error::Error;
-pub use kind::{Form, Measure};
+pub use kind::{Measure, StrKind};
 pub use measure::measure;
 pub use pieces::{Piece, Pieces};
 pub use spans::{Offset, Span, Spans};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::dedup::Repeats;
 use super::measure::ascii_len;
-use super::{Error, Form, Measure, STRETCH, Span, Spans, measure, transcode};
+use super::{Error, Measure, STRETCH, Span, Spans, StrKind, measure, transcode};
 use crate::task::Stretches;
 use crate::{Stopped, Task, memory};
 
@@ -109,7 +109,7 @@ impl<'a> Pieces<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
     /// How wide its characters are.
-    pub form: Form,
+    pub kind: StrKind,
     /// How many characters it has.
     pub chars: usize,
     source: Source<'a>,
@@ -123,18 +123,18 @@ enum Source<'a> {
 }
 
 impl<'a> Piece<'a> {
-    const fn new(utf8: &'a [u8], Measure { chars, form }: Measure) -> Self {
-        Self { form, chars, source: Source::Utf8(utf8) }
+    const fn new(utf8: &'a [u8], Measure { chars, kind }: Measure) -> Self {
+        Self { kind, chars, source: Source::Utf8(utf8) }
     }
 
-    pub(super) const fn stored(form: Form, chars: usize, memory: &'a [u8]) -> Self {
-        Self { form, chars, source: Source::Stored(memory) }
+    pub(super) const fn stored(kind: StrKind, chars: usize, memory: &'a [u8]) -> Self {
+        Self { kind, chars, source: Source::Stored(memory) }
     }
 
     /// How many bytes its characters take.
     #[inline]
     pub const fn bytes(&self) -> usize {
-        self.chars * self.form.width()
+        self.chars * self.kind.width()
     }
 
     /// Writes its characters to `out`, which has room for exactly these and is aligned for them.
@@ -145,17 +145,17 @@ impl<'a> Piece<'a> {
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
         match self.source {
-            Source::Utf8(utf8) if self.form != Form::Ascii => write_wide(utf8, self.form, out),
+            Source::Utf8(utf8) if self.kind != StrKind::Ascii => write_wide(utf8, self.kind, out),
             Source::Utf8(memory) | Source::Stored(memory) => copy(memory, out),
         }
     }
 }
 
-fn write_wide(utf8: &[u8], form: Form, out: &mut [u8]) {
-    match form {
-        Form::Ascii | Form::Latin1 => transcode(utf8, out),
-        Form::Ucs2 => transcode::<u16>(utf8, bytemuck::cast_slice_mut(out)),
-        Form::Ucs4 => transcode::<u32>(utf8, bytemuck::cast_slice_mut(out)),
+fn write_wide(utf8: &[u8], kind: StrKind, out: &mut [u8]) {
+    match kind {
+        StrKind::Ascii | StrKind::Latin1 => transcode(utf8, out),
+        StrKind::Ucs2 => transcode::<u16>(utf8, bytemuck::cast_slice_mut(out)),
+        StrKind::Ucs4 => transcode::<u32>(utf8, bytemuck::cast_slice_mut(out)),
     }
 }
 
@@ -292,10 +292,10 @@ mod tests {
         let mut units = vec![0u32; piece.chars];
         let out: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut units)[..piece.bytes()];
         piece.write(out);
-        let code_points: Vec<u32> = match piece.form {
-            Form::Ascii | Form::Latin1 => out.iter().copied().map(u32::from).collect(),
-            Form::Ucs2 => bytemuck::cast_slice::<_, u16>(out).iter().copied().map(u32::from).collect(),
-            Form::Ucs4 => units,
+        let code_points: Vec<u32> = match piece.kind {
+            StrKind::Ascii | StrKind::Latin1 => out.iter().copied().map(u32::from).collect(),
+            StrKind::Ucs2 => bytemuck::cast_slice::<_, u16>(out).iter().copied().map(u32::from).collect(),
+            StrKind::Ucs4 => units,
         };
         code_points.into_iter().map(|c| char::from_u32(c).unwrap()).collect()
     }
@@ -305,8 +305,11 @@ mod tests {
         let text = "plain,,naïve,día—noche,a 𐩡 letter,ж";
         let pieces = cut(text, &Task::new());
         assert_eq!(all(&pieces, written), text.split(',').collect::<Vec<_>>());
-        let forms = all(&pieces, |piece| piece.form);
-        assert_eq!(forms, [Form::Ascii, Form::Ascii, Form::Latin1, Form::Ucs2, Form::Ucs4, Form::Ucs2]);
+        let kinds = all(&pieces, |piece| piece.kind);
+        assert_eq!(
+            kinds,
+            [StrKind::Ascii, StrKind::Ascii, StrKind::Latin1, StrKind::Ucs2, StrKind::Ucs4, StrKind::Ucs2]
+        );
     }
 
     #[test]
@@ -369,7 +372,7 @@ mod tests {
         ] {
             let text = pieces.join(",");
             let expected: Vec<_> = pieces.iter().map(|piece| measure(piece.as_bytes())).collect();
-            let measured = |piece: Piece<'_>| Measure { chars: piece.chars, form: piece.form };
+            let measured = |piece: Piece<'_>| Measure { chars: piece.chars, kind: piece.kind };
             assert_eq!(all(&cut(&text, &Task::new()), measured), expected);
         }
     }

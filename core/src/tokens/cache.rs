@@ -2,7 +2,7 @@
 //! neighbours. Bounded, and only ever facts: it changes how fast an answer comes, never the answer.
 
 use super::table::Window;
-use crate::processor;
+use crate::cpu;
 use std::sync::{Mutex, TryLockError};
 
 /// Room to work in and what was found out so far.
@@ -36,7 +36,7 @@ impl Pool {
     const TRIES: u32 = 100;
 
     pub(super) fn take(&self) -> Cache {
-        let here = processor::current();
+        let here = cpu::current();
         self.with(|kept| {
             let last = kept.len().checked_sub(1)?;
             let warm = kept.iter().rposition(|(processor, _)| *processor == here);
@@ -53,7 +53,7 @@ impl Pool {
         cache.dead.shrink_to(Cache::ROOM);
         self.with(|kept| {
             if kept.len() < Self::MOST {
-                kept.push((processor::current(), cache));
+                kept.push((cpu::current(), cache));
             }
         });
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::ptr;
 
 use offlock_core::Task;
-use offlock_core::text::{Form, Piece};
+use offlock_core::text::{Piece, StrKind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -74,20 +74,20 @@ impl Maker {
     /// `object` is aligned, with room for a header, the characters and a zero, which only the caller refers to.
     #[inline]
     unsafe fn lay_out(&self, object: *mut u8, piece: &Piece<'_>, header: usize) {
-        let (template, words) = (&self.templates[piece.form as usize], object.cast::<Word>());
+        let (template, words) = (&self.templates[piece.kind as usize], object.cast::<Word>());
         // SAFETY: the header has `header` bytes, whole words; the characters follow, and a zero as wide as one.
         unsafe {
             copy_words(template, words, header / size_of::<Word>());
             words.add(self.layout.chars).write(piece.chars);
             let data = object.add(header);
             let end = data.add(piece.bytes());
-            match piece.form.width() {
+            match piece.kind.width() {
                 1 => end.write(0),
                 2 => end.cast::<u16>().write(0),
                 _ => end.cast::<u32>().write(0),
             }
             piece.write(std::slice::from_raw_parts_mut(data, piece.bytes()));
-            if piece.form == Form::Ucs4 {
+            if piece.kind == StrKind::Ucs4 {
                 for &(at, role) in &self.layout.more {
                     words.add(at).write(if role == Role::Chars {
                         piece.chars
@@ -130,8 +130,8 @@ impl Filling<'_> {
     /// Lays out one piece.
     #[inline]
     fn add(&mut self, piece: &Piece<'_>) -> Result<(), Failed> {
-        let header = self.maker.layout.headers[piece.form as usize];
-        let size = (header + piece.bytes() + piece.form.width()).next_multiple_of(ALIGNMENT);
+        let header = self.maker.layout.headers[piece.kind as usize];
+        let size = (header + piece.bytes() + piece.kind.width()).next_multiple_of(ALIGNMENT);
         if size > LONGEST || exact::is_shared(piece) {
             self.leave();
             return Ok(());

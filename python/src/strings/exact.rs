@@ -1,7 +1,7 @@
 //! Kind "str": exact `str` objects, one at a time, by CPython's public functions.
 
 use offlock_core::memory;
-use offlock_core::text::{Form, Piece};
+use offlock_core::text::{Piece, StrKind};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,7 +22,7 @@ pub(super) fn layout(py: Python<'_>) -> Result<&'static Compact, &'static Unknow
 pub(super) struct Maker<'py> {
     py: Python<'py>,
     headers: Option<[usize; 4]>,
-    /// Room for a piece, aligned for every form.
+    /// Room for a piece, aligned for every kind.
     scratch: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl<'py> Maker<'py> {
     #[inline]
     pub(super) fn make(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
         match self.headers {
-            Some(headers) if !is_shared(piece) => self.written_in_place(piece, headers[piece.form as usize]),
+            Some(headers) if !is_shared(piece) => self.written_in_place(piece, headers[piece.kind as usize]),
             _ => self.copied(piece),
         }
     }
@@ -44,7 +44,7 @@ impl<'py> Maker<'py> {
         // SAFETY: the lock is held. A new object has room for its characters behind its header, which CPython has
         // aligned for them, and nobody else refers to it.
         unsafe {
-            let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.form));
+            let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.kind));
             let object = Bound::from_owned_ptr_or_err(self.py, object)?;
             let data = object.as_ptr().cast::<u8>().add(header);
             let room = std::slice::from_raw_parts_mut(data, piece.bytes());
@@ -71,9 +71,9 @@ impl<'py> Maker<'py> {
         piece.write(memory);
         // SAFETY: the lock is held; the memory holds this many characters of this width.
         unsafe {
-            let kind = i32::try_from(piece.form.width()).expect("at most four");
+            let width = i32::try_from(piece.kind.width()).expect("at most four");
             let object =
-                ffi::PyUnicode_FromKindAndData(kind, memory.as_ptr().cast(), piece.chars.cast_signed());
+                ffi::PyUnicode_FromKindAndData(width, memory.as_ptr().cast(), piece.chars.cast_signed());
             Bound::from_owned_ptr_or_err(self.py, object)
         }
     }
@@ -82,15 +82,15 @@ impl<'py> Maker<'py> {
 /// Whether CPython keeps one object of this text for all.
 #[inline]
 pub(super) fn is_shared(piece: &Piece<'_>) -> bool {
-    piece.chars == 0 || piece.chars == 1 && piece.form <= Form::Latin1
+    piece.chars == 0 || piece.chars == 1 && piece.kind <= StrKind::Latin1
 }
 
-/// Any character of this form makes `PyUnicode_New` choose it.
-pub(super) const fn largest_character(form: Form) -> ffi::Py_UCS4 {
-    match form {
-        Form::Ascii => 0x7F,
-        Form::Latin1 => 0xFF,
-        Form::Ucs2 => 0xFFFF,
-        Form::Ucs4 => 0x10_FFFF,
+/// Any character of this kind makes `PyUnicode_New` choose it.
+pub(super) const fn largest_character(kind: StrKind) -> ffi::Py_UCS4 {
+    match kind {
+        StrKind::Ascii => 0x7F,
+        StrKind::Latin1 => 0xFF,
+        StrKind::Ucs2 => 0xFFFF,
+        StrKind::Ucs4 => 0x10_FFFF,
     }
 }

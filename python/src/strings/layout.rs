@@ -1,14 +1,14 @@
 //! How this interpreter lays out its `str` objects, found by looking at some that it has built.
 //!
 //! Nothing is taken from the headers of a CPython version. Objects of known contents are built with the public
-//! API, and each word of their fixed part has to be explained: the same in two objects of one form, the number of
+//! API, and each word of their fixed part has to be explained: the same in two objects of one kind, the number of
 //! characters, or the address of the characters. That becomes the template from which objects are made. One word
 //! that cannot be explained, and none are made.
 
 use std::fmt;
 use std::mem::offset_of;
 
-use offlock_core::text::Form;
+use offlock_core::text::StrKind;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyString, PyTuple, PyType};
@@ -26,7 +26,7 @@ const SAMPLES: usize = 16;
 /// Where an object holds its type.
 const TYPE_AT: usize = offset_of!(ffi::PyObject, ob_type) / WORD;
 
-/// The words of a new object of each form; those that depend on its contents are zero.
+/// The words of a new object of each kind; those that depend on its contents are zero.
 pub(super) type Templates = [[Word; MOST_WORDS]; 4];
 
 /// The layout of instances of a subclass, whose characters are elsewhere.
@@ -50,7 +50,7 @@ pub(super) struct Apart {
 /// The layout of exact `str` objects, whose characters follow the fixed part.
 #[derive(Debug)]
 pub(super) struct Compact {
-    /// The bytes before the characters, for each form.
+    /// The bytes before the characters, for each kind.
     pub(super) headers: [usize; 4],
     pub(super) templates: Templates,
     /// Where the number of characters is.
@@ -62,7 +62,7 @@ pub(super) struct Compact {
 /// What a word of an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The same in all new objects of its form.
+    /// The same in all new objects of its kind.
     Constant(Word),
     /// The number of characters.
     Chars,
@@ -110,12 +110,12 @@ impl Apart {
         let words = size / WORD;
         let mut layout =
             Self { words, templates: [[0; MOST_WORDS]; 4], chars, data, utf8_len, utf8, more: vec![] };
-        for form in Form::ALL {
-            let roles = observer.roles(form, |sample| sample.words[data])?;
+        for kind in StrKind::ALL {
+            let roles = observer.roles(kind, |sample| sample.words[data])?;
             let known: &[usize] =
-                if form == Form::Ascii { &[chars, data, utf8_len, utf8] } else { &[chars, data] };
-            layout.more = others(form, &roles, known)?;
-            layout.templates[form as usize] = template(&roles, &sample, class)?;
+                if kind == StrKind::Ascii { &[chars, data, utf8_len, utf8] } else { &[chars, data] };
+            layout.more = others(kind, &roles, known)?;
+            layout.templates[kind as usize] = template(&roles, &sample, class)?;
         }
         Ok(layout)
     }
@@ -127,12 +127,12 @@ impl Compact {
         let class = py.get_type::<PyString>();
         let observer = Observer { class: &class, state: state_place(py)?, size: &header };
         let mut layout = Self { headers: [0; 4], templates: [[0; MOST_WORDS]; 4], chars: 0, more: vec![] };
-        for form in Form::ALL {
-            let roles = observer.roles(form, |sample| sample.address() + sample.words.len() * WORD)?;
+        for kind in StrKind::ALL {
+            let roles = observer.roles(kind, |sample| sample.address() + sample.words.len() * WORD)?;
             layout.chars = first(&roles, Role::Chars)?;
-            layout.more = others(form, &roles, &[layout.chars])?;
-            layout.headers[form as usize] = roles.len() * WORD;
-            layout.templates[form as usize] = template(&roles, &class, &class)?;
+            layout.more = others(kind, &roles, &[layout.chars])?;
+            layout.headers[kind as usize] = roles.len() * WORD;
+            layout.templates[kind as usize] = template(&roles, &class, &class)?;
         }
         Ok(layout)
     }
@@ -150,9 +150,9 @@ fn basic_size(class: &Bound<'_, PyType>) -> PyResult<usize> {
 }
 
 /// The size of the fixed part of an exact `str`, by what it says about its own size.
-fn header(object: &Bound<'_, PyAny>, form: Form) -> PyResult<usize> {
+fn header(object: &Bound<'_, PyAny>, kind: StrKind) -> PyResult<usize> {
     let size: usize = object.call_method0("__sizeof__")?.extract()?;
-    Ok(size.saturating_sub((object.len()? + 1) * form.width()))
+    Ok(size.saturating_sub((object.len()? + 1) * kind.width()))
 }
 
 /// Where the word with the bit fields is, which may end with bytes that are never set: right after the hash.
@@ -181,7 +181,7 @@ unsafe fn read_words(object: *mut ffi::PyObject, words: usize) -> Vec<Word> {
 struct Sample<'py> {
     object: Bound<'py, PyAny>,
     text: String,
-    form: Form,
+    kind: StrKind,
     words: Vec<Word>,
 }
 
@@ -197,7 +197,7 @@ impl Sample<'_> {
     /// Whether the characters at `data` are the right ones, with a zero behind them.
     fn has_characters_at(&self, data: *const u8) -> bool {
         let unit = |c: char| u32::from(c).to_ne_bytes();
-        let width = self.form.width();
+        let width = self.kind.width();
         let little = if cfg!(target_endian = "little") { 0..width } else { 4 - width..4 };
         let expected: Vec<u8> =
             self.text.chars().chain(['\0']).flat_map(|c| unit(c)[little.clone()].to_vec()).collect();
@@ -212,24 +212,24 @@ struct Observer<'a, 'py> {
     class: &'a Bound<'py, PyType>,
     state: usize,
     /// The size of the fixed part.
-    size: &'a dyn Fn(&Bound<'py, PyAny>, Form) -> PyResult<usize>,
+    size: &'a dyn Fn(&Bound<'py, PyAny>, StrKind) -> PyResult<usize>,
 }
 
 impl<'py> Observer<'_, 'py> {
     /// Two samples that differ in everything that depends on the contents.
-    fn pair(&self, form: Form, number: usize) -> Result<[Sample<'py>; 2], Unknown> {
-        let text = |start| format!("{start}{}{}", "x".repeat(number), ['x', 'é', '—', '𐩡'][form as usize]);
-        Ok([self.sample(form, text("one"))?, self.sample(form, text("another"))?])
+    fn pair(&self, kind: StrKind, number: usize) -> Result<[Sample<'py>; 2], Unknown> {
+        let text = |start| format!("{start}{}{}", "x".repeat(number), ['x', 'é', '—', '𐩡'][kind as usize]);
+        Ok([self.sample(kind, text("one"))?, self.sample(kind, text("another"))?])
     }
 
-    fn sample(&self, form: Form, text: String) -> Result<Sample<'py>, Unknown> {
+    fn sample(&self, kind: StrKind, text: String) -> Result<Sample<'py>, Unknown> {
         let object = self.class.call1((PyString::new(self.class.py(), &text),))?;
-        let size = (self.size)(&object, form)?;
+        let size = (self.size)(&object, kind)?;
         if size % WORD != 0 || size > MOST_WORDS * WORD || size < (self.state + 1) * WORD {
             return unknown(format!("the fixed part has {size} bytes"));
         }
         let words = self.words(&object, size / WORD);
-        Ok(Sample { object, text, form, words })
+        Ok(Sample { object, text, kind, words })
     }
 
     fn words(&self, object: &Bound<'py, PyAny>, words: usize) -> Vec<Word> {
@@ -239,20 +239,20 @@ impl<'py> Observer<'_, 'py> {
 
     /// The bits that CPython sets in the word with the bit fields. It leaves the others as it finds them in
     /// memory, so that they differ from sample to sample.
-    fn set_bits(&self, form: Form) -> Result<Word, Unknown> {
+    fn set_bits(&self, kind: StrKind) -> Result<Word, Unknown> {
         let mut bits = Word::MAX;
         let mut samples = Vec::new();
         for number in 0..SAMPLES {
-            let [a, b] = self.pair(form, number)?;
+            let [a, b] = self.pair(kind, number)?;
             bits &= a.words[self.state] & b.words[self.state];
             samples.push([a, b]); // kept, so that the next ones are elsewhere in memory
         }
         Ok(bit_fields(bits))
     }
 
-    fn roles(&self, form: Form, data: impl Fn(&Sample<'_>) -> Word) -> Result<Vec<Role>, Unknown> {
-        let [a, b] = self.pair(form, 0)?;
-        let state = self.set_bits(form)?;
+    fn roles(&self, kind: StrKind, data: impl Fn(&Sample<'_>) -> Word) -> Result<Vec<Role>, Unknown> {
+        let [a, b] = self.pair(kind, 0)?;
+        let state = self.set_bits(kind)?;
         let explain = |at: usize| match (a.words[at], b.words[at]) {
             _ if at == self.state => Ok(Role::Constant(state)),
             (x, y) if x == y => Ok(Role::Constant(x)),
@@ -272,10 +272,10 @@ impl<'py> Observer<'_, 'py> {
     }
 
     /// Where an object has the address of its characters, and that of its UTF-8. In ASCII they are the same; in
-    /// other forms there is no UTF-8 until someone asks for it.
+    /// other kinds there is no UTF-8 until someone asks for it.
     fn addresses(&self) -> Result<(usize, usize), Unknown> {
-        let ascii = self.roles(Form::Ascii, |sample| utf8(sample).map_or(0, |(address, _)| address))?;
-        let [wide, _] = self.pair(Form::Latin1, 0)?;
+        let ascii = self.roles(StrKind::Ascii, |sample| utf8(sample).map_or(0, |(address, _)| address))?;
+        let [wide, _] = self.pair(StrKind::Latin1, 0)?;
         match *places(&ascii, Role::Data) {
             [a, b] if wide.words[a] == 0 && wide.words[b] != 0 => Ok((b, a)),
             [a, b] if wide.words[a] != 0 && wide.words[b] == 0 => Ok((a, b)),
@@ -285,8 +285,8 @@ impl<'py> Observer<'_, 'py> {
 
     /// Where an object has the number of its characters, and the length of its UTF-8.
     fn lengths(&self, data: usize, utf8_at: usize) -> Result<(usize, usize), Unknown> {
-        let chars = first(&self.roles(Form::Latin1, |sample| sample.words[data])?, Role::Chars)?;
-        let [wide, _] = self.pair(Form::Latin1, 0)?;
+        let chars = first(&self.roles(StrKind::Latin1, |sample| sample.words[data])?, Role::Chars)?;
+        let [wide, _] = self.pair(StrKind::Latin1, 0)?;
         let (address, length) = utf8(&wide)?;
         let now = self.words(&wide.object, wide.words.len());
         let changed: Vec<usize> = (0..now.len()).filter(|&at| now[at] != wide.words[at]).collect();
@@ -319,19 +319,19 @@ fn first(roles: &[Role], role: Role) -> Result<usize, Unknown> {
 }
 
 /// What depends on the contents besides what is `known` to; only UCS-4 objects may have such words.
-fn others(form: Form, roles: &[Role], known: &[usize]) -> Result<Vec<(usize, Role)>, Unknown> {
+fn others(kind: StrKind, roles: &[Role], known: &[usize]) -> Result<Vec<(usize, Role)>, Unknown> {
     let constant = |at: usize| matches!(roles[at], Role::Constant(_));
     if known.iter().any(|&at| constant(at)) {
-        return unknown(format!("a word of {form:?} does not depend on the contents"));
+        return unknown(format!("a word of {kind:?} does not depend on the contents"));
     }
     let others: Vec<_> = (0..roles.len())
         .filter(|at| !constant(*at) && !known.contains(at))
         .map(|at| (at, roles[at]))
         .collect();
-    if others.is_empty() || form == Form::Ucs4 {
+    if others.is_empty() || kind == StrKind::Ucs4 {
         Ok(others)
     } else {
-        unknown(format!("{form:?} has more words that depend on the contents"))
+        unknown(format!("{kind:?} has more words that depend on the contents"))
     }
 }
 

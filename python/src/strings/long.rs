@@ -1,7 +1,7 @@
 //! One long `str`, measured and written without the lock.
 
 use offlock_core::memory::OutOfMemory;
-use offlock_core::text::{Form, Pieces, Span};
+use offlock_core::text::{Pieces, Span, StrKind};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -96,25 +96,25 @@ fn written<'py>(py: Python<'py>, utf8: &[u8]) -> PyResult<Option<Bound<'py, PySt
             return Ok::<_, Failed>(None);
         };
         let all = || (0..pieces.len()).map(|number| pieces.piece(number));
-        let form = all().map(|piece| piece.form).max().unwrap_or(Form::Ascii);
+        let kind = all().map(|piece| piece.kind).max().unwrap_or(StrKind::Ascii);
         let chars: usize = all().map(|piece| piece.chars).sum();
-        Ok(Some((pieces, form, chars)))
+        Ok(Some((pieces, kind, chars)))
     })?;
-    let Some((pieces, form, chars)) = measured else { return Ok(None) };
+    let Some((pieces, kind, chars)) = measured else { return Ok(None) };
     // SAFETY: the lock is held. A new object has room for its characters behind its header, which CPython has aligned for
     // them, and nobody else refers to it.
     let (object, room) = unsafe {
-        let object = ffi::PyUnicode_New(chars.cast_signed(), exact::largest_character(form));
+        let object = ffi::PyUnicode_New(chars.cast_signed(), exact::largest_character(kind));
         let object = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyString>();
-        let start = object.as_ptr().cast::<u8>().add(layout.headers[form as usize]);
-        (object, std::slice::from_raw_parts_mut(start, chars * form.width()))
+        let start = object.as_ptr().cast::<u8>().add(layout.headers[kind as usize]);
+        (object, std::slice::from_raw_parts_mut(start, chars * kind.width()))
     };
     region.run(py, |task| {
         let mut room = room;
         for number in 0..pieces.len() {
             task.check()?;
             let mut piece = pieces.piece(number);
-            piece.form = form; // in which all of the text is written
+            piece.kind = kind; // in which all of the text is written
             let (here, rest) = room.split_at_mut(piece.bytes());
             piece.write(here);
             room = rest;

@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use offlock_core::processor;
+use offlock_core::cpu;
 use offlock_core::text::Memory;
 
 use super::memory;
@@ -322,7 +322,7 @@ impl Pool {
 
     /// A chain that this processor used last, or else another one.
     fn pop_chain(&self) -> Option<(u32, u32)> {
-        let here = processor::current();
+        let here = cpu::current();
         let warm = (here..here + STACKS).find_map(|number| self.pop_from(&self.stacks[number % STACKS]));
         match warm {
             Some((_, length)) => {
@@ -348,7 +348,7 @@ impl Pool {
 
     fn push_chain(&self, first: u32, length: u32) {
         if self.spare.fetch_add(length, Ordering::Relaxed) < KEPT {
-            self.push_to(&self.stacks[processor::current() % STACKS], first, length);
+            self.push_to(&self.stacks[cpu::current() % STACKS], first, length);
         } else {
             self.spare.fetch_sub(length, Ordering::Relaxed);
             self.offered.fetch_add(length as usize, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use offlock_core::Task;
-use offlock_core::text::{Form, Memory, Stored};
+use offlock_core::text::{Memory, Stored, StrKind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -119,21 +119,21 @@ impl Maker {
     fn fill_sized<const WORDS: usize>(&self, block: &Block, memory: &Memory, stored: &[Stored]) {
         let templates =
             self.templates.each_ref().map(|words| *words.first_chunk::<WORDS>().expect("fewer words"));
-        let memory = Form::ALL.map(|form| memory.of(form).as_ptr().expose_provenance());
+        let memory = StrKind::ALL.map(|kind| memory.of(kind).as_ptr().expose_provenance());
         let Apart { chars, data, utf8_len, utf8, .. } = *self.layout;
         let views = block.room().cast::<[Word; WORDS]>();
         assert!(size_of_val(&templates[0]) * stored.len() <= pool::ROOM);
         for (number, stored) in stored.iter().enumerate() {
-            let form = stored.form();
+            let kind = stored.kind();
             // SAFETY: the block, which is ours alone, has room for all of them (checked above).
             let view = unsafe { views.add(number).as_mut() };
             memory::expect_use(ptr::from_ref(view).wrapping_byte_add(memory::AHEAD));
-            *view = templates[form as usize];
+            *view = templates[kind as usize];
             view[chars] = stored.chars();
-            view[data] = memory[form as usize] + stored.at();
+            view[data] = memory[kind as usize] + stored.at();
             view[utf8_len] = stored.utf8_len();
-            view[utf8] = memory[Form::Ascii as usize] + stored.utf8();
-            if form == Form::Ucs4 {
+            view[utf8] = memory[StrKind::Ascii as usize] + stored.utf8();
+            if kind == StrKind::Ucs4 {
                 self.fill_more(view);
             }
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::histogram::{Histogram, Waits};
 use crate::clock::{self, Ticks};
-use crate::processor;
+use crate::cpu;
 
 /// What can be measured, each switched on and off by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Shard {
 
     #[inline]
     fn present() -> &'static Self {
-        &SHARDS[processor::current() % SHARDS.len()]
+        &SHARDS[cpu::current() % SHARDS.len()]
     }
 
     #[inline]

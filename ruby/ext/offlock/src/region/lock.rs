@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use magnus::rb_sys::protect;
 use magnus::{Error, Ruby};
-use offlock_core::Handover;
+use offlock_core::SpinHint;
 
 use super::unpoisoned;
 use crate::main_ractor;
@@ -81,13 +81,13 @@ pub(super) fn is_only_thread() -> bool {
 }
 
 /// How the lock of the main Ractor goes from one of us to the next. In another one a thread is mostly alone with its lock.
-static HANDOVER: Handover = Handover::new();
+static SPIN_HINT: SpinHint = SpinHint::new();
 
 /// A way out of the lock and back that is taken at most once.
 struct Passage {
     body: *mut (dyn FnMut() + Send),
     unblock: *const (dyn Fn() + Sync),
-    handover: Option<&'static Handover>,
+    spin_hint: Option<&'static SpinHint>,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -120,7 +120,7 @@ impl Passage {
         Self {
             body,
             unblock,
-            handover: main_ractor::is_current().then_some(&HANDOVER),
+            spin_hint: main_ractor::is_current().then_some(&SPIN_HINT),
             state: Mutex::new(State::Open),
             ended: Condvar::new(),
         }
@@ -133,8 +133,8 @@ impl Passage {
             // SAFETY: the calling thread holds the lock, and `self` outlives the call. What a fiber scheduler
             // raises is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::run), this, Some(Self::unblock), this, FLAGS) };
-            if let Some(handover) = self.handover {
-                handover.took();
+            if let Some(spin_hint) = self.spin_hint {
+                spin_hint.took();
             }
             rb_sys::Qnil as rb_sys::VALUE
         })?;
@@ -145,12 +145,12 @@ impl Passage {
     unsafe extern "C" fn run(this: *mut c_void) -> *mut c_void {
         // SAFETY: `enter` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
-        if let Some(handover) = this.handover {
-            handover.gave();
+        if let Some(spin_hint) = this.spin_hint {
+            spin_hint.gave();
         }
         this.work();
-        if let Some(handover) = this.handover {
-            handover.claim();
+        if let Some(spin_hint) = this.spin_hint {
+            spin_hint.claim();
         }
         ptr::null_mut()
     }

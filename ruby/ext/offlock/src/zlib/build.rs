@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::{Error, RString, TryConvert, Value};
-use offlock_core::room;
+use offlock_core::spare_capacity;
 
 /// Memory inside a new binary String, for a result whose size is not known yet.
 ///
@@ -41,7 +41,7 @@ impl Lent {
         // which is caught here.
         protect(|| unsafe {
             rb_sys::rb_obj_reveal(self.string.as_raw(), rb_sys::rb_cString);
-            if room::is_kept(used, self.size) {
+            if spare_capacity::is_kept(used, self.size) {
                 rb_sys::rb_str_set_len(self.string.as_raw(), length);
                 self.string.as_raw()
             } else {

@@ -1,28 +1,27 @@
-//! Handing over an interpreter lock: a hint that spares threads the sleep to which the lock itself would put them.
+//! A hint that lets a thread spin for an interpreter lock instead of sleeping for it.
 //!
-//! After its work a thread wants the lock back to build its result, often just while another thread of ours has it for the
-//! same short while. An interpreter lock puts whoever has to wait to sleep, and waking up takes longer (20 to 100 µs)
-//! than the wait. So threads say when they take the lock and when they give it up, and who comes in between waits
-//! actively, for a little while.
+//! After its work a thread acquires the lock again to build its result, often while another thread builds one. The lock
+//! puts a waiting thread to sleep, and waking it takes longer (20 to 100 µs) than the build. So each thread notes when it
+//! acquires and releases the lock, and a thread that comes in between spins for at most 60 µs.
 //!
-//! It is a hint and nothing more: the lock itself decides who runs. A holder that went on with something else is not waited
-//! for.
+//! The hint decides nothing: the lock itself does. A thread does not spin for a holder that has had the lock for longer than
+//! that, as it does something else.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::os::monotonic_nanoseconds as now;
 
-/// How long a holder is expected to have the lock, and the longest that anybody waits actively: about as long as it takes
-/// to be woken.
+/// How long a holder is expected to hold the lock, and the longest time that a thread spins, in nanoseconds: about as long
+/// as waking a thread takes.
 const SHORT: u64 = 60_000;
 
 /// When one of us took a lock last: nanoseconds of the monotonic clock, 0 once it was given up.
 #[derive(Debug, Default)]
-pub struct Handover(AtomicU64);
+pub struct SpinHint(AtomicU64);
 
-impl Handover {
-    /// Nobody holds the lock.
+impl SpinHint {
+    /// No thread holds the lock.
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
@@ -58,7 +57,7 @@ const fn has_to_wait(taken: u64, came: u64, present: u64) -> bool {
     taken != 0 && present < taken + SHORT && present < came + SHORT
 }
 
-/// Whether there is one processor only: who waits actively there keeps the holder from going on.
+/// Whether there is one CPU only: a thread that spins there keeps the holder from running.
 fn is_alone() -> bool {
     static ALONE: OnceLock<bool> = OnceLock::new();
     *ALONE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|count| count.get() == 1))
@@ -81,30 +80,30 @@ mod tests {
 
     #[test]
     fn the_lock_goes_from_one_to_the_next() {
-        let handover = Handover::new();
+        let spin_hint = SpinHint::new();
         let holders = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        handover.claim();
-                        handover.took();
+                        spin_hint.claim();
+                        spin_hint.took();
                         holders.fetch_add(1, Ordering::Relaxed);
-                        handover.gave();
+                        spin_hint.gave();
                     }
                 });
             }
         });
         assert_eq!(holders.into_inner(), 4000);
-        assert_eq!(handover.0.into_inner(), 0);
+        assert_eq!(spin_hint.0.into_inner(), 0);
     }
 
     #[test]
     fn a_holder_that_stays_away_stops_nobody() {
-        let handover = Handover::new();
-        handover.took();
-        handover.claim();
-        handover.claim();
-        assert_ne!(handover.0.into_inner(), 0);
+        let spin_hint = SpinHint::new();
+        spin_hint.took();
+        spin_hint.claim();
+        spin_hint.claim();
+        assert_ne!(spin_hint.0.into_inner(), 0);
     }
 }

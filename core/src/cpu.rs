@@ -1,7 +1,7 @@
-//! Which processor runs us: what was used there last is still in its caches, and memory that another one wrote to takes
-//! several times as long to read as one's own.
+//! The CPU that the calling thread runs on. Memory that it used last is still in its caches; to read memory that another
+//! CPU wrote to takes several times as long.
 
-/// A small number of the processor that the calling thread runs on just now; it may be another one right afterwards.
+/// The number of the CPU that the calling thread runs on. The thread may move to another one at any time.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 #[inline]
@@ -10,7 +10,7 @@ pub fn current() -> usize {
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// This system does not tell: all are one.
+/// This system does not tell: all CPUs count as one.
 #[cfg(not(target_os = "linux"))]
 pub fn current() -> usize {
     0
@@ -19,7 +19,7 @@ pub fn current() -> usize {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn there_is_such_a_processor() {
+    fn the_number_is_small() {
         // More may be online than this process may use, and they may be numbered with gaps.
         assert!(super::current() < 1 << 16);
     }
