@@ -11,15 +11,15 @@ module Bench
   module_function
 
   ROOT = File.expand_path("..", __dir__)
+  DATA = ENV.fetch("OFFLOCK_DATA") { File.join(ROOT, ".cache/corpora") }
 
-  # Real text by kind, five megabytes each, from the folder of test data beside the checkout (or OFFLOCK_DATA).
+  # Real text by kind, five megabytes each, from the folder OFFLOCK_DATA or .cache/corpora.
   def texts
-    folder = ENV.fetch("OFFLOCK_DATA") { File.join(ROOT, "../shared/data") }
     %w[prose code multi].to_h do |kind|
-      [kind, Zlib::GzipReader.open(File.join(folder, "#{kind}.txt.gz"), &:read).force_encoding("UTF-8").scrub]
+      [kind, Zlib::GzipReader.open(File.join(DATA, "#{kind}.txt.gz"), &:read).force_encoding("UTF-8").scrub]
     end
   rescue Errno::ENOENT => e
-    abort "#{e.message}: set OFFLOCK_DATA to a folder with prose.txt.gz, code.txt.gz and multi.txt.gz"
+    abort "#{e.message}: run script/corpora .cache/corpora, or set OFFLOCK_DATA"
   end
 
   # A text cut into documents of 1 to 20 KB, as programs meet them: each a String of its own.

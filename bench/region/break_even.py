@@ -29,7 +29,7 @@ SIZES = [64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 <<
 ZLIB_SIZES = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10]
 SUM_SIZES = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20]
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
 SENTENCE = (
     "The quick brown fox jumps over the lazy dog; 12,345 times it did so, and then (naturally) it slept. "
 )

@@ -28,7 +28,11 @@ import offlock.tiktoken
 import offlock.zlib
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
+NOVEL = next(
+    (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
+)
+"""Moby Dick where it is at hand, other prose elsewhere."""
 SECONDS = 0.4
 Call = Callable[[], object]
 FIGURES = ["alone", "sleeper", "late p50", "late p99", "computing", "its rounds", "four"]
@@ -36,7 +40,7 @@ FIGURES = ["alone", "sleeper", "late p50", "late p99", "computing", "its rounds"
 
 def contestants() -> dict[str, dict[str, Call]]:
     """The calls by operation and contestant."""
-    text = (DATA / "mobydick.txt").read_text()[30_000:31_500]
+    text = NOVEL.read_text()[30_000:31_500]
     data = text.encode()
     packed, zipped = zlib.compress(data), gzip.compress(data)
     encoding = offlock.tiktoken.get_encoding("o200k_base")

@@ -2,7 +2,7 @@
 
 The lines of Moby Dick to a tuple that is dropped at once, from bytes and from lines found before; short strings from an
 Arrow array. Builds the baseline in bench/strings/baseline first. The text is in the folder OFFLOCK_DATA or
-../shared/data. `--seconds` sets how long one sample takes.
+.cache/corpora. `--seconds` sets how long one sample takes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ from offlock import strings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / "../shared/data"))
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
+NOVEL = next(
+    (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
+)
+"""Moby Dick where it is at hand, other prose elsewhere."""
 THREADS = [2, 4, 16]
 ARROW = {
     "1M short Arrow strings, 9,973 different ones": 9973,
@@ -58,7 +62,7 @@ def baseline() -> Any:
 
 
 def texts() -> dict[str, bytes]:
-    text = (DATA / "mobydick.txt").read_bytes().decode()
+    text = NOVEL.read_bytes().decode()
     dashes = str.maketrans({"—": "-", "’": "'", "‘": "'", "“": '"', "”": '"'})
     folded = unicodedata.normalize("NFKD", text.translate(dashes)).encode("ascii", "ignore")
     return {"as it is": text.encode(), "ASCII": folded}

@@ -7,7 +7,7 @@
 require "objspace"
 require_relative "../bench"
 
-FILE = File.join(ENV.fetch("OFFLOCK_DATA") { File.join(Bench::ROOT, "../shared/data") }, "mobydick.txt")
+FILE = Dir[File.join(Bench::DATA, "{mobydick,lines}.txt")].max
 TEXT = File.read(FILE, encoding: "UTF-8").freeze
 LONG = TEXT.lines.each_slice(20).map { |lines| "#{lines.join.tr("\n", " ")}\n" }.join.freeze
 TEXTS = { "lines" => TEXT, "long lines" => LONG }.freeze

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import platform
 import statistics
 import time
@@ -42,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    data = Path(__file__).parents[3] / "shared" / "data"
+    data = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
     parser.add_argument("prose", nargs="?", type=Path, default=data / "prose.txt.gz")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     args = parser.parse_args()

@@ -35,6 +35,7 @@ import offlock
 import offlock.tiktoken
 from offlock.tiktoken.load import dump_tiktoken_bpe
 
+DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
 ROUNDS = 9
 CHARACTERS = 250_000
 """Characters of a text in a round."""
@@ -60,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[3] / "shared" / "data")
+    parser.add_argument("folder", nargs="?", type=Path, default=DATA)
     parser.add_argument("--encoding", action="append", help="cl100k_base and o200k_base if not given")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     args = parser.parse_args()

@@ -2,7 +2,7 @@
 
 Peers that are not installed are left out. Every answer is compared before anything is timed. A row takes a megabyte of data
 in turn, as programs do: the same kilobyte again and again the processor would learn by heart. The texts come from the folder
-OFFLOCK_DATA or ../shared/data.
+OFFLOCK_DATA or .cache/corpora.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ from offlock import zlib as ours
 Call = Callable[[bytes], bytes]
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT.parent / "shared/data"))
+DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
+NOVEL = next(
+    (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
+)
+"""Moby Dick where it is at hand, other prose elsewhere."""
 SIZES = {"1 KB": 1_000, "10 KB": 10_000, "100 KB": 100_000, "10 MB": 10_000_000}
 LEVELS = (1, 6, 9)
 
@@ -223,7 +227,7 @@ def gigabyte() -> dict[str, Any]:
         "print((rss() - before) / 1024)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(DATA / "mobydick.txt")],
+        [sys.executable, "-c", program, str(NOVEL)],
         capture_output=True,
         text=True,
         check=True,

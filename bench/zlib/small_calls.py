@@ -32,7 +32,7 @@ PLAIN = b"".join(b"%d some line of text %d\n" % (number, number * 7919 % 10_007)
 PACKED = gzip.compress(PLAIN)
 PIECES = [PLAIN[at : at + 100] for at in range(0, 1_000_000, 100)]
 SMALL = gzip.compress(b"x" * 100)
-DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).resolve().parents[3] / "shared/data"))
+DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).resolve().parents[2] / ".cache/corpora"))
 PROSE = gzip.decompress((DATA / "prose.txt.gz").read_bytes())
 
 
