@@ -13,6 +13,8 @@ from processes import crowd
 
 from offlock import lock
 
+pytestmark = pytest.mark.timing
+
 LONGEST = 10_000_000
 """Nanoseconds. The aim is 2 ms; the machine may be busy with other things."""
 

@@ -15,6 +15,8 @@ from processes import PRELUDE, run, started
 import offlock
 from offlock import _offlock, tiktoken
 
+pytestmark = pytest.mark.timing
+
 TEXT = "The quick brown fox jumps over the lazy dog, 12345 times.\n" * 100_000
 
 KEPT_BY_THE_ALLOCATOR = 16 << 20

@@ -24,9 +24,12 @@ SIZES = (16, 1500)
 Make = Callable[[int], Callable[[], object]]
 WORDS = "The quick brown fox's 1234 jumps, naïve café 日本語. "
 
-pytestmark = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nobody waits for a lock"
-)
+pytestmark = [
+    pytest.mark.timing,
+    pytest.mark.skipif(
+        bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="no thread waits for a lock"
+    ),
+]
 
 
 def text_of(size: int) -> str:

@@ -2,13 +2,13 @@
 
 require "stringio"
 require "zlib"
-require_relative "test_helper"
+require_relative "../test_helper"
 
 # A thread that loops over small calls lets others have the lock: after about a millisecond, not after Ruby's 100.
 class TimeSliceTest < Minitest::Test
   include Texts
 
-  SOURCES = File.expand_path("../ext/offlock/src", __dir__)
+  SOURCES = File.expand_path("../../ext/offlock/src", __dir__)
   SIZES = [16, 1500].freeze
   Z = Offlock::Zlib
   M = Offlock::MessagePack

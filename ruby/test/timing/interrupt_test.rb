@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "timeout"
-require_relative "test_helper"
+require_relative "../test_helper"
 
 # Work that is interrupted ends long before it would be done, and leaves nothing behind.
 class InterruptTest < Minitest::Test

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "test_helper"
-require_relative "support/large_operations"
+require_relative "../test_helper"
+require_relative "../support/large_operations"
 
 # Operations that make many objects let other threads run every millisecond or two, and end soon after an interrupt. Ruby's
 # garbage collector stops everything for as long as it needs, so it is off meanwhile; and the best of a few attempts
@@ -81,7 +81,7 @@ class BurstsTest < Minitest::Test
 
   # With no other thread there is nobody to give the lock to, but there are signals.
   def test_ctrl_c_in_the_only_thread
-    support = File.expand_path("support/large_operations", __dir__)
+    support = File.expand_path("../support/large_operations", __dir__)
     names = ["Strings.split", "MessagePack.pack", "MessagePack.unpack", "MessagePack.unpack_all", "Unpacker#read", "encode_batch"]
     names.each do |name|
       output, status = run_ruby(<<~RUBY)
