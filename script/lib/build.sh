@@ -21,9 +21,24 @@ build_python_extension() {
 
 # The first time this takes minutes, so it is said; cargo itself says nothing, and does nothing when nothing changed.
 build_extension() {
-  [ -n "$(library_file "$2" '*offlock')" ] || say "Building the extension for ${2##*/} (about 3 minutes)"
+  if [ -z "$(library_file "$2" '*offlock')" ]; then
+    say "Building the extension for ${2##*/} (about 3 minutes)"
+    copy_dependencies "$2"
+  fi
   cargo build --manifest-path "$ROOT/Cargo.toml" --locked --release --quiet --package "$1" --target-dir "$2" >&2 ||
     die "the extension did not build"
+}
+
+# copy_dependencies TARGET: what another interpreter's build has compiled already. Cargo compiles anew what differs.
+copy_dependencies() {
+  local from folder
+  [ ! -e "$1/release" ] || return 0
+  for from in "$ROOT"/target/{python,ruby}-*; do
+    [ -n "$(library_file "$from" '*offlock')" ] || continue
+    mkdir -p "$1/release"
+    for folder in .fingerprint build deps; do cp -a "$from/release/$folder" "$1/release/"; done
+    return
+  done
 }
 
 # The file's name differs between Linux and macOS.
