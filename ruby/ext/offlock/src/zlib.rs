@@ -10,6 +10,7 @@ mod checksum;
 mod engine;
 mod failure;
 mod gzip;
+mod gzip_reader;
 mod lines;
 mod number;
 mod one_shot;
@@ -28,5 +29,6 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     lines::define(ruby, zlib)?;
     print::define(ruby, zlib)?;
     engine::define(ruby, zlib)?;
-    gzip::define(ruby, zlib)
+    gzip::define(ruby, zlib)?;
+    gzip_reader::define(ruby, zlib)
 }

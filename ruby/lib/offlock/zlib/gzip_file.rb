@@ -33,11 +33,11 @@ module Offlock
         end
       end
 
-      def sync = io && @sync
+      def sync = io && (@sync || false)
       def crc = io && @crc
       def level = io && @level
-      def os_code = io && @os_code
-      def mtime = io && Time.at(@mtime)
+      def os_code = io && OS_CODE
+      def mtime = io && Time.at(@mtime || 0)
       def orig_name = io && @orig_name&.dup
       def comment = io && @comment&.dup
       def to_io = io
@@ -75,12 +75,12 @@ module Offlock
       def open_on(io)
         @io = io
         @closed = false
-        @sync = false
-        @os_code = OS_CODE
-        return unless io.respond_to?(:path)
+        keep_path(io.path) if io.respond_to?(:path)
+      end
 
+      def keep_path(path)
         extend Path
-        @path = io.path
+        @path = path
       end
 
       # How much there is to be done, if that is known.
@@ -95,9 +95,9 @@ module Offlock
       end
 
       def io
-        raise GzipFile::Error, "closed gzip stream" if closed?
+        return @io if @closed == false
 
-        @io
+        raise GzipFile::Error, "closed gzip stream"
       end
 
       def string_of(object)

@@ -3,19 +3,24 @@
 module Offlock
   module Zlib
     # Reads the first member of a gzip file; all members with `threads:`.
+    #
+    # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
+    # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
+    # file and 8 MB of its content, four times that where members are large, beside what is asked for. The header is the
+    # first member's.
+    # `progress:` is called with the bytes of the file that were read, and its size if it has one.
     class GzipReader < GzipFile
       include Enumerable
       include LineReading
 
-      # Packed bytes that are read at a time, and plain bytes that are made of them at a time.
-      PACKED = 1 << 16
+      # Plain bytes that are made at a time.
       PLAIN = 1 << 18
       # No encoding needs more bytes to a character.
       LONGEST = 8
       # What can be wrong behind the content.
       FOOTER_ERRORS = [CRCError, LengthError, NoFooter].freeze
-      NOTHING = "".b.freeze
-      private_constant :PACKED, :PLAIN, :LONGEST, :FOOTER_ERRORS, :NOTHING
+      NO_HEADER = [0, 0, OS_CODE, nil, nil].freeze
+      private_constant :PACKED, :PLAIN, :LONGEST, :FOOTER_ERRORS, :NO_HEADER
 
       class << self
         def open(path, **options, &block)
@@ -64,28 +69,21 @@ module Offlock
         end
       end
 
-      # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
-      # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
-      # file and 8 MB of its content, four times that where members are large, beside what is asked for. The header is the
-      # first member's.
-      # `progress:` is called with the bytes of the file that were read, and its size if it has one.
-      def initialize(io, max_output: nil, threads: 1, progress: nil, lead: nil, **options)
-        super()
-        open_on(io)
-        @max_output = max_output
-        @progress = progress
-        take_encodings(options)
-        @external ||= Encoding.default_external
-        @plain = Plain.new(@external, @external.ascii_compatible? && !@external.dummy?, !@internal.nil?)
-        @threaded = threads != 1
-        @partial = io.respond_to?(:readpartial)
-        @engine = Engine.gunzip(threads)
-        start(lead)
+      def external_encoding = io && (@internal || @external)
+      def mtime = Time.at(header[0])
+      def os_code = header[2]
+      def orig_name = header[3]&.dup
+      def comment = header[4]&.dup
+
+      def level
+        flags = header[1]
+        return BEST_SPEED if flags.anybits?(4)
+
+        flags.anybits?(2) ? BEST_COMPRESSION : DEFAULT_COMPRESSION
       end
 
-      def external_encoding = io && (@internal || @external)
       # How many bytes of the file belong to the member, as far as it was read.
-      def packed_size = @read - @packed.bytesize
+      def packed_size = @read - (@packed ? @packed.bytesize : 0)
 
       # The checksum of the plain bytes that came out so far.
       def crc = io && note_crc
@@ -109,7 +107,7 @@ module Offlock
         return if closed?
 
         tell_failure if in_footer? && @plain.size.zero?
-        @over && !@packed.empty? ? @packed.dup : nil
+        @packed.dup if @over && @packed
       end
 
       # Leaves open what the file is in.
@@ -117,10 +115,10 @@ module Offlock
         file = io
         report(@read, ending: true) if @progress && drained?
         @closed = true
-        nothing_left = @plain.size.zero?
+        nothing_left = @failure && @plain.size.zero?
         @plain.clear
         @engine.close
-        tell_failure if in_footer? && nothing_left
+        tell_failure if nothing_left && in_footer?
         file
       end
 
@@ -128,19 +126,23 @@ module Offlock
       def rewind
         io.seek(-@read, IO::SEEK_CUR)
         @engine.reset
-        start(nil)
+        @plain.clear
+        @packed = @over = @failure = @footer_told = nil
+        @read = @made = @crc = 0
+        start(read_packed)
         0
       end
 
       def read(length = nil, buffer = nil)
-        some = @plain&.exactly(length) unless buffer
+        some = @plain&.exactly(length) if length && !buffer
         return some if some
 
         io
-        length = size_of(length)
+        length = size_of(length) unless length.nil?
         return hand(length.zero? ? String.new : read_some(length), buffer) if length
 
-        hand(fill(nil) ? text(@plain.cut(@plain.size)) : String.new, buffer)
+        made = fill(nil) ? text(@plain.cut(@plain.size)) : String.new
+        buffer ? hand(made, buffer) : made
       end
 
       def readpartial(most = nil, buffer = nil)
@@ -202,46 +204,49 @@ module Offlock
 
       private
 
+      # For any options: `new` without them is native.
+      def open_with(io, max_output: nil, threads: 1, progress: nil, lead: nil, **options)
+        open_on(io)
+        @max_output = max_output
+        @progress = progress
+        take_encodings(options) unless options.empty?
+        @external ||= Encoding.default_external
+        @plain = Plain.new(@external, @external.ascii_compatible?, !@internal.nil?)
+        @threaded = true if threads != 1
+        @engine = Engine.gunzip(threads)
+        @read = @made = @crc = 0
+        start(lead&.b || read_packed)
+      end
+
+      # There is none yet when the file that is opened calls the reader.
+      def header = io && (@header || NO_HEADER)
+
       def total_size = (io.size if io.respond_to?(:size))
 
-      def start(lead)
-        @packed = lead ? lead.b : NOTHING
-        @read = @packed.bytesize
-        @plain.clear
-        @made = @crc = 0
-        @over = @failure = @footer_told = nil
-        read_header
-      end
-
-      # Reads up to the end of the header, and raises if there is none.
-      def read_header
-        head = header = nil
-        until header
-          packed = @packed.empty? ? read_packed : @packed
-          not_gzip(head || "") unless packed
-          head = head ? head + packed : packed
-          # Nothing is given out before the header is complete.
-          @plain.replace(decode(packed, @max_output ? 0 : CHUNK))
-          header = @engine.header
-          not_gzip(head) if @failure && !header
+      # Begins with what was read first, if the file is not empty.
+      def start(packed)
+        not_gzip("") unless packed
+        @read = packed.bytesize
+        until (@header = header_of(packed))
+          more = read_packed or not_gzip(packed)
+          packed += more
         end
-        @mtime, flags, @os_code, @orig_name, @comment = header
-        @level = level_of(flags)
+        # A copy, as it is somebody else's String.
+        @packed = packed.b
       end
 
-      def level_of(flags)
-        return DEFAULT_COMPRESSION if flags.zero?
-        return BEST_SPEED if flags.anybits?(4)
-
-        flags.anybits?(2) ? BEST_COMPRESSION : DEFAULT_COMPRESSION
+      # What the header at the beginning of `head` tells; nil while it is not complete.
+      def header_of(head)
+        Engine.header(head)
+      rescue Zlib::Error => e
+        not_gzip(head, e)
       end
 
-      def not_gzip(head)
-        if head.bytesize >= 10 && head.start_with?("\x1f\x8b".b)
-          raise @failure if @failure
-
-          raise GzipFile::Error, "unexpected end of file"
+      def not_gzip(head, failure = nil)
+        if head.bytesize >= 10 && head.b.start_with?("\x1f\x8b".b)
+          raise failure || GzipFile::Error.new("unexpected end of file")
         end
+
         error = GzipFile::Error.new("not in gzip format")
         error.instance_variable_set(:@input, head.empty? ? nil : head)
         raise error
@@ -252,7 +257,7 @@ module Offlock
         # Before reading on: if the callback raises, nothing is lost.
         report(@read) if @progress
         window = @engine.window if @threaded
-        packed = @partial && !window ? @io.readpartial(PACKED) : @io.read(window || PACKED)
+        packed = @io.respond_to?(:readpartial) && !window ? @io.readpartial(PACKED) : @io.read(window || PACKED)
         @read += packed.bytesize if packed
         packed
       rescue EOFError
@@ -265,12 +270,14 @@ module Offlock
         raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if @max_output && over_limit?(made)
 
         @made += made.bytesize
-        @over = true if (status = @engine.status) == :end
-        remember_failure if status == :failed
+        case @engine.status
+        when :end then @over = true
+        when :failed then remember_failure
+        end
         made
       ensure
         unread = @engine.unread
-        @packed = unread.zero? ? NOTHING : packed.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
+        @packed = unread.zero? ? nil : packed.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
       end
 
       def over_limit?(made) = @made + made.bytesize > @max_output
@@ -285,7 +292,7 @@ module Offlock
       # Tries to have `size` bytes buffered (nil: all there are); false when there is none at all.
       def fill(size)
         io
-        more until size ? @plain.size >= size || drained? : drained?
+        more until @over || @failure || (size && @plain.size >= size)
         tell_failure if @failure && (@plain.size.zero? || cut_short?(size))
 
         @plain.size.positive?
@@ -310,7 +317,7 @@ module Offlock
       def in_footer? = @failure && FOOTER_ERRORS.any? { |footer| footer === @failure }
 
       def more
-        packed = @packed.empty? ? read_packed : @packed
+        packed = @packed || read_packed
         return end_early unless packed || @engine.status == :full
 
         keep(decode(packed || "", PLAIN))

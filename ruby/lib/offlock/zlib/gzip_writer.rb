@@ -47,8 +47,6 @@ module Offlock
         @mtime = Zlib.send(:native_uint, Integer(time))
       end
 
-      def mtime = io && Time.at(@mtime || 0)
-
       def orig_name=(name)
         change_header
         @orig_name = to_header(name)

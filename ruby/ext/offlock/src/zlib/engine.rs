@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use magnus::value::{LazyId, ReprValue};
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RClass, RModule, RObject, RString, Ruby, Symbol,
+    Class, DataTypeFunctions, Error, Module, Object, RClass, RModule, RObject, RString, Ruby, Symbol,
     TypedData, Value, function, method,
 };
 use offlock_core::Task;
@@ -13,7 +13,7 @@ use offlock_core::deflate::{
 };
 
 use super::failure::Failed;
-use super::gzip::refuse_reserved;
+use super::gzip;
 use super::number::Int;
 use crate::borrow::borrowed;
 use crate::memory;
@@ -46,7 +46,7 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     class.define_method("sync", method!(Engine::sync, 1))?;
     class.define_method("sync_point?", method!(Engine::sync_point, 0))?;
     class.define_method("window", method!(Engine::window, 0))?;
-    class.define_method("header", method!(Engine::header, 0))?;
+    class.define_singleton_method("header", function!(gzip::fields, 1))?;
     class.define_method("may_end?", method!(Engine::may_end, 0))?;
     class.define_method("in_trailer?", method!(Engine::in_trailer, 0))?;
     class.define_method("crc", method!(Engine::crc, 0))?;
@@ -115,7 +115,7 @@ impl Drop for State {
 /// A stream. Its Ruby owner lets one thread in at a time; should two get here, the second gets an error.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::Engine", free_immediately, size)]
-struct Engine(Mutex<State>);
+pub(super) struct Engine(Mutex<State>);
 
 impl DataTypeFunctions for Engine {
     fn size(&self) -> usize {
@@ -145,6 +145,11 @@ impl Engine {
 
     fn inflate(ruby: &Ruby, wbits: Int) -> Result<Self, Error> {
         Self::made(ruby, Inflater::new(wbits.0).map(Codec::Inflate))
+    }
+
+    /// A decoder of a gzip file's first member.
+    pub(super) fn first_member(ruby: &Ruby) -> Result<Self, Error> {
+        Self::made(ruby, GzipDecoder::new(Members::First).map(Codec::Gunzip))
     }
 
     /// The first member of a file on one thread; all of them, several at once, on more.
@@ -369,23 +374,6 @@ impl Engine {
             Codec::Inflate(stream) => stream.at_sync_point(),
             _ => false,
         })
-    }
-
-    /// `[mtime, extra_flags, os, name, comment]` of the gzip member, or nil while its header is not complete. Raises where the
-    /// original refuses its flags.
-    fn header(ruby: &Ruby, this: &Self) -> Result<Option<RArray>, Error> {
-        let state = this.state(ruby)?;
-        let Codec::Gunzip(stream) = &state.codec else { return Ok(None) };
-        let Some(header) = stream.header() else { return Ok(None) };
-        refuse_reserved(header.reserved).map_err(|error| Failed(error).into_exception(ruby))?;
-        let text = |text: &Option<Vec<u8>>| text.as_deref().map(memory::string).transpose();
-        let fields = ruby.ary_new_capa(5);
-        fields.push(header.mtime)?;
-        fields.push(header.extra_flags)?;
-        fields.push(header.os)?;
-        fields.push(text(&header.name)?)?;
-        fields.push(text(&header.comment)?)?;
-        Ok(Some(fields))
     }
 
     /// How much of a gzip file to give next, where several of its members are decompressed at once.

@@ -1,8 +1,11 @@
 //! Headers of gzip files: what the original writes there, and what it refuses to read.
 
-use crate::memory;
-use magnus::{Error, Object, RModule, RString, Ruby, function};
+use magnus::{Error, Object, RArray, RModule, RString, Ruby, function};
 use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX, RESERVED};
+
+use super::failure::Failed;
+use crate::memory;
+use crate::region::Failure as _;
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_header", function!(bytes, 4))
@@ -22,6 +25,24 @@ fn bytes(level: i32, mtime: u32, name: Option<RString>, comment: Option<RString>
     // SAFETY: copied at once.
     let owned = |string: RString| unsafe { string.as_slice() }.to_vec();
     memory::string(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+}
+
+/// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while it is not complete. Fails
+/// where the original refuses it.
+pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error> {
+    // SAFETY: read before anything is called that could change it.
+    let parsed = Header::parse(unsafe { file.as_slice() }).and_then(|parsed| {
+        parsed.map(|(header, _)| refuse_reserved(header.reserved).map(|()| header)).transpose()
+    });
+    let Some(header) = parsed.map_err(|error| Failed(error).into_exception(ruby))? else { return Ok(None) };
+    let text = |text: &Option<Vec<u8>>| text.as_deref().map(memory::string).transpose();
+    let fields = ruby.ary_new_capa(5);
+    fields.push(header.mtime)?;
+    fields.push(header.extra_flags)?;
+    fields.push(header.os)?;
+    fields.push(text(&header.name)?)?;
+    fields.push(text(&header.comment)?)?;
+    Ok(Some(fields))
 }
 
 /// Fails on flags that mean nothing yet.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use magnus::encoding::{EncodingCapable, Index, RbEncoding};
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::value::{InnerValue, Opaque};
+use magnus::value::{InnerValue, Opaque, ReprValue};
 use magnus::{
     Class, DataTypeFunctions, Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert,
     TypedData, Value, function, gc, method,
@@ -80,6 +80,13 @@ impl Plain {
             as_it_is: !converted,
             ascii,
         }
+    }
+
+    /// For text in `encoding`, given out as it is.
+    pub(super) fn of(ruby: &Ruby, encoding: Value) -> Result<Self, Error> {
+        let index = Index::from(RbEncoding::try_convert(encoding)?);
+        let ascii = index == ruby.utf8_encindex() || encoding.funcall("ascii_compatible?", ())?;
+        Ok(Self::new(index.into(), ascii, false))
     }
 
     /// Back to how it was at the beginning.

@@ -1,0 +1,117 @@
+//! `GzipReader.new`: native, so that to open a small file costs little. What is not the usual case is left to Ruby.
+
+use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
+use magnus::value::{LazyId, ReprValue};
+use magnus::{Error, IntoValue, Module, RModule, RObject, RString, Ruby, Value, method};
+
+use super::call::{pass_on, with_keywords};
+use super::engine::Engine;
+use super::gzip;
+use super::plain::Plain;
+
+/// Packed bytes that are read at a time.
+const PACKED: u32 = 1 << 16;
+
+pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    let file = zlib.define_class("GzipFile", ruby.class_object())?;
+    let reader = zlib.define_class("GzipReader", file)?;
+    reader.const_set("PACKED", PACKED)?;
+    reader.define_private_method("initialize", method!(initialize, -1))
+}
+
+fn initialize(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<(), Error> {
+    static OTHERWISE: LazyId = LazyId::new("open_with");
+    match arguments {
+        [io] if !with_keywords() => open(ruby, reader, *io),
+        _ => pass_on(ruby, reader.as_value(), &OTHERWISE, arguments).map(drop),
+    }
+}
+
+/// Opens the file in `io` with no options.
+fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
+    static START: LazyId = LazyId::new("start");
+    open_on(ruby, reader, io)?;
+    let packed = read(ruby, io)?;
+    let header = match packed {
+        Some(packed) => gzip::fields(ruby, packed).unwrap_or_default(),
+        None => None,
+    };
+    match (packed, header) {
+        (Some(packed), Some(header)) => begin(ruby, reader, packed, header.as_value()),
+        // It is incomplete, or bad.
+        (packed, _) => {
+            let start = LazyId::get_inner_with(&START, ruby);
+            reader.funcall::<_, _, Value>(start, (packed,)).map(drop)
+        }
+    }
+}
+
+/// What the object has before anything is read.
+fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
+    static IO: LazyId = LazyId::new("@io");
+    static CLOSED: LazyId = LazyId::new("@closed");
+    static EXTERNAL: LazyId = LazyId::new("@external");
+    static PLAIN: LazyId = LazyId::new("@plain");
+    static ENGINE: LazyId = LazyId::new("@engine");
+    static READ: LazyId = LazyId::new("@read");
+    static MADE: LazyId = LazyId::new("@made");
+    static CRC: LazyId = LazyId::new("@crc");
+    static PATH: LazyId = LazyId::new("path");
+    static KEEP_PATH: LazyId = LazyId::new("keep_path");
+    // SAFETY: the lock is held, and Ruby always has a default encoding.
+    let external = unsafe { Value::from_raw(rb_sys::rb_enc_default_external()) };
+    let plain = ruby.obj_wrap(Plain::of(ruby, external)?).as_value();
+    let engine = ruby.obj_wrap(Engine::first_member(ruby)?).as_value();
+    let (closed, none) = (ruby.qfalse().as_value(), 0.into_value_with(ruby));
+    set(
+        ruby,
+        reader,
+        [(&IO, io), (&CLOSED, closed), (&EXTERNAL, external), (&PLAIN, plain), (&ENGINE, engine)],
+    )?;
+    set(ruby, reader, [(&READ, none), (&MADE, none), (&CRC, none)])?;
+    match io.check_funcall::<_, _, Value>(LazyId::get_inner_with(&PATH, ruby), ()) {
+        Some(path) => {
+            reader.funcall::<_, _, Value>(LazyId::get_inner_with(&KEEP_PATH, ruby), (path?,)).map(drop)
+        }
+        None => Ok(()),
+    }
+}
+
+/// What the file has first; nil at its end.
+fn read(ruby: &Ruby, io: Value) -> Result<Option<RString>, Error> {
+    static READPARTIAL: LazyId = LazyId::new("readpartial");
+    static READ: LazyId = LazyId::new("read");
+    match io.check_funcall(LazyId::get_inner_with(&READPARTIAL, ruby), (PACKED,)) {
+        Some(Err(error)) if error.is_kind_of(ruby.exception_eof_error()) => Ok(None),
+        Some(read) => read,
+        None => io.funcall(LazyId::get_inner_with(&READ, ruby), (PACKED,)),
+    }
+}
+
+/// Keeps what was read.
+fn begin(ruby: &Ruby, reader: RObject, packed: RString, header: Value) -> Result<(), Error> {
+    static HEADER: LazyId = LazyId::new("@header");
+    static PACKED: LazyId = LazyId::new("@packed");
+    static READ: LazyId = LazyId::new("@read");
+    // SAFETY: copied at once.
+    let copy = ruby.str_from_slice(unsafe { packed.as_slice() });
+    let read = copy.len().into_value_with(ruby);
+    set(ruby, reader, [(&HEADER, header), (&PACKED, copy.as_value()), (&READ, read)])
+}
+
+/// Sets instance variables, all in one guarded call.
+fn set<const N: usize>(
+    ruby: &Ruby,
+    object: RObject,
+    variables: [(&'static LazyId, Value); N],
+) -> Result<(), Error> {
+    let variables = variables.map(|(name, value)| (LazyId::get_inner_with(name, ruby), value));
+    protect(|| {
+        for (name, value) in variables {
+            // SAFETY: the lock is held, and both are live, being on the stack. What is raised is caught here.
+            unsafe { rb_sys::rb_ivar_set(object.as_raw(), name.as_raw(), value.as_raw()) };
+        }
+        rb_sys::Qnil.into()
+    })?;
+    Ok(())
+}
