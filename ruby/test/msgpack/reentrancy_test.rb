@@ -388,6 +388,47 @@ class ReentrancyTest < Minitest::Test
     RUBY
   end
 
+  # The entries before are written while nothing else can run, those behind as they were then.
+  def test_objects_that_change_the_hashes_they_are_in
+    assert_equal "true", isolated(<<~RUBY)
+      Own = Class.new { def to_msgpack(packer) = ($hook&.call; packer.write("own")) }
+      results = [5, 31, 32, 33, 40, 5_000].product([0.0, 0.3, 1.0], [false, true]).map do |size, place, within|
+        inner = (0...size).to_h { |n| ["key \#{n}", n] }
+        inner["key \#{(size * place).floor}"] = Own.new
+        outer = within ? (0...50).to_h { |n| [n, "value"] }.merge("inner" => inner, "last" => [{ "list" => inner }]) : inner
+        expected = M.unpack(M.pack(outer))
+        round = 0
+        $hook = lambda do
+          [outer, inner].each { |hash| hash["new \#{round += 1}"] = 1 } if round < 2
+          3.times { inner.shift } if round < 3 && inner.size > 100
+          GC.start
+        end
+        packed = M.pack(outer)
+        $hook = nil
+        round == 2 && M.unpack(packed).then { |found| within ? found["inner"] == expected["inner"] : found == expected }
+      end
+      print results.uniq == [true] || results
+    RUBY
+  end
+
+  def test_other_threads_get_keys_into_a_hash_that_is_packed
+    assert_equal "[true, true]", isolated(<<~RUBY)
+      hash = (0...1_000_000).to_h { |n| ["key \#{n}", { "n" => n }] }
+      added = 0
+      stop = false
+      writer = Thread.new do
+        until stop
+          hash["new \#{added += 1}"] = nil
+          sleep(0.0002)
+        end
+      end
+      sizes = Array.new(3) { [hash.size, M.unpack(M.pack("all" => hash))["all"].size, hash.size] }
+      stop = true
+      writer.join
+      print [sizes.all? { |before, packed, after| packed.between?(before, after) }, sizes.any? { |before, _, after| after > before + 20 }]
+    RUBY
+  end
+
   # Long messages let other threads run in the middle.
   def test_other_threads_change_what_is_worked_on
     isolated(<<~RUBY)

@@ -231,11 +231,17 @@ fn step_aside_between_calls() -> bool {
 
 /// The same in the middle of a call.
 fn step_aside_in_call() {
-    if lock::is_only_thread() {
-        time_slice::restart();
-    } else if time_slice::is_over_in_call(SHORTEST_SLICE_IN_CALL) {
+    if has_to_step_aside_in_call() {
         yield_lock();
     }
+}
+
+fn has_to_step_aside_in_call() -> bool {
+    if lock::is_only_thread() {
+        time_slice::restart();
+        return false;
+    }
+    time_slice::is_over_in_call(SHORTEST_SLICE_IN_CALL)
 }
 
 fn yield_lock() {

@@ -8,6 +8,7 @@ use rb_sys::*;
 
 use super::globals::globals;
 use super::rb::{self, Held, Kind, NIL};
+use super::sink::Rewind;
 use crate::borrow::frozen;
 use crate::build::copied;
 
@@ -157,6 +158,16 @@ impl Sink for Bytes {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         append(self.sink(), bytes);
+    }
+}
+
+impl Rewind for Bytes {
+    fn mark(&mut self) -> usize {
+        self.sink().len()
+    }
+
+    fn rewind(&mut self, mark: usize) {
+        self.own.truncate(mark);
     }
 }
 

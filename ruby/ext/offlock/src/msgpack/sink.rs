@@ -87,6 +87,26 @@ impl StringSink {
     }
 }
 
+/// A sink that can take back what was put last.
+pub(super) trait Rewind: Sink {
+    /// How far the message is.
+    fn mark(&mut self) -> usize;
+    /// Takes back everything behind `mark`.
+    fn rewind(&mut self, mark: usize);
+}
+
+impl Rewind for StringSink {
+    fn mark(&mut self) -> usize {
+        self.length()
+    }
+
+    fn rewind(&mut self, mark: usize) {
+        debug_assert!(mark <= self.length());
+        // SAFETY: so much was written since `start`.
+        self.at = unsafe { self.start.add(mark) };
+    }
+}
+
 impl Sink for StringSink {
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_long};
 use std::mem::MaybeUninit;
 
-use offlock_core::msgpack::write::{self, MAX_LENGTH, Sink};
+use offlock_core::msgpack::write::{self, MAX_LENGTH};
 use rb_sys::*;
 
 use super::buffer;
@@ -11,6 +11,7 @@ use super::globals::globals;
 use super::packer::Packer;
 use super::rb;
 use super::registry::PackEntry;
+use super::sink::Rewind;
 use crate::region::Bursts;
 
 /// Writes to `out`. Ruby code runs only for a packer: without one, objects that would need it are refused.
@@ -22,12 +23,15 @@ pub(super) struct Writer<S> {
     compatible: bool,
     symbols_are_extensions: bool,
     bursts: Bursts,
+    /// Whether nothing else may run: no Ruby code, no other thread.
+    calm: bool,
 }
 
-/// Whether the object was written; false only without a packer.
+/// Whether the object was written; false without a packer where that would be needed, and in a calm where something else
+/// should run.
 type Written = bool;
 
-impl<S: Sink> Writer<S> {
+impl<S: Rewind> Writer<S> {
     /// A writer without a packer.
     ///
     /// # Safety
@@ -40,6 +44,7 @@ impl<S: Sink> Writer<S> {
             compatible: false,
             symbols_are_extensions: false,
             bursts: Bursts::new(),
+            calm: false,
         }
     }
 
@@ -51,7 +56,7 @@ impl<S: Sink> Writer<S> {
         // SAFETY: the contract of this function.
         let (compatible, symbols) = unsafe { ((*packer).compatible, (&*packer).registry.symbols) };
         let bursts = Bursts::new();
-        Self { out, packer, object, compatible, symbols_are_extensions: symbols, bursts }
+        Self { out, packer, object, compatible, symbols_are_extensions: symbols, bursts, calm: false }
     }
 
     #[inline]
@@ -62,12 +67,24 @@ impl<S: Sink> Writer<S> {
 
     /// Counts what was written; now and then other threads get the lock, and interrupts are handled.
     #[inline]
-    fn pause(&mut self, work: usize) {
-        if self.bursts.is_over(work) {
-            // SAFETY: nothing here needs dropping. Other threads may change what is packed, of which nothing is held,
-            // and the packer, which is looked at anew.
-            unsafe { self.bursts.give_way_or_raise() };
+    fn pause(&mut self, work: usize) -> Written {
+        !self.bursts.is_over(work) || self.give_way()
+    }
+
+    #[cold]
+    fn give_way(&mut self) -> Written {
+        if self.calm {
+            return !self.bursts.has_to_give_way();
         }
+        // SAFETY: nothing here needs dropping. Other threads may change what is packed, of which nothing is held,
+        // and the packer, which is looked at anew.
+        unsafe { self.bursts.give_way_or_raise() };
+        true
+    }
+
+    /// Whether Ruby code may run.
+    fn may_call(&self) -> bool {
+        !self.packer.is_null() && !self.calm
     }
 
     /// Writes any object.
@@ -106,7 +123,7 @@ impl<S: Sink> Writer<S> {
         class: VALUE,
     ) -> Written {
         if rb::class_of(object) != class {
-            if self.packer.is_null() {
+            if !self.may_call() {
                 return false;
             }
             if self.extension(object) {
@@ -136,16 +153,15 @@ impl<S: Sink> Writer<S> {
             write::str(self.out(), bytes);
         } else if index == names.binary_index {
             write::bin(self.out(), bytes);
+        } else if self.calm {
+            return false;
         } else {
             self.transcoded(object);
         }
         let work = Bursts::copying(bytes.len());
         // Until here the garbage collector must neither free nor move the String.
         std::hint::black_box(object);
-        if work > 0 {
-            self.pause(work);
-        }
-        true
+        work == 0 || self.pause(work)
     }
 
     #[cold]
@@ -176,8 +192,13 @@ impl<S: Sink> Writer<S> {
         let (bytes, negative) =
             unsafe { (rb_absint_size(object, &raw mut zeros), RBIGNUM_NEGATIVE_P(object)) };
         let bytes = bytes + usize::from(negative && zeros == 0) as size_t;
-        if bytes > 8 && self.extends_integers() && self.extension(object) {
-            return true;
+        if bytes > 8 && self.extends_integers() {
+            if self.calm {
+                return false;
+            }
+            if self.extension(object) {
+                return true;
+            }
         }
         // SAFETY: an Integer; both raise RangeError when it is too large.
         unsafe {
@@ -218,71 +239,64 @@ impl<S: Sink> Writer<S> {
                     rb::NIL
                 }
             };
-            let written = self.value(item);
-            self.pause(1);
-            written
+            self.value(item) && self.pause(1)
         })
     }
 
-    /// Writes a Hash, as it is now: a Hash cannot get new keys while it is walked through, and that need not concern
-    /// the code, and the other threads, that run while it is written.
+    /// Writes a Hash, as it is now. A Hash cannot get new keys while it is walked through, which must not concern other
+    /// code: so that happens in a calm. When something else has to run, what is left of the Hash is copied before.
     pub(super) fn hash(&mut self, object: VALUE) -> Written {
         check_stack();
         // SAFETY: a Hash.
         let length = unsafe { RHASH_SIZE(object) } as usize;
         check_length(length, "hash");
         write::map_header(self.out(), length);
-        if length <= FEW { self.few_entries(object) } else { self.many_entries(object, length) }
-    }
-
-    fn few_entries(&mut self, object: VALUE) -> Written {
-        let mut room = [const { MaybeUninit::<VALUE>::uninit() }; FEW * 2];
-        let range = room.as_mut_ptr_range();
-        // SAFETY: the room is on the stack, where the garbage collector finds what is in it, until the end.
-        let written = unsafe { self.entries(object, range.start.cast(), FEW * 2) };
-        std::hint::black_box(&room);
+        let within = std::mem::replace(&mut self.calm, true);
+        let mut few = [const { MaybeUninit::<VALUE>::uninit() }; FEW * 2];
+        let mut keeper = rb::NIL;
+        let mut walk = Walk::<S> {
+            writer: self,
+            left: length,
+            within,
+            refused: false,
+            few: few.as_mut_ptr().cast(),
+            keeper: &raw mut keeper,
+            rest: std::ptr::null_mut(),
+            end: std::ptr::null_mut(),
+        };
+        // SAFETY: a Hash, and a function that gets the address of `walk`, which outlives the call.
+        unsafe { rb_hash_foreach(object, Some(entry::<S>), (&raw mut walk) as VALUE) };
+        let Walk { left, refused, end, .. } = walk;
+        self.calm = within;
+        if end.is_null() {
+            return !refused;
+        }
+        // SAFETY: so many keys and values were copied. The garbage collector finds them by `keeper`, or in `few`, which are on
+        // the stack until the end.
+        let written = unsafe {
+            let rest = std::slice::from_raw_parts(end.sub(left * 2), left * 2);
+            let written = self.give_way() && self.objects(rest);
+            if keeper != rb::NIL {
+                rb_free_tmp_buffer(&raw mut keeper);
+            }
+            written
+        };
+        std::hint::black_box(&few);
         written
     }
 
-    #[cold]
-    #[inline(never)]
-    fn many_entries(&mut self, object: VALUE, length: usize) -> Written {
-        let mut keeper = rb::NIL;
-        // SAFETY: memory in which the garbage collector looks for objects, until it is given back or `keeper` is no longer
-        // on the stack.
-        unsafe {
-            let size = length * 2 * size_of::<VALUE>();
-            let room = rb_alloc_tmp_buffer(&raw mut keeper, size as c_long);
-            let written = self.entries(object, room.cast(), length * 2);
-            rb_free_tmp_buffer(&raw mut keeper);
-            written
-        }
-    }
-
-    /// Copies the keys and values into the room and writes them.
-    ///
-    /// # Safety
-    /// `object` is a Hash; there is room for so many objects, where the garbage collector finds them.
-    unsafe fn entries(&mut self, object: VALUE, room: *mut VALUE, count: usize) -> Written {
-        // SAFETY: the contract of this function; `entries` outlives the call. No Ruby code runs.
-        let objects = unsafe {
-            let mut entries = Entries { at: room, end: room.add(count) };
-            rb_hash_foreach(object, Some(collect_entry), (&raw mut entries) as VALUE);
-            std::slice::from_raw_parts(room, entries.at.offset_from_unsigned(room))
-        };
-        self.pause(objects.len());
-        objects.chunks(FEW).all(|objects| {
-            let written = objects.iter().all(|&object| self.value(object));
-            self.pause(objects.len());
-            written
-        })
+    /// Writes objects that are kept alive, one after the other.
+    fn objects(&mut self, objects: &[VALUE]) -> Written {
+        objects
+            .chunks(FEW)
+            .all(|objects| objects.iter().all(|&object| self.value(object)) && self.pause(objects.len()))
     }
 
     /// Writes an object that MessagePack has no type for.
     #[cold]
     #[inline(never)]
     pub(super) fn other(&mut self, object: VALUE) -> Written {
-        if self.packer.is_null() {
+        if !self.may_call() {
             return false;
         }
         if !self.extension(object) {
@@ -333,25 +347,69 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// Up to so many entries of a Hash are kept on the stack while they are written.
+/// Up to so many entries of a Hash are copied to the stack.
 const FEW: usize = 32;
 
-/// The room that is left for the keys and values of a Hash.
-struct Entries {
-    at: *mut VALUE,
+/// A Hash that is walked through in a calm, in which it cannot change.
+struct Walk<S> {
+    writer: *mut Writer<S>,
+    /// The entries that were not written.
+    left: usize,
+    /// Whether that happens within another calm.
+    within: bool,
+    /// Whether an entry could not be written in the calm. Unless it is within another one, all that are left are copied then.
+    refused: bool,
+    few: *mut VALUE,
+    keeper: *mut VALUE,
+    /// Where the next key and value are copied to, and the end of the room for them.
+    rest: *mut VALUE,
     end: *mut VALUE,
 }
 
-unsafe extern "C" fn collect_entry(key: VALUE, value: VALUE, entries: VALUE) -> c_int {
-    // SAFETY: the address that `entries` passed; from `at` to `end` there is room, for an even number of objects.
+impl<S> Walk<S> {
+    /// Makes room for what is left, where the garbage collector looks for objects.
+    ///
+    /// # Safety
+    /// `few` has room for `FEW` entries.
+    #[cold]
+    unsafe fn make_room(&mut self) {
+        let count = self.left * 2;
+        // SAFETY: the contract of this function.
+        unsafe {
+            self.rest = if self.left <= FEW {
+                self.few
+            } else {
+                rb_alloc_tmp_buffer(self.keeper, (count * size_of::<VALUE>()) as c_long).cast()
+            };
+            self.end = self.rest.add(count);
+        }
+    }
+}
+
+unsafe extern "C" fn entry<S: Rewind>(key: VALUE, value: VALUE, walk: VALUE) -> c_int {
+    // SAFETY: the address that `hash` passed, which has what it points to on its stack.
     unsafe {
-        let entries = &mut *(entries as *mut Entries);
-        if entries.at == entries.end {
+        let walk = &mut *(walk as *mut Walk<S>);
+        if !walk.refused {
+            let writer = &mut *walk.writer;
+            let mark = writer.out().mark();
+            if writer.value(key) && writer.value(value) && writer.pause(2) {
+                walk.left -= 1;
+                return st_retval::ST_CONTINUE as c_int;
+            }
+            writer.out().rewind(mark);
+            walk.refused = true;
+            if walk.within {
+                return st_retval::ST_STOP as c_int;
+            }
+            walk.make_room();
+        }
+        if walk.rest == walk.end {
             return st_retval::ST_STOP as c_int;
         }
-        entries.at.write(key);
-        entries.at.add(1).write(value);
-        entries.at = entries.at.add(2);
+        walk.rest.write(key);
+        walk.rest.add(1).write(value);
+        walk.rest = walk.rest.add(2);
     }
     st_retval::ST_CONTINUE as c_int
 }

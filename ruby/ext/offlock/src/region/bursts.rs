@@ -57,6 +57,12 @@ impl Bursts {
         Ok(())
     }
 
+    /// Whether `give_way` would let others run, or handle an interrupt.
+    #[cold]
+    pub(crate) fn has_to_give_way(&self) -> bool {
+        super::lock::is_interrupted() || super::has_to_step_aside_in_call()
+    }
+
     /// Lets others run if the time slice is over, and handles interrupts: for code that Ruby calls and that owns nothing
     /// which needs dropping.
     ///

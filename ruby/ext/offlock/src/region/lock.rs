@@ -74,6 +74,12 @@ pub(super) fn release_and_take() {
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
 
+/// Whether the thread has interrupts to handle. Must be called with the lock held.
+pub(super) fn is_interrupted() -> bool {
+    // SAFETY: the lock is held.
+    unsafe { rb_sys::rb_thread_interrupted(rb_sys::rb_thread_current()) != 0 }
+}
+
 /// Whether the Ractor has no other thread. Must be called with the lock held.
 pub(super) fn is_only_thread() -> bool {
     // SAFETY: the lock is held.
