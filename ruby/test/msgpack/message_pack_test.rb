@@ -2,6 +2,7 @@
 
 require "objspace"
 require "stringio"
+require "timeout"
 require_relative "../test_helper"
 
 module MessagePackTests
@@ -19,6 +20,16 @@ module MessagePackTests
       def to_msgpack_ext = [x, y].pack("l>2")
 
       def self.from_msgpack_ext(data) = new(*data.unpack("l>2"))
+    end
+
+    # If each entry took time in proportion to the Hash, this would take minutes.
+    def test_large_maps
+      keys = ->(count) { (0...count).to_h { |n| [n, "value"] }.merge((0...count).to_h { |n| ["key #{n}", n] }) }
+      [16, 17, 100, 400_000].each do |count|
+        expected = keys.call(count)
+        packed = Offlock::MessagePack.pack(expected)
+        assert_equal expected, Timeout.timeout(20) { Offlock::MessagePack.unpack(packed) }
+      end
     end
 
     def test_what_a_message_takes_does_not_depend_on_the_one_before

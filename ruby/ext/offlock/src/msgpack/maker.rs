@@ -150,8 +150,7 @@ impl<'s, S: Place<'s>> Maker<S> {
                 place[0] = self.key(depth + 1, &mut kinds);
                 place[1] = self.value(depth + 1);
             }
-            // SAFETY: a Hash, and as many live objects as said.
-            let insert = || unsafe { rb_hash_bulk_insert(entries as c_long * 2, chunk.as_ptr(), hash) };
+            let insert = || insert(hash, &chunk[..entries * 2], left == length);
             if kinds.compare_natively() {
                 insert()
             } else {
@@ -369,6 +368,21 @@ unsafe fn call_from(unpacker: *mut Unpacker, depth: usize, callable: Callable, s
             rb_jump_tag(state);
         }
         object
+    }
+}
+
+/// Puts keys and values into a Hash. All at once that costs less for the first ones, and as much as the whole Hash has
+/// grown to for each of the others.
+#[inline]
+fn insert(hash: VALUE, objects: &[VALUE], first: bool) {
+    if first {
+        // SAFETY: a Hash, and as many live objects as said.
+        unsafe { rb_hash_bulk_insert(objects.len() as c_long, objects.as_ptr(), hash) };
+        return;
+    }
+    for entry in objects.chunks_exact(2) {
+        // SAFETY: a Hash and live objects, which are on the stack.
+        unsafe { rb_hash_aset(hash, entry[0], entry[1]) };
     }
 }
 
