@@ -2,6 +2,7 @@
 
 use super::{Encoding, Error, Specials, TokenId};
 use crate::parallel::on_threads;
+use crate::task::Stretches;
 use crate::{Task, memory};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -37,6 +38,10 @@ impl Encoding {
     }
 }
 
+/// Bytes of texts between two checks of the task, and what each text counts for beside its own.
+const CHECK_EVERY: usize = 4 << 10;
+const EACH: usize = 16;
+
 /// Applies `f` to all texts. Threads take the next text when they are done with one, so that none waits for long.
 fn map<T: Send>(
     texts: &[&str],
@@ -48,8 +53,13 @@ fn map<T: Send>(
     let parts = on_threads(threads.min(texts.len()), task, || {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < texts.len());
         let mut done = Vec::new();
+        // A short text is encoded without a look at the task.
+        let mut stretches = Stretches::new(task, CHECK_EVERY);
+        let mut at = 0;
         for index in std::iter::from_fn(take) {
+            stretches.check(at)?;
             memory::push(&mut done, (index, f(texts[index])))?;
+            at += texts[index].len() + EACH;
         }
         Ok::<_, Error>(done)
     });
