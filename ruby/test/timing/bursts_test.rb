@@ -9,11 +9,14 @@ require_relative "../support/large_operations"
 class BurstsTest < Minitest::Test
   include Texts
 
-  # What is promised is 2 ms and 50 ms. On a busy machine everything takes longer, so a hold may also be a small part of
-  # all the time with the lock: an operation that does not let others run holds it once, or nearly.
-  LONGEST_HOLD = 0.03
-  SMALL_PART = 0.2
-  LATEST = 0.1
+  # What is aimed at is 2 ms; on a quiet machine nearly all operations hold the lock for 1 to 3 ms at most. On a busy one, where
+  # a thread that holds the lock may wait for a processor, a hold may also be a small part of all the time with the lock: an
+  # operation that does not let others run holds it once, or nearly.
+  LONGEST_HOLD = 0.005
+  SMALL_PART = 0.05
+  # What is left of a large Hash is copied in one go before others run, as it must not change meanwhile.
+  COPIES = { "MessagePack.pack of a Hash" => 0.03 }.freeze
+  LATEST = 0.05
   ATTEMPTS = 6
 
   class Stop < StandardError
@@ -42,7 +45,7 @@ class BurstsTest < Minitest::Test
     end
     thread = summary.to_h[:threads].find { |one| one[:name] == "works" }
     hold = thread[:longest_hold]
-    (hold < thread[:times][:running] * SMALL_PART ? [hold, LONGEST_HOLD * 1e9 / 2].min : hold) / 1e9
+    hold < thread[:times][:running] * SMALL_PART ? 0 : hold / 1e9
   ensure
     done = true
     probe.join
@@ -72,8 +75,9 @@ class BurstsTest < Minitest::Test
   LargeOperations::TABLE.each do |name, (prepare, operation)|
     define_method(:"test_#{name.tr("^A-Za-z_0-9", "_")}") do
       input = prepare.call
-      hold = least(LONGEST_HOLD) { longest_hold(operation, input) }
-      assert_operator hold, :<, LONGEST_HOLD, "holds the lock too long"
+      enough = COPIES.fetch(name, LONGEST_HOLD)
+      hold = least(enough) { longest_hold(operation, input) }
+      assert_operator hold, :<, enough, "holds the lock too long"
       late = least(LATEST) { lateness(operation, input) }
       assert_operator late, :<, LATEST, "ends too late"
     end
@@ -98,7 +102,7 @@ class BurstsTest < Minitest::Test
         ensure
           GC.enable && GC.start && GC.disable
         end.min
-        print latest < 0.1
+        print latest < 0.05
       RUBY
       assert_equal ["true", true], [output, status.success?], name
     end
