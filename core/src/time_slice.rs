@@ -30,11 +30,12 @@
 //! the slice therefore counts the thread's processor time. A slice as long as the interpreter's own begins anew when the
 //! thread was off the processor for half as long: the interpreter has just switched threads, and yielding soon after would
 //! give the others two turns for one. These clocks cost 0.3 µs together, so they are read only after about a million
-//! ticks of the processor's counter, which costs a few nanoseconds to read.
+//! ticks of the processor's counter. To read the counter takes ten nanoseconds or more, which is a tenth of the smallest
+//! calls: of those only one in a few reads it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::clock::now as ticks;
 use crate::fork::after_fork_in_child;
@@ -45,6 +46,8 @@ const SHORTEST: u64 = 1_000_000;
 /// Ticks between two looks at the clocks: 0.25 to 0.5 ms where the counter runs at 2 to 4 GHz, 1 ms where it counts
 /// nanoseconds.
 const LOOK_AFTER: u64 = 1 << 20;
+/// The same in the middle of a call, which itself is what takes the time.
+const LOOK_IN_CALL_AFTER: u64 = LOOK_AFTER / 4;
 
 /// A moment on the two clocks, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -102,6 +105,15 @@ impl TimeSlice {
     }
 }
 
+/// So many calls of no size come to one that reads the counter: few, as there may be other work between them.
+const CALLS: usize = 8;
+/// A call over so many bytes counts as one more.
+const BYTES_LIKE_A_CALL: usize = 512;
+
+/// How many calls are left until one reads the counter. One for all threads, of which those that share a lock count one at a
+/// time: to find a thread's own takes longer than to count.
+static CALLS_LEFT: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
     static SLICE: RefCell<TimeSlice> = const { RefCell::new(TimeSlice { last: None, held: 0, length: 0 }) };
@@ -110,10 +122,30 @@ thread_local! {
 /// How many threads of this process have yielded and want the lock back.
 static QUEUE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether it is time to look at the clocks. Takes a few nanoseconds, so that every call can ask.
+/// Whether it is time to look at the clocks, as the processor's counter tells.
 #[inline]
 pub fn look_is_due() -> bool {
-    LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= LOOK_AFTER)
+    have_passed(LOOK_AFTER)
+}
+
+/// The same in the middle of a call that goes on for long.
+#[inline]
+pub fn look_is_due_in_call() -> bool {
+    have_passed(LOOK_IN_CALL_AFTER)
+}
+
+#[inline]
+fn have_passed(some: u64) -> bool {
+    LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= some)
+}
+
+/// The same before a call over so many bytes. Takes a nanosecond if they are few, so that every call can ask.
+#[inline]
+pub fn look_is_due_before_call(bytes: usize) -> bool {
+    let rest = CALLS_LEFT.load(Ordering::Relaxed).checked_sub(1 + bytes / BYTES_LIKE_A_CALL);
+    // Where two threads count at once, some calls are not counted.
+    CALLS_LEFT.store(rest.unwrap_or(CALLS), Ordering::Relaxed);
+    rest.is_none() && look_is_due()
 }
 
 /// Whether the calling thread, which begins a call with the lock held, has held it for its slice.
@@ -164,6 +196,20 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    /// How many calls over so many bytes come to one that finds a look due, when one is.
+    fn calls_to_a_look(bytes: usize) -> usize {
+        CALLS_LEFT.store(CALLS, Ordering::Relaxed);
+        LOOKED_AT.set(ticks().wrapping_sub(LOOK_AFTER));
+        1 + (0..1000).take_while(|_| !look_is_due_before_call(bytes)).count()
+    }
+
+    #[test]
+    fn the_more_bytes_calls_have_the_fewer_come_to_a_look() {
+        assert_eq!([0, 13, 2000, 4096].map(calls_to_a_look), [9, 9, 3, 1]);
+        restart();
+        assert!(!(0..100).any(|_| look_is_due_before_call(13)));
+    }
 
     /// A thread and its clocks.
     #[derive(Default)]

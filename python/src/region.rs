@@ -189,7 +189,7 @@ impl<'a> Region<'a> {
 
     /// A caller who says `never` keeps the lock.
     fn yield_between_calls(&self, py: Python<'_>) -> PyResult<()> {
-        if self.release == Release::Auto { yield_between_calls(py) } else { Ok(()) }
+        if self.release == Release::Auto { yield_between_calls(py, self.bytes) } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -249,11 +249,15 @@ pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
     }
 }
 
-/// To be called by operations that keep the lock: yields it if this thread has held it for its time slice, and then looks
-/// for signals.
+/// To be called by operations that keep the lock, over so many bytes: yields it if this thread has held it for its time
+/// slice, and then looks for signals.
 #[inline]
-pub(crate) fn yield_between_calls(py: Python<'_>) -> PyResult<()> {
-    if cfg!(Py_GIL_DISABLED) || !time_slice::look_is_due() { Ok(()) } else { look_between_calls(py) }
+pub(crate) fn yield_between_calls(py: Python<'_>, bytes: usize) -> PyResult<()> {
+    if cfg!(Py_GIL_DISABLED) || !time_slice::look_is_due_before_call(bytes) {
+        Ok(())
+    } else {
+        look_between_calls(py)
+    }
 }
 
 #[cold]
@@ -270,7 +274,7 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
 /// To be called now and then by operations that make many objects: the same, in the middle of a call.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
-    if time_slice::look_is_due() {
+    if time_slice::look_is_due_in_call() {
         look_in_call(py);
         py.check_signals()?;
     }
@@ -280,7 +284,7 @@ pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
 /// As [`yield_in_call`], without a look for signals.
 #[inline]
 pub(crate) fn step_aside_in_call(py: Python<'_>) {
-    if time_slice::look_is_due() {
+    if time_slice::look_is_due_in_call() {
         look_in_call(py);
     }
 }
@@ -309,8 +313,9 @@ fn yield_lock(py: Python<'_>) {
 
 /// With what the system adds, some 70 µs.
 const ARRIVAL: Duration = Duration::from_micros(15);
-/// In the middle of a call that makes many objects a thread yields after so many nanoseconds: each time costs the pause.
-const SHORTEST_SLICE_IN_CALL: u64 = 2_000_000;
+/// In the middle of a call that makes many objects a thread yields after so many nanoseconds: each time costs the pause. With
+/// what passes between two looks it has held the lock for 2 ms at most.
+const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
 /// For how long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, unless told otherwise.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 

@@ -22,7 +22,7 @@ pub(super) fn packb<'py>(
     o: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    region::yield_between_calls(o.py())?;
+    region::yield_between_calls(o.py(), 0)?;
     match options {
         None => pack_to_bytes(o, &PackOptions::default()),
         Some(options) => pack_to_bytes(o, &PackOptions::from_keywords(options, only_of_packer)?),
@@ -103,7 +103,7 @@ impl Packer {
 
     /// Packs an object. Returns the message, or `None` with `autoreset=False`.
     fn pack<'py>(&self, obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        region::yield_between_calls(obj.py())?;
+        region::yield_between_calls(obj.py(), 0)?;
         let settings = self.settings()?;
         if !settings.keep {
             self.check_views()?;

@@ -71,7 +71,7 @@ pub(super) fn unpack_all<'py>(
     let (messages, size) = inputs.slices(py, &mut pace, Input::as_slice)?;
     let mut objects = Sequence::new(py, messages.len(), messages.len(), true)?;
     if !leaves(options.release, size) {
-        region::yield_between_calls(py)?;
+        region::yield_between_calls(py, size)?;
         let mut cache = KeyCache::default();
         for &message in messages.iter() {
             pace.keep(py)?;
@@ -124,7 +124,7 @@ fn decode<'py>(
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
-        region::yield_between_calls(py)?;
+        region::yield_between_calls(py, bytes.len())?;
         return decode_directly(py, bytes, options, cache);
     }
     decode_long(py, bytes, options, cache)

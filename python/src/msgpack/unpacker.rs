@@ -174,7 +174,7 @@ impl Unpacker {
 
 impl Unpacker {
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        region::yield_between_calls(py)?;
+        region::yield_between_calls(py, 0)?;
         let mut state = self.state.take(py)?;
         state.others_wait(state.is_plain());
         loop {

@@ -99,7 +99,7 @@ unsafe fn of_small(
             };
             if let (Some(value), true) = (value, size <= SMALL) {
                 let py = Python::assume_attached();
-                if let Err(raised) = yield_between_calls(py) {
+                if let Err(raised) = yield_between_calls(py, size) {
                     raised.restore(py);
                     return std::ptr::null_mut();
                 }
