@@ -1,7 +1,7 @@
 """The types of `offlock._offlock.zlib`."""
 
 from collections.abc import Iterable
-from typing import Self, final
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
@@ -86,6 +86,7 @@ def gzip(
     cancel: Cancel | None = None,
 ) -> bytes: ...
 def joined(parts: list[bytes], /) -> bytes: ...
+def quick_readline(class_: type, otherwise: object, /) -> Any: ...
 def gzip_header(mtime: int, level: int, name: bytes | None, /) -> bytes: ...
 
 @final

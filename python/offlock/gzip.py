@@ -683,6 +683,10 @@ class GzipFile(io.BufferedIOBase):
         return self.offset
 
 
+# A Python frame takes longer than to read a line.
+GzipFile.readline = _native.quick_readline(GzipFile, GzipFile.readline)  # type: ignore[method-assign]
+
+
 def _name(filename: StrOrBytesPath | None, fileobj: IO[bytes]) -> str | bytes:
     if filename is not None:
         return os.fspath(filename)

@@ -6,6 +6,7 @@ mod fed;
 mod gzip;
 mod input;
 mod lend;
+mod lines;
 mod one_shot;
 mod streams;
 mod turns;
@@ -28,6 +29,8 @@ pub(crate) mod zlib {
     use super::fed::ZlibDecompressor;
     #[pymodule_export]
     use super::gzip::{BlockCompress, GzipDecompress, gunzip, gzip, gzip_header, joined};
+    #[pymodule_export]
+    use super::lines::quick_readline;
     #[pymodule_export]
     use super::one_shot::{
         adler32, adler32_combine, compress, crc32, crc32_combine, decompress, deflate_all, inflate_all,

@@ -2,6 +2,7 @@
 
 import gc
 import gzip as their_gzip
+import inspect
 import io
 import os
 import subprocess
@@ -42,6 +43,45 @@ def test_lines_and_reads_go_on_from_each_other() -> None:
         assert (next(file), file.readline(), file.readline(3)) == (b"one\n", b"\n", b"thr")
         assert list(file) == [b"ee\r\n", b"four"]
         assert next(file, None) is None
+
+
+READ_LINE: dict[str, Callable[[Any], object]] = {
+    "no argument": lambda file: file.readline(),
+    "a size": lambda file: [file.readline(2) for _ in range(9)],
+    "by name": lambda file: [file.readline(size=2), file.readline(size=-1)],
+    "all sizes": lambda file: [file.readline(size) for size in (0, -1, 1, True, 100)],
+    "none": lambda file: file.readline(None),
+    "too many": lambda file: file.readline(1, 2),
+    "twice": lambda file: file.readline(1, size=2),
+    "another name": lambda file: file.readline(length=2),
+    "no number": lambda file: file.readline("2"),
+    "of the class": lambda file: type(file).readline(file, 2),
+    "kept": lambda file: list(iter(file.readline, b"")),
+    "signature": lambda file: str(inspect.signature(file.readline)),
+    "name": lambda file: file.readline.__name__,
+}
+
+
+@pytest.mark.parametrize("call", READ_LINE.values(), ids=READ_LINE)
+def test_a_line_is_read_as_by_the_original(call: Callable[[Any], object]) -> None:
+    def told(module: Any) -> object:
+        with module.open(io.BytesIO(PACKED)) as file:
+            given = outcome(lambda: call(file))
+        return given[0] if isinstance(given, tuple) else given  # of an exception the class
+
+    assert told(our_gzip) == told(their_gzip)
+
+
+def test_a_file_lives_as_long_as_its_method() -> None:
+    assert our_gzip.open(io.BytesIO(PACKED)).readline() == b"one\n"
+    readline = our_gzip.open(io.BytesIO(PACKED)).readline
+    gc.collect()
+    assert list(iter(readline, b"")) == LINES
+
+
+def test_a_method_for_files_takes_nothing_else() -> None:
+    with pytest.raises(TypeError):
+        our_gzip.GzipFile.readline(io.BytesIO(PACKED))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["rb", "wb"])

@@ -9,14 +9,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{key_cache, packer, unpack};
-use crate::fastcall;
+use crate::fastcall::Definition;
 use crate::region::InternalError;
 
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("packb", fastcall::new(module, c"packb", PACKB_DOC, packb)?)?;
-    module.add("unpackb", fastcall::new(module, c"unpackb", UNPACKB_DOC, unpackb)?)
+    module.add("packb", PACKB.of(module)?)?;
+    module.add("unpackb", UNPACKB.of(module)?)
 }
+
+static PACKB: Definition = Definition::new(c"packb", PACKB_DOC, packb);
+static UNPACKB: Definition = Definition::new(c"unpackb", UNPACKB_DOC, unpackb);
 
 const PACKB_DOC: &CStr =
     c"packb(o, /, *, default=None, use_single_float=False, autoreset=True, use_bin_type=True, \

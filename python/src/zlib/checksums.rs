@@ -2,15 +2,14 @@
 //!
 //! These functions look for the usual call themselves, and pass every other one on to their namesakes in `one_shot.rs`.
 
-use std::ffi::{CStr, c_ulong};
+use std::ffi::c_ulong;
 
 use offlock_core::deflate;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
 
-use crate::fastcall;
+use crate::fastcall::Definition;
 use crate::region::yield_between_calls;
 
 /// Up to this size nobody notices how long a checksum takes: below a microsecond.
@@ -19,36 +18,32 @@ const SMALL: usize = 8 << 10;
 static CRC32: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ADLER32: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+static QUICK_CRC32: Definition = Definition::new(
+    c"crc32",
+    c"crc32(data, value=0, /, *, release='auto')\n--\n\nCRC-32 of `data`, continued from `value`.",
+    crc32,
+);
+static QUICK_ADLER32: Definition = Definition::new(
+    c"adler32",
+    c"adler32(data, value=1, /, *, release='auto')\n--\n\nAdler-32 of `data`, continued from `value`.",
+    adler32,
+);
+
 /// Puts the quick functions in the place of those that take any arguments.
 pub(super) fn replace(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    put(
-        module,
-        c"crc32",
-        c"crc32(data, value=0, /, *, release='auto')\n--\n\nCRC-32 of `data`, continued from `value`.",
-        crc32,
-        &CRC32,
-    )?;
-    put(
-        module,
-        c"adler32",
-        c"adler32(data, value=1, /, *, release='auto')\n--\n\nAdler-32 of `data`, continued from `value`.",
-        adler32,
-        &ADLER32,
-    )
+    put(module, "crc32", &QUICK_CRC32, &CRC32)?;
+    put(module, "adler32", &QUICK_ADLER32, &ADLER32)
 }
 
 fn put(
     module: &Bound<'_, PyModule>,
-    name: &'static CStr,
-    doc: &'static CStr,
-    quick: ffi::PyCFunctionFastWithKeywords,
+    name: &str,
+    quick: &'static Definition,
     otherwise: &PyOnceLock<Py<PyAny>>,
 ) -> PyResult<()> {
-    let py = module.py();
-    let attribute = PyString::new(py, &name.to_string_lossy());
-    let _ = otherwise.set(py, module.getattr(&attribute)?.unbind());
+    let _ = otherwise.set(module.py(), module.getattr(name)?.unbind());
     // Not `add`, which would list the name in `__all__` once more.
-    module.setattr(attribute, fastcall::new(module, name, doc, quick)?)
+    module.setattr(name, quick.of(module)?)
 }
 
 unsafe extern "C" fn crc32(
