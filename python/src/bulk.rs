@@ -100,27 +100,35 @@ impl<T> Held<T> {
         pace: &mut Pace,
         mut take: impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<T>,
     ) -> PyResult<Self> {
-        let mut all = Self::new();
-        let mut add = |all: &mut Self, item| {
-            pace.keep(items.py())?;
-            let next = take(all.0.len(), item)?;
-            all.push(next)
-        };
+        let (py, mut all) = (items.py(), Self::new());
         // Iterators of these do the same, and take longer.
         if let Ok(list) = items.cast_exact::<PyList>() {
             reserve(&mut all.0, list.len())?;
             // The length is asked for anew: others may change the list.
-            while all.0.len() < list.len() {
-                let item = list.get_item(all.0.len())?;
-                add(&mut all, item)?;
+            while let Some(item) = list_item(list, all.0.len()) {
+                all.take(py, item, pace, &mut take)?;
             }
         } else if let Ok(tuple) = items.cast_exact::<PyTuple>() {
             reserve(&mut all.0, tuple.len())?;
-            tuple.iter().try_for_each(|item| add(&mut all, item))?;
+            tuple.iter().try_for_each(|item| all.take(py, item, pace, &mut take))?;
         } else {
-            items.try_iter()?.try_for_each(|item| add(&mut all, item?))?;
+            items.try_iter()?.try_for_each(|item| all.take(py, item?, pace, &mut take))?;
         }
         Ok(all)
+    }
+
+    /// Adds what `take` makes of the next item.
+    #[inline(always)]
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        item: Bound<'py, PyAny>,
+        pace: &mut Pace,
+        take: &mut impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<()> {
+        pace.keep(py)?;
+        let next = take(self.0.len(), item)?;
+        self.push(next)
     }
 
     /// The bytes of each item, and how many they are together. Other threads can have the lock between items.
@@ -150,12 +158,22 @@ impl<T> Held<T> {
     }
 
     /// `MemoryError` when there is no room for one more.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, item: T) -> PyResult<()> {
         reserve(&mut self.0, 1)?;
         self.0.push(item);
         Ok(())
     }
+}
+
+/// The item at `index`, if the list is so long.
+#[inline]
+fn list_item<'py>(list: &Bound<'py, PyList>, index: usize) -> Option<Bound<'py, PyAny>> {
+    if cfg!(Py_GIL_DISABLED) {
+        return list.get_item(index).ok();
+    }
+    // SAFETY: the lock is held, so that the list is as long as it was just found to be.
+    (index < list.len()).then(|| unsafe { list.get_item_unchecked(index) })
 }
 
 /// Makes room for `more` items; `MemoryError` when there is none.

@@ -4,6 +4,7 @@
 //! kept ones are immortal too and stand in one block, in order: a list is then filled by arithmetic alone, without a
 //! look at the objects, and threads need not write to them. Elsewhere a list takes a reference to each.
 
+use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
@@ -103,9 +104,16 @@ unsafe fn new(py: Python<'_>, kept: Option<*mut ffi::PyObject>, value: u32) -> P
 }
 
 /// An `int`. `MemoryError` when there is no memory for it, where pyo3's own conversion panics.
+#[inline]
 pub(crate) fn int(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
-    // SAFETY: returns a new `int`, or null with an exception set.
-    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(value))?.cast_into_unchecked()) }
+    // SAFETY: both return a new `int`, or null with an exception set. (The first takes half of the other's time.)
+    unsafe {
+        let object = match c_long::try_from(value) {
+            Ok(value) => ffi::PyLong_FromLong(value),
+            Err(_) => ffi::PyLong_FromSize_t(value),
+        };
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
 }
 
 static KEPT_INTS: OnceLock<Kept> = OnceLock::new();

@@ -35,31 +35,46 @@ impl<'py> Maker<'py> {
     #[inline]
     pub(super) fn make(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
         match self.headers {
-            Some(headers) if !is_shared(piece) => self.written_in_place(piece, headers[piece.kind as usize]),
-            _ => self.copied(piece),
-        }
-    }
-
-    fn written_in_place(&self, piece: &Piece<'_>, header: usize) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the lock is held. A new object has room for its characters behind its header, which CPython has
-        // aligned for them, and nobody else refers to it.
-        unsafe {
-            let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.kind));
-            let object = Bound::from_owned_ptr_or_err(self.py, object)?;
-            let data = object.as_ptr().cast::<u8>().add(header);
-            let room = std::slice::from_raw_parts_mut(data, piece.bytes());
-            if room.len() < LARGE {
-                piece.write(room);
-            } else {
-                self.write_aside(piece, room);
+            Some(headers) if is_usual(piece) => {
+                let made = self
+                    .written_in_place(piece, headers[piece.kind as usize], |piece, room| piece.write(room));
+                made.ok_or_else(|| failure(self.py))
             }
-            Ok(object)
+            _ => self.make_unusual(piece),
         }
     }
 
     #[cold]
-    fn write_aside(&self, piece: &Piece<'_>, room: &mut [u8]) {
-        aside(self.py, || piece.write(room));
+    #[inline(never)]
+    fn make_unusual(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
+        match self.headers {
+            Some(headers) if !is_shared(piece) => {
+                let py = self.py;
+                let aside = |piece: &Piece<'_>, room: &mut [u8]| aside(py, || piece.write(room));
+                let made = self.written_in_place(piece, headers[piece.kind as usize], aside);
+                made.ok_or_else(|| failure(py))
+            }
+            _ => self.copied(piece),
+        }
+    }
+
+    /// `None`, with an exception set, when there is no memory. (A `PyResult` would be handed over through memory.)
+    #[inline]
+    fn written_in_place(
+        &self,
+        piece: &Piece<'_>,
+        header: usize,
+        write: impl FnOnce(&Piece<'_>, &mut [u8]),
+    ) -> Option<Bound<'py, PyAny>> {
+        // SAFETY: the lock is held. A new object has room for its characters behind its header, which CPython has
+        // aligned for them, and nobody else refers to it.
+        unsafe {
+            let object = ffi::PyUnicode_New(piece.chars.cast_signed(), largest_character(piece.kind));
+            let object = Bound::from_owned_ptr_or_opt(self.py, object)?;
+            let data = object.as_ptr().cast::<u8>().add(header);
+            write(piece, std::slice::from_raw_parts_mut(data, piece.bytes()));
+            Some(object)
+        }
     }
 
     /// For strings of which CPython keeps one, and for interpreters whose layout is not known.
@@ -83,6 +98,18 @@ impl<'py> Maker<'py> {
 #[inline]
 pub(super) fn is_shared(piece: &Piece<'_>) -> bool {
     piece.chars == 0 || piece.chars == 1 && piece.kind <= StrKind::Latin1
+}
+
+/// Whether the interpreter keeps none such, and to write it takes no time to speak of.
+#[inline]
+const fn is_usual(piece: &Piece<'_>) -> bool {
+    const WIDEST: usize = 4;
+    piece.chars >= 2 && piece.chars < LARGE / WIDEST
+}
+
+#[cold]
+fn failure(py: Python<'_>) -> PyErr {
+    PyErr::fetch(py)
 }
 
 /// Any character of this kind makes `PyUnicode_New` choose it.

@@ -334,19 +334,22 @@ pub(super) fn decode_many<'py>(
 /// One item of many. A `bytes` needs no export, which is what takes the time when there are many.
 enum Item<'py> {
     Exact(Bound<'py, PyBytes>),
-    Other(Bytes),
+    /// Apart, so that an item is small.
+    Other(Box<Bytes>),
 }
 
 impl<'py> Item<'py> {
+    #[inline]
     fn borrow(item: Bound<'py, PyAny>) -> PyResult<Self> {
         if item.is_exact_instance_of::<PyBytes>() {
             // SAFETY: it is one.
             Ok(Self::Exact(unsafe { item.cast_into_unchecked() }))
         } else {
-            Bytes::borrow(&item).map(Self::Other)
+            Ok(Self::Other(Box::new(Bytes::borrow(&item)?)))
         }
     }
 
+    #[inline]
     fn contents(&self) -> &[u8] {
         match self {
             Self::Exact(bytes) => bytes.as_bytes(),
@@ -362,16 +365,16 @@ fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), Fa
     let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
     let (mut all, mut spans) = (memory::with_room(length)?, memory::with_room(texts.len())?);
     let mut until_check = 0;
-    for text in texts {
-        let start = all.len();
-        for part in text.chunks(STRETCH) {
-            if until_check < part.len() {
-                task.check()?;
-                until_check = STRETCH;
-            }
-            until_check = until_check.saturating_sub(part.len() + size_of::<Span>());
+    for &text in texts {
+        let (start, mut rest) = (all.len(), text);
+        while rest.len() + size_of::<Span>() > until_check {
+            task.check()?;
+            let (part, after) = rest.split_at(rest.len().min(STRETCH));
             all.extend_from_slice(part);
+            (rest, until_check) = (after, STRETCH + size_of::<Span>());
         }
+        until_check -= rest.len() + size_of::<Span>();
+        all.extend_from_slice(rest);
         spans.push(Span { start, end: all.len() });
     }
     Ok((all, spans))
