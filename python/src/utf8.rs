@@ -11,7 +11,7 @@ use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
 use crate::bulk::{Bulk, LARGE};
-use crate::region::{Failure, Operation, Region, cancelled};
+use crate::region::{Failure, Operation, Region, Release, cancelled};
 
 static TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
 
@@ -42,7 +42,7 @@ impl Deref for Utf8 {
 /// CPython makes it at the first time that it is asked for, with the lock: of a long text it is made here.
 pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
     if let Some(data) = long_without_utf8(text) {
-        return of_characters(text.py(), data);
+        return of_characters(text.py(), data, Release::Auto).map(|(text, _)| Utf8::Own(text));
     }
     match PyBackedStr::try_from(text.clone()) {
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
@@ -51,6 +51,13 @@ pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
         }
         borrowed => borrowed.map(Utf8::Kept),
     }
+}
+
+/// The same of a long text whose UTF-8 CPython does not have yet; `None` of others, and of one that has surrogates.
+pub(crate) fn of_long(text: &Bound<'_, PyString>, release: Release) -> PyResult<Option<Bulk<String>>> {
+    let Some(data) = long_without_utf8(text) else { return Ok(None) };
+    let (text, is_as_it_was) = of_characters(text.py(), data, release)?;
+    Ok(is_as_it_was.then_some(text))
 }
 
 /// The characters of a long text whose UTF-8 CPython does not have yet.
@@ -102,37 +109,48 @@ impl Failure for Failed {
     }
 }
 
-fn of_characters(py: Python<'_>, data: PyStringData<'_>) -> PyResult<Utf8> {
-    let text = Region::new(&TO_UTF8, LARGE).run(py, |task| match data {
+/// The text of these characters, and whether there are no surrogates among them.
+fn of_characters(py: Python<'_>, data: PyStringData<'_>, release: Release) -> PyResult<(Bulk<String>, bool)> {
+    let run = Region::new(&TO_UTF8, LARGE).release(release);
+    let (text, is_as_it_was) = run.run(py, |task| match data {
         PyStringData::Ucs1(characters) => converted(characters, 2, task),
         PyStringData::Ucs2(characters) => converted(characters, 3, task),
         PyStringData::Ucs4(characters) => converted(characters, 4, task),
     })?;
-    Ok(Utf8::Own(Bulk::new(text)))
+    Ok((Bulk::new(text), is_as_it_was))
 }
 
-/// The text of `characters`, which take up to `most` bytes each.
-fn converted<T: Copy + Into<u32>>(characters: &[T], most: usize, task: &Task<'_>) -> Result<String, Failed> {
-    let (mut text, mut rest) = (String::new(), characters);
+/// The text of `characters`, which take up to `most` bytes each, and whether there are no surrogates among them.
+fn converted<T: Copy + Into<u32>>(
+    characters: &[T],
+    most: usize,
+    task: &Task<'_>,
+) -> Result<(String, bool), Failed> {
+    let (mut text, mut rest, mut is_as_it_was) = (String::new(), characters, true);
     while !rest.is_empty() {
         task.check()?;
         let begins = |&at: &usize| !is_leading(rest[at - 1].into());
         let end = (rest.len().min(STRETCH)..rest.len()).find(begins).unwrap_or(rest.len());
         let (some, after) = rest.split_at(end);
         text.try_reserve(most * some.len()).map_err(|_| Failed::NoMemory)?;
-        push_all(&mut text, some);
+        is_as_it_was &= push_all(&mut text, some);
         rest = after;
     }
-    Ok(text)
+    Ok((text, is_as_it_was))
 }
 
-fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) {
+/// Whether there are no surrogates among them.
+fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) -> bool {
+    let mut is_as_it_was = true;
     let mut characters = characters.iter().map(|&character| character.into()).peekable();
     while let Some(character) = characters.next() {
         let pair = characters.next_if(|&next| is_leading(character) && is_trailing(next));
         let character = pair.map_or(character, |next| 0x1_0000 + ((character & 0x3FF) << 10 | next & 0x3FF));
-        text.push(char::from_u32(character).unwrap_or(char::REPLACEMENT_CHARACTER));
+        let converted = char::from_u32(character);
+        is_as_it_was &= pair.is_none() && converted.is_some();
+        text.push(converted.unwrap_or(char::REPLACEMENT_CHARACTER));
     }
+    is_as_it_was
 }
 
 const fn is_leading(character: u32) -> bool {

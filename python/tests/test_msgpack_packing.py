@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import enum
+import itertools
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -276,3 +278,43 @@ def test_keys_of_messages_do_not_pile_up() -> None:
     )
     # Kept, 400,000 keys take 39 MB.
     assert int(out) < 12 << 20
+
+
+def test_the_value_of_a_long_key_that_another_thread_replaces() -> None:
+    """While a long key is written others may have the lock, and what the value was may be gone then."""
+    keys = [f"key {number} " * 30_000 for number in range(100)]
+    entries = dict.fromkeys(keys, b"value %16d" % 0)
+    over = threading.Event()
+
+    def replace() -> None:
+        others: list[bytes] = []
+        for number in itertools.count():
+            for key in keys:
+                entries[key] = b"value %16d" % number
+                others += [b"other %16d" % number, b"other %16d" % -number]
+            if over.is_set():
+                return
+            del others[:-5000]
+
+    replacing = threading.Thread(target=replace)
+    replacing.start()
+    try:
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            packed = msgpack.unpackb(msgpack.packb(entries))
+            assert {value[:6] for value in packed.values()} == {b"value "}
+    finally:
+        over.set()
+        replacing.join()
+
+
+@pytest.mark.parametrize("release", ["auto", "never"])
+@pytest.mark.parametrize("ending", ["", "\ud83d\ude00", "\ud83d", "😀"], ids=ascii)
+@pytest.mark.parametrize("size", [7, 1_000, 10_000, 2_000_000])
+def test_long_text_of_wide_characters(size: int, ending: str, release: Any) -> None:
+    def packed(pack: Any, **options: Any) -> Any:
+        # Of a text of its own: CPython keeps the UTF-8 once it was asked for.
+        result = outcome(lambda: pack("é—"[size % 2] * size + ending, **options))
+        return result if isinstance(result, bytes) else result[0]
+
+    assert packed(msgpack.packb, release=release) == packed(original.packb)

@@ -129,6 +129,13 @@ pub(super) fn utf8_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     }
 }
 
+/// How many characters an exact str has.
+#[inline]
+pub(super) fn characters(text: &Bound<'_, PyAny>) -> usize {
+    // SAFETY: takes any object; of a str the length is what its header says.
+    unsafe { c::PyUnicode_GetLength(text.as_ptr()).cast_unsigned() }
+}
+
 /// Whether `object` is of exactly this type.
 #[inline]
 pub(super) fn is_exactly(object: &Bound<'_, PyAny>, kind: *mut c::PyTypeObject) -> bool {

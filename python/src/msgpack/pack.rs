@@ -21,6 +21,7 @@ use super::place::{Packed, Step, Trouble, key_shown};
 use super::types::{self, Stand};
 use crate::pace::Pace;
 use crate::region::Release;
+use crate::utf8;
 
 /// What `packb` and `Packer` can be told about encoding.
 pub(super) struct PackOptions {
@@ -35,7 +36,7 @@ pub(super) struct PackOptions {
     pub(super) unicode_errors: Option<CString>,
     pub(super) extra: types::Extra,
     /// `Never`: other threads have to wait until all is packed.
-    release: Release,
+    pub(super) release: Release,
 }
 
 impl Default for PackOptions {
@@ -173,6 +174,20 @@ pub(super) fn pack_pairs(
         Err(trouble) => Err(trouble.within(|| Frame::Pairs(frame).step())),
     };
     result.map_err(|trouble| trouble.into_exception(py))
+}
+
+/// Appends an extension, whose payload is the owner's, or nobody's but the caller's.
+pub(super) fn pack_ext(
+    owner: &Bound<'_, PyAny>,
+    kind: i8,
+    payload: &[u8],
+    options: &PackOptions,
+    out: &mut impl Sink,
+) -> PyResult<()> {
+    let py = owner.py();
+    write::ext_header(out, kind, payload.len());
+    let mut packer = Writer { py, options, out, pace: Pace::of(options.release) };
+    packer.content(owner, payload).map_err(|trouble| trouble.into_exception(py))
 }
 
 /// Containers that are nested deeper take no more of the machine's stack.
@@ -364,36 +379,49 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         {
             return Ok(Some(child));
         }
-        let mut stretch = 0;
         loop {
-            if stretch == 0 {
-                stretch = STRETCH;
-                self.pause(left.saturating_add(1).min(STRETCH))?;
-            }
-            stretch -= 1;
-            let Some((key, item)) = dict_entry(dict, at) else { break };
-            let Some(rest) = left.checked_sub(1) else { return Err(changed("dictionary")) };
-            *left = rest;
-            let held;
-            let item = match self.leaf(key) {
-                Ok(true) => item,
-                result => {
-                    // Packing the key may run code that changes the dict: hold on to the value.
-                    *value = Some(item.to_owned());
-                    if !result? && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
-                        return Ok(Some(child));
+            let stretch = left.saturating_add(1).min(STRETCH);
+            self.pause(stretch)?;
+            for _ in 0..stretch {
+                let Some((key, item)) = dict_entry(dict, at) else {
+                    return if *left > 0 { Err(changed("dictionary")) } else { Ok(None) };
+                };
+                let Some(rest) = left.checked_sub(1) else { return Err(changed("dictionary")) };
+                *left = rest;
+                match self.leaf(key) {
+                    Ok(true) => {}
+                    other => {
+                        if let Some(child) = self.entry(key, item, other, value, depth)? {
+                            return Ok(Some(child));
+                        }
+                        continue;
                     }
-                    held = value.take();
-                    held.as_ref().map_or(item, Bound::as_borrowed)
                 }
-            };
-            if !self.leaf(item)?
-                && let Some(child) = self.container(&item.to_owned(), depth + 1)?
-            {
-                return Ok(Some(child));
+                if !self.leaf(item)?
+                    && let Some(child) = self.container(&item.to_owned(), depth + 1)?
+                {
+                    return Ok(Some(child));
+                }
             }
         }
-        if *left > 0 { Err(changed("dictionary")) } else { Ok(None) }
+    }
+
+    /// Writes an entry whose key is no leaf, or what is wrong with it.
+    #[cold]
+    fn entry(
+        &mut self,
+        key: Borrowed<'_, 'py, PyAny>,
+        item: Borrowed<'_, 'py, PyAny>,
+        is_leaf: Packed<bool>,
+        value: &mut Option<Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> Packed<Option<Frame<'py>>> {
+        // Packing the key may run code that changes the dict: hold on to the value.
+        *value = Some(item.to_owned());
+        if !is_leaf? && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
+            return Ok(Some(child));
+        }
+        value.take().map_or(Ok(None), |item| self.nested(&item, depth))
     }
 
     fn pairs(&mut self, frame: &mut Pairs<'py>, depth: usize) -> Packed<Option<Frame<'py>>> {
@@ -443,7 +471,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         if self.leaf(object.as_borrowed())? { Ok(None) } else { self.container(object, depth + 1) }
     }
 
-    /// Writes a value of one of the commonest types, which takes no Python code; whether it was one.
+    /// Writes a value of one of the commonest types, which takes neither Python code nor long; whether it was one.
     #[inline(always)]
     fn leaf(&mut self, object: Borrowed<'_, 'py, PyAny>) -> Packed<bool> {
         if ffi::is_exactly(&object, &raw mut c::PyUnicode_Type) {
@@ -451,7 +479,9 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             match unsafe { ffi::ascii_of(object.as_ptr()) } {
                 _ if !self.options.plain_str => return Ok(false),
                 Some(text) if text.len() < LONG => write::str(self.out, text),
-                _ => self.text(&object)?,
+                None if ffi::characters(&object) < LONG / 4 => write::str(self.out, ffi::utf8_of(&object)?),
+                // Others run while it is written, and what is next to it in a dict may go.
+                _ => return Ok(false),
             }
         } else if ffi::is_exactly(&object, &raw mut c::PyLong_Type) {
             match ffi::int_value(&object)? {
@@ -497,6 +527,10 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
 
     #[inline]
     fn text(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
+        let long = utf8::of_long(object.cast().map_err(PyErr::from)?, self.options.release);
+        if let Some(text) = long.map_err(Trouble::interrupt)? {
+            return self.text_of(object, text.as_bytes());
+        }
         let bytes = ffi::utf8_of(object)?;
         if bytes.len() >= LONG || self.options.old_raw {
             return self.text_of(object, bytes);
