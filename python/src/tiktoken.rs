@@ -308,8 +308,8 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
             })?;
-        let pace = &mut Pace::of(release);
-        Ok((ints::list(text.py(), &settled, pace)?, ints::lists(text.py(), &ways, pace)?))
+        let (settled, ways, pace) = (Bulk::new(settled), Bulk::new(Lists(ways)), &mut Pace::of(release));
+        Ok((ints::list(text.py(), &settled, pace)?, ints::lists(text.py(), &ways.0, pace)?))
     }
 
     /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
@@ -554,6 +554,7 @@ type Rank = (Vec<u8>, TokenId);
 fn read_ranks(ranks: &Bound<'_, PyDict>) -> PyResult<Bulk<Vec<Rank>>> {
     let (py, mut pace) = (ranks.py(), Pace::giving_way());
     let mut read = Bulk::new(Vec::new());
+    pace.look(py)?; // from here on time counts: the copy takes some
     for (bytes, id) in ranks.copy()? {
         pace.keep(py)?;
         reserve(&mut read, 1)?;

@@ -21,6 +21,9 @@ const RECURSION: usize = 64;
 /// Longer strings and the like count as more than one value in the time they take.
 const LONG: usize = 8 << 10;
 
+/// Of so many values a container takes a part of a millisecond to make.
+const MANY: u32 = 1 << 16;
+
 /// Builds one object after the other.
 pub(super) struct Builder<'a, 'py> {
     py: Python<'py>,
@@ -233,7 +236,9 @@ impl<'a, 'py> Builder<'a, 'py> {
         length: u32,
         depth: usize,
     ) -> Option<Bound<'py, PyAny>> {
-        let items = Sequence::new(self.py, length as usize, source.share(depth), self.options.use_list);
+        let begun = self.begin(length);
+        let room = source.share(depth);
+        let items = begun.and_then(|()| Sequence::new(self.py, length as usize, room, self.options.use_list));
         let mut items = self.kept(items)?;
         loop {
             let item = self.value(source).or_else(|| self.nested(source, depth + 1))?;
@@ -252,7 +257,9 @@ impl<'a, 'py> Builder<'a, 'py> {
         length: u32,
         depth: usize,
     ) -> Option<Bound<'py, PyAny>> {
-        let dict = ffi::dict(self.py, (length as usize).min(source.share(depth) / 2));
+        let begun = self.begin(length);
+        let room = (length as usize).min(source.share(depth) / 2);
+        let dict = begun.and_then(|()| ffi::dict(self.py, room));
         let dict = self.kept(dict)?;
         for _ in 0..length {
             let key = match self.key(source) {
@@ -713,6 +720,12 @@ impl<'a, 'py> Builder<'a, 'py> {
                 classes::epoch(py)?.add(delta)
             }
         }
+    }
+
+    /// To be called before a container of so many values is made, which takes time if they are many.
+    #[inline(always)]
+    fn begin(&mut self, values: u32) -> PyResult<()> {
+        if values < MANY { Ok(()) } else { self.pace.look(self.py) }
     }
 
     #[inline(always)]

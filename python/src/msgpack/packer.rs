@@ -10,14 +10,15 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
-use super::ffi;
-use super::pack::{PackOptions, check_length, pack, pack_pairs};
+use super::long;
+use super::pack::{PackOptions, check_length, pack, pack_ext, pack_pairs};
 use super::sink::{Buffer, BytesSink};
 use super::turn::{Taken, Turn};
 use super::types::bytes_of;
 use crate::region;
 
 /// Packs an object, and returns the message.
+#[inline]
 pub(super) fn packb<'py>(
     o: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
@@ -120,10 +121,7 @@ impl Packer {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let payload = bytes_of(data)?;
         check_length(payload.as_slice().len(), "ext data")?;
-        self.write(data.py(), |_, out| {
-            write::ext(out, typecode, payload.as_slice());
-            Ok(())
-        })
+        self.write(data.py(), |options, out| pack_ext(data, typecode, payload.as_slice(), options, out))
     }
 
     /// Writes the header of an array of that many items, which are to be packed after it.
@@ -159,8 +157,10 @@ impl Packer {
 
     /// What is in the buffer.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let release = self.settings()?.options.release;
         let buffer = self.buffer.take(py)?;
-        Ok(ffi::bytes(py, buffer.as_slice())?.cast_into()?)
+        buffer.others_wait(true);
+        Ok(long::bytes(py, buffer.as_slice(), release)?.cast_into()?)
     }
 
     /// A view of the buffer. The packer cannot be changed while it exists.
@@ -255,7 +255,7 @@ impl Packer {
         let mut message = Buffer::default();
         body(&settings.options, &mut message)?;
         message.check()?;
-        ffi::bytes(py, message.as_slice()).map(Some)
+        long::bytes(py, message.as_slice(), settings.options.release).map(Some)
     }
 
     /// Writes to the buffer.

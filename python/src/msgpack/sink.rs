@@ -8,16 +8,22 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::bulk::Bulk;
 use crate::bytes;
 
 const SHORT: usize = 1024;
 
 /// A message that grows in memory of our own.
-#[derive(Default)]
 pub(super) struct Buffer {
-    bytes: Vec<u8>,
+    bytes: Bulk<Vec<u8>>,
     /// Memory ran out: what was written since is missing.
     failed: bool,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self { bytes: Bulk::new(Vec::new()), failed: false }
+    }
 }
 
 impl Buffer {

@@ -14,7 +14,7 @@ use super::key_cache::KeyCache;
 use super::long;
 use super::options::UnpackOptions;
 use super::texts::{self, Texts};
-use crate::bulk::Held;
+use crate::bulk::{Bulk, Held, Weigh};
 use crate::pace::Pace;
 use crate::region::{self, Operation, Region, Release};
 
@@ -78,15 +78,33 @@ pub(super) fn unpack_all<'py>(
             objects.push(decode_directly(py, message, &options, Some(&mut cache))?)?;
         }
     } else {
-        let mut tapes = index_all(py, &messages, size, &options)?.into_iter();
+        let tapes = Bulk::new(Tapes(index_all(py, &messages, size, &options)?));
         let mut builder = Builder::new(py, &options, None);
-        for (message, (tape, end)) in messages.iter().zip(&mut tapes) {
+        for (message, (tape, end)) in messages.iter().zip(&tapes.0) {
             pace.keep(py)?;
-            let object = builder.build(&mut Indexed::at(&tape, message, 0))?;
-            objects.push(whole(object, message, end)?)?;
+            let object = builder.build(&mut Indexed::at(tape, message, 0))?;
+            objects.push(whole(object, message, *end)?)?;
         }
     }
     objects.finish(py)
+}
+
+/// The index of each message, and where the message ends. Each is memory of its own, which takes time to free.
+struct Tapes(Vec<(Tape, usize)>);
+
+impl Weigh for Tapes {
+    fn weight(&self) -> usize {
+        const BYTES_PER_TAPE: usize = 256;
+        self.0.len() * BYTES_PER_TAPE
+    }
+}
+
+impl Weigh for Tape {
+    fn weight(&self) -> usize {
+        const BYTES_PER_WORD: usize = 4;
+        const BYTES_PER_KEY: usize = 32;
+        self.after(0) * BYTES_PER_WORD + self.keys().len() * BYTES_PER_KEY
+    }
 }
 
 fn index_all(
@@ -148,6 +166,7 @@ fn decode_long<'py>(
             let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts().ok(), task) };
             Ok::<_, Whole>((tape, end, strings))
         })?;
+    let tape = Bulk::new(tape);
     let mut builder = Builder::new(py, options, None).with(texts::publish(py, strings)?);
     let object = builder.build(&mut Indexed::at(&tape, bytes, 0))?;
     whole(object, bytes, end)

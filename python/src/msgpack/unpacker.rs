@@ -17,6 +17,7 @@ use super::key_cache::KeyCache;
 use super::long;
 use super::options::{MAX_DEPTH, UnpackOptions};
 use super::turn::Turn;
+use crate::bulk::Bulk;
 use crate::region::{self, Operation, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
@@ -44,7 +45,7 @@ struct State {
     source: Option<Source>,
     max_buffer: usize,
     /// What has arrived; everything before `head` is unpacked.
-    buffer: Vec<u8>,
+    buffer: Bulk<Vec<u8>>,
     head: usize,
     /// The object begun, whose rest has not arrived.
     work: Work,
@@ -256,7 +257,7 @@ impl Default for State {
             options: UnpackOptions::default(),
             source: None,
             max_buffer: DEFAULT_BUFFER,
-            buffer: Vec::new(),
+            buffer: Bulk::new(Vec::new()),
             head: 0,
             work: Work::default(),
             cache: KeyCache::default(),

@@ -14,6 +14,7 @@ use super::ffi::Sequence;
 use super::input::Input;
 use super::options::UnpackOptions;
 use super::unpack::{DECODE, index, options_from, whole};
+use crate::bulk::Bulk;
 use crate::pace::Pace;
 use crate::region::{Operation, Region};
 
@@ -26,7 +27,7 @@ const CHECK_EVERY: usize = 1 << 16;
 /// A message and its index.
 struct Message {
     bytes: Py<PyBytes>,
-    tape: Tape,
+    tape: Bulk<Tape>,
     options: UnpackOptions,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct View {
     length: usize,
     is_map: bool,
     /// The places of the values inside, found once: to find one, all before it have to be passed.
-    places: OnceLock<Vec<u32>>,
+    places: OnceLock<Bulk<Vec<u32>>>,
 }
 
 /// The value of a message: a `View` if it is an array or a map, of which nothing is built yet.
@@ -61,7 +62,7 @@ pub(super) fn view<'py>(
         let object = Builder::new(py, &options, None).build(&mut Indexed::at(&tape, message, 0))?;
         return whole(object, message, end);
     }
-    View::of(py, &Arc::new(Message { bytes: bytes.unbind(), tape, options }), 0)
+    View::of(py, &Arc::new(Message { bytes: bytes.unbind(), tape: Bulk::new(tape), options }), 0)
 }
 
 #[pymethods]
@@ -121,7 +122,7 @@ impl View {
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = other.py();
         let is_equal = if let Ok(other) = other.cast::<Self>().map(Bound::get) {
-            std::ptr::eq(self, other) || self.is_map == other.is_map && self.equals(&other.build(py)?)?
+            std::ptr::eq(self, other) || self.is_map == other.is_map && self.equals_view(py, other)?
         } else if self.is_map && other.is_instance_of::<PyDict>() || !self.is_map && is_sequence(other) {
             self.equals(other)?
         } else {
@@ -204,13 +205,32 @@ impl View {
         Ok(Bound::new(py, view)?.into_any())
     }
 
+    /// Whether a view of the same kind is of an equal value. Arrays are built an item at a time: to let go of a large one would
+    /// take long.
+    fn equals_view(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        if self.is_map {
+            return self.equals(&other.build(py)?);
+        }
+        if self.length != other.length {
+            return Ok(false);
+        }
+        let mut pace = self.pace();
+        for (&mine, &others) in self.places(py)?.iter().zip(other.places(py)?) {
+            let (mine, others) = (mine as usize, others as usize);
+            pace.keep_many(py, self.message.values(mine) + other.message.values(others))?;
+            if !self.message.build(py, mine)?.eq(other.message.build(py, others)?)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether a container of the same kind is equal to the one that this would build.
     fn equals(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = other.py();
         let mut pace = self.pace();
         if !self.is_map {
-            let places = self.places(py)?.iter();
-            return equal(other, places.map(|&place| self.message.build(py, place as usize)), &mut pace);
+            return self.equals_sequence(other, &mut pace);
         }
         // Of equal keys in one map the last counts: the entries are known when all are there.
         let built = self.build(py)?;
@@ -230,6 +250,20 @@ impl View {
         Ok(true)
     }
 
+    /// Whether a sequence has exactly the items of this array.
+    fn equals_sequence(&self, sequence: &Bound<'_, PyAny>, pace: &mut Pace) -> PyResult<bool> {
+        let py = sequence.py();
+        for (number, &place) in self.places(py)?.iter().enumerate() {
+            pace.keep_many(py, self.message.values(place as usize))?;
+            if sequence.len()? != self.length
+                || !self.message.build(py, place as usize)?.eq(sequence.get_item(number)?)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(sequence.len()? == self.length)
+    }
+
     fn check_map(&self) -> PyResult<()> {
         if self.is_map { Ok(()) } else { Err(PyTypeError::new_err("an array has no keys")) }
     }
@@ -246,6 +280,7 @@ impl View {
         make: impl Fn(T) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut pace = self.pace();
+        pace.look(py)?; // from here on time counts: to make a long list takes some
         let mut list = Sequence::new(py, places.len(), places.len(), true)?;
         for place in places {
             pace.keep(py)?;
@@ -274,7 +309,7 @@ impl View {
             Ok(places)
         })?;
         // Whoever was quicker has found the same.
-        Ok(self.places.get_or_init(|| found))
+        Ok(self.places.get_or_init(|| Bulk::new(found)))
     }
 
     /// Runs a search in the index, off the lock if that takes long.
@@ -344,26 +379,12 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
-/// Whether a sequence has exactly these items.
-fn equal<'py>(
-    sequence: &Bound<'py, PyAny>,
-    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
-    pace: &mut Pace,
-) -> PyResult<bool> {
-    let length = items.len();
-    if sequence.len()? != length {
-        return Ok(false);
-    }
-    for (place, item) in items.enumerate() {
-        pace.keep(sequence.py())?;
-        if sequence.len()? != length || !item?.eq(sequence.get_item(place)?)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 impl Message {
+    /// About how many values there are at a place.
+    fn values(&self, place: usize) -> usize {
+        self.tape.after(place) - place
+    }
+
     fn build<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let mut source = Indexed::at(&self.tape, self.bytes.as_bytes(py), place);
         Builder::new(py, &self.options, None).build(&mut source)
