@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
+import msgpackoperations
+import operations
 import pytest
-from processes import PRELUDE, run, started
+from processes import PRELUDE, crowd, run, started
 
 import offlock
 from offlock import _offlock, tiktoken
@@ -105,6 +109,78 @@ members = gzip.compress(text[: 1 << 20]) * 600
 )
 def test_ctrl_c_ends_compression_within_50_ms(call: str) -> None:
     assert_ends_within_50_ms(call, ZLIB)
+
+
+REPEATED = f"""
+import os, sys, time
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import msgpackoperations, operations
+for module in (msgpackoperations, operations):
+    module.MANY //= 3
+    module.MEGABYTES //= 2
+for name in {{names!r}}:
+    call = {{module}}.LARGE[name]()
+    for _ in range({{most}}):
+        try:
+            print(name, flush=True)
+            while True:
+                call()
+        except KeyboardInterrupt:
+            print(time.monotonic(), flush=True)
+        if sys.stdin.readline() == "enough\\n":
+            break
+    del call
+"""
+
+MOST = 12
+"""Interrupts of one operation."""
+
+
+def operations_of(kind: str) -> tuple[str, list[str]]:
+    """The operations of one kind, and the module that makes their inputs."""
+    if kind == "msgpack":
+        return "msgpackoperations", list(msgpackoperations.LARGE)
+    return "operations", [name for name in operations.LARGE if name.startswith(kind)]
+
+
+KINDS = ["strings", "Encoding", "zlib", "gzip", "msgpack"]
+
+
+def test_every_operation_is_of_some_kind() -> None:
+    names = [name for kind in KINDS for name in operations_of(kind)[1]]
+    assert sorted(names) == sorted([*operations.LARGE, *msgpackoperations.LARGE])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_ends_every_operation_at_once(kind: str) -> None:
+    """At random moments of its work. The machine may be busy with other things: a third of the answers in time shows what
+    the call does."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice, late = random.Random(seed), {}
+    module, names = operations_of(kind)
+    with started(REPEATED.format(names=names, module=module, most=MOST), prelude="", stdin=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        for name in names:
+            delays: list[float] = []
+            while len(delays) < 3 or (len(delays) < MOST and not are_short(delays)):
+                if delays:
+                    print("again", file=process.stdin, flush=True)
+                assert process.stdout.readline() == f"{name}\n"
+                time.sleep(dice.uniform(0.005, 0.06))
+                sent = time.monotonic()
+                os.kill(process.pid, signal.SIGINT)
+                delays.append(float(process.stdout.readline()) - sent)
+            print("enough", file=process.stdin, flush=True)
+            if not are_short(delays):
+                late[name] = delays
+        assert process.wait(timeout=60) == 0
+    assert not late
+
+
+def are_short(delays: list[float]) -> bool:
+    return sorted(delays)[len(delays) // 3] < 0.05 * crowd()
 
 
 def test_what_a_signal_handler_raises_is_what_the_call_raises() -> None:

@@ -6,9 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +15,7 @@ from typing import Any
 
 import pytest
 from operations import LARGE, enc, public_names, text_lines
-from processes import crowd, run, started
+from processes import run
 
 from offlock import gzip, strings, zlib
 
@@ -272,71 +270,6 @@ def test_results_of_every_size_are_ordinary_lists_and_tuples(many: int, into: ty
         assert gc.is_tracked(made)
         made.append(made)
     assert list(reversed(made)) == [made[-1 - index] for index in range(len(made))]
-
-
-# Interrupts
-
-INTERRUPTED = (
-    PRELUDE
-    + """
-operations.MANY //= 3
-operations.MEGABYTES //= 2
-for name in {names!r}:
-    call = operations.LARGE[name]()
-    for _ in range({most}):
-        try:
-            print(name, flush=True)
-            while True:
-                call()
-        except KeyboardInterrupt:
-            print(time.monotonic(), flush=True)
-        if sys.stdin.readline() == "enough\\n":
-            break
-"""
-)
-
-SLOW = [
-    "strings.lines str list", "strings.lines view tuple", "strings.columns", "strings.from_offsets",
-    "strings.from_arrow", "strings.decode_many", "strings.compact", "strings.retained", "Encoding.encode",
-    "Encoding.encode_batch", "Encoding.count_batch", "Encoding.decode", "Encoding.decode_batch broken",
-    "Encoding.decode_tokens_bytes", "zlib.compress bytearray", "zlib.Compress.compress",
-    "zlib.Decompress.decompress", "zlib.deflate_all", "zlib.inflate_all large", "gzip.compress threads",
-    "gzip.decompress", "gzip.GzipFile.read the rest", "gzip.GzipFile.write threads",
-]  # fmt: skip
-"""Those that take long enough to be interrupted in the middle, one of each way of working."""
-
-MOST = 12
-"""Interrupts of one operation."""
-
-
-def test_ctrl_c_ends_every_call_at_once() -> None:
-    """At random moments of its work. The machine may be busy with other things: a third of the answers in time shows what
-    the call does."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice, late = random.Random(seed), {}
-    with started(INTERRUPTED.format(names=SLOW, most=MOST), prelude="", stdin=True) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        for name in SLOW:
-            delays: list[float] = []
-            while len(delays) < 3 or (len(delays) < MOST and not are_short(delays)):
-                if delays:
-                    print("again", file=process.stdin, flush=True)
-                assert process.stdout.readline() == f"{name}\n"
-                time.sleep(dice.uniform(0.005, 0.1))
-                sent = time.monotonic()
-                os.kill(process.pid, signal.SIGINT)
-                delays.append(float(process.stdout.readline()) - sent)
-            print("enough", file=process.stdin, flush=True)
-            if not are_short(delays):
-                late[name] = delays
-        assert process.wait(timeout=60) == 0
-    assert not late
-
-
-def are_short(delays: list[float]) -> bool:
-    return sorted(delays)[len(delays) // 3] < 0.05 * crowd()
 
 
 # Memory
