@@ -59,7 +59,7 @@ fn tokens_whose_hashes_are_nearly_the_same_are_found() {
     });
     let bytes = (0..=255).map(|byte: u8| vec![byte]);
     let ranks: Vec<_> = bytes.chain(colliding).zip(0..).collect();
-    let encoding = tokens::Encoding::new("colliding", r"\w+|\W+", ranks.clone(), []).unwrap();
+    let encoding = tokens::Encoding::new("colliding", r"\w+|\W+", ranks.clone(), [], &Task::new()).unwrap();
     for (token, rank) in &ranks {
         assert_eq!(encoding.encode_single_token(token), Some(*rank));
         assert_eq!(encoding.encode_single_piece(token, &Task::new()).as_deref(), Ok(&[*rank][..]));

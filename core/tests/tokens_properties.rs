@@ -104,7 +104,7 @@ fn a_long_piece_of_an_unorderly_vocabulary_can_be_stopped() {
     let bytes = (0..=255).map(|byte: u8| (vec![byte], u32::from(byte) + 1));
     // "abc" is not the join of two tokens, so the vocabulary is not orderly.
     let ranks = bytes.chain([(b"abc".to_vec(), 0), (b"aa".to_vec(), 300)]);
-    let ours = Encoding::new("custom", r"\w+", ranks, []).unwrap();
+    let ours = Encoding::new("custom", r"\w+", ranks, [], &Task::new()).unwrap();
     let looks = std::sync::atomic::AtomicUsize::new(0);
     let poll = || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
     let text = "ab".repeat(500_000); // no run of one byte, which takes no time

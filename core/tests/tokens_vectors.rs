@@ -198,7 +198,8 @@ fn custom() {
         let specials = described["specials"].as_array().unwrap().iter();
         let specials = specials.map(|pair| (text(&pair[0]).to_owned(), number(&pair[1])));
         let encoding =
-            Encoding::new("custom", text(&described["pattern"]), single.chain(more), specials).unwrap();
+            Encoding::new("custom", text(&described["pattern"]), single.chain(more), specials, &Task::new())
+                .unwrap();
         let tokens = chosen(&case["allowed"], |allowed| {
             encoding.encode(text(&case["text"]), allowed, &Task::new()).unwrap()
         });

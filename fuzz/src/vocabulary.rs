@@ -18,7 +18,7 @@ pub fn run(bytes: &[u8]) {
     let pattern = [r"\w+|\W+", r"(?s:.)+?(?=b|$)|b", r"\p{L}+|\s+(?!\S)|."][usize::from(kind / 4 % 3)];
     let listed: Vec<_> = ranks.iter().map(|(token, rank)| (token.clone(), *rank)).collect();
     let specials = [("<s>".to_owned(), 1 << 20), ("<s".to_owned(), 1 << 21)];
-    match Encoding::new("fuzzed", pattern, listed, specials) {
+    match Encoding::new("fuzzed", pattern, listed, specials, &Task::new()) {
         Ok(encoding) => compare(&encoding, &ranks, text),
         Err(error) => {
             assert!(ranks.is_empty() || matches!(error.kind, ErrorKind::BadVocabulary { .. }), "{error}")

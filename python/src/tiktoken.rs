@@ -80,7 +80,7 @@ impl Tokenizer {
     ) -> PyResult<()> {
         let ranks = read_ranks(mergeable_ranks)?.into_inner();
         let encoding = Region::new(&LOAD, pat_str.len())
-            .run(py, |_| Encoding::new(name, pat_str, ranks, special_tokens))?;
+            .run(py, |task| Encoding::new(name, pat_str, ranks, special_tokens, task))?;
         self.fill(Arc::new(Source::Custom(Box::new(encoding))))
     }
 

@@ -115,6 +115,7 @@ REPEATED = f"""
 import os, sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import msgpackoperations, operations
+import numpy  # which cannot be imported again once that was interrupted
 for module in (msgpackoperations, operations):
     module.MANY //= 3
     module.MEGABYTES //= 2

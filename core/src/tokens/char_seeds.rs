@@ -136,7 +136,7 @@ mod tests {
     fn seeds(more: &[&[u8]]) -> CharSeeds {
         let bytes = (0..=255).map(|byte: u8| vec![byte]);
         let tokens = bytes.chain(more.iter().map(|token| token.to_vec()));
-        Vocabulary::new(tokens.zip(0..)).unwrap().backtracker.unwrap().seeds
+        Vocabulary::new(tokens.zip(0..), &crate::Task::new()).unwrap().backtracker.unwrap().seeds
     }
 
     #[test]

@@ -40,15 +40,16 @@ impl Encoding {
     ///
     /// # Errors
     ///
-    /// `BadPattern`; `BadVocabulary` when there are no ranks, when two tokens share a rank, or when a special
+    /// `Stopped`; `BadPattern`; `BadVocabulary` when there are no ranks, when two tokens share a rank, or when a special
     /// token is the empty string.
     pub fn new(
         name: &str,
         pattern: &str,
         ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>,
         specials: impl IntoIterator<Item = (String, TokenId)>,
+        task: &Task<'_>,
     ) -> Result<Self, Error> {
-        Self::assemble(name, pattern, Arc::new(Vocabulary::new(ranks)?), specials)
+        Self::assemble(name, pattern, Arc::new(Vocabulary::new(ranks, task)?), specials)
     }
 
     pub(super) fn assemble(

@@ -3,7 +3,11 @@
 use super::Error;
 use super::merge::merge;
 use super::table::Table;
+use crate::task::Stretches;
 use crate::{Task, memory};
+
+/// Bytes of tokens between two looks at the task.
+const STRETCH: usize = 4 << 10;
 
 /// How a token is made.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +33,18 @@ pub(super) fn merges<'a>(
     tokens: impl Iterator<Item = &'a [u8]> + Clone,
     table: &Table,
     limit: usize,
+    task: &Task<'_>,
 ) -> Result<Option<Vec<Merge>>, Error> {
     let all_bytes = (0..=255).all(|byte: u8| table.get(&[byte], 0, 1).is_some());
     if !all_bytes || tokens.clone().count() > limit {
         return Ok(None);
     }
     let mut merges = memory::with_room(tokens.clone().count())?;
+    let (mut looks, mut end) = (Stretches::new(task, STRETCH), 0);
     for (index, bytes) in (0..).zip(tokens) {
-        match merge_of(index, bytes, table)? {
+        end += bytes.len();
+        looks.check(end)?;
+        match merge_of(index, bytes, table, task)? {
             Some(merge) => merges.push(merge),
             None => return Ok(None),
         }
@@ -44,13 +52,18 @@ pub(super) fn merges<'a>(
     Ok(Some(merges))
 }
 
-fn merge_of(index: u32, bytes: &[u8], table: &Table) -> Result<Option<Merge>, Error> {
+fn merge_of(index: u32, bytes: &[u8], table: &Table, task: &Task<'_>) -> Result<Option<Merge>, Error> {
     let Ok(length) = u32::try_from(bytes.len()) else { return Ok(None) };
     let index_of = |start: usize, end: usize| table.get(bytes, start, end - start);
     if length == 1 {
         return Ok(Some(Merge { left: index, right: index, length }));
     }
-    let parts = merge(bytes.len(), index_of, &Task::new())?;
+    // To look at the task takes part of the time of a short one.
+    let parts = if bytes.len() < STRETCH {
+        merge(bytes.len(), index_of, &Task::new())?
+    } else {
+        merge(bytes.len(), index_of, task)?
+    };
     let (Some(boundary), 1) = (parts.last_boundary, parts.spans().count()) else {
         return Ok(Some(Merge { left: NEVER, right: NEVER, length }));
     };

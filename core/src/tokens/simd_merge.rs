@@ -226,7 +226,7 @@ mod tests {
                 usable.extend([token.clone(), token]);
             }
         }
-        Vocabulary::new(tokens.into_iter().zip(0..)).unwrap()
+        Vocabulary::new(tokens.into_iter().zip(0..), &Task::new()).unwrap()
     }
 
     fn pieces(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {

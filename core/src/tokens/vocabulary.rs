@@ -30,7 +30,10 @@ pub(super) struct Vocabulary {
 pub(super) const SHORT: usize = 16;
 
 impl Vocabulary {
-    pub(super) fn new(ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>) -> Result<Self, Error> {
+    pub(super) fn new(
+        ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>,
+        task: &Task<'_>,
+    ) -> Result<Self, Error> {
         let mut ranks = memory::collected::<_, Error>(ranks.into_iter().map(Ok))?;
         ranks.sort_unstable_by_key(|&(_, id)| id);
         check(&ranks)?;
@@ -44,8 +47,10 @@ impl Vocabulary {
         }
         let ids = memory::collected::<_, Error>(ranks.iter().map(|&(_, id)| Ok(id)))?;
         let tokens = spans(&text, &starts);
+        task.check()?;
         let table = Table::new(tokens.clone())?;
-        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize)?;
+        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
+        task.check()?;
         let backtracker = merges.map(|merges| Backtracker::new(tokens, merges)).transpose()?;
         Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
     }
