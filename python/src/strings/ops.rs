@@ -13,6 +13,7 @@ use super::batch::{Kind, Made, Maker, Places, Source};
 use super::failed::Failed;
 use crate::borrow::{self, Bytes};
 use crate::bulk::{Bulk, Held};
+use crate::errors::no_memory;
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 use crate::region::{Cancel, Operation, Region, Release};
@@ -334,8 +335,8 @@ pub(super) fn decode_many<'py>(
 /// One item of many. A `bytes` needs no export, which is what takes the time when there are many.
 enum Item<'py> {
     Exact(Bound<'py, PyBytes>),
-    /// Apart, so that an item is small.
-    Other(Box<Bytes>),
+    /// One, apart, so that an item is small.
+    Other(Box<[Bytes]>),
 }
 
 impl<'py> Item<'py> {
@@ -345,7 +346,9 @@ impl<'py> Item<'py> {
             // SAFETY: it is one.
             Ok(Self::Exact(unsafe { item.cast_into_unchecked() }))
         } else {
-            Ok(Self::Other(Box::new(Bytes::borrow(&item)?)))
+            let mut one = memory::with_room(1).map_err(no_memory)?;
+            one.push(Bytes::borrow(&item)?);
+            Ok(Self::Other(one.into_boxed_slice()))
         }
     }
 
@@ -353,7 +356,7 @@ impl<'py> Item<'py> {
     fn contents(&self) -> &[u8] {
         match self {
             Self::Exact(bytes) => bytes.as_bytes(),
-            Self::Other(bytes) => bytes.as_slice(),
+            Self::Other(one) => one[0].as_slice(),
         }
     }
 }
