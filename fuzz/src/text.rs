@@ -141,7 +141,7 @@ fn all_characters(pieces: &Pieces<'_>) -> Vec<String> {
 
 /// The piece as it is written out, read again.
 fn characters(piece: Piece<'_>) -> String {
-    let width = piece.form.width();
+    let width = piece.kind.width();
     // Aligned for every form.
     let mut room = vec![0_u32; piece.bytes().div_ceil(4)];
     let out = &mut bytemuck::cast_slice_mut::<_, u8>(&mut room)[..piece.bytes()];
@@ -156,7 +156,7 @@ fn characters(piece: Piece<'_>) -> String {
     assert_eq!(text.chars().count(), piece.chars);
     let widest = text.chars().max().map_or(0, u32::from);
     assert_eq!(
-        piece.form,
+        piece.kind,
         match widest {
             ..0x80 => StrKind::Ascii,
             0x80..0x100 => StrKind::Latin1,
