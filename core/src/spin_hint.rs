@@ -7,8 +7,7 @@
 //! The hint decides nothing: the lock itself does. A thread does not spin for a holder that has had the lock for longer than
 //! that, as it does something else.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::os::monotonic_nanoseconds as now;
 
@@ -59,8 +58,14 @@ const fn has_to_wait(taken: u64, came: u64, present: u64) -> bool {
 
 /// Whether there is one CPU only: a thread that spins there keeps the holder from running.
 fn is_alone() -> bool {
-    static ALONE: OnceLock<bool> = OnceLock::new();
-    *ALONE.get_or_init(|| std::thread::available_parallelism().is_ok_and(|count| count.get() == 1))
+    // No lock, which a fork could find locked: 0 until it is known, which takes system calls.
+    static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
+    let mut processors = PROCESSORS.load(Ordering::Relaxed);
+    if processors == 0 {
+        processors = std::thread::available_parallelism().map_or(2, usize::from);
+        PROCESSORS.store(processors, Ordering::Relaxed);
+    }
+    processors == 1
 }
 
 #[cfg(test)]

@@ -15,18 +15,18 @@ use std::arch::x86_64::{
     _mm512_mask_storeu_epi16, _mm512_maskz_compress_epi16, _mm512_maskz_loadu_epi8, _mm512_max_epu8,
     _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_setzero_si512, _mm512_slli_epi16,
 };
-use std::sync::LazyLock;
 
 use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 
-/// Whether this processor has what the functions here need.
-pub(super) static IS_THERE: LazyLock<bool> = LazyLock::new(|| {
+/// Whether this processor has what the functions here need. The standard library remembers it, without a lock.
+#[inline]
+pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt")
-});
+}
 
 /// A stored character of at most 16 bits.
 pub(super) trait Narrow: Sized {

@@ -10,7 +10,7 @@ use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
     #[cfg(target_arch = "x86_64")]
-    if *avx512::IS_THERE {
+    if avx512::is_there() {
         #[allow(unsafe_code)]
         // SAFETY: the processor has what it needs.
         return unsafe { avx512::measure(utf8) };

@@ -52,7 +52,7 @@ pub fn transcode<T: Unit>(utf8: &[u8], out: &mut [T]) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn transcode_narrow<T: Unit + avx512::Narrow>(utf8: &[u8], out: &mut [T]) {
-    if *avx512::IS_THERE {
+    if avx512::is_there() {
         #[allow(unsafe_code)]
         // SAFETY: the processor has what it needs.
         unsafe {

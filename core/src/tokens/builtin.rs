@@ -2,8 +2,9 @@
 
 use super::split::{cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;
-use super::{Encoding, TokenId};
-use std::sync::{Arc, OnceLock};
+use super::{Encoding, Error, TokenId};
+use crate::trace::Remade;
+use std::sync::Arc;
 
 const ENDOFTEXT: &str = "<|endoftext|>";
 const ENDOFPROMPT: &str = "<|endofprompt|>";
@@ -17,48 +18,64 @@ pub fn names() -> &'static [&'static str] {
 }
 
 /// The public encoding `name`, loaded at its first use and kept from then on.
+///
+/// # Panics
+///
+/// When there is no memory for it; [`load`] says so instead.
 pub fn get(name: &str) -> Option<&'static Encoding> {
-    static LOADED: [OnceLock<Encoding>; 7] = [const { OnceLock::new() }; 7];
-    let index = names().iter().position(|&known| known == name)?;
-    Some(get_or_load(&LOADED[index], || load(names()[index])))
+    load(name).expect("memory for a public encoding")
 }
 
-/// What `once` has, loaded by the caller if it is empty. Two threads may both load it; the first one's is kept.
+/// As [`get`].
+///
+/// # Errors
+///
+/// There is no memory for it.
+pub fn load(name: &str) -> Result<Option<&'static Encoding>, Error> {
+    static LOADED: [Remade<Encoding>; 7] = [const { Remade::new() }; 7];
+    let Some(index) = names().iter().position(|&known| known == name) else { return Ok(None) };
+    get_or_load(&LOADED[index], || assemble(names()[index])).map(Some)
+}
+
+/// What is kept, loaded by the caller if there is nothing. Two threads may both load it; the first one's is kept.
 ///
 /// To wait for the other thread would cost less, but a process that is forked meanwhile would wait for ever.
-fn get_or_load<T>(once: &OnceLock<T>, load: impl FnOnce() -> T) -> &T {
-    match once.get() {
-        Some(loaded) => loaded,
+fn get_or_load<T: Sync>(
+    kept: &Remade<T>,
+    load: impl FnOnce() -> Result<T, Error>,
+) -> Result<&'static T, Error> {
+    match kept.get() {
+        Some(loaded) => Ok(loaded),
         None => {
-            let loaded = load();
-            once.get_or_init(|| loaded)
+            let loaded = load()?;
+            Ok(kept.get_or_make(|| loaded))
         }
     }
 }
 
-fn load(name: &'static str) -> Encoding {
+fn assemble(name: &'static str) -> Result<Encoding, Error> {
     let endoftext_50k = || specials(&[(ENDOFTEXT, 50256)]);
     let (pattern, vocabulary, specials) = match name {
-        "gpt2" | "r50k_base" => (gpt2::PATTERN, r50k_ranks(), endoftext_50k()),
-        "p50k_base" => (gpt2::PATTERN, p50k_ranks(), endoftext_50k()),
-        "p50k_edit" => (gpt2::PATTERN, p50k_ranks(), p50k_edit_specials()),
-        "cl100k_base" => (cl100k::PATTERN, cl100k_ranks(), cl100k_specials()),
+        "gpt2" | "r50k_base" => (gpt2::PATTERN, r50k_ranks()?, endoftext_50k()),
+        "p50k_base" => (gpt2::PATTERN, p50k_ranks()?, endoftext_50k()),
+        "p50k_edit" => (gpt2::PATTERN, p50k_ranks()?, p50k_edit_specials()),
+        "cl100k_base" => (cl100k::PATTERN, cl100k_ranks()?, cl100k_specials()),
         "o200k_base" => {
-            (o200k::PATTERN, o200k_ranks(), specials(&[(ENDOFTEXT, 199_999), (ENDOFPROMPT, 200_018)]))
+            (o200k::PATTERN, o200k_ranks()?, specials(&[(ENDOFTEXT, 199_999), (ENDOFPROMPT, 200_018)]))
         }
-        "o200k_harmony" => (o200k::PATTERN, o200k_ranks(), harmony_specials()),
+        "o200k_harmony" => (o200k::PATTERN, o200k_ranks()?, harmony_specials()),
         other => unreachable!("{other} is not among the names"),
     };
-    Encoding::assemble(name, pattern, vocabulary, specials).expect("the public encodings are sound")
+    Encoding::assemble(name, pattern, vocabulary, specials)
 }
 
 /// Defines a function that unpacks a vocabulary at its first use.
 macro_rules! vocabulary {
     ($name:ident, $file:literal, $count:expr) => {
-        fn $name() -> Arc<Vocabulary> {
-            static LOADED: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+        fn $name() -> Result<Arc<Vocabulary>, Error> {
+            static LOADED: Remade<Arc<Vocabulary>> = Remade::new();
             let packed = include_bytes!(concat!(env!("OUT_DIR"), "/", $file));
-            get_or_load(&LOADED, || Arc::new(Vocabulary::unpack(packed, $count))).clone()
+            get_or_load(&LOADED, || Ok(Arc::new(Vocabulary::unpack(packed, $count)?))).cloned()
         }
     };
 }

@@ -26,7 +26,7 @@ mod unstable;
 mod vocab_format;
 mod vocabulary;
 
-pub use builtin::{get, names};
+pub use builtin::{get, load, names};
 pub use encoding::{Encoding, Truncated};
 pub use error::{Error, ErrorKind};
 pub use specials::Specials;

@@ -2,6 +2,7 @@
 
 use super::TokenId;
 use super::merges::{Merge, NEVER};
+use crate::memory::{self, OutOfMemory};
 
 /// A packed vocabulary, expanded. A token is known by its index in the order of the ranks.
 pub(super) struct Unpacked {
@@ -16,24 +17,25 @@ pub(super) struct Unpacked {
 }
 
 /// Expands the first `count` tokens of `packed`.
-pub(super) fn unpack(packed: &[u8], count: usize) -> Unpacked {
+pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Unpacked, OutOfMemory> {
     let (packed_count, rest) = number(packed);
     let (unused_rank, bits) = number(rest);
     let count = packed_count.min(u32::try_from(count).unwrap_or(u32::MAX));
     let mut unpacked = Unpacked {
-        text: Vec::with_capacity(count as usize * 8),
-        starts: Vec::with_capacity(count as usize + 1),
-        ranks: (0..count).map(|index| index + TokenId::from(index >= unused_rank)).collect(),
-        merges: Vec::with_capacity(count as usize),
+        text: memory::with_room(count as usize * 8)?,
+        starts: memory::with_room(count as usize + 1)?,
+        ranks: memory::with_room(count as usize)?,
+        merges: memory::with_room(count as usize)?,
     };
     let mut bits = Bits { bytes: bits, pending: 0, filled: 0 };
     for index in 0..count {
         unpacked.starts.push(unpacked.text.len() as u32);
-        let merge = unpacked.read_token(&mut bits, index);
+        unpacked.ranks.push(index + TokenId::from(index >= unused_rank));
+        let merge = unpacked.read_token(&mut bits, index)?;
         unpacked.merges.push(merge);
     }
     unpacked.starts.push(unpacked.text.len() as u32);
-    unpacked
+    Ok(unpacked)
 }
 
 fn number(packed: &[u8]) -> (u32, &[u8]) {
@@ -42,25 +44,27 @@ fn number(packed: &[u8]) -> (u32, &[u8]) {
 }
 
 impl Unpacked {
-    fn read_token(&mut self, bits: &mut Bits<'_>, index: u32) -> Merge {
+    fn read_token(&mut self, bits: &mut Bits<'_>, index: u32) -> Result<Merge, OutOfMemory> {
         let width = u32::BITS - index.leading_zeros();
         let left = bits.take(width);
         if left == index { self.read_bytes(bits, index) } else { self.read_join(left, bits.take(width)) }
     }
 
-    fn read_bytes(&mut self, bits: &mut Bits<'_>, index: u32) -> Merge {
+    fn read_bytes(&mut self, bits: &mut Bits<'_>, index: u32) -> Result<Merge, OutOfMemory> {
         let length = bits.take(8);
+        memory::reserve(&mut self.text, length as usize)?;
         self.text.extend((0..length).map(|_| bits.take(8) as u8));
         let part = if length == 1 { index } else { NEVER };
-        Merge { left: part, right: part, length }
+        Ok(Merge { left: part, right: part, length })
     }
 
-    fn read_join(&mut self, left: u32, right: u32) -> Merge {
+    fn read_join(&mut self, left: u32, right: u32) -> Result<Merge, OutOfMemory> {
+        let length = self.merges[left as usize].length + self.merges[right as usize].length;
+        memory::reserve(&mut self.text, length as usize)?;
         for part in [left as usize, right as usize] {
             self.text.extend_from_within(self.starts[part] as usize..self.starts[part + 1] as usize);
         }
-        let length = self.merges[left as usize].length + self.merges[right as usize].length;
-        Merge { left, right, length }
+        Ok(Merge { left, right, length })
     }
 }
 

@@ -56,14 +56,12 @@ impl Vocabulary {
     }
 
     /// The first `count` ranks of a packed vocabulary.
-    pub(super) fn unpack(packed: &[u8], count: usize) -> Self {
-        let Unpacked { text, starts, ranks: ids, merges } = vocab_format::unpack(packed, count);
+    pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Self, OutOfMemory> {
+        let Unpacked { text, starts, ranks: ids, merges } = vocab_format::unpack(packed, count)?;
         let tokens = spans(&text, &starts);
-        let made =
-            Table::new(tokens.clone()).and_then(|table| Ok((table, Backtracker::new(tokens, merges)?)));
-        // Of a size that no input decides.
-        let (table, backtracker) = made.expect("cache for a public vocabulary");
-        Self { text, starts, ids, table, backtracker: Some(backtracker), pool: Pool::default() }
+        let table = Table::new(tokens.clone())?;
+        let backtracker = Some(Backtracker::new(tokens, merges)?);
+        Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
     }
 
     pub(super) fn len(&self) -> usize {
