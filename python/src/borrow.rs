@@ -18,6 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
 use crate::bulk::{Bulk, reserve};
+use crate::errors::WithMessage;
+use crate::objects::name;
 use crate::pace::Pace;
 
 /// The bytes of an object that has the buffer protocol: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays.
@@ -40,7 +42,7 @@ impl Bytes {
     pub(crate) fn borrow(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
-            return Err(PyBufferError::new_err("underlying buffer is not C-contiguous"));
+            return Err(PyBufferError::with_message("underlying buffer is not C-contiguous"));
         }
         if is_immutable(object)? {
             return Ok(Self::Immutable(buffer));
@@ -118,7 +120,7 @@ fn in_pieces<T: Element, U>(
 
 fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_instance_of::<PyMemoryView>() {
-        return Ok(object.getattr("obj")?.is_exact_instance_of::<PyBytes>());
+        return Ok(object.getattr(name!("obj"))?.is_exact_instance_of::<PyBytes>());
     }
     Ok(object.is_exact_instance_of::<PyBytes>())
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::bulk::{Bulk, LARGE, Weigh};
-use crate::errors::no_memory;
+use crate::errors::{WithMessage, no_memory};
 use crate::region::{Operation, Region};
 
 /// Large results, and what is kept of large inputs, are copied without the lock.
@@ -60,7 +60,7 @@ pub(crate) fn joined<'py>(py: Python<'py>, parts: &[&[u8]]) -> PyResult<Bound<'p
 }
 
 fn too_large() -> PyErr {
-    PyOverflowError::new_err("result too large")
+    PyOverflowError::with_message("result too large")
 }
 
 /// Copies `parts` to memory that has as many bytes.

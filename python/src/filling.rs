@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::bulk::LARGE;
+use crate::errors::WithMessage;
 use crate::pace::Pace;
 
 /// What the strings are put into.
@@ -25,7 +26,7 @@ impl<'py> FromPyObject<'_, 'py> for Container {
         } else if value.is(py.get_type::<PyList>()) {
             Ok(Self::List)
         } else {
-            Err(PyTypeError::new_err(format!("into must be tuple or list, not {}", value.repr()?)))
+            Err(PyTypeError::with_message(format!("into must be tuple or list, not {}", value.repr()?)))
         }
     }
 }

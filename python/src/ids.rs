@@ -9,6 +9,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::borrow;
 use crate::bulk::{Bulk, LARGE, reserve};
+use crate::errors::WithMessage;
 use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::aside;
@@ -123,9 +124,11 @@ fn read_item((index, item): (usize, Bound<'_, PyAny>)) -> PyResult<TokenId> {
 fn explain(item: &Bound<'_, PyAny>, index: usize, error: &PyErr) -> PyErr {
     let shown = item.repr().map_or_else(|_| item.get_type().to_string(), |repr| repr.to_string());
     if error.is_instance_of::<PyOverflowError>(item.py()) {
-        return PyOverflowError::new_err(format!("token {shown} at index {index} is not in 0..=4294967295"));
+        return PyOverflowError::with_message(format!(
+            "token {shown} at index {index} is not in 0..=4294967295"
+        ));
     }
-    PyTypeError::new_err(format!("token {shown} at index {index} is not an integer"))
+    PyTypeError::with_message(format!("token {shown} at index {index} is not an integer"))
 }
 
 /// `None` when `tokens` is no one-dimensional buffer of integers.
@@ -146,14 +149,14 @@ where
 
 fn narrow<T: TryInto<TokenId> + std::fmt::Display + Copy>(index: usize, value: T) -> PyResult<TokenId> {
     value.try_into().map_err(|_| {
-        PyOverflowError::new_err(format!("token {value} at index {index} is not in 0..=4294967295"))
+        PyOverflowError::with_message(format!("token {value} at index {index} is not in 0..=4294967295"))
     })
 }
 
 fn read_sequence(tokens: &Bound<'_, PyAny>, ids: &mut Vec<TokenId>, pace: &mut Pace) -> PyResult<()> {
     if !is_sequence(tokens) || tokens.is_instance_of::<PyString>() {
         let kind = tokens.get_type();
-        return Err(PyTypeError::new_err(format!(
+        return Err(PyTypeError::with_message(format!(
             "tokens must be a sequence of integers, not {}",
             kind.name()?
         )));

@@ -14,6 +14,8 @@ mod ids;
 mod ints;
 mod lock;
 mod msgpack;
+mod objects;
+mod once;
 mod pace;
 mod packed;
 mod region;

@@ -37,7 +37,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::errors::WithMessage;
 use crate::lock;
+use crate::objects::imported;
 
 pyo3::create_exception!(
     offlock,
@@ -83,7 +85,7 @@ impl<'py> FromPyObject<'_, 'py> for Release {
             Ok("auto") => Ok(Self::Auto),
             Ok("always") => Ok(Self::Always),
             Ok("never") => Ok(Self::Never),
-            _ => Err(PyValueError::new_err(format!(
+            _ => Err(PyValueError::with_message(format!(
                 "release must be 'auto', 'always' or 'never', not {}",
                 value.repr()?
             ))),
@@ -219,7 +221,10 @@ impl<'a> Region<'a> {
     fn internal_error(&self, panic: &(dyn Any + Send)) -> PyErr {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        InternalError::new_err(format!("{} over {} bytes panicked: {text}", self.operation.name, self.bytes))
+        InternalError::with_message(format!(
+            "{} over {} bytes panicked: {text}",
+            self.operation.name, self.bytes
+        ))
     }
 }
 
@@ -322,7 +327,7 @@ const SWITCH_INTERVAL: u64 = 5_000_000;
 /// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    match CLASS.import(py, "concurrent.futures", "CancelledError") {
+    match imported(&CLASS, py, "concurrent.futures", "CancelledError") {
         Ok(class) => match class.call0() {
             Ok(exception) => PyErr::from_value(exception),
             Err(error) => error,

@@ -9,6 +9,9 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyFrozenSet, PySet, PyString};
 
+use crate::bytes;
+use crate::errors::WithMessage;
+use crate::objects::imported;
 use crate::region::Failure;
 
 /// Which special tokens become ids where they occur in a text, and which may not occur in it.
@@ -133,7 +136,7 @@ fn allowed_names(names: &Bound<'_, PyAny>) -> PyResult<Names> {
         return Ok(Names::All);
     }
     if !is_set(names)? {
-        return Err(PyTypeError::new_err(format!(
+        return Err(PyTypeError::with_message(format!(
             "allowed_special must be 'all' or a set of strings, not {}",
             names.repr()?
         )));
@@ -154,7 +157,7 @@ fn is_set(names: &Bound<'_, PyAny>) -> PyResult<bool> {
     if names.is_instance_of::<PySet>() || names.is_instance_of::<PyFrozenSet>() {
         return Ok(true);
     }
-    names.is_instance(ABSTRACT_SET.import(names.py(), "collections.abc", "Set")?)
+    names.is_instance(imported(&ABSTRACT_SET, names.py(), "collections.abc", "Set")?)
 }
 
 fn collect(names: &Bound<'_, PyAny>) -> PyResult<Names> {
@@ -189,12 +192,12 @@ impl Failure for Refused {
 }
 
 fn disallowed(py: Python<'_>, token: &str, at: usize, index: Option<usize>) -> PyResult<PyErr> {
-    let token = PyString::new(py, token).repr()?;
+    let token = bytes::text(py, token)?.repr()?;
     let place = match index {
         Some(index) => format!("at index {at} of text {index}"),
         None => format!("at index {at}"),
     };
-    Ok(PyValueError::new_err(format!(
+    Ok(PyValueError::with_message(format!(
         "Encountered text corresponding to disallowed special token {token} ({place}).\n\
          To have it encoded as a special token, pass it to `allowed_special`, e.g. `allowed_special={{{token}, ...}}`.\n\
          To have it encoded as normal text, leave it out of `disallowed_special`, e.g. \

@@ -7,14 +7,17 @@ use std::thread;
 
 use offlock_core::text::{Pieces, Span};
 use offlock_core::tokens::{self, Encoding, TokenId};
-use offlock_core::{Stopped, Task, memory};
+use offlock_core::{Task, memory};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
 use crate::bulk::{Bulk, Held, Weigh, reserve};
+use crate::errors::WithMessage;
 use crate::filling::{Container, Filling};
+use crate::objects::{Int, Text, dict, tuple};
+use crate::once::Once;
 use crate::pace::Pace;
 use crate::packed::PackedTokens;
 use crate::region::{Cancel, Operation, Region, Release};
@@ -37,7 +40,7 @@ static LOAD: Operation = Operation { name: "tokens.load", break_even: 0 };
 /// Turns text into tokens and back. Filled once, by the `Encoding` that inherits from it; immutable from then on.
 #[pyclass(frozen, subclass, module = "offlock._offlock")]
 #[derive(Default)]
-pub(crate) struct Tokenizer(OnceLock<Arc<Source>>);
+pub(crate) struct Tokenizer(Once<Source>);
 
 enum Source {
     Builtin(&'static Encoding),
@@ -55,17 +58,17 @@ impl Source {
 
 #[pymethods]
 impl Tokenizer {
-    /// Takes whatever the `__init__` of a subclass takes; one of `_load`, `_build` and `_adopt` fills the object.
+    /// One of `_load`, `_build` and `_adopt` fills the object.
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Self {
+    fn new() -> Self {
         Self::default()
     }
 
     /// Becomes the public encoding `name`. Raises `ValueError` when there is none of that name.
     fn _load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let found = Region::new(&LOAD, 0).run(py, |_| Ok::<_, Stopped>(tokens::get(name)))?;
-        let encoding = found.ok_or_else(|| PyValueError::new_err(format!("Unknown encoding {name}.")))?;
+        let found = Region::new(&LOAD, 0).run(py, |_| tokens::load(name))?;
+        let encoding =
+            found.ok_or_else(|| PyValueError::with_message(format!("Unknown encoding {name}.")))?;
         self.fill(Arc::new(Source::Builtin(encoding)))
     }
 
@@ -86,17 +89,17 @@ impl Tokenizer {
 
     /// Becomes what `other` is.
     fn _adopt(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.fill(other.get().source()?.clone())
+        self.fill(other.get().0.share().ok_or_else(uninitialized)?)
     }
 
     /// The pattern that cuts text into pieces.
-    fn _pattern(&self) -> PyResult<&str> {
-        Ok(self.encoding()?.pattern())
+    fn _pattern(&self) -> PyResult<Text<&str>> {
+        Ok(Text(self.encoding()?.pattern()))
     }
 
     /// The bytes of the ordinary tokens, and their ids.
     fn _ranks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (ranks, mut pace) = (PyDict::new(py), Pace::giving_way());
+        let (ranks, mut pace) = (dict(py)?, Pace::giving_way());
         for (token, id) in self.encoding()?.ranks() {
             pace.keep(py)?;
             ranks.set_item(bytes::copied(py, token)?, ints::int(py, id as usize)?)?;
@@ -105,13 +108,17 @@ impl Tokenizer {
     }
 
     /// The texts of the special tokens, and their ids.
-    fn _specials(&self) -> PyResult<HashMap<&str, TokenId>> {
-        Ok(self.encoding()?.specials().collect())
+    fn _specials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let specials = dict(py)?;
+        for (text, id) in self.encoding()?.specials() {
+            specials.set_item(Text(text), Int(id as usize))?;
+        }
+        Ok(specials)
     }
 
     /// The greatest id.
-    fn _max_token(&self) -> PyResult<TokenId> {
-        Ok(self.encoding()?.max_token_value())
+    fn _max_token(&self) -> PyResult<Int> {
+        Ok(Int(self.encoding()?.max_token_value() as usize))
     }
 
     /// Encodes text into token ids; special tokens' text is treated as any other.
@@ -185,7 +192,7 @@ impl Tokenizer {
         disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
-    ) -> PyResult<usize> {
+    ) -> PyResult<Int> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
         Region::new(&COUNT, utf8.len())
@@ -194,6 +201,7 @@ impl Tokenizer {
             .run(text.py(), |task| {
                 policy.apply(encoding, &utf8, |allowed| encoding.count(&utf8, allowed, task))
             })
+            .map(Int)
     }
 
     /// The longest beginning of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
@@ -211,7 +219,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyString>> {
         let max = usize::try_from(max_tokens).map_err(|_| {
-            PyValueError::new_err(format!("max_tokens must not be negative, it is {max_tokens}"))
+            PyValueError::with_message(format!("max_tokens must not be negative, it is {max_tokens}"))
         })?;
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
@@ -299,7 +307,7 @@ impl Tokenizer {
         disallowed_special: Disallowed,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
-    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
         let (settled, ways) = Region::new(&ENCODE, utf8.len())
@@ -309,14 +317,18 @@ impl Tokenizer {
                 policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
             })?;
         let (settled, ways, pace) = (Bulk::new(settled), Bulk::new(Lists(ways)), &mut Pace::of(release));
-        Ok((ints::list(text.py(), &settled, pace)?, ints::lists(text.py(), &ways.0, pace)?))
+        let (settled, ways) =
+            (ints::list(text.py(), &settled, pace)?, ints::lists(text.py(), &ways.0, pace)?);
+        tuple(text.py(), [settled.into_any(), ways.into_any()])
     }
 
     /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
-    fn encode_single_token(&self, text_or_bytes: &Bound<'_, PyAny>) -> PyResult<TokenId> {
+    fn encode_single_token(&self, text_or_bytes: &Bound<'_, PyAny>) -> PyResult<Int> {
         let bytes = one_piece(text_or_bytes)?;
-        let id = self.encoding()?.encode_single_token(&bytes);
-        id.ok_or_else(|| PyKeyError::new_err(PyBytes::new(text_or_bytes.py(), &bytes).unbind()))
+        match self.encoding()?.encode_single_token(&bytes) {
+            Some(id) => Ok(Int(id as usize)),
+            None => Err(PyKeyError::new_err(bytes::copied(text_or_bytes.py(), &bytes)?.unbind())),
+        }
     }
 
     /// The ids of text taken as one piece, without cutting it by the pattern first.
@@ -369,10 +381,7 @@ impl Tokenizer {
     /// The text that `tokens` stand for, and for each token the index of the first character that has bytes of it.
     ///
     /// Raises `KeyError` for an unknown id and `UnicodeDecodeError` when the tokens do not make valid UTF-8.
-    fn decode_with_offsets<'py>(
-        &self,
-        tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyList>)> {
+    fn decode_with_offsets<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, encoding, ids) = (tokens.py(), self.encoding()?, ids::read_iterable(tokens)?);
         let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(py, |task| {
             let bytes = encoding.decode_bytes(&ids, task)?;
@@ -381,7 +390,8 @@ impl Tokenizer {
         let offsets = Bulk::new(offsets);
         let text = strings::decode(py, Bulk::new(bytes), "strict")?;
         let make = |&offset: &usize| ints::int(py, offset);
-        Ok((text, paced_list(py, &offsets, &mut Pace::giving_way(), make)?))
+        let offsets = paced_list(py, &offsets, &mut Pace::giving_way(), make)?;
+        tuple(py, [text.into_any(), offsets.into_any()])
     }
 
     /// The texts of many sequences of ids; one release of the lock for all.
@@ -439,7 +449,7 @@ impl Tokenizer {
         token: TokenId,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = self.encoding()?.decode_single_token_bytes(token);
-        let bytes = bytes.ok_or_else(|| PyKeyError::new_err(token.to_string()))?;
+        let bytes = bytes.ok_or_else(|| PyKeyError::with_message(token.to_string()))?;
         bytes::copied(py, bytes)
     }
 
@@ -460,15 +470,11 @@ impl Tokenizer {
 
 impl Tokenizer {
     fn fill(&self, source: Arc<Source>) -> PyResult<()> {
-        self.0.set(source).map_err(|_| PyRuntimeError::new_err("this Encoding is initialized already"))
-    }
-
-    fn source(&self) -> PyResult<&Arc<Source>> {
-        self.0.get().ok_or_else(|| PyRuntimeError::new_err("this Encoding's __init__ was not called"))
+        self.0.set(source).map_err(|_| PyRuntimeError::with_message("this Encoding is initialized already"))
     }
 
     fn encoding(&self) -> PyResult<&Encoding> {
-        Ok(self.source()?.encoding())
+        self.0.get().map(Source::encoding).ok_or_else(uninitialized)
     }
 
     fn ids(
@@ -649,10 +655,16 @@ impl Batch {
 }
 
 fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<Utf8> {
-    let text = text.cast::<PyString>().map_err(|_| {
-        PyTypeError::new_err(format!("text {index} of the batch must be str, not {}", text.get_type()))
-    })?;
+    let Ok(text) = text.cast::<PyString>() else {
+        let class = text.get_type().repr()?;
+        let message = format!("text {index} of the batch must be str, not {}", class.to_string_lossy());
+        return Err(PyTypeError::with_message(message));
+    };
     utf8(text)
+}
+
+fn uninitialized() -> PyErr {
+    PyRuntimeError::with_message("this Encoding's __init__ was not called")
 }
 
 /// How many threads `bytes` bytes of text are worth: starting one costs as much as encoding some kilobytes.
@@ -660,7 +672,7 @@ fn threads(wanted: Option<isize>, bytes: usize) -> PyResult<usize> {
     const BYTES_PER_THREAD: usize = 32 << 10;
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let wanted = usize::try_from(wanted.unwrap_or(8)).ok().filter(|&wanted| wanted > 0);
-    let wanted = wanted.ok_or_else(|| PyValueError::new_err("num_threads must be greater than 0"))?;
+    let wanted = wanted.ok_or_else(|| PyValueError::with_message("num_threads must be greater than 0"))?;
     let processors = *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
     Ok(wanted.min(processors).min(1 + bytes / BYTES_PER_THREAD))
 }

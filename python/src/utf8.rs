@@ -11,6 +11,7 @@ use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
 use crate::bulk::{Bulk, LARGE};
+use crate::objects::name;
 use crate::region::{Failure, Operation, Region, Release, cancelled};
 
 static TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
@@ -46,8 +47,10 @@ pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
     }
     match PyBackedStr::try_from(text.clone()) {
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
-            let pairs = text.call_method1("encode", ("utf-16", "surrogatepass"))?;
-            Ok(Utf8::Kept(pairs.call_method1("decode", ("utf-16", "replace"))?.extract()?))
+            let pairs = text.call_method1(name!("encode"), (name!("utf-16"), name!("surrogatepass")))?;
+            Ok(Utf8::Kept(
+                pairs.call_method1(name!("decode"), (name!("utf-16"), name!("replace")))?.extract()?,
+            ))
         }
         borrowed => borrowed.map(Utf8::Kept),
     }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copyreg
-import functools
-from collections.abc import Collection, Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from offlock import _aio
 from offlock._offlock import Tokenizer
@@ -19,6 +18,24 @@ if TYPE_CHECKING:
     from offlock._types import Release
 
 
+T = TypeVar("T")
+
+
+class _kept(Generic[T]):
+    """An attribute that is computed at its first use. ``functools.cached_property`` has one lock for all objects up to Python
+    3.11, and a forked child would wait for ever for a thread that it does not have.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, encoding: Any, owner: object = None) -> T:
+        if encoding is None:
+            return cast("T", self)
+        return cast("T", encoding.__dict__.setdefault(self.compute.__name__, self.compute(encoding)))
+
+
 class Encoding(Tokenizer):
     """A way to turn text into tokens and back.
 
@@ -26,6 +43,9 @@ class Encoding(Tokenizer):
 
     The public ones come from :func:`offlock.tiktoken.get_encoding`. Immutable; to be shared between threads.
     """
+
+    def __new__(cls, *_arguments: object, **_keywords: object) -> Self:
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -63,7 +83,7 @@ class Encoding(Tokenizer):
         encoding.max_token_value = encoding._max_token()
         return encoding
 
-    @functools.cached_property
+    @_kept
     def _mergeable_ranks(self) -> dict[bytes, int]:
         return self._ranks()
 
@@ -196,12 +216,12 @@ class Encoding(Tokenizer):
         """The id of ``<|endoftext|>``. Raises ``KeyError`` when the encoding has none."""
         return self._special_tokens["<|endoftext|>"]
 
-    @functools.cached_property
+    @_kept
     def special_tokens_set(self) -> set[str]:
         """The texts of the special tokens."""
         return set(self._special_tokens)
 
-    @functools.cached_property
+    @_kept
     def _special_token_values(self) -> set[int]:
         return set(self._special_tokens.values())
 

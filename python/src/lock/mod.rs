@@ -28,6 +28,11 @@ use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::errors::WithMessage;
+use crate::filling::{Container, Filling};
+use crate::objects::{Int, Text, tuple};
+use crate::{bytes, ints};
+
 /// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
 pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
     if !trace::is_tracing() {
@@ -113,7 +118,7 @@ impl Recorder {
     ///
     /// Returns the numbers of events, of lost events and of bytes, or None when it was stopped before or belongs to the
     /// process that this one was forked from.
-    fn stop(&self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<(u64, u64, u64)>> {
+    fn stop<'py>(&self, py: Python<'py>, threads: Vec<ThreadName>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(mut capture) = self.capture().take() else { return Ok(None) };
         if capture.is_running() {
             threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
@@ -121,15 +126,16 @@ impl Recorder {
         let stopped = py.detach(|| capture.stop());
         *self.capture() = Some(capture);
         unwatch();
-        Ok(stopped?.map(|stats| (stats.events, stats.lost, stats.bytes)))
+        stopped?.map(|stats| numbers(py, [stats.events, stats.lost, stats.bytes])).transpose()
     }
 
     /// The summary of a stopped trace into memory, as text and as JSON.
-    fn summary(&self) -> PyResult<Option<(String, String)>> {
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let summary = self.capture().as_ref().and_then(Capture::summary);
         let Some(summary) = summary else { return Ok(None) };
-        let summary = summary.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(Some((summary.to_text(), summary.to_json())))
+        let summary = summary.map_err(|error| PyRuntimeError::with_message(error.to_string()))?;
+        let (text, json) = (bytes::text(py, &summary.to_text())?, bytes::text(py, &summary.to_json())?);
+        tuple(py, [text.into_any(), json.into_any()]).map(Some)
     }
 
     /// Whether the trace is being recorded by this process.
@@ -157,16 +163,16 @@ fn begin(
 
 /// Why the lock cannot be watched in this process; None when it can.
 #[pyfunction]
-fn obstacle(py: Python<'_>) -> Option<String> {
-    let found = watch(py).err();
+fn obstacle(py: Python<'_>) -> Option<Text<String>> {
+    let found = watch(py).err().map(Text);
     unwatch();
     found
 }
 
 /// The id of the calling thread that the system knows it by, whatever stands for threads in this program.
 #[pyfunction]
-fn native_id() -> u32 {
-    feed::native_id()
+fn native_id() -> Int {
+    Int(feed::native_id() as usize)
 }
 
 /// Tells the recorder the name of a thread.
@@ -211,17 +217,17 @@ fn metric(name: &str) -> PyResult<Metric> {
         "global" => Ok(Metric::Global),
         "local" => Ok(Metric::Local),
         "waiting" => Ok(Metric::Waiting),
-        _ => Err(PyValueError::new_err(format!("no metric is called {name:?}"))),
+        _ => Err(PyValueError::with_message(format!("no metric is called {name:?}"))),
     }
 }
 
 /// Starts one of the metrics "global", "local" and "waiting". Returns why it will stay zero, if it will.
 #[pyfunction]
-fn enable(py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+fn enable(py: Python<'_>, name: &str) -> PyResult<Option<Text<String>>> {
     let metric = metric(name)?;
     let obstacle = watch(py).err();
     metric.enable();
-    Ok(obstacle)
+    Ok(obstacle.map(Text))
 }
 
 /// Stops a metric; the numbers stay.
@@ -240,8 +246,8 @@ fn is_enabled(name: &str) -> PyResult<bool> {
 
 /// Nanoseconds that all threads together have waited, and the number of acquisitions.
 #[pyfunction]
-fn global_numbers() -> (u64, u64) {
-    (metrics::waited(), metrics::acquisitions())
+fn global_numbers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    numbers(py, [metrics::waited(), metrics::acquisitions()])
 }
 
 /// Sets the numbers of all threads together back to zero.
@@ -252,8 +258,8 @@ fn reset_global() {
 
 /// The number of threads that wait for the lock, or that waited when measuring stopped.
 #[pyfunction]
-fn waiting() -> u32 {
-    metrics::waiting()
+fn waiting() -> Int {
+    Int(metrics::waiting() as usize)
 }
 
 /// Counts waiting threads from zero again.
@@ -264,9 +270,9 @@ fn reset_waiting() {
 
 /// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
 #[pyfunction]
-fn local_numbers(native_id: u32) -> (u64, u64, u64) {
-    let numbers = feed::find(native_id).map(|thread| thread.metrics()).unwrap_or_default();
-    (numbers.waited, numbers.acquisitions, numbers.releases)
+fn local_numbers(py: Python<'_>, native_id: u32) -> PyResult<Bound<'_, PyAny>> {
+    let all = feed::find(native_id).map(|thread| thread.metrics()).unwrap_or_default();
+    numbers(py, [all.waited, all.acquisitions, all.releases])
 }
 
 /// Sets a thread's numbers back to zero.
@@ -280,12 +286,22 @@ fn reset_local(native_id: u32) {
 /// The waits of all threads, or of the one with a native id: pairs of an upper bound in ns and a count.
 #[pyfunction]
 #[pyo3(signature = (native_id=None))]
-fn waits(native_id: Option<u32>) -> Vec<(u64, u64)> {
+fn waits(py: Python<'_>, native_id: Option<u32>) -> PyResult<Bound<'_, PyAny>> {
     let Waits(buckets) = match native_id {
         None => metrics::waits(),
         Some(id) => feed::find(id).map_or(Waits(Vec::new()), |thread| thread.waits()),
     };
-    buckets
+    let pairs = buckets.into_iter().map(|(bound, count)| numbers(py, [bound, count]));
+    let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
+    let mut list = Filling::new(py, Container::List, pairs.len())?;
+    pairs.into_iter().for_each(|pair| list.push(pair));
+    Ok(list.finish())
+}
+
+/// A tuple of numbers.
+fn numbers<const N: usize>(py: Python<'_>, all: [u64; N]) -> PyResult<Bound<'_, PyAny>> {
+    let ints = all.into_iter().map(|number| Ok(ints::int(py, number as usize)?.into_any()));
+    tuple(py, ints.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// `offlock._offlock.lock`

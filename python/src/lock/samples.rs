@@ -13,6 +13,8 @@ use offlock_core::trace::{self, Lock, Name, Reason, Thread, Ticks};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::objects::{Int, dict};
+
 use super::feed;
 
 /// What is called the work of threads beyond the one that holds the lock.
@@ -62,7 +64,7 @@ impl Sampler {
         }
         let somebody = (lock.is_some() && !TELLS_TIMES).then(|| Thread::present("(some thread)"));
         let mut sampler = Self { lock, before: HashMap::new(), somebody };
-        sampler.look(&PyDict::new(py))?;
+        sampler.look(&dict(py)?)?;
         Ok(sampler)
     }
 
@@ -173,8 +175,8 @@ impl Drop for Sampler {
 
 /// What a thread that is gone said of its processor time, taken out of the table.
 fn last_time(native_id: u32, ended: &Bound<'_, PyDict>) -> PyResult<Option<u64>> {
-    let Some(time) = ended.get_item(native_id)? else { return Ok(None) };
-    ended.del_item(native_id)?;
+    let Some(time) = ended.get_item(Int(native_id as usize))? else { return Ok(None) };
+    ended.del_item(Int(native_id as usize))?;
     time.extract().map(Some)
 }
 

@@ -5,7 +5,7 @@ use offlock_core::msgpack::{self, Direct, Error, ErrorKind, ShortKey, Source, Te
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDelta, PyDict, PyString};
 
 use super::classes;
 use super::errors::exception;
@@ -13,6 +13,8 @@ use super::ffi::{self, Sequence};
 use super::key_cache::{KeyCache, intern};
 use super::long;
 use super::options::{MAX_DEPTH, MapHook, TimestampAs, UnpackOptions};
+use crate::errors::WithMessage;
+use crate::objects::{Int, tuple};
 use crate::pace::Pace;
 
 /// Containers that are nested deeper take no more of the machine's stack.
@@ -418,7 +420,7 @@ impl<'a, 'py> Builder<'a, 'py> {
     }
 
     fn pair(&self, key: Py<PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(PyTuple::new(self.py, [key.into_bound(self.py), value])?.into_any())
+        tuple(self.py, [key.into_bound(self.py), value])
     }
 
     /// The next value. `None`, and `stop` says why: it is a container that has values of its own, or there is none.
@@ -688,7 +690,7 @@ impl<'a, 'py> Builder<'a, 'py> {
                 Timestamp::from_payload(payload, offset).map_err(|error| exception(self.py, error))?;
             return self.timestamp(timestamp);
         }
-        let arguments = (kind, self.bin(payload)?);
+        let arguments = (ffi::int(self.py, i64::from(kind))?, self.bin(payload)?);
         match &self.options.ext_hook {
             Some(hook) => hook.bind(self.py).call1(arguments),
             None => classes::ext_type(self.py)?.call1(arguments),
@@ -698,7 +700,7 @@ impl<'a, 'py> Builder<'a, 'py> {
     fn timestamp(&self, timestamp: Timestamp) -> PyResult<Bound<'py, PyAny>> {
         let Timestamp { seconds, nanoseconds } = timestamp;
         let py = self.py;
-        let whole = || classes::timestamp(py)?.call1((seconds, nanoseconds));
+        let whole = || classes::timestamp(py)?.call1((ffi::int(py, seconds)?, Int(nanoseconds as usize)));
         if nanoseconds >= 1_000_000_000 {
             return whole(); // which refuses it
         }
@@ -706,12 +708,12 @@ impl<'a, 'py> Builder<'a, 'py> {
             TimestampAs::Timestamp => whole(),
             TimestampAs::Float => ffi::float(py, f64::from(nanoseconds) / 1e9 + seconds as f64),
             TimestampAs::Nanoseconds => {
-                let all = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-                Ok(all.into_pyobject(py)?.into_any())
+                let seconds = ffi::int(py, seconds)?.mul(ffi::int(py, 1_000_000_000)?)?;
+                seconds.add(Int(nanoseconds as usize))
             }
             TimestampAs::Datetime => {
                 let days = i32::try_from(seconds / 86400).map_err(|_| {
-                    pyo3::exceptions::PyOverflowError::new_err(format!(
+                    pyo3::exceptions::PyOverflowError::with_message(format!(
                         "{seconds} seconds are too many for a datetime"
                     ))
                 })?;
@@ -913,5 +915,5 @@ impl<'s> msgpack::Builder<'s> for Key<'_, '_, '_> {
 fn refused_key(key: &Bound<'_, PyAny>) -> PyErr {
     let shown = key.repr().map_or_else(|_| String::from("?"), |shown| shown.to_string());
     let kind = super::types::name_of(key);
-    PyValueError::new_err(format!("{kind} is not allowed for map key when strict_map_key=True: {shown}"))
+    PyValueError::with_message(format!("{kind} is not allowed for map key when strict_map_key=True: {shown}"))
 }

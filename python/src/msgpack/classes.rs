@@ -4,12 +4,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::objects::imported;
+
 macro_rules! classes {
     ($($(#[$doc:meta])* $name:ident = $module:literal, $class:literal;)*) => {$(
         $(#[$doc])*
         pub(super) fn $name(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
             static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-            CLASS.import(py, $module, $class)
+            imported(&CLASS, py, $module, $class)
         }
     )*};
 }
@@ -33,11 +35,11 @@ classes! {
 /// 1970-01-01 UTC, as a `datetime`.
 pub(super) fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    EPOCH.import(py, "offlock.msgpack.ext", "EPOCH")
+    imported(&EPOCH, py, "offlock.msgpack.ext", "EPOCH")
 }
 
 /// The function `dataclasses.fields`.
 pub(super) fn dataclass_fields(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static FIELDS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    FIELDS.import(py, "dataclasses", "fields")
+    imported(&FIELDS, py, "dataclasses", "fields")
 }

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::classes;
-use crate::errors::no_memory;
+use crate::errors::{WithMessage, no_memory, of_class};
 use crate::region::Failure;
 
 /// An exception for one message that is there as a whole.
@@ -34,19 +34,12 @@ impl From<OutOfMemory> for Whole {
 #[cold]
 pub(super) fn exception(py: Python<'_>, error: Error) -> PyErr {
     match error.kind {
-        ErrorKind::Reserved(_) => of_class(classes::format_error(py), error),
-        ErrorKind::TooDeep(_) => of_class(classes::stack_error(py), error),
-        ErrorKind::Truncated => PyValueError::new_err(format!("Unpack failed: {error}")),
-        ErrorKind::Unexpected { .. } => PyTypeError::new_err(error.to_string()),
+        ErrorKind::Reserved(_) => of_class(classes::format_error(py), error.to_string()),
+        ErrorKind::TooDeep(_) => of_class(classes::stack_error(py), error.to_string()),
+        ErrorKind::Truncated => PyValueError::with_message(format!("Unpack failed: {error}")),
+        ErrorKind::Unexpected { .. } => PyTypeError::with_message(error.to_string()),
         ErrorKind::OutOfMemory => no_memory(OutOfMemory),
         ErrorKind::Stopped => offlock_core::Stopped.into_exception(py),
-        _ => PyValueError::new_err(error.to_string()),
-    }
-}
-
-fn of_class(class: PyResult<&Bound<'_, pyo3::types::PyType>>, error: Error) -> PyErr {
-    match class {
-        Ok(class) => PyErr::from_type(class.clone(), error.to_string()),
-        Err(error) => error,
+        _ => PyValueError::with_message(error.to_string()),
     }
 }

@@ -7,7 +7,7 @@ use offlock_core::text::{self, Repeats, Spans};
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyString, PyTuple};
 
 use super::errors::Whole;
 use super::ffi::{self, Sequence};
@@ -16,6 +16,7 @@ use super::long;
 use super::options::MAX_DEPTH;
 use super::texts::{self, Texts};
 use super::unpack::whole;
+use crate::errors::WithMessage;
 use crate::pace::Pace;
 use crate::region::{Operation, Region, Release};
 
@@ -30,13 +31,14 @@ static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 
 #[pyo3(signature = (packed, *path, release = Release::Auto), text_signature = "(packed, *path, release='auto')")]
 pub(super) fn extract<'py>(
     packed: &Bound<'py, PyAny>,
-    path: Vec<Bound<'py, PyString>>,
+    path: &Bound<'py, PyTuple>,
     release: Release,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = packed.py();
     if path.len() > MAX_DEPTH {
-        return Err(PyValueError::new_err(format!("a path of more than {MAX_DEPTH} keys")));
+        return Err(PyValueError::with_message(format!("a path of more than {MAX_DEPTH} keys")));
     }
+    let path = path.iter().map(|key| Ok(key.cast_into::<PyString>()?)).collect::<PyResult<Vec<_>>>()?;
     let path = path.iter().map(|key| Ok(key.to_str()?.as_bytes())).collect::<PyResult<Vec<_>>>()?;
     let input = Input::borrow(packed)?;
     let bytes = input.as_slice();
@@ -137,7 +139,7 @@ impl Found {
         let Some(repeats) = &self.repeats else {
             return self.list_of(maker.py, pace, |_, span, pace| maker.make(span, pace));
         };
-        let no_memory = |_| PyMemoryError::new_err("no memory for so many strings");
+        let no_memory = |_| PyMemoryError::with_message("no memory for so many strings");
         let mut strings = memory::with_room(repeats.strings.len()).map_err(no_memory)?;
         for &span in &repeats.strings {
             strings.push(maker.make(span, pace)?);

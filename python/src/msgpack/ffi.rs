@@ -8,6 +8,8 @@ use pyo3::ffi as c;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::WithMessage;
+
 unsafe extern "C" {
     /// Exported by every CPython for the extensions that Cython writes.
     fn _PyDict_NewPresized(entries: c::Py_ssize_t) -> *mut c::PyObject;
@@ -256,7 +258,7 @@ impl Sequence {
                     }
                 }
                 // Somebody found the unfinished list, through the garbage collector, while a hook ran.
-                _ => return Err(PyRuntimeError::new_err("the list changed size while it was filled")),
+                _ => return Err(PyRuntimeError::with_message("the list changed size while it was filled")),
             }
         }
         self.filled += 1;

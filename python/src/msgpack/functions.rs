@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{key_cache, packer, unpack};
+use crate::errors::WithMessage;
 use crate::fastcall::Definition;
+use crate::objects::{dict, name};
 use crate::region::InternalError;
 
 /// Adds the functions to the module.
@@ -100,7 +102,7 @@ unsafe fn call(
         })
     });
     let result = catch_unwind(guarded)
-        .unwrap_or_else(|_| Err(InternalError::new_err("the native code of msgpack panicked")));
+        .unwrap_or_else(|_| Err(InternalError::with_message("the native code of msgpack panicked")));
     result.unwrap_or_else(|error| {
         Python::attach(|py| error.restore(py));
         std::ptr::null_mut()
@@ -122,9 +124,9 @@ unsafe fn collect<'py>(
 ) -> PyResult<Arguments<'py>> {
     let count = count.cast_unsigned();
     if count > 1 {
-        return Err(PyTypeError::new_err(format!("takes 1 positional argument but {count} were given")));
+        return Err(PyTypeError::with_message(format!("takes 1 positional argument but {count} were given")));
     }
-    let keywords = PyDict::new(py);
+    let keywords = dict(py)?;
     if !names.is_null() {
         // SAFETY: the contract of this function: a tuple of names, and as many values behind the positional arguments.
         unsafe {
@@ -144,11 +146,11 @@ unsafe fn collect<'py>(
 }
 
 fn named<'py>(keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    for name in ["o", "packed"] {
+    for name in [name!("o"), name!("packed")] {
         if let Some(value) = keywords.get_item(name)? {
             keywords.del_item(name)?;
             return Ok(value);
         }
     }
-    Err(PyTypeError::new_err("missing 1 required positional argument"))
+    Err(PyTypeError::with_message("missing 1 required positional argument"))
 }

@@ -7,6 +7,8 @@ use pyo3::types::{PyBytes, PyMemoryView};
 
 use super::long;
 use crate::borrow::Bytes;
+use crate::errors::WithMessage;
+use crate::objects::name;
 use crate::region::Release;
 
 /// Bytes that nobody can change while they are read.
@@ -30,13 +32,13 @@ impl<'py> Input<'py> {
     fn borrow_other(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if buffer.item_size() != 1 {
-            return Err(PyBufferError::new_err("cannot unpack from multi-byte object"));
+            return Err(PyBufferError::with_message("cannot unpack from multi-byte object"));
         }
         if buffer.is_c_contiguous() {
             return Bytes::borrow(object).map(Self::Other);
         }
         drop(buffer);
-        let copy = PyMemoryView::from(object)?.call_method0("tobytes")?;
+        let copy = PyMemoryView::from(object)?.call_method0(name!("tobytes"))?;
         Ok(Self::Bytes(copy.cast_into()?))
     }
 

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use offlock_core::msgpack::ShortKey;
 use pyo3::ffi as c;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::objects::name;
 
 use super::ffi;
 
@@ -160,7 +161,7 @@ fn in_dict(py: Python<'_>) -> PyResult<Option<Bound<'_, Keys>>> {
     }
     // SAFETY: a live object, exactly a dict.
     let here = unsafe { Borrowed::from_ptr(py, here).cast_unchecked::<PyDict>() };
-    let name = intern!(py, "offlock.msgpack.keys");
+    let name = name!("offlock.msgpack.keys");
     if let Some(known) = here.get_item(name)? {
         // SAFETY: nobody else puts anything under this name.
         return Ok(Some(unsafe { known.cast_into_unchecked() }));

@@ -3,7 +3,9 @@
 use offlock_core::msgpack::write::{self, Sink};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySlice, PyType};
+use pyo3::types::PyType;
+
+use crate::objects::{Int, list_of, name, slice};
 
 use super::classes;
 use super::pack::check_length;
@@ -28,18 +30,20 @@ pub(super) fn stand<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Stand<'p
     if let Some(memory) = Memory::of(object) {
         return Ok(Some(Stand::Memory(memory)));
     }
-    if object.is_instance(classes::ndarray(object.py())?)? && object.getattr("ndim")?.extract::<usize>()? > 0
+    if object.is_instance(classes::ndarray(object.py())?)?
+        && object.getattr(name!("ndim"))?.extract::<usize>()? > 0
     {
         return Pieces::of(object).map(Stand::Pieces).map(Some);
     }
-    let plain = object.call_method0("tolist")?;
+    let plain = object.call_method0(name!("tolist"))?;
     Ok((!is_numpy(&plain)).then_some(Stand::Object(plain)))
 }
 
 /// Whether the object is of one of numpy's own types. Subclasses that others define are none.
 fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
     let kind = object.get_type();
-    let is_named = kind.module().is_ok_and(|module| module.to_str().is_ok_and(|name| name == "numpy"));
+    let module = kind.getattr(name!("__module__"));
+    let is_named = module.is_ok_and(|module| module.extract::<&str>().is_ok_and(|name| name == "numpy"));
     let is = |class: PyResult<&Bound<'_, PyType>>| {
         class.is_ok_and(|class| object.is_instance(class).unwrap_or(false))
     };
@@ -191,9 +195,9 @@ pub(super) struct Pieces<'py> {
 impl<'py> Pieces<'py> {
     fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         // A matrix has no rows but matrices: the plain array of the same memory is what is needed.
-        let array = object.call_method1("view", (classes::ndarray(object.py())?,))?;
+        let array = object.call_method1(name!("view"), (classes::ndarray(object.py())?,))?;
         let rows = array.len()?;
-        let items: usize = array.getattr("size")?.extract()?;
+        let items: usize = array.getattr(name!("size"))?.extract()?;
         let row = items.checked_div(rows).unwrap_or(0).max(1);
         let step = (row <= PIECE).then_some(PIECE / row);
         Ok(Self { array, rows, step, next: 0 })
@@ -211,13 +215,13 @@ impl<'py> Pieces<'py> {
         }
         let py = self.array.py();
         let Some(step) = self.step else {
-            let row = self.array.get_item(self.next)?;
+            let row = self.array.get_item(Int(self.next))?;
             self.next += 1;
-            return Ok(Some(PyList::new(py, [row])?.into_any()));
+            return list_of(row).map(Some);
         };
         let end = (self.next + step).min(self.rows);
-        let slice = PySlice::new(py, self.next.cast_signed(), end.cast_signed(), 1);
+        let slice = slice(py, self.next, end)?;
         self.next = end;
-        self.array.get_item(slice)?.call_method0("tolist").map(Some)
+        self.array.get_item(slice)?.call_method0(name!("tolist")).map(Some)
     }
 }

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::WithMessage;
 use crate::region::Release;
 
 /// The depth of nesting that msgpack allows.
@@ -101,7 +102,7 @@ impl UnpackOptions {
             (Some(hook), None) => MapHook::Object(hook),
             (None, Some(hook)) => MapHook::Pairs(hook),
             _ => {
-                return Err(PyTypeError::new_err(
+                return Err(PyTypeError::with_message(
                     "object_pairs_hook and object_hook are mutually exclusive.",
                 ));
             }
@@ -168,7 +169,7 @@ impl UnpackOptions {
 
 /// The `TypeError` for a keyword that nobody knows.
 pub(super) fn unexpected_keyword(name: &str) -> PyErr {
-    PyTypeError::new_err(format!("got an unexpected keyword argument '{name}'"))
+    PyTypeError::with_message(format!("got an unexpected keyword argument '{name}'"))
 }
 
 /// A callable, or `None`.
@@ -177,7 +178,7 @@ pub(super) fn callable(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<
         return Ok(None);
     }
     if !value.is_callable() {
-        return Err(PyTypeError::new_err(format!("{name} must be a callable.")));
+        return Err(PyTypeError::with_message(format!("{name} must be a callable.")));
     }
     Ok(Some(value.clone().unbind()))
 }
@@ -194,6 +195,6 @@ fn timestamp(value: &Bound<'_, PyAny>) -> PyResult<TimestampAs> {
         1 => TimestampAs::Float,
         2 => TimestampAs::Nanoseconds,
         3 => TimestampAs::Datetime,
-        _ => return Err(PyValueError::new_err("timestamp must be 0..3")),
+        _ => return Err(PyValueError::with_message("timestamp must be 0..3")),
     })
 }

@@ -19,6 +19,8 @@ use super::numpy::Pieces;
 use super::options::{MAX_DEPTH, callable, error_handler, unexpected_keyword};
 use super::place::{Packed, Step, Trouble, key_shown};
 use super::types::{self, Stand};
+use crate::errors::WithMessage;
+use crate::objects::{Text, name};
 use crate::pace::Pace;
 use crate::region::Release;
 use crate::utf8;
@@ -518,7 +520,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         match &self.options.unicode_errors {
             None => self.text(object),
             Some(errors) => {
-                let encoded = object.call_method1("encode", ("utf-8", errors.to_string_lossy()))?;
+                let encoded =
+                    object.call_method1(name!("encode"), (name!("utf-8"), Text(errors.to_string_lossy())))?;
                 let bytes = encoded.cast::<pyo3::types::PyBytes>().map_err(PyErr::from)?.as_bytes();
                 self.text_of(&encoded, bytes)
             }
@@ -643,14 +646,14 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         let left = dict.len()?;
         check_length(left, "dict")?;
         write::map_header(self.out, left);
-        let pairs = dict.call_method0("items")?.try_iter()?;
+        let pairs = dict.call_method0(name!("items"))?.try_iter()?;
         Ok(Frame::Pairs(Pairs { pairs, left, key: None, value: None }))
     }
 
     fn open_pieces(&mut self, pieces: Pieces<'py>) -> Packed<Frame<'py>> {
         check_length(pieces.rows(), "array")?;
         write::array_header(self.out, pieces.rows());
-        Ok(Frame::Rows(Rows { pieces, piece: PyList::empty(self.py).into_any(), next: 0, done: 0 }))
+        Ok(Frame::Rows(Rows { pieces, piece: self.py.None().into_bound(self.py), next: 0, done: 0 }))
     }
 
     /// Writes an object that is not exactly of one of the commonest types: it, or what stands for it, or what stands for
@@ -734,8 +737,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     fn ext(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
-        let kind: u8 = object.getattr("code")?.extract()?;
-        let data = object.getattr("data")?;
+        let kind: u8 = object.getattr(name!("code"))?.extract()?;
+        let data = object.getattr(name!("data"))?;
         let payload = types::bytes_of(&data)?;
         check_length(payload.as_slice().len(), "EXT data")?;
         write::ext_header(self.out, kind.cast_signed(), payload.as_slice().len());
@@ -743,8 +746,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     }
 
     fn timestamp(&mut self, object: &Bound<'py, PyAny>) -> Packed<()> {
-        let seconds = object.getattr("seconds")?.extract()?;
-        let nanoseconds = object.getattr("nanoseconds")?.extract()?;
+        let seconds = object.getattr(name!("seconds"))?.extract()?;
+        let nanoseconds = object.getattr(name!("nanoseconds"))?.extract()?;
         write::timestamp(self.out, Timestamp { seconds, nanoseconds });
         Ok(())
     }
@@ -775,7 +778,7 @@ fn float(out: &mut impl Sink, options: &PackOptions, value: f64) -> Packed<()> {
 fn single_float(out: &mut impl Sink, value: f64) -> Packed<()> {
     let single = value as f32;
     if single.is_infinite() && value.is_finite() {
-        return Err(Trouble::new(PyOverflowError::new_err, "float too large to pack with f format"));
+        return Err(Trouble::new(PyOverflowError::with_message, "float too large to pack with f format"));
     }
     write::f32(out, single);
     Ok(())
@@ -842,7 +845,7 @@ pub(super) fn check_length(length: usize, what: &str) -> PyResult<()> {
 
 #[cold]
 fn too_long(length: usize, what: &str) -> PyErr {
-    PyValueError::new_err(format!("{what} is too large: {length} > {MAX_LENGTH}"))
+    PyValueError::with_message(format!("{what} is too large: {length} > {MAX_LENGTH}"))
 }
 
 /// The item before `next`.
@@ -867,24 +870,24 @@ fn unsupported(options: &PackOptions, object: &Bound<'_, PyAny>) -> Trouble {
     let kind = types::name_of(object);
     if options.datetime == types::Datetime::Timestamp && object.is_exact_instance_of::<PyDateTime>() {
         let message = format!("can not serialize '{kind}' object where tzinfo=None");
-        return Trouble::new(PyValueError::new_err, message);
+        return Trouble::new(PyValueError::with_message, message);
     }
-    Trouble::new(PyTypeError::new_err, format!("can not serialize '{kind}' object"))
+    Trouble::new(PyTypeError::with_message, format!("can not serialize '{kind}' object"))
 }
 
 #[cold]
 fn changed(what: &str) -> Trouble {
-    Trouble::new(PyRuntimeError::new_err, format!("{what} changed size during iteration")).of_whole()
+    Trouble::new(PyRuntimeError::with_message, format!("{what} changed size during iteration")).of_whole()
 }
 
 #[cold]
 fn too_deep() -> Trouble {
-    Trouble::new(PyValueError::new_err, "recursion limit exceeded.")
+    Trouble::new(PyValueError::with_message, "recursion limit exceeded.")
 }
 
 #[cold]
 fn out_of_range() -> Trouble {
-    Trouble::new(PyOverflowError::new_err, "Integer value out of range")
+    Trouble::new(PyOverflowError::with_message, "Integer value out of range")
 }
 
 /// The time since the epoch of a datetime with a time zone.

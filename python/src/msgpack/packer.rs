@@ -15,6 +15,7 @@ use super::pack::{PackOptions, check_length, pack, pack_ext, pack_pairs};
 use super::sink::{Buffer, BytesSink};
 use super::turn::{Taken, Turn};
 use super::types::bytes_of;
+use crate::errors::WithMessage;
 use crate::region;
 
 /// Packs an object, and returns the message.
@@ -238,7 +239,7 @@ impl Packer {
         if self.views.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        Err(PyBufferError::new_err("Existing exports of data: Packer cannot be changed"))
+        Err(PyBufferError::with_message("Existing exports of data: Packer cannot be changed"))
     }
 
     /// Writes a message, which is returned unless it is kept.
@@ -278,6 +279,6 @@ impl Packer {
 fn header_size(size: i64, what: &str) -> PyResult<usize> {
     match u32::try_from(size) {
         Ok(size) => Ok(size as usize),
-        Err(_) => Err(PyValueError::new_err(format!("{what} too large: {size}"))),
+        Err(_) => Err(PyValueError::with_message(format!("{what} too large: {size}"))),
     }
 }

@@ -6,6 +6,8 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
+use crate::objects::{Text, name};
+
 use super::types::name_of;
 
 /// What packing returns: the place is found on the way out, so that it costs nothing as long as all goes well.
@@ -93,7 +95,9 @@ impl Trouble {
             Cause::Raised(error) => {
                 if !steps.is_empty() && error.is_instance_of::<PyException>(py) {
                     // An exception that takes no notes goes without.
-                    let _ = error.value(py).call_method1("add_note", (format!("while packing {place}"),));
+                    let _ = error
+                        .value(py)
+                        .call_method1(name!("add_note"), (Text(format!("while packing {place}")),));
                 }
                 error
             }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::bulk::Bulk;
 use crate::bytes;
+use crate::errors::WithMessage;
 
 const SHORT: usize = 1024;
 
@@ -48,7 +49,7 @@ impl Buffer {
 
     /// `MemoryError` unless all was written.
     pub(super) fn check(&self) -> PyResult<()> {
-        if self.failed { Err(PyMemoryError::new_err("no memory for the message")) } else { Ok(()) }
+        if self.failed { Err(PyMemoryError::with_message("no memory for the message")) } else { Ok(()) }
     }
 
     #[cold]
@@ -115,9 +116,8 @@ impl<'py> BytesSink<'py> {
     #[inline]
     fn finish(&mut self) -> PyResult<Bound<'py, PyAny>> {
         if self.failed {
-            return Err(
-                PyErr::take(self.py).unwrap_or_else(|| PyMemoryError::new_err("no memory for the message"))
-            );
+            return Err(PyErr::take(self.py)
+                .unwrap_or_else(|| PyMemoryError::with_message("no memory for the message")));
         }
         let length = self.length();
         match self.long.take() {

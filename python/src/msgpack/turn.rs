@@ -9,6 +9,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::errors::WithMessage;
+
 /// Something that one call at a time may use.
 ///
 /// A call that finds it in use raises `RuntimeError`, as with the originals: it comes from a callback of the one that uses
@@ -71,7 +73,7 @@ impl<T> Turn<T> {
     /// What those are told who find it in use.
     #[cold]
     pub(super) fn in_use(&self) -> PyErr {
-        PyRuntimeError::new_err(self.message)
+        PyRuntimeError::with_message(self.message)
     }
 }
 

@@ -12,6 +12,8 @@ use super::classes;
 use super::numpy;
 use super::pack::timestamp_of;
 use crate::borrow::Bytes;
+use crate::errors::WithMessage;
+use crate::objects::{dict, name};
 
 /// What msgpack writes an object as.
 pub(super) enum Family {
@@ -64,7 +66,15 @@ fn is_class(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>, strict: bool) 
 
 /// The name of an object's type, with its module when that is not `builtins`.
 pub(super) fn name_of(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().fully_qualified_name().map_or_else(|_| String::from("?"), |name| name.to_string())
+    qualified_name(object).unwrap_or_else(|_| String::from("?"))
+}
+
+/// PyO3's own asks for the names by strings that it makes when they are needed, and panics when it cannot.
+fn qualified_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let class = object.get_type();
+    let [module, name] = [class.getattr(name!("__module__"))?, class.getattr(name!("__qualname__"))?];
+    let (module, name) = (module.cast::<PyString>()?.to_str()?, name.cast::<PyString>()?.to_str()?);
+    Ok(if module == "builtins" { name.to_owned() } else { format!("{module}.{name}") })
 }
 
 /// The bytes of a bytes, a bytearray or a contiguous memoryview.
@@ -97,9 +107,9 @@ impl Datetime {
     pub(super) fn from_option(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         match value.extract::<&str>() {
             Ok("iso") => Ok(Self::Iso),
-            Ok(other) => {
-                Err(PyValueError::new_err(format!("datetime must be False, True or 'iso', not '{other}'")))
-            }
+            Ok(other) => Err(PyValueError::with_message(format!(
+                "datetime must be False, True or 'iso', not '{other}'"
+            ))),
             Err(_) => Ok(if value.is_truthy()? { Self::Timestamp } else { Self::No }),
         }
     }
@@ -113,7 +123,7 @@ impl Datetime {
                 Err(_) => Ok(None),
             },
             Self::Iso if object.is_instance_of::<PyDate>() || object.is_instance_of::<PyTime>() => {
-                Ok(Some(Stand::Object(object.call_method0("isoformat")?)))
+                Ok(Some(Stand::Object(object.call_method0(name!("isoformat"))?)))
             }
             Self::Iso => Ok(None),
         }
@@ -152,7 +162,7 @@ impl Extra {
             return Ok(Some(Stand::Object(fields.into_any())));
         }
         if self.enumeration && object.is_instance(classes::enumeration(py)?)? {
-            return Ok(Some(Stand::Object(object.getattr("value")?)));
+            return Ok(Some(Stand::Object(object.getattr(name!("value"))?)));
         }
         if self.uuid && object.is_instance(classes::uuid(py)?)? {
             return Ok(Some(Stand::Object(object.str()?.into_any())));
@@ -169,12 +179,12 @@ impl Extra {
 /// The fields of a dataclass object, in the order of their definition.
 fn dataclass_fields<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = object.py();
-    if object.is_instance_of::<PyType>() || !object.get_type().hasattr("__dataclass_fields__")? {
+    if object.is_instance_of::<PyType>() || !object.get_type().hasattr(name!("__dataclass_fields__"))? {
         return Ok(None);
     }
-    let fields = PyDict::new(py);
+    let fields = dict(py)?;
     for field in classes::dataclass_fields(py)?.call1((object,))?.try_iter()? {
-        let name = field?.getattr("name")?.cast_into::<PyString>()?;
+        let name = field?.getattr(name!("name"))?.cast_into::<PyString>()?;
         fields.set_item(&name, object.getattr(&name)?)?;
     }
     Ok(Some(fields))

@@ -18,6 +18,9 @@ use super::long;
 use super::options::{MAX_DEPTH, UnpackOptions};
 use super::turn::Turn;
 use crate::bulk::Bulk;
+use crate::errors::{WithMessage, of_class};
+use crate::objects::{Int, name};
+use crate::once::Boxed;
 use crate::region::{self, Operation, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
@@ -35,7 +38,7 @@ const PIECE: usize = 256 << 10;
 /// then; without callbacks and files their calls wait.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
-    state: Turn<State>,
+    state: Boxed<Turn<State>>,
     /// The bytes unpacked so far. Beside the state, so that a hook can ask for it.
     offset: AtomicU64,
 }
@@ -70,7 +73,7 @@ impl Unpacker {
                           max_bin_len=-1, max_array_len=-1, max_map_len=-1, max_ext_len=-1, release='auto')"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        let state = Turn::new("the Unpacker cannot be used while unpacking is in progress");
+        let state = Boxed::new(Turn::new("the Unpacker cannot be used while unpacking is in progress"));
         Self { state, offset: AtomicU64::new(0) }
     }
 
@@ -96,7 +99,9 @@ impl Unpacker {
         let input = Input::borrow(next_bytes)?;
         let mut state = self.state.take(py)?;
         if state.source.is_some() {
-            return Err(PyAssertionError::new_err("unpacker.feed() is not be able to use with `file_like`."));
+            return Err(PyAssertionError::with_message(
+                "unpacker.feed() is not be able to use with `file_like`.",
+            ));
         }
         state.others_wait(true);
         state.append(py, input.as_slice())
@@ -129,13 +134,15 @@ impl Unpacker {
     }
 
     /// The number of items of the array that comes next; its items are to be unpacked one by one.
-    fn read_array_header(&self, py: Python<'_>) -> PyResult<u32> {
+    fn read_array_header(&self, py: Python<'_>) -> PyResult<Int> {
         self.header(py, |token| if let Token::Array(items) = token { Some(items) } else { None })
+            .map(|items| Int(items as usize))
     }
 
     /// The number of entries of the map that comes next; its keys and values are to be unpacked one by one.
-    fn read_map_header(&self, py: Python<'_>) -> PyResult<u32> {
+    fn read_map_header(&self, py: Python<'_>) -> PyResult<Int> {
         self.header(py, |token| if let Token::Map(entries) = token { Some(entries) } else { None })
+            .map(|entries| Int(entries as usize))
     }
 
     /// Takes that many bytes off the stream as they are.
@@ -146,14 +153,14 @@ impl Unpacker {
         let bytes = long::bytes(py, &state.buffer[state.head..state.head + there], state.options.release)?;
         self.consume(&mut state, there);
         let Some(source) = state.source.as_ref().filter(|_| there < nbytes) else { return Ok(bytes) };
-        let more = source.file.bind(py).call_method1("read", (nbytes - there,))?;
+        let more = source.file.bind(py).call_method1(name!("read"), (Int(nbytes - there),))?;
         self.offset.fetch_add(more.len()? as u64, Ordering::Relaxed);
         bytes.add(more)
     }
 
     /// The number of bytes unpacked so far: where the next object begins.
-    fn tell(&self) -> u64 {
-        self.offset.load(Ordering::Relaxed)
+    fn tell(&self) -> Int {
+        Int(self.offset.load(Ordering::Relaxed) as usize)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -286,7 +293,7 @@ impl State {
             max_buffer = i32::MAX as usize;
         }
         if read_size > max_buffer {
-            return Err(PyValueError::new_err("read_size should be less or equal to max_buffer_size"));
+            return Err(PyValueError::with_message("read_size should be less or equal to max_buffer_size"));
         }
         if read_size == 0 {
             read_size = max_buffer.min(DEFAULT_READ);
@@ -337,7 +344,7 @@ impl State {
         if room == 0 {
             return Err(buffer_full(py));
         }
-        let bytes = source.read.bind(py).call1((source.read_size.min(room),))?;
+        let bytes = source.read.bind(py).call1((Int(source.read_size.min(room)),))?;
         if !bytes.is_truthy()? {
             source.ended = true;
             return Ok(false);
@@ -350,9 +357,9 @@ impl State {
 
 impl Source {
     fn new(file: &Bound<'_, PyAny>, read_size: usize) -> PyResult<Self> {
-        let read = file.getattr("read")?;
+        let read = file.getattr(name!("read"))?;
         if !read.is_callable() {
-            return Err(PyTypeError::new_err("`file_like.read` must be a callable."));
+            return Err(PyTypeError::with_message("`file_like.read` must be a callable."));
         }
         Ok(Self { file: file.clone().unbind(), read: read.unbind(), read_size, ended: false })
     }
@@ -364,20 +371,13 @@ fn may_be_header(head: Option<u8>) -> bool {
 
 fn unexpected_header(head: Option<u8>) -> PyErr {
     let head = head.map_or_else(String::new, |head| format!(": 0x{head:02x}"));
-    PyValueError::new_err(format!("Unexpected type header on stream{head}"))
+    PyValueError::with_message(format!("Unexpected type header on stream{head}"))
 }
 
 fn out_of_data(py: Python<'_>) -> PyErr {
-    raised(classes::out_of_data(py), "No more data to unpack.")
+    of_class(classes::out_of_data(py), "No more data to unpack.")
 }
 
 fn buffer_full(py: Python<'_>) -> PyErr {
-    raised(classes::buffer_full(py), "max_buffer_size is reached")
-}
-
-fn raised(class: PyResult<&Bound<'_, pyo3::types::PyType>>, message: &'static str) -> PyErr {
-    match class {
-        Ok(class) => PyErr::from_type(class.clone(), message),
-        Err(error) => error,
-    }
+    of_class(classes::buffer_full(py), "max_buffer_size is reached")
 }

@@ -15,6 +15,8 @@ use super::input::Input;
 use super::options::UnpackOptions;
 use super::unpack::{DECODE, index, options_from, whole};
 use crate::bulk::Bulk;
+use crate::errors::WithMessage;
+use crate::objects::{Int, Text, name, tuple};
 use crate::pace::Pace;
 use crate::region::{Operation, Region};
 
@@ -78,9 +80,10 @@ impl View {
         match place {
             Some(place) => self.at(key.py(), place),
             None if self.is_map => Err(PyKeyError::new_err(key.clone().unbind())),
-            None => {
-                Err(PyIndexError::new_err(format!("index {key} is outside of an array of {}", self.length)))
-            }
+            None => Err(PyIndexError::with_message(format!(
+                "index {key} is outside of an array of {}",
+                self.length
+            ))),
         }
     }
 
@@ -154,7 +157,7 @@ impl View {
         self.check_map()?;
         self.list(py, self.places(py)?.chunks(2), |pair| {
             let (key, value) = (self.message.build(py, pair[0] as usize)?, self.at(py, pair[1] as usize)?);
-            Ok(PyTuple::new(py, [key, value])?.into_any())
+            tuple(py, [key, value])
         })
     }
 
@@ -164,7 +167,7 @@ impl View {
     }
 
     /// The first values that it holds, as far as they are short.
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<Text<String>> {
         let step = if self.is_map { 2 } else { 1 };
         let mut shown = Vec::new();
         for pair in self.places(py)?.chunks(step).take(SHOWN) {
@@ -175,7 +178,7 @@ impl View {
             shown.push(String::from("..."));
         }
         let shown = shown.join(", ");
-        Ok(if self.is_map { format!("View({{{shown}}})") } else { format!("View([{shown}])") })
+        Ok(Text(if self.is_map { format!("View({{{shown}}})") } else { format!("View([{shown}])") }))
     }
 
     fn __traverse__(&self, visit: pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
@@ -240,7 +243,7 @@ impl View {
         if built.len()? != other.len()? {
             return Ok(false);
         }
-        for entry in built.call_method0("items")?.try_iter()? {
+        for entry in built.call_method0(name!("items"))?.try_iter()? {
             pace.keep(py)?;
             let (key, value) = entry?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             if !other.contains(&key)? || !value.eq(other.get_item(&key)?)? {
@@ -256,7 +259,7 @@ impl View {
         for (number, &place) in self.places(py)?.iter().enumerate() {
             pace.keep_many(py, self.message.values(place as usize))?;
             if sequence.len()? != self.length
-                || !self.message.build(py, place as usize)?.eq(sequence.get_item(number)?)?
+                || !self.message.build(py, place as usize)?.eq(sequence.get_item(Int(number))?)?
             {
                 return Ok(false);
             }
@@ -265,7 +268,7 @@ impl View {
     }
 
     fn check_map(&self) -> PyResult<()> {
-        if self.is_map { Ok(()) } else { Err(PyTypeError::new_err("an array has no keys")) }
+        if self.is_map { Ok(()) } else { Err(PyTypeError::with_message("an array has no keys")) }
     }
 
     fn pace(&self) -> Pace {

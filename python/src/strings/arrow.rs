@@ -21,6 +21,8 @@ use super::batch::{NONE, Places};
 use super::failed::Failed;
 use super::ops::Batch;
 use crate::bulk::{Bulk, reserve};
+use crate::errors::WithMessage;
+use crate::objects::name;
 
 /// `struct ArrowSchema`
 #[repr(C)]
@@ -109,7 +111,10 @@ impl<T: Interface> Owned<T> {
         // SAFETY: a capsule of this name points to such a struct; leaving zeros there is how one takes it.
         let taken = unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) };
         if taken.0.is_released() {
-            return Err(PyValueError::new_err(format!("the {} was released", T::CAPSULE.to_string_lossy())));
+            return Err(PyValueError::with_message(format!(
+                "the {} was released",
+                T::CAPSULE.to_string_lossy()
+            )));
         }
         Ok(taken)
     }
@@ -169,7 +174,9 @@ impl Type {
             None => (schema, None),
         };
         if index.is_some() && !values.dictionary.is_null() {
-            return Err(PyValueError::new_err("the dictionary of the Arrow schema has a dictionary itself"));
+            return Err(PyValueError::with_message(
+                "the dictionary of the Arrow schema has a dictionary itself",
+            ));
         }
         let layout = match format(values)? {
             b"u" => Layout::Offsets32,
@@ -178,7 +185,7 @@ impl Type {
             b"n" => Layout::Nulls,
             other => {
                 let other = String::from_utf8_lossy(other);
-                return Err(PyTypeError::new_err(format!(
+                return Err(PyTypeError::with_message(format!(
                     "an Arrow array of strings is needed, not of format '{other}'"
                 )));
             }
@@ -188,14 +195,14 @@ impl Type {
             Some(&[index @ (b'c' | b'C' | b's' | b'S' | b'i' | b'I' | b'l' | b'L')]) => {
                 Ok(Self { layout, index: Some(index) })
             }
-            Some(_) => Err(PyTypeError::new_err("the indices of an Arrow dictionary must be integers")),
+            Some(_) => Err(PyTypeError::with_message("the indices of an Arrow dictionary must be integers")),
         }
     }
 }
 
 fn format(schema: &Schema) -> PyResult<&[u8]> {
     if schema.format.is_null() {
-        return Err(PyValueError::new_err("the Arrow schema has no format"));
+        return Err(PyValueError::with_message("the Arrow schema has no format"));
     }
     // SAFETY: the format of a schema that was not released is a string.
     Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
@@ -210,7 +217,7 @@ unsafe fn dictionary<'a, T: Interface>(dictionary: *const T, of: &str) -> PyResu
     // SAFETY: as above.
     match unsafe { dictionary.as_ref() } {
         Some(released) if released.is_released() => {
-            Err(PyValueError::new_err(format!("the dictionary of the Arrow {of} was released")))
+            Err(PyValueError::with_message(format!("the dictionary of the Arrow {of} was released")))
         }
         dictionary => Ok(dictionary),
     }
@@ -228,21 +235,21 @@ unsafe impl Sync for Chunks {}
 impl Chunks {
     /// Takes over what `object` exports: an array, or a stream of them.
     pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if object.hasattr("__arrow_c_array__")? {
-            let capsules = object.call_method0("__arrow_c_array__")?;
+        if object.hasattr(name!("__arrow_c_array__"))? {
+            let capsules = object.call_method0(name!("__arrow_c_array__"))?;
             let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = capsules
                 .extract()
-                .map_err(|_| PyTypeError::new_err("__arrow_c_array__ must return two capsules"))?;
+                .map_err(|_| PyTypeError::with_message("__arrow_c_array__ must return two capsules"))?;
             let kind = Type::of(&Owned::<Schema>::take(&schema)?.0)?;
             let array = Owned::<Array>::take(&array)?;
             check_array(&array.0, kind)?;
             return Ok(Self { kind, arrays: vec![array] });
         }
-        if object.hasattr("__arrow_c_stream__")? {
-            return Self::read(object.py(), Owned::take(&object.call_method0("__arrow_c_stream__")?)?);
+        if object.hasattr(name!("__arrow_c_stream__"))? {
+            return Self::read(object.py(), Owned::take(&object.call_method0(name!("__arrow_c_stream__"))?)?);
         }
         let class = object.get_type();
-        Err(PyTypeError::new_err(format!(
+        Err(PyTypeError::with_message(format!(
             "{} has neither __arrow_c_array__ nor __arrow_c_stream__",
             class.name()?
         )))
@@ -254,7 +261,7 @@ impl Chunks {
         // SAFETY: the callback fills the struct or fails.
         check(&mut stream.0, |stream| get_schema.map(|get| unsafe { get(stream, &raw mut schema.0) }))?;
         if schema.0.is_released() {
-            return Err(PyValueError::new_err("the Arrow stream gave a schema that was released"));
+            return Err(PyValueError::with_message("the Arrow stream gave a schema that was released"));
         }
         let kind = Type::of(&schema.0)?;
         let mut arrays = Vec::new();
@@ -286,7 +293,7 @@ impl Chunks {
 
 /// Refuses what no exporter may hand over, as far as it shows: `ValueError` says what is wrong.
 fn check_array(array: &Array, kind: Type) -> PyResult<()> {
-    let wrong = |what: &str| Err(PyValueError::new_err(format!("the Arrow array has {what}")));
+    let wrong = |what: &str| Err(PyValueError::with_message(format!("the Arrow array has {what}")));
     // SAFETY: the dictionary of an array is null or an array that lives as long.
     let values = unsafe { dictionary(array.dictionary, "array") }?;
     match (values, kind.index) {
@@ -302,7 +309,7 @@ fn check_array(array: &Array, kind: Type) -> PyResult<()> {
 }
 
 fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
-    let wrong = |what: String| Err(PyValueError::new_err(format!("the Arrow array has {what}")));
+    let wrong = |what: String| Err(PyValueError::with_message(format!("the Arrow array has {what}")));
     let Array { length, null_count, offset, n_buffers, n_children, .. } = *array;
     let buffers = layout.buffers();
     if length < 0 || offset < 0 {
@@ -338,7 +345,7 @@ fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
 fn check(stream: &mut Stream, call: impl FnOnce(*mut Stream) -> Option<c_int>) -> PyResult<()> {
     match call(stream) {
         Some(0) => Ok(()),
-        None => Err(PyValueError::new_err("the Arrow stream was released")),
+        None => Err(PyValueError::with_message("the Arrow stream was released")),
         Some(code) => {
             // SAFETY: the callback returns null or a string that is valid until the stream's next call.
             let message =

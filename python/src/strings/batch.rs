@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use super::failed::Failed;
 use super::{block, exact, view};
 use crate::bulk::{Bulk, Held, Weigh};
+use crate::errors::WithMessage;
 use crate::filling::{Container, Filling};
 use crate::pace::Pace;
 use crate::region::Release;
@@ -34,7 +35,7 @@ impl<'py> FromPyObject<'_, 'py> for Kind {
             Ok("view") => Ok(Self::View),
             _ => {
                 let message = format!("kind must be 'str', 'block' or 'view', not {}", value.repr()?);
-                Err(PyValueError::new_err(message))
+                Err(PyValueError::with_message(message))
             }
         }
     }

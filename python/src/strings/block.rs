@@ -16,6 +16,7 @@ use super::layout::{Compact, MOST_WORDS, Role, Templates, Word};
 use super::memory;
 use super::pool::{self, Block};
 use crate::bulk::Bulk;
+use crate::errors::WithMessage;
 use crate::pace::Pace;
 
 /// What CPython's own allocator aligns objects to.
@@ -53,7 +54,8 @@ impl Maker {
     /// `RuntimeError` unless blocks are enabled and freed strings still come back to them.
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
         hook::check(py)?;
-        let layout = exact::layout(py).map_err(|unknown| PyRuntimeError::new_err(unknown.to_string()))?;
+        let layout =
+            exact::layout(py).map_err(|unknown| PyRuntimeError::with_message(unknown.to_string()))?;
         Ok(Self { layout, templates: layout.templates })
     }
 

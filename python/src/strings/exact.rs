@@ -1,5 +1,7 @@
 //! Kind "str": exact `str` objects, one at a time, by CPython's public functions.
 
+use std::convert::Infallible;
+
 use offlock_core::memory;
 use offlock_core::text::{Piece, StrKind};
 use pyo3::ffi;
@@ -10,12 +12,14 @@ use crate::errors::no_memory;
 
 use super::layout::{Compact, Unknown};
 use crate::bulk::LARGE;
+use crate::objects::kept;
 use crate::region::aside;
 
 /// The layout of exact `str` objects, observed once.
 pub(super) fn layout(py: Python<'_>) -> Result<&'static Compact, &'static Unknown> {
     static LAYOUT: PyOnceLock<Result<Compact, Unknown>> = PyOnceLock::new();
-    LAYOUT.get_or_init(py, || Compact::observe(py)).as_ref()
+    let Ok(layout) = kept(&LAYOUT, py, || Ok::<_, Infallible>(Compact::observe(py)));
+    layout.as_ref()
 }
 
 /// Makes exact `str` objects, with the lock held.

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::errors::WithMessage;
 use crate::region::{Failure, cancelled};
 
 /// Why no strings were made.
@@ -77,10 +78,10 @@ impl Failure for Failed {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Stopped => cancelled(py),
-            Self::NoMemory => PyMemoryError::new_err("no memory for the strings"),
+            Self::NoMemory => PyMemoryError::with_message("no memory for the strings"),
             Self::NotUtf8 { bytes, note } => decode_error(py, &bytes, note),
-            Self::Value(message) => PyValueError::new_err(message),
-            Self::TooLong(message) => PyOverflowError::new_err(message),
+            Self::Value(message) => PyValueError::with_message(message),
+            Self::TooLong(message) => PyOverflowError::with_message(message),
         }
     }
 }
@@ -93,7 +94,7 @@ fn decode_error(py: Python<'_>, bytes: &[u8], note: Option<String>) -> PyErr {
             ffi::PyUnicode_DecodeUTF8(bytes.as_ptr().cast(), bytes.len().cast_signed(), ptr::null());
         Bound::from_owned_ptr_or_err(py, decoded)
     };
-    let Err(error) = decoded else { return PyValueError::new_err("the text is not UTF-8") };
+    let Err(error) = decoded else { return PyValueError::with_message("the text is not UTF-8") };
     if let Some(note) = note {
         // The note is a courtesy; the error matters more than a failure to add it.
         let _ = error.add_note(py, note);

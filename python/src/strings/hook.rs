@@ -10,12 +10,14 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::exact;
 use super::pool::{self, BLOCK};
+use crate::errors::WithMessage;
+use crate::objects::name;
 
 /// What the hook knows. Written once, before it is installed.
 struct Hook {
@@ -45,7 +47,7 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
         if INSTALLED.load(Ordering::Relaxed) {
             return check(py);
         }
-        return Err(PyRuntimeError::new_err(format!("strings cannot be built in blocks: {obstacle}")));
+        return Err(PyRuntimeError::with_message(format!("strings cannot be built in blocks: {obstacle}")));
     }
     let (base, bytes) = pool::addresses();
     // SAFETY: the lock is held, and nobody reads before the hook is installed.
@@ -67,14 +69,16 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
 /// `RuntimeError` unless strings can be built in blocks now.
 pub(super) fn check(py: Python<'_>) -> PyResult<()> {
     match unavailable(py)? {
-        Some(reason) => Err(PyRuntimeError::new_err(format!("strings cannot be built in blocks: {reason}"))),
+        Some(reason) => {
+            Err(PyRuntimeError::with_message(format!("strings cannot be built in blocks: {reason}")))
+        }
         None => Ok(()),
     }
 }
 
 /// Whether somebody has enabled blocks, and they can be used.
 pub(crate) fn is_ready() -> bool {
-    INSTALLED.load(Ordering::Relaxed) && is_in_place()
+    INSTALLED.load(Ordering::Relaxed) && is_in_place() == Some(true)
 }
 
 /// Why strings cannot be built in blocks now.
@@ -83,18 +87,24 @@ pub(super) fn unavailable(py: Python<'_>) -> PyResult<Option<String>> {
         let possible = || "call offlock.strings.enable_blocks() first".to_owned();
         return Ok(Some(obstacle(py)?.unwrap_or_else(possible)));
     }
-    if is_in_place() {
-        return Ok(None);
+    match is_in_place() {
+        Some(true) => return Ok(None),
+        Some(false) => {}
+        None => return Err(PyMemoryError::new_err(())),
     }
     Ok(Some("the hook is gone: a tool that had wrapped the allocator before has put it back".to_owned()))
 }
 
-/// Whether the hook is part of what the object allocator does: a request that is rare enough is seen there.
-fn is_in_place() -> bool {
+/// Whether the hook is part of what the object allocator does: a request that is rare enough is seen there. `None` when it is
+/// not seen, and fails: what wraps the hook may have had no memory.
+fn is_in_place() -> Option<bool> {
     let before = ZEROED.load(Ordering::Relaxed);
-    // SAFETY: the lock is held; freeing what was just allocated.
-    unsafe { ffi::PyObject_Free(ffi::PyObject_Calloc(1, 1)) };
-    ZEROED.load(Ordering::Relaxed) != before
+    // SAFETY: the lock is held.
+    let object = unsafe { ffi::PyObject_Calloc(1, 1) };
+    // SAFETY: freeing what was just allocated; null is nothing to free.
+    unsafe { ffi::PyObject_Free(object) };
+    let seen = ZEROED.load(Ordering::Relaxed) != before;
+    (seen || !object.is_null()).then_some(seen)
 }
 
 /// Why the hook cannot be installed.
@@ -106,7 +116,7 @@ fn obstacle(py: Python<'_>) -> PyResult<Option<String>> {
     if let Err(unknown) = exact::layout(py) {
         return Ok(Some(unknown.to_string()));
     }
-    if py.import("_tracemalloc")?.call_method0("is_tracing")?.is_truthy()? {
+    if py.import(name!("_tracemalloc"))?.call_method0(name!("is_tracing"))?.is_truthy()? {
         return Ok(Some(
             "tracemalloc is tracing; enable blocks before it starts, or after it has stopped".to_owned(),
         ));

@@ -11,7 +11,10 @@ use std::mem::offset_of;
 use offlock_core::text::StrKind;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyString, PyType};
+
+use crate::bytes;
+use crate::objects::{Text, dict, name, tuple};
 
 /// The unit of observation: a field is one word, or a part of one.
 pub(super) type Word = usize;
@@ -140,24 +143,25 @@ impl Compact {
 
 /// A plain subclass of `str`.
 fn sample_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    let bases = PyTuple::new(py, [py.get_type::<PyString>()])?;
-    let no_attributes = [("__slots__", PyTuple::empty(py))].into_py_dict(py)?;
-    Ok(py.get_type::<PyType>().call1(("Sample", bases, no_attributes))?.cast_into::<PyType>()?)
+    let bases = tuple(py, [py.get_type::<PyString>().into_any()])?;
+    let no_attributes = dict(py)?;
+    no_attributes.set_item(name!("__slots__"), ())?;
+    Ok(py.get_type::<PyType>().call1((name!("Sample"), bases, no_attributes))?.cast_into::<PyType>()?)
 }
 
 fn basic_size(class: &Bound<'_, PyType>) -> PyResult<usize> {
-    class.getattr("__basicsize__")?.extract()
+    class.getattr(name!("__basicsize__"))?.extract()
 }
 
 /// The size of the fixed part of an exact `str`, by what it says about its own size.
 fn header(object: &Bound<'_, PyAny>, kind: StrKind) -> PyResult<usize> {
-    let size: usize = object.call_method0("__sizeof__")?.extract()?;
+    let size: usize = object.call_method0(name!("__sizeof__"))?.extract()?;
     Ok(size.saturating_sub((object.len()? + 1) * kind.width()))
 }
 
 /// Where the word with the bit fields is, which may end with bytes that are never set: right after the hash.
 fn state_place(py: Python<'_>) -> Result<usize, Unknown> {
-    let object = PyString::new(py, "a sample with a hash").into_any();
+    let object = bytes::text(py, "a sample with a hash")?.into_any();
     // SAFETY: no `str` is shorter than its reference count, type, length and hash.
     let read = || unsafe { read_words(object.as_ptr(), TYPE_AT + 3) };
     let before = read();
@@ -223,7 +227,7 @@ impl<'py> Observer<'_, 'py> {
     }
 
     fn sample(&self, kind: StrKind, text: String) -> Result<Sample<'py>, Unknown> {
-        let object = self.class.call1((PyString::new(self.class.py(), &text),))?;
+        let object = self.class.call1((Text(&text),))?;
         let size = (self.size)(&object, kind)?;
         if size % WORD != 0 || size > MOST_WORDS * WORD || size < (self.state + 1) * WORD {
             return unknown(format!("the fixed part has {size} bytes"));

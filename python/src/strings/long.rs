@@ -10,6 +10,7 @@ use super::exact;
 use super::failed::Failed;
 use crate::bulk::{Bulk, LARGE};
 use crate::bytes;
+use crate::objects::{Text, name};
 use crate::region::{Operation, Region};
 
 static LONG: Operation = Operation { name: "strings.long", break_even: LARGE };
@@ -64,7 +65,9 @@ pub(crate) fn decode_short<'py>(
 }
 
 fn decoded_by_python<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bound<'py, PyString>> {
-    Ok(bytes::copied(py, bytes)?.call_method1("decode", ("utf-8", errors))?.cast_into()?)
+    Ok(bytes::copied(py, bytes)?
+        .call_method1(name!("decode"), (name!("utf-8"), Text(errors)))?
+        .cast_into()?)
 }
 
 /// The text with `stand_in` in the place of each part that is not UTF-8, as the Unicode standard recommends it and CPython

@@ -13,8 +13,9 @@ use super::batch::{Kind, Made, Maker, Places, Source};
 use super::failed::Failed;
 use crate::borrow::{self, Bytes};
 use crate::bulk::{Bulk, Held};
-use crate::errors::no_memory;
+use crate::errors::{WithMessage, no_memory};
 use crate::filling::{Container, Filling};
+use crate::objects::{Int, tuple};
 use crate::pace::Pace;
 use crate::region::{Cancel, Operation, Region, Release};
 
@@ -74,9 +75,10 @@ impl<'py> FromPyObject<'_, 'py> for Into {
         }
         match value.extract() {
             Ok(container) => Ok(Self::Container(container)),
-            Err(_) => {
-                Err(PyTypeError::new_err(format!("into must be tuple, list or Arena, not {}", value.repr()?)))
-            }
+            Err(_) => Err(PyTypeError::with_message(format!(
+                "into must be tuple, list or Arena, not {}",
+                value.repr()?
+            ))),
         }
     }
 }
@@ -141,7 +143,7 @@ impl<'a, 'py> Run<'a, 'py> {
                 made.map(|batch| joined(py, container, vec![batch], &mut pace)).collect::<PyResult<_>>()?
             }
         };
-        Ok(PyTuple::new(py, all)?.into_any())
+        tuple(py, all)
     }
 
     fn make<S: Source + Send>(
@@ -193,7 +195,10 @@ impl<'py> FromPyObject<'_, 'py> for Newline {
         }
         match value.extract::<&str>() {
             Ok("\n") => Ok(Self(LineEnds::Newline)),
-            _ => Err(PyValueError::new_err(format!("newline must be None or '\\n', not {}", value.repr()?))),
+            _ => Err(PyValueError::with_message(format!(
+                "newline must be None or '\\n', not {}",
+                value.repr()?
+            ))),
         }
     }
 }
@@ -201,18 +206,17 @@ impl<'py> FromPyObject<'_, 'py> for Newline {
 /// A `str`, or bytes.
 pub(super) struct Separator(Vec<u8>);
 
-impl<'py> FromPyObject<'_, 'py> for Separator {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+impl Separator {
+    /// Not when PyO3 takes the arguments, which panics over an exception where there is no memory for a note to it.
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bytes = match value.cast::<PyString>() {
             Ok(text) => text.to_str()?.as_bytes().to_vec(),
-            Err(_) => Bytes::borrow(&value)?.as_slice().to_vec(),
+            Err(_) => Bytes::borrow(value)?.as_slice().to_vec(),
         };
         if bytes.is_empty() {
-            return Err(PyValueError::new_err("empty separator"));
+            return Err(PyValueError::with_message("empty separator"));
         }
-        std::str::from_utf8(&bytes).map_err(|_| PyValueError::new_err("separator is not UTF-8"))?;
+        std::str::from_utf8(&bytes).map_err(|_| PyValueError::with_message("separator is not UTF-8"))?;
         Ok(Self(bytes))
     }
 }
@@ -235,9 +239,10 @@ pub(super) fn lines<'py>(
 pub(super) fn split<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
-    separator: Separator,
+    separator: &Bound<'py, PyAny>,
     options: Options,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let separator = Separator::read(separator)?;
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
     Run::new(py, &SPLIT, text.len(), &options)
@@ -254,11 +259,11 @@ fn whole<'a>(text: &'a [u8], spans: Vec<Span>, task: &Task<'_>) -> Result<Vec<Ba
 pub(super) fn columns<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
-    separator: Separator,
+    separator: &Bound<'py, PyAny>,
     options: Options,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let [separator] = *separator.0 else {
-        return Err(PyValueError::new_err("the separator of columns must be one ASCII character"));
+    let [separator] = *Separator::read(separator)?.0 else {
+        return Err(PyValueError::with_message("the separator of columns must be one ASCII character"));
     };
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
@@ -407,8 +412,8 @@ impl PyArena {
     }
 
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.iter().flat_map(|(arenas, _)| arenas).map(Arena::bytes).sum()
+    fn nbytes(&self) -> Int {
+        Int(self.bytes())
     }
 
     #[pyo3(
@@ -445,6 +450,10 @@ impl PyArena {
         Ok(Bound::new(py, self)?.into_any())
     }
 
+    fn bytes(&self) -> usize {
+        self.0.iter().flat_map(|(arenas, _)| arenas).map(Arena::bytes).sum()
+    }
+
     fn batches(&self) -> Vec<Batch<&[Arena]>> {
         self.0
             .iter()
@@ -453,6 +462,6 @@ impl PyArena {
     }
 
     fn build<'py>(&self, py: Python<'py>, options: Options) -> PyResult<Bound<'py, PyAny>> {
-        Run::new(py, &BUILD, self.nbytes(), &options).join(|_| Ok(self.batches()))
+        Run::new(py, &BUILD, self.bytes(), &options).join(|_| Ok(self.batches()))
     }
 }

@@ -17,6 +17,8 @@ use std::sync::{Arc, OnceLock};
 use offlock_core::cpu;
 use offlock_core::text::Memory;
 
+use pyo3::prelude::*;
+
 use super::memory;
 
 /// Small, because one string that is kept keeps its whole block.
@@ -153,6 +155,11 @@ unsafe fn recycle(header: *mut Header) {
 /// The first address of all blocks, and how many bytes follow; zeros until the first block is asked for.
 pub(super) fn addresses() -> (usize, usize) {
     POOL.get().and_then(Option::as_ref).map_or((0, 0), |pool| (pool.base.addr().get(), pool.bytes))
+}
+
+/// Reserves the pool, if that was not done before: with the lock, so that no fork finds another thread at it.
+pub(super) fn prepare(_: Python<'_>) {
+    Pool::get();
 }
 
 /// How many blocks are taken, how many were ever used, and how often the memory of one was offered to the system.

@@ -5,6 +5,7 @@ use std::ptr;
 
 use offlock_core::Task;
 use offlock_core::text::Memory;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -15,6 +16,8 @@ use super::pool::{self, BLOCK};
 use super::view;
 use crate::bulk::{self, Bulk, Held};
 use crate::filling::{Container, Filling};
+use crate::ints;
+use crate::objects::{Int, Name, Text, name, tuple};
 use crate::pace::Pace;
 use crate::region::{Operation, Region};
 
@@ -26,8 +29,14 @@ pub(super) fn enable_blocks(py: Python<'_>) -> PyResult<()> {
 
 /// Why each kind is not available; `None` for one that is.
 #[pyfunction]
-pub(super) fn unavailable(py: Python<'_>) -> PyResult<[(&'static str, Option<String>); 3]> {
-    Ok([("str", None), ("block", hook::unavailable(py)?), ("view", view::unavailable(py)?)])
+pub(super) fn unavailable(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let reason = |kind: &'static Name, reason: Option<String>| {
+        let reason = reason.map(Text).into_bound_py_any(py)?;
+        tuple(py, [kind.into_bound_py_any(py)?, reason])
+    };
+    let block = reason(name!("block"), hook::unavailable(py)?)?;
+    let view = reason(name!("view"), view::unavailable(py)?)?;
+    tuple(py, [reason(name!("str"), None)?, block, view])
 }
 
 /// The class of views.
@@ -38,7 +47,7 @@ pub(super) fn view_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// The bytes that these strings keep alive, with what they share.
 #[pyfunction]
-pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
     let (py, mut pace) = (strings.py(), Pace::giving_way());
     let strings = held(strings, &mut pace)?;
     let addresses = addresses(&strings, py, &mut pace)?;
@@ -68,9 +77,9 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<usize> {
     })?;
     for &number in plain.iter() {
         pace.keep(py)?;
-        bytes += strings[number].call_method0("__sizeof__")?.extract::<usize>()?;
+        bytes += strings[number].call_method0(name!("__sizeof__"))?.extract::<usize>()?;
     }
-    Ok(bytes)
+    Ok(Int(bytes))
 }
 
 /// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not. What was
@@ -160,6 +169,8 @@ fn addresses(strings: &[Bound<'_, PyString>], py: Python<'_>, pace: &mut Pace) -
 
 /// How many blocks are taken, how many there are, and how often the memory of one was offered to the system.
 #[pyfunction]
-pub(super) fn blocks() -> (usize, usize, usize) {
-    pool::usage()
+pub(super) fn blocks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let (taken, there, offered) = pool::usage();
+    let ints = [ints::int(py, taken)?, ints::int(py, there)?, ints::int(py, offered)?];
+    tuple(py, ints.map(Bound::into_any))
 }

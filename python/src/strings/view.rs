@@ -17,6 +17,8 @@ use super::failed::Failed;
 use super::layout::{Apart, Role, Templates, Unknown, Word, owned};
 use super::memory;
 use super::pool::{self, Block};
+use crate::errors::WithMessage;
+use crate::objects::kept;
 use crate::pace::Pace;
 
 const NAME: &CStr = c"offlock.strings.View";
@@ -34,7 +36,7 @@ impl Views {
     /// Found out once.
     fn get(py: Python<'_>) -> PyResult<&'static Self> {
         static VIEWS: PyOnceLock<Views> = PyOnceLock::new();
-        VIEWS.get_or_try_init(py, || {
+        kept(&VIEWS, py, || {
             let class = make_class(py)?;
             let layout = Apart::observe(&class).and_then(usable);
             Ok(Self { class: class.unbind(), layout })
@@ -82,9 +84,10 @@ pub(crate) struct Made {
 impl Maker {
     /// `RuntimeError` where views cannot be made.
     pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
+        pool::prepare(py);
         match &Views::get(py)?.layout {
             Ok(layout) => Ok(Self { layout, templates: owned(py, &layout.templates) }),
-            Err(unknown) => Err(PyRuntimeError::new_err(unknown.to_string())),
+            Err(unknown) => Err(PyRuntimeError::with_message(unknown.to_string())),
         }
     }
 

@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+use crate::errors::{WithMessage, of_class};
+use crate::objects::imported;
 use crate::region::{Failure, cancelled};
 
 /// A failure in zlib's own words: `Error -3 while decompressing data: invalid block type`.
@@ -47,9 +49,9 @@ impl Failure for Failed {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         match self.error.kind {
             ErrorKind::Stopped => cancelled(py),
-            ErrorKind::Mem => PyMemoryError::new_err("Out of memory while (de)compressing data"),
-            ErrorKind::Limit => raise(limit_class(py), self.error.to_string()),
-            _ => raise(error_class(py), self.text()),
+            ErrorKind::Mem => PyMemoryError::with_message("Out of memory while (de)compressing data"),
+            ErrorKind::Limit => of_class(limit_class(py), self.error.to_string()),
+            _ => of_class(error_class(py), self.text()),
         }
     }
 }
@@ -61,35 +63,32 @@ impl Failure for BadGzip {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         let Self(error) = self;
         let offset = error.offset;
-        let bad = |text: String| raise(bad_gzip_class(py), format!("{text} (at byte {offset} of the input)"));
+        let bad =
+            |text: String| of_class(bad_gzip_class(py), format!("{text} (at byte {offset} of the input)"));
         match error.kind {
             ErrorKind::NotGzip => bad("Not a gzipped file".into()),
             ErrorKind::GzipMethod => bad("Unknown compression method".into()),
             ErrorKind::GzipCrc | ErrorKind::GzipLength => bad(error.detail),
             ErrorKind::GzipFooter | ErrorKind::Buf => {
-                PyEOFError::new_err("Compressed file ended before the end-of-stream marker was reached")
+                PyEOFError::with_message("Compressed file ended before the end-of-stream marker was reached")
             }
             _ => Failed { doing: "while decompressing data", error }.into_exception(py),
         }
     }
 }
 
-fn raise(class: PyResult<&Bound<'_, PyType>>, text: String) -> PyErr {
-    class.map_or_else(|error| error, |class| PyErr::from_type(class.clone(), text))
-}
-
 /// `zlib.error` itself, so that what catches it for the original catches ours.
 pub(super) fn error_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "zlib", "error")
+    imported(&CLASS, py, "zlib", "error")
 }
 
 fn bad_gzip_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "gzip", "BadGzipFile")
+    imported(&CLASS, py, "gzip", "BadGzipFile")
 }
 
 fn limit_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "offlock.zlib", "OutputLimitError")
+    imported(&CLASS, py, "offlock.zlib", "OutputLimitError")
 }

@@ -13,7 +13,7 @@ use super::turns::Turns;
 use crate::borrow::Bytes;
 use crate::bulk::Bulk;
 use crate::bytes;
-use crate::errors::no_memory;
+use crate::errors::{WithMessage, no_memory};
 use crate::region::{Failure, Region};
 
 /// What can be fed.
@@ -114,7 +114,7 @@ impl ZlibDecompressor {
     fn new(wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let zdict = zdict.map(Bytes::borrow).transpose()?;
         let stream =
-            Inflater::new(wbits).map_err(|_| PyValueError::new_err("Invalid initialization option"))?;
+            Inflater::new(wbits).map_err(|_| PyValueError::with_message("Invalid initialization option"))?;
         Ok(Self(Turns::new(Fed::new(Inflating { stream, zdict }, None))))
     }
 
@@ -130,7 +130,7 @@ impl ZlibDecompressor {
         let data = Bytes::borrow(data)?;
         let mut fed = self.0.take(py)?;
         if fed.stream.stream.ended() {
-            return Err(PyEOFError::new_err("End of stream already reached"));
+            return Err(PyEOFError::with_message("End of stream already reached"));
         }
         let most = usize::try_from(max_length).unwrap_or(usize::MAX);
         fed.run(py, data, most, Failed::while_("while decompressing data"))

@@ -6,7 +6,7 @@ use offlock_core::deflate::{
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 
 use super::failure::{BadGzip, Failed};
 use super::fed::{Decode, Fed};
@@ -16,6 +16,8 @@ use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
 use crate::bytes;
+use crate::errors::WithMessage;
+use crate::objects::Int;
 use crate::region::{Cancel, Failure, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
@@ -101,7 +103,8 @@ pub(super) fn gzip<'py>(
 /// All `parts`, which are `bytes`, one behind the other: as `b"".join` does, without the lock where they are long.
 #[pyfunction]
 #[pyo3(signature = (parts, /))]
-pub(super) fn joined<'py>(py: Python<'py>, parts: Vec<Bound<'py, PyBytes>>) -> PyResult<Bound<'py, PyBytes>> {
+pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
+    let parts = parts.iter().map(|part| Ok(part.cast_into::<PyBytes>()?)).collect::<PyResult<Vec<_>>>()?;
     match &parts[..] {
         [part] => Ok(part.clone()),
         parts => bytes::joined(py, &parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>()),
@@ -133,7 +136,7 @@ fn header(mtime: u32, level: i32, name: Option<&[u8]>) -> Vec<u8> {
 
 fn block_deflater(level: i32, threads: usize) -> PyResult<BlockDeflater> {
     BlockDeflater::new(level, 0, threads)
-        .map_err(|_| PyValueError::new_err(format!("Invalid compression level {level}")))
+        .map_err(|_| PyValueError::with_message(format!("Invalid compression level {level}")))
 }
 
 /// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
@@ -199,8 +202,8 @@ impl GzipDecompress {
 
     /// How much of the file to give next, in bytes, where several members are decompressed at once.
     #[getter]
-    fn window(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        Ok(self.0.take(py)?.stream.decoder.window())
+    fn window(&self, py: Python<'_>) -> PyResult<Option<Int>> {
+        Ok(self.0.take(py)?.stream.decoder.window().map(Int))
     }
 
     /// Raises `EOFError` or `gzip.BadGzipFile` when a file may not end here.
@@ -211,8 +214,8 @@ impl GzipDecompress {
 
     /// The time in the header of the member read last.
     #[getter]
-    fn mtime(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        Ok(self.0.take(py)?.stream.decoder.header().map(|header| header.mtime))
+    fn mtime(&self, py: Python<'_>) -> PyResult<Option<Int>> {
+        Ok(self.0.take(py)?.stream.decoder.header().map(|header| Int(header.mtime as usize)))
     }
 }
 
@@ -276,8 +279,8 @@ impl BlockCompress {
     /// Returns what is left to give out; by default that ends the stream.
     #[pyo3(signature = (mode=4, /))]
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
-        let flush =
-            Flush::of(mode).ok_or_else(|| PyValueError::new_err(format!("Invalid flush mode {mode}")))?;
+        let flush = Flush::of(mode)
+            .ok_or_else(|| PyValueError::with_message(format!("Invalid flush mode {mode}")))?;
         self.0.take(py)?.run(py, None, flush)
     }
 }

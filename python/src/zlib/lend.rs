@@ -10,6 +10,7 @@ use pyo3::types::PyBytes;
 
 use crate::bulk::Bulk;
 use crate::bytes;
+use crate::errors::WithMessage;
 
 /// Memory inside a new `bytes`, for a result whose size is not known yet.
 ///
@@ -24,7 +25,7 @@ impl<'py> Lent<'py> {
     /// `MemoryError` when there is no such piece of memory.
     pub(super) fn new(py: Python<'py>, size: usize) -> PyResult<Self> {
         let length =
-            ffi::Py_ssize_t::try_from(size).map_err(|_| PyOverflowError::new_err("result too large"))?;
+            ffi::Py_ssize_t::try_from(size).map_err(|_| PyOverflowError::with_message("result too large"))?;
         // SAFETY: the lock is held; without a source the content is left as it is.
         let object = unsafe { ffi::PyBytes_FromStringAndSize(std::ptr::null(), length) };
         if object.is_null() {

@@ -13,7 +13,9 @@ use super::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
 use crate::bulk::{Bulk, Held, Weigh};
 use crate::bytes;
+use crate::errors::WithMessage;
 use crate::filling::{Container, Filling};
+use crate::objects::Int;
 use crate::pace::Pace;
 use crate::region::{Cancel, Region, Release};
 
@@ -54,7 +56,7 @@ pub(super) fn compress<'py>(
     for (mut piece, done) in pieces(data) {
         let flush = if done == data.len() { Flush::Finish } else { Flush::None };
         region(piece.len()).run(py, |task| stream.run(&mut piece, &mut out, flush, task).map_err(failed))?;
-        progress.call1((done, data.len()))?;
+        progress.call1((Int(done), Int(data.len())))?;
     }
     bytes::from_memory(py, out.into_bytes())
 }
@@ -87,7 +89,7 @@ pub(super) fn decompress<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     if bufsize < 0 {
-        return Err(PyValueError::new_err(format!("bufsize must be non-negative, not {bufsize}")));
+        return Err(PyValueError::with_message(format!("bufsize must be non-negative, not {bufsize}")));
     }
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
@@ -138,7 +140,7 @@ fn decompress_reporting<'py, 'a>(
         region(piece.len()).run(py, |task| {
             deflate::continue_to(&mut stream, &mut piece, last, &mut out, task).map_err(failed)
         })?;
-        progress.call1((done - piece.len(), data.len()))?;
+        progress.call1((Int(done - piece.len()), Int(data.len())))?;
         if stream.ended() {
             break;
         }
@@ -233,7 +235,7 @@ fn in_groups<'py, 'a>(
             made.push(bytes::copied(py, result)?);
         }
         (first, done) = (first + group.len(), done + size);
-        progress.map(|progress| progress.call1((done, total))).transpose()?;
+        progress.map(|progress| progress.call1((Int(done), Int(total)))).transpose()?;
     }
     Ok(made.finish().cast_into()?)
 }
@@ -266,7 +268,7 @@ pub(super) fn crc32(
     data: &Bound<'_, PyAny>,
     value: Checksum,
     release: Release,
-) -> PyResult<u32> {
+) -> PyResult<Int> {
     checksum(py, data, value, release, deflate::crc32)
 }
 
@@ -281,7 +283,7 @@ pub(super) fn adler32(
     data: &Bound<'_, PyAny>,
     value: Checksum,
     release: Release,
-) -> PyResult<u32> {
+) -> PyResult<Int> {
     checksum(py, data, value, release, deflate::adler32)
 }
 
@@ -291,24 +293,25 @@ fn checksum(
     value: Checksum,
     release: Release,
     sum: impl Fn(u32, &[u8], &Task<'_>) -> Result<u32, Stopped> + Sync,
-) -> PyResult<u32> {
+) -> PyResult<Int> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| sum(value.0, data, task))
+    let sum = Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| sum(value.0, data, task))?;
+    Ok(Int(sum as usize))
 }
 
 /// CRC-32 of two pieces from the checksums of both and the length of the second.
 #[pyfunction]
 #[pyo3(signature = (crc1, crc2, len2, /))]
-pub(super) fn crc32_combine(crc1: Checksum, crc2: Checksum, len2: u64) -> u32 {
-    deflate::crc32_combine(crc1.0, crc2.0, len2)
+pub(super) fn crc32_combine(crc1: Checksum, crc2: Checksum, len2: u64) -> Int {
+    Int(deflate::crc32_combine(crc1.0, crc2.0, len2) as usize)
 }
 
 /// Adler-32 of two pieces from the checksums of both and the length of the second.
 #[pyfunction]
 #[pyo3(signature = (adler1, adler2, len2, /))]
-pub(super) fn adler32_combine(adler1: Checksum, adler2: Checksum, len2: u64) -> u32 {
-    deflate::adler32_combine(adler1.0, adler2.0, len2)
+pub(super) fn adler32_combine(adler1: Checksum, adler2: Checksum, len2: u64) -> Int {
+    Int(deflate::adler32_combine(adler1.0, adler2.0, len2) as usize)
 }
 
 /// An int of any size and sign, of which the lowest 32 bits count.

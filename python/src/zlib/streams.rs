@@ -15,7 +15,7 @@ use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
 use crate::bulk::Bulk;
 use crate::bytes;
-use crate::errors::no_memory;
+use crate::errors::{WithMessage, no_memory};
 use crate::region::{Failure, Region};
 
 /// Method number 8, the only one there is.
@@ -36,14 +36,16 @@ pub(super) fn compressobj(
     strategy: i32,
     zdict: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Compress> {
-    let bad = |_: Error| PyValueError::new_err("Invalid initialization option");
+    let bad = |_: Error| PyValueError::with_message("Invalid initialization option");
     if method != DEFLATED {
         return Err(bad(Error::new(ErrorKind::Stream, 0)));
     }
     let mut stream = Deflater::new(Config { level, wbits, mem_level: memLevel, strategy }).map_err(bad)?;
     if let Some(zdict) = zdict {
         let zdict = Bytes::borrow(zdict)?;
-        stream.set_dictionary(zdict.as_slice()).map_err(|_| PyValueError::new_err("Invalid dictionary"))?;
+        stream
+            .set_dictionary(zdict.as_slice())
+            .map_err(|_| PyValueError::with_message("Invalid dictionary"))?;
     }
     Ok(Compress(Turns::new(Compressing {
         stream: Some(stream),
@@ -66,10 +68,15 @@ struct Compressing {
 
 impl Compressing {
     /// Takes a small piece, to be worked on with what comes later, and returns what is to be given out already.
-    fn gather<'py>(&mut self, py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyBytes>> {
-        let stream = self.stream.as_mut().filter(|_| self.input.is_empty() && self.output.is_empty())?;
+    fn gather<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let is_between = self.input.is_empty() && self.output.is_empty();
+        let Some(stream) = self.stream.as_mut().filter(|_| is_between) else { return Ok(None) };
         let mut out = Output::new();
-        stream.gather(data, &mut out).then(|| PyBytes::new(py, &out.into_bytes()))
+        if stream.gather(data, &mut out) {
+            bytes::from_memory(py, out.into_bytes()).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     fn run<'py>(
@@ -115,13 +122,13 @@ impl Compress {
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         if let Ok(bytes) = data.cast::<PyBytes>()
-            && let Some(made) = self.0.take(py)?.gather(py, bytes.as_bytes())
+            && let Some(made) = self.0.take(py)?.gather(py, bytes.as_bytes())?
         {
             return Ok(made);
         }
         let data = Bytes::borrow(data)?;
         let mut turn = self.0.take(py)?;
-        match turn.gather(py, data.as_slice()) {
+        match turn.gather(py, data.as_slice())? {
             Some(made) => Ok(made),
             None => turn.run(py, Some(data), Flush::None, "while compressing data"),
         }
@@ -160,7 +167,7 @@ impl Compress {
 }
 
 fn inconsistent() -> PyErr {
-    PyValueError::new_err("Inconsistent stream state")
+    PyValueError::with_message("Inconsistent stream state")
 }
 
 /// Makes a decompressor.
@@ -174,7 +181,7 @@ pub(super) fn decompressobj(
 ) -> PyResult<Decompress> {
     let zdict = zdict.map(Bytes::borrow).transpose()?.map(Arc::new);
     let mut stream =
-        Inflater::new(wbits).map_err(|_| PyValueError::new_err("Invalid initialization option"))?;
+        Inflater::new(wbits).map_err(|_| PyValueError::with_message("Invalid initialization option"))?;
     if let Some(zdict) = zdict.as_ref().filter(|_| wbits < 0) {
         let failed = Failed::while_("while setting zdict");
         stream.set_dictionary(zdict.as_slice()).map_err(|error| failed(error).into_exception(py))?;
@@ -325,7 +332,7 @@ impl Decompress {
         let most = match usize::try_from(max_length) {
             Ok(0) => usize::MAX,
             Ok(most) => most,
-            Err(_) => return Err(PyValueError::new_err("max_length must be non-negative")),
+            Err(_) => return Err(PyValueError::with_message("max_length must be non-negative")),
         };
         let data = Bytes::borrow(data)?;
         self.0.take(py)?.run(py, Arc::new(data), 0, most, false)
@@ -335,7 +342,7 @@ impl Decompress {
     #[pyo3(signature = (length=16384, /))]
     fn flush<'py>(&self, py: Python<'py>, length: isize) -> PyResult<Bound<'py, PyBytes>> {
         if length <= 0 {
-            return Err(PyValueError::new_err("length must be greater than zero"));
+            return Err(PyValueError::with_message("length must be greater than zero"));
         }
         let mut state = self.0.take(py)?;
         let tail = state.unconsumed_tail.bytes(py)?;

@@ -8,6 +8,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
+use crate::errors::WithMessage;
+
 /// What only one thread at a time may use.
 pub(super) struct Turns<T> {
     /// Who has the turn: the address of something that each thread has its own of, 0 for nobody.
@@ -26,7 +28,7 @@ impl<T> Turns<T> {
     pub(super) fn take(&self, py: Python<'_>) -> PyResult<Turn<'_, T>> {
         let me = this_thread();
         if self.holder.load(Ordering::Relaxed) == me {
-            return Err(PyRuntimeError::new_err(
+            return Err(PyRuntimeError::with_message(
                 "a signal handler uses the stream whose work it interrupted",
             ));
         }
