@@ -1,0 +1,203 @@
+"""Forks children at random moments while threads are in the middle of every public operation.
+
+    python forking.py SEED SECONDS
+
+Two threads call one operation again and again, and the main thread forks. A child calls that operation, or another one, and
+has to get the right answer and to end in time, whatever the threads that it does not have were holding; what the threads
+get in the parent has to stay right, too. Prints a line for whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import msgpackcases
+import operations
+from nomemory import comparable
+
+from offlock import gzip, lock, strings, tiktoken
+
+Call = Callable[[], object]
+
+PATIENCE = 30
+"""Seconds after which a child hangs."""
+
+
+def calls() -> dict[str, Call]:
+    """Every operation, on inputs large enough to leave the lock."""
+    operations.shrink()
+    made = {name: make() for name, make in operations.LARGE.items()}
+    made |= {f"msgpack.{name}": on_a_world(case) for name, case in msgpackcases.CASES.items()}
+    made |= {f"{name} for the first time": on_a_new_object(name) for name in tiktoken.list_encoding_names()}
+    return made | {"lock.measure": measure, "lock.GlobalTimer": count, "Encoding._mergeable_ranks": ranks}
+
+
+def on_a_world(case: Callable[[msgpackcases.World], object]) -> Call:
+    """Each thread has its own: the originals' packers and unpackers are not for several threads either."""
+
+    def call() -> None:
+        world = msgpackcases.World(1, 30)
+        with contextlib.suppress(*msgpackcases.ALLOWED):
+            case(world)
+        assert msgpackcases.is_sound(world)
+
+    return call
+
+
+def on_a_new_object(name: str) -> Call:
+    return lambda: tiktoken.Encoding._open(name).encode("some words")
+
+
+def measure() -> bool:
+    with lock.measure() as trace:
+        time.sleep(0.001)
+    return trace.summary is None or bool(trace.summary.to_dict())
+
+
+def count() -> None:
+    lock.GlobalTimer.enable()
+    lock.GlobalTimer.disable()
+
+
+def ranks() -> int:
+    """Computed anew: that of an object is kept."""
+    encoding = tiktoken.Encoding._open("r50k_base")
+    return len(encoding._mergeable_ranks)
+
+
+class Busy:
+    """Two threads that call one operation until the block ends."""
+
+    def __init__(self, call: Call, expected: object) -> None:
+        self.call, self.expected = call, expected
+        self.over = threading.Event()
+        self.wrong: list[str] = []
+        self.threads = [threading.Thread(target=self.work) for _ in range(2)]
+
+    def work(self) -> None:
+        while not self.over.is_set():
+            if found := fault(self.call, self.expected):
+                self.wrong.append(found)
+
+    def __enter__(self) -> Busy:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def fault(call: Call, expected: object) -> str:
+    """What is wrong with what `call` does now, if anything."""
+    try:
+        made = comparable(call())
+    except BaseException as error:
+        return f"raises {error!r}"[:300]
+    return "" if made == expected else f"makes {made!r}"[:300]
+
+
+def forked(call: Call, expected: object, patience: int = PATIENCE) -> int:
+    """A child that calls it."""
+    pid = os.fork()
+    if not pid:
+        faulthandler.register(signal.SIGALRM, chain=True)  # without a thread, which a second fork would lose
+        signal.alarm(patience)
+        wrong = fault(call, expected)
+        if wrong:
+            os.write(1, f"in a child: {wrong}\n".encode())
+        os._exit(bool(wrong))
+    return pid
+
+
+def ended(pid: int) -> int:
+    """The status of a child, which is killed if it does not even end by itself when it has hung for long."""
+    until = time.monotonic() + 3 * PATIENCE
+    while time.monotonic() < until:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return status
+        time.sleep(0.0005)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def forks_beside(name: str, made: dict[str, Call], known: dict[str, object], dice: random.Random) -> None:
+    """Two children of a process with two threads in `name`."""
+    with Busy(made[name], known[name]) as busy:
+        for other in (name, dice.choice([*made])):
+            time.sleep(dice.uniform(0, 0.02))
+            if status := ended(forked(made[other], known[other])):
+                print(f"{other}, forked beside {name}: status {status}", flush=True)
+    for found in busy.wrong[:1]:
+        print(f"{name} in the parent: {found}", flush=True)
+
+
+FIRST: list[Call] = [
+    lambda: tiktoken.Encoding._open("r50k_base").encode("hello"),
+    lambda: tiktoken.Encoding._open("p50k_base").encode_batch(["hello " * 20_000] * 4),
+    lambda: len(tiktoken.Encoding._open("r50k_base")._mergeable_ranks),
+    lambda: strings.lines(b"one\ntwo\n" * 50_000, kind="view"),
+    lambda: (strings.enable_blocks(), strings.lines(b"one\ntwo\n" * 50_000, kind="block")),  # type: ignore[func-returns-value]
+    lambda: gzip.compress(b"some content" * 300_000, 1, threads=2),
+    lambda: tiktoken.Encoding._open("r50k_base").decode([31373] * 100_000),
+    lambda: msgpackcases.CASES["unpackb"](msgpackcases.World(1, 300)),
+]
+"""What makes things that are kept for the whole process."""
+
+
+def forks_at_first_use(dice: random.Random) -> None:
+    """In a process that has used nothing yet."""
+    chosen = dice.sample(FIRST, 3)
+
+    def scenario() -> None:
+        threads = [threading.Thread(target=call, daemon=True) for call in chosen[:2]]
+        for thread in threads:
+            thread.start()
+        time.sleep(dice.uniform(0, 0.03))
+        pids = [forked(lambda call=call: call() is None, False) for call in chosen]  # type: ignore[misc]
+        assert [ended(pid) for pid in pids] == [0] * len(pids)
+
+    if status := ended(forked(scenario, None, 2 * PATIENCE)):
+        numbers = [FIRST.index(call) for call in chosen]
+        print(f"first uses {numbers}: status {status}", flush=True)
+
+
+def turns(names: list[str], dice: random.Random, seconds: float) -> Iterator[str]:
+    """Names in random order, again and again, until the time is up: each run has its own if there is none for all."""
+    until = time.monotonic() + seconds
+    while True:
+        dice.shuffle(names)
+        for name in names:
+            if time.monotonic() > until:
+                return
+            yield name
+
+
+def main(seed: int, seconds: float) -> None:
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+    dice = random.Random(seed)
+    until = time.monotonic() + seconds / 4
+    while time.monotonic() < until:
+        forks_at_first_use(dice)
+    strings.enable_blocks()
+    made = calls()
+    known = {name: comparable(call()) for name, call in made.items()}
+    for name in turns([*made], dice, seconds * 3 / 4):
+        forks_beside(name, made, known, dice)
+    print("done")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))

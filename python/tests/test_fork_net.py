@@ -1,0 +1,31 @@
+"""A fork at any moment of any operation: see `forking`."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import msgpackcases
+import operations
+import pytest
+
+SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
+"""How long to fork children for; the environment may ask for more."""
+
+
+def test_the_operations_are_all_there() -> None:
+    assert operations.public_names() <= {*operations.covered()}
+    assert msgpackcases.CASES
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_children_forked_at_any_moment_work() -> None:
+    seed = random.SystemRandom().randrange(1_000_000)
+    print(f"python tests/forking.py {seed} {SECONDS}")
+    program = Path(__file__).with_name("forking.py")
+    command = [sys.executable, str(program), str(seed), str(SECONDS)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 300, check=False)
+    assert (run.stdout, run.stderr, run.returncode) == ("done\n", "", 0)
