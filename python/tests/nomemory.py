@@ -14,6 +14,7 @@ import gc
 import mmap
 import os
 import random
+import signal
 import struct
 import sys
 import tempfile
@@ -219,7 +220,8 @@ def in_child(name: str, make: Callable[[], Prepare], seed: int, seconds: float) 
         pid = os.fork()
         if not pid:
             os.dup2(errors.fileno(), 2)
-            faulthandler.dump_traceback_later(seconds + PATIENCE, exit=True)
+            faulthandler.register(signal.SIGALRM, chain=True)
+            signal.alarm(int(seconds + PATIENCE))
             try:
                 sweep(name, make, random.Random(seed), seconds, place)
             except BaseException as error:
