@@ -116,9 +116,9 @@ import os, sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import msgpackoperations, operations
 import numpy  # which cannot be imported again once that was interrupted
-for module in (msgpackoperations, operations):
-    module.MANY //= 3
-    module.MEGABYTES //= 2
+msgpackoperations.MANY //= 3
+msgpackoperations.MEGABYTES //= 2
+operations.shrink(operations.MANY // 3, operations.SIZE // 2)
 for name in {{names!r}}:
     call = {{module}}.LARGE[name]()
     for _ in range({{most}}):
