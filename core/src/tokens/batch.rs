@@ -70,3 +70,26 @@ fn map<T: Send>(
     done.sort_unstable_by_key(|&(index, _)| index);
     memory::collected(done.into_iter().map(|(_, result)| result))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::{ErrorKind, get};
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn a_batch_of_short_texts_ends_soon_after_its_task_is_stopped() {
+        let encoding = get("gpt2").unwrap();
+        let texts = vec!["one"; 100_000];
+        let (asked, encoded) = (AtomicU32::new(0), AtomicUsize::new(0));
+        let stop = || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let task = Task::with_poll(&stop);
+        let encode = |text: &str| {
+            encoded.fetch_add(1, Ordering::Relaxed);
+            encoding.count(text, Specials::None, &task)
+        };
+        assert_eq!(map(&texts, 1, &task, encode).unwrap_err().kind, ErrorKind::Stopped);
+        let most = 2 * CHECK_EVERY / EACH;
+        assert!(encoded.into_inner() <= most);
+    }
+}
