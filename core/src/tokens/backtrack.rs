@@ -1,10 +1,44 @@
-//! Byte pair encoding from left to right.
+//! Byte pair encoding from left to right, in linear time.
 //!
-//! In an orderly vocabulary every token is the join of two tokens of lower rank. There, a sequence of tokens is what
-//! byte pair encoding gives if and only if it gives each pair of neighbours for the text of just these two. (Look at
-//! the first join across a boundary of the sequence: until then the two tokens at that boundary were made as they
-//! would have been alone, so it would have happened to them alone as well.) So a piece can be encoded from left to
-//! right, looking at one boundary at a time.
+//! In an orderly vocabulary (see `merges.rs`) every token is the join of two tokens of lower rank. Such a
+//! vocabulary has this property: a sequence of tokens is the result of byte pair encoding if and only if each
+//! pair of adjacent tokens is the result for the text of just these two. (Consider the first join across a
+//! boundary of the sequence. Until then, the two tokens at that boundary were joined exactly as they would
+//! have been alone, so the join would have happened to them alone as well.)
+//!
+//! So a piece can be encoded from left to right: take the longest token that may follow the previous one; if
+//! none does, drop the previous token and try a shorter one in its place. A token may follow another one if
+//! no join across their boundary would have come before the joins that made them; [`Backtracker::fit`] finds
+//! out by undoing these joins.
+//!
+//! # Example
+//!
+//! The vocabulary is `a b c`, then `bc`, then `ab`, in the order of the ranks; the text is `abc`.
+//!
+//! | tokens | longest at the end | may it follow? |
+//! |---|---|---|
+//! | | `ab` | yes, it is the first |
+//! | `ab` | `c` | no: undoing `ab` gives `b` beside `c`, and `bc` ranks below `ab`, so it is joined first |
+//! | | `a` | yes; `ab` was dropped, and position 2 is marked as dead |
+//! | `a` | `bc` | yes: undoing `bc` gives `a` beside `b`, and `ab` ranks above `bc` |
+//!
+//! The result is `a bc`, as byte pair encoding gives it: it joins `bc` first.
+//!
+//! # Cost
+//!
+//! A position from which the rest cannot be encoded is marked as dead and never entered again. So each
+//! position is entered at most once, and each length of a token is tried there at most once: the time is
+//! linear in the length of the piece for a given vocabulary. Most attempts are settled before the exact test,
+//! by four compact filters: the lengths that occur after four given bytes
+//! ([`Lengths`]), the tokens that are never made, the least rank of any token across a boundary
+//! (`boundary_ranks.rs`), and a memo of pairs (`cache.rs`).
+//!
+//! # Prior art
+//!
+//! GitHub's crate [`bpe`](https://github.com/github/rust-gems/tree/main/crates/bpe) uses the same theorem,
+//! with an Aho-Corasick automaton for the longest token and a map of pairs. tiktoken uses the plain
+//! algorithm: `_byte_pair_merge` searches all pairs for the lowest rank before each join, which takes
+//! quadratic time.
 
 use super::Error;
 use super::bits;
@@ -17,17 +51,18 @@ use crate::memory::{self, OutOfMemory};
 use crate::{Task, hash};
 use std::ops::Range;
 
-/// What an orderly vocabulary has in addition.
+/// What is needed for encoding from left to right, besides the table of tokens.
 pub(super) struct Backtracker {
     merges: Vec<Merge>,
-    /// One bit for each token that byte pair encoding never makes: small enough to stay near the processor.
+    /// One bit for each token that byte pair encoding never makes: compact, because it is read at every
+    /// lookup.
     never: Vec<u64>,
     lengths: Lengths,
     boundary_ranks: BoundaryRanks,
     pub(super) seeds: CharSeeds,
 }
 
-/// How many steps are taken between two looks at the task.
+/// The number of steps between two checks of the task.
 const STRETCH: usize = 2048;
 
 impl Backtracker {
@@ -94,7 +129,7 @@ impl Backtracker {
         Ok(tokens)
     }
 
-    /// The longest token that `text[at..]` begins with, at most `limit` bytes long, and its length.
+    /// The longest token at the beginning of `text[at..]` that has at most `limit` bytes, and its length.
     fn longest(&self, table: &Table, text: &[u8], at: usize, limit: usize) -> Option<(u32, usize)> {
         let window = Window::at(text, at);
         let token = |length: usize| {
@@ -104,7 +139,7 @@ impl Backtracker {
         self.lengths.of(window, limit).find_map(token)
     }
 
-    /// As [`fit`](Self::fit), which is asked only if `pairs` does not know.
+    /// As [`fit`](Self::fit), which is called only if `boundary_ranks` and `pairs` do not have the answer.
     fn may_follow(
         &self,
         table: &Table,
@@ -125,10 +160,13 @@ impl Backtracker {
         })
     }
 
-    /// Whether byte pair encoding of the two tokens' text, which meet at `boundary`, gives these two.
+    /// Whether byte pair encoding of the text of the two tokens, which meet at `boundary`, gives these two
+    /// tokens.
     ///
-    /// The joins that make them are undone, the latest first. What stands left and right of the boundary then has been
-    /// neighbours, and must not make a token of lower rank than the join that parted them.
+    /// Undoes the joins that make them, the latest first. The parts that are then on both sides of the
+    /// boundary were neighbours at some time, and they must not form a token of lower rank than the join that
+    /// was undone last. Stops when that rank is not above `least`, the least rank of any token across this
+    /// boundary.
     fn fit(&self, table: &Table, text: &[u8], boundary: usize, left: u32, right: u32, least: u32) -> bool {
         let (mut x, mut y) = (left, right);
         let mut limit = u32::MAX;
@@ -143,7 +181,7 @@ impl Backtracker {
                 limit = x;
                 x = left.right;
             } else if right.length > 1 {
-                // Of two equal joins the left one is made first.
+                // Of two joins of equal rank, the left one comes first.
                 limit = y + 1;
                 y = right.left;
             } else {
@@ -154,12 +192,12 @@ impl Backtracker {
     }
 }
 
-/// For the first bytes of a text the lengths of the tokens that it may begin with.
+/// The lengths of the tokens that may begin with given bytes.
 struct Lengths {
-    /// By the hash of four bytes; bit n stands for length n, the last bit for all lengths from there on. Hashes
-    /// collide, so there may be lengths too many, never too few.
+    /// Indexed by a hash of the first four bytes. Bit n stands for the length n, the last bit for all lengths
+    /// from [`GREAT`] on. Because of hash collisions a set may have additional lengths; it never lacks one.
     sets: Vec<u32>,
-    /// The lengths from 31 on, the greatest first.
+    /// The lengths from [`GREAT`] on that occur in the vocabulary, in descending order.
     great: Vec<usize>,
 }
 
@@ -185,7 +223,7 @@ impl Lengths {
         hash::hash(window.first_four(), Self::BITS)
     }
 
-    /// The lengths up to `limit`, the greatest first.
+    /// The lengths up to `limit` in descending order.
     fn of(&self, window: Window, limit: usize) -> impl Iterator<Item = usize> {
         let allowed = ((1_u64 << (limit + 1).min(32)) - 1) as u32;
         let mut set = (self.sets[Self::hash(window)] & !0b1111 | 0b1110) & allowed;

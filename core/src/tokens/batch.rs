@@ -1,4 +1,7 @@
-//! Many texts at once, on several threads.
+//! Many texts in one call, on several threads.
+//!
+//! The threads take texts one at a time through an atomic counter, so that none is left with a long rest.
+//! Each one uses a cache of its own (`cache.rs`).
 
 use super::{Encoding, Error, Specials, TokenId};
 use crate::parallel::on_threads;
@@ -38,11 +41,11 @@ impl Encoding {
     }
 }
 
-/// Bytes of texts between two checks of the task, and what each text counts for beside its own.
+/// The bytes of text between two checks of the task, and what each text counts besides its length.
 const CHECK_EVERY: usize = 4 << 10;
 const EACH: usize = 16;
 
-/// Applies `f` to all texts. Threads take the next text when they are done with one, so that none waits for long.
+/// Applies `f` to all texts.
 fn map<T: Send>(
     texts: &[&str],
     threads: usize,
@@ -53,7 +56,7 @@ fn map<T: Send>(
     let parts = on_threads(threads.min(texts.len()), task, || {
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < texts.len());
         let mut done = Vec::new();
-        // A short text is encoded without a look at the task.
+        // A short text is encoded without a check of the task.
         let mut stretches = Stretches::new(task, CHECK_EVERY);
         let mut at = 0;
         for index in std::iter::from_fn(take) {

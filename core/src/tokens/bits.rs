@@ -1,6 +1,6 @@
-//! Sets of small numbers: a bit for each, 64 to a word.
+//! Sets of small numbers, as bits in 64-bit words.
 
-/// The words that the numbers below `limit` need.
+/// The number of words for a set of numbers below `limit`.
 pub(super) const fn words(limit: usize) -> usize {
     limit.div_ceil(64)
 }

@@ -1,16 +1,23 @@
-//! The least rank that a token across a boundary can have.
+//! A lower bound on the ranks of tokens across a boundary, from the bytes around it.
+//!
+//! Left-to-right encoding (`backtrack.rs`) asks at each boundary whether some token of low rank lies across
+//! it. For nearly all boundaries in ordinary text, the two bytes on each side already rule that out: no token
+//! of low rank has these four bytes inside. The table holds, for the bytes around a boundary, the least rank
+//! of all such tokens. It is a one-sided filter, as a Bloom filter is: because of hash collisions the answer
+//! may be too small, never too great. 2^17 entries of 16 bits (256 KB), plus 128 KB for the boundaries with
+//! only one byte on one side.
 
 use super::table::{Window, pair_index};
 use crate::hash;
 
-/// For the bytes on both sides of a boundary between two tokens the least index of all tokens that have these bytes next
-/// to each other inside. Different bytes may share an entry, so an answer may be too small, never too great.
+/// For the bytes on both sides of a boundary, the least index of all tokens in which these bytes are
+/// adjacent. The answer may be too small because of hash collisions, never too great.
 pub(super) struct BoundaryRanks {
-    /// By the hash of the two bytes on either side, for tokens that have that many.
+    /// Indexed by a hash of the two bytes on each side, for tokens that have that many.
     wide: Vec<u16>,
-    /// By the byte on either side, for tokens that have only one byte on one side.
+    /// Indexed by the byte on each side, for tokens that have only one byte on one of the sides.
     narrow: Vec<u16>,
-    /// Places are stored divided by 2^shift.
+    /// Indices are stored divided by 2^shift, rounded down.
     shift: u32,
 }
 
@@ -20,7 +27,7 @@ const NONE: u16 = u16::MAX;
 impl BoundaryRanks {
     const BITS: u32 = 17;
 
-    /// From the tokens in the order of their indices.
+    /// Makes the table from the tokens in the order of their indices.
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let count = tokens.clone().count() as u32;
         let shift = (u32::BITS - count.leading_zeros()).saturating_sub(u16::BITS);
@@ -32,7 +39,7 @@ impl BoundaryRanks {
         boundary_ranks
     }
 
-    /// Places come in ascending order, so the first that is entered stays.
+    /// Enters the boundaries inside a token.
     fn enter(&mut self, index: u16, token: &[u8]) {
         let first = |entry: &mut u16| *entry = (*entry).min(index);
         if let [left, right, ..] = token {
@@ -51,7 +58,7 @@ impl BoundaryRanks {
         hash::hash(around, Self::BITS)
     }
 
-    /// The least index that a token across `text[boundary]` can have; there is text on both sides.
+    /// A lower bound on the index of a token across `text[boundary]`, which has text on both sides.
     #[inline]
     pub(super) fn least(&self, text: &[u8], boundary: usize) -> u32 {
         let mut least = self.narrow[pair_index(text[boundary - 1], text[boundary])];

@@ -17,29 +17,40 @@ pub fn names() -> &'static [&'static str] {
     &["gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony"]
 }
 
-/// The public encoding `name`, loaded at its first use and kept from then on.
+/// The public encoding `name`, which is loaded at its first use and kept.
+///
+/// `None` if there is none of this name; [`names`] lists them.
+///
+/// ```
+/// use offlock_core::tokens;
+///
+/// assert_eq!(tokens::get("cl100k_base").unwrap().n_vocab(), 100_277);
+/// assert!(tokens::get("unknown").is_none());
+/// ```
 ///
 /// # Panics
 ///
-/// When there is no memory for it; [`load`] says so instead.
+/// If there is no memory for it; [`load`] returns an error instead.
 pub fn get(name: &str) -> Option<&'static Encoding> {
     load(name).expect("memory for a public encoding")
 }
 
-/// As [`get`].
+/// The same as [`get`], with an error if memory runs out.
 ///
 /// # Errors
 ///
-/// There is no memory for it.
+/// `OutOfMemory`.
 pub fn load(name: &str) -> Result<Option<&'static Encoding>, Error> {
     static LOADED: [Remade<Encoding>; 7] = [const { Remade::new() }; 7];
     let Some(index) = names().iter().position(|&known| known == name) else { return Ok(None) };
     get_or_load(&LOADED[index], || assemble(names()[index])).map(Some)
 }
 
-/// What is kept, loaded by the caller if there is nothing. Two threads may both load it; the first one's is kept.
+/// The content of `kept`; the caller loads it if there is none. If two threads load it at once, the result of
+/// the first one is kept.
 ///
-/// To wait for the other thread would cost less, but a process that is forked meanwhile would wait for ever.
+/// Waiting for the other thread would save the second load, but in the child of a fork that happened
+/// meanwhile the wait would never end.
 fn get_or_load<T: Sync>(
     kept: &Remade<T>,
     load: impl FnOnce() -> Result<T, Error>,

@@ -1,38 +1,46 @@
-//! What an encoder remembers from piece to piece and from call to call: tokens of pieces, and which tokens may be
-//! neighbours. Bounded, and only ever facts: it changes how fast an answer comes, never the answer.
+//! Caches of an encoder: the tokens of short pieces, and which pairs of tokens may be neighbours.
+//!
+//! Both are direct-mapped: a key has one place, and a later key replaces it. So lookups and updates take
+//! constant time, and the memory is bounded: 128 KB for pieces, 64 KB for pairs. They hold facts about the
+//! vocabulary only, so they change the time of an answer, never the answer.
+//!
+//! A run takes a cache from the vocabulary's [`Pool`] and returns it afterwards. This is mutable state that
+//! all threads and Ractors share; it is safe because only the run that took a cache uses it, and because no
+//! thread ever waits for the pool's lock.
 
 use super::table::Window;
 use crate::cpu;
 use std::sync::{Mutex, TryLockError};
 
-/// Room to work in and what was found out so far.
+/// Working memory, and the two caches.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) tokens: Vec<u32>,
-    /// One bit for each byte of the piece: no sequence of tokens that reaches it can go on.
+    /// One bit for each position of the piece: the rest cannot be encoded from there (see `backtrack.rs`).
     pub(super) dead: Vec<u64>,
     pub(super) pieces: Pieces,
     pub(super) pairs: Pairs,
 }
 
 impl Cache {
-    /// How much room to work in is kept from run to run; a piece of megabytes needs much more.
+    /// The capacity of working memory that is kept between runs; a piece of megabytes needs much more.
     const ROOM: usize = 1 << 12;
 }
 
-/// The caches that no run uses just now, each with the processor that used it last. A run takes one and brings it back, so
-/// that there are never more than there were runs at once; if it can, one that is still in the processor's caches.
+/// The caches that no run uses at the moment, each with the CPU that used it last. A run takes one and
+/// returns it, so that there are never more caches than there were concurrent runs. A run prefers a cache
+/// that its own CPU used last, because reading memory that another CPU wrote takes several times as long.
 ///
-/// Nobody waits for the lock for long: a run that cannot get it starts with an empty one. So a child forked while another
-/// thread held it works all the same.
+/// No run waits for the lock: a run that does not get it after a few attempts starts with an empty cache. So
+/// this also works in the child of a fork that happened while another thread held the lock.
 #[derive(Default)]
 pub(super) struct Pool(Mutex<Vec<(usize, Cache)>>);
 
 impl Pool {
-    /// This many are kept.
+    /// The most caches that are kept.
     const MOST: usize = 16;
 
-    /// How often the lock is tried, which is held for some 20 ns at a time.
+    /// How often a run tries to take the lock, which is held for some 20 ns at a time.
     const TRIES: u32 = 100;
 
     pub(super) fn take(&self) -> Cache {
@@ -70,24 +78,24 @@ impl Pool {
     }
 }
 
-/// Mixes the words of a key; the upper bits are the best.
+/// Hashes the words of a key. The upper bits are mixed best.
 fn mix(words: &[u64]) -> u64 {
     words.iter().fold(0_u64, |hash, word| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The tokens of short pieces that are not tokens themselves. Each has one place; a later piece takes it over.
+/// The tokens of short pieces that are not tokens themselves. Direct-mapped.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// Key, tokens and their number. Empty until the first is remembered.
+    /// Key, tokens and number of tokens: one cache line. Empty until the first piece is entered.
     entries: Vec<[u64; 8]>,
 }
 
-/// The bytes of a piece, the rest being zero, and in the last byte their number.
+/// The bytes of a piece, padded with zeros; the last byte is the length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PieceKey([u64; 4]);
 
 impl PieceKey {
-    /// `None` for a piece that is too long to be remembered.
+    /// `None` if the piece is too long for the cache.
     #[inline]
     pub(super) fn new(text: &[u8], at: usize, length: usize) -> Option<Self> {
         if length > 31 {
@@ -106,10 +114,10 @@ impl PieceKey {
 }
 
 impl Pieces {
-    /// More find little more, and push what else is needed out of the processor's caches, most of all where threads take
-    /// turns.
+    /// 2^BITS entries. More entries raise the hit rate little and evict other tables from the processor's
+    /// caches, above all if threads take turns.
     const BITS: u32 = 11;
-    /// The tokens that an entry has room for.
+    /// The capacity of an entry, in tokens.
     const MOST: usize = 7;
 
     #[inline]
@@ -117,7 +125,7 @@ impl Pieces {
         (mix(&key.0) >> (64 - Self::BITS)) as usize
     }
 
-    /// Appends the piece's tokens if they are remembered.
+    /// Appends the piece's tokens and returns true if they are cached.
     #[inline]
     pub(super) fn recall(&self, key: PieceKey, out: &mut Vec<u32>) -> bool {
         let Some(entry) = self.entries.get(Self::index(key)) else { return false };
@@ -146,10 +154,11 @@ impl Pieces {
     }
 }
 
-/// Which pairs of tokens byte pair encoding leaves as they are. Each has one place; a later pair takes it over.
+/// Whether byte pair encoding keeps a pair of adjacent tokens as they are. Direct-mapped.
 #[derive(Default)]
 pub(super) struct Pairs {
-    /// The pair, the answer in the lowest bit, and the uppermost bit set. Empty until the first is remembered.
+    /// The pair, with the answer in the lowest bit and the highest bit set. Empty until the first pair is
+    /// entered.
     entries: Vec<u64>,
 }
 

@@ -1,44 +1,56 @@
-//! A hash table of keys of one or two words, compact, because lookups are bound by cache misses.
+//! A hash table for keys of one or two words, compact because lookups are bound by cache misses.
 //!
-//! The hash of a key can be undone, and where an entry stands tells the upper bits of the hash, so only the lower ones
-//! are stored, together with the distance to where the entry belongs. What is entered first is found first.
+//! It uses *quotienting* (Knuth, The Art of Computer Programming, 6.4, exercise 13; Cleary, "Compact Hash
+//! Tables Using Bidirectional Linear Probing", 1984). The hash function can be inverted, so a hash stands for
+//! its key; and the upper bits of the hash are implied by the slot in which the entry lies. Only the lower
+//! bits are stored, together with the entry's number and its distance from its home slot. (For keys of two
+//! words, the second word is stored as well; with it, the hash can be inverted.) A slot takes 8 bytes for
+//! keys of up to 7 bytes, 16 for keys of up to 15 bytes.
 //!
-//! The hash has no secret, so that a vocabulary can be made in which many keys belong to the same place. What finds no
-//! room near its place is kept apart, in order: looked for in a time that grows with the logarithm of how many there are.
+//! Collisions are resolved by linear probing over at most [`REACH`] slots. Of keys that share slots, the one
+//! entered first is found first; tokens are entered in the order of their ranks, so the frequent ones rarely
+//! need probing. A bitmap with 8 bits per slot, indexed by a few more bits of the hash, rejects most keys
+//! that are absent before a slot is read.
+//!
+//! The hash function has no secret, so a vocabulary can be made in which many keys share a home slot. Entries
+//! that find no slot within reach go to a sorted list, which is searched in logarithmic time. So a lookup
+//! takes O(log n) at worst, and for the public vocabularies mostly one cache miss.
 
 use super::bits;
 use crate::memory::{self, OutOfMemory};
 
-/// Odd, with evenly spread bits: e and the square root of 3. With these the public vocabularies fit into the least room.
+/// Odd constants with evenly spread bits, from e and the square root of 3. With these, the public
+/// vocabularies fit into the smallest tables.
 const SPREAD: [u64; 2] = [0xb7e1_5162_8aed_2a6b, 0xbb67_ae85_84ca_a73b];
 
-/// An entry stands less than this far behind where it belongs.
+/// The most slots that a probe sequence has.
 const REACH: usize = 32;
 
-/// A table is made up to 2^LARGER times as large as it should be, so that all entries find room near their places. The public
-/// vocabularies need no more than half of that.
+/// A table may be up to 2^LARGER times the smallest size, if otherwise some entries find no slot within
+/// reach. The public vocabularies need at most a factor of 2.
 const LARGER: u32 = 2;
 
-/// The filter has 2^FINER bits for each slot.
+/// The filter has 2^FINER bits per slot.
 const FINER: u32 = 3;
 
-/// A key, and how it is stored.
+/// A key, and how an entry encodes it.
 pub(super) trait Key: Copy + Ord {
-    /// What an entry takes.
+    /// The type of an entry.
     type Slot: Copy + Default;
 
     fn hash(self) -> u64;
 
-    /// The entry of this key without its number, the lowest `bits` bits, in a table of 2^`bits` slots.
+    /// The entry for this key in a table of 2^`bits` slots, with its lowest `bits` bits, the number, left
+    /// zero.
     fn slot(self, bits: u32, distance: usize) -> Self::Slot;
 
     fn with_number(slot: Self::Slot, number: u64) -> Self::Slot;
 
-    /// The number of the entry `slot` if that is `wanted` but for the number; a greater one if not.
+    /// The number in `slot` if the rest of it equals `wanted`; otherwise a value beyond all numbers.
     fn number(slot: Self::Slot, wanted: Self::Slot) -> u64;
 }
 
-/// 1 to 7 bytes, in the upper bytes of the word; their number in the lowest byte, in its upper bits.
+/// 1 to 7 bytes in the upper bytes of a word, and the length in the upper bits of the lowest byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ShortKey(u64);
 
@@ -57,7 +69,7 @@ impl Key for ShortKey {
         self.0.wrapping_mul(SPREAD[0])
     }
 
-    /// The lowest five bits of the hash are zero and make room for the distance.
+    /// The lowest five bits of the hash are zero and leave room for the distance.
     #[inline]
     fn slot(self, bits: u32, distance: usize) -> u64 {
         self.hash() << bits | (distance as u64) << bits
@@ -73,7 +85,8 @@ impl Key for ShortKey {
     }
 }
 
-/// 8 to 15 bytes: 8 in the first word, the others in the second, their number and five zeros in its upper byte.
+/// 8 to 15 bytes: 8 in the first word and the rest in the second, whose top byte holds five zeros and the
+/// number of bytes in the rest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MediumKey([u64; 2]);
 
@@ -88,7 +101,7 @@ impl MediumKey {
 impl Key for MediumKey {
     type Slot = [u64; 2];
 
-    /// Together with the second word it tells the first.
+    /// With the second word, the hash determines the first.
     #[inline]
     fn hash(self) -> u64 {
         self.0[0].wrapping_mul(SPREAD[0]).wrapping_add(self.0[1].wrapping_mul(SPREAD[1]))
@@ -109,27 +122,27 @@ impl Key for MediumKey {
     }
 }
 
-/// Numbers by their keys.
+/// Maps keys to numbers.
 pub(super) struct CompactMap<K: Key> {
     slots: Box<[K::Slot]>,
     bits: u32,
-    /// One bit for each of the keys' upper `bits + FINER` bits of the hash: small enough to stay near the processor,
-    /// it tells most keys that are not there without a look at the slots.
+    /// One bit for each value of the hash's upper `bits + FINER` bits. It is compact enough to stay in the
+    /// caches and rejects most absent keys without a look at the slots.
     filter: Box<[u64]>,
-    /// All numbers are below this.
+    /// An upper bound on all numbers, exclusive.
     limit: u64,
-    /// The entries that found no room near their places, by key.
+    /// The entries that found no slot within reach, sorted by key.
     apart: Vec<(K, u32)>,
 }
 
 impl<K: Key> CompactMap<K> {
-    /// The table of the entries, whose numbers are all below `limit`.
+    /// Makes a table of the entries, whose numbers are all below `limit`.
     pub(super) fn new(
         entries: impl Iterator<Item = (K, u32)> + Clone,
         limit: u32,
     ) -> Result<Self, OutOfMemory> {
         let room = (3 * entries.clone().count() / 2).next_power_of_two().trailing_zeros();
-        // Numbers are stored from 1 on; 0 stands for no entry.
+        // Numbers are stored plus one; 0 marks an empty slot.
         let bits = room.max(u32::BITS - limit.leading_zeros());
         for bits in bits..=bits + LARGER {
             let table = Self::with_bits(entries.clone(), bits, limit)?;
@@ -157,7 +170,7 @@ impl<K: Key> CompactMap<K> {
         Ok(table)
     }
 
-    /// Whether there is room near the key's place.
+    /// Enters a key; false if no slot within reach is free.
     fn insert(&mut self, key: K, number: u32) -> bool {
         let index = self.filter_index(key);
         bits::set(&mut self.filter, index);
@@ -191,7 +204,7 @@ impl<K: Key> CompactMap<K> {
         self.seen(self.glance(key)).or_else(|| self.get_behind(key))
     }
 
-    /// The number of the entry, which is not where it belongs.
+    /// The number of an entry that is not in its home slot.
     #[inline(never)]
     fn get_behind(&self, key: K) -> Option<u32> {
         for distance in 1..REACH {
@@ -211,13 +224,13 @@ impl<K: Key> CompactMap<K> {
         Some(self.apart[index].1)
     }
 
-    /// What stands where `key` belongs, for [`CompactMap::seen`].
+    /// Reads the home slot of `key`; [`CompactMap::seen`] interprets the result.
     #[inline]
     pub(super) fn glance(&self, key: K) -> u64 {
         K::number(self.slots[self.index(key, 0)], key.slot(self.bits, 0))
     }
 
-    /// The number of the entry if the glance has shown it.
+    /// The number of the entry, if the home slot held it.
     #[inline]
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         let number = glance.wrapping_sub(1);
@@ -229,7 +242,7 @@ impl<K: Key> CompactMap<K> {
 mod tests {
     use super::*;
 
-    /// What `SPREAD[0]` is multiplied with to give 1, modulo 2^64.
+    /// The inverse of `SPREAD[0]` modulo 2^64.
     fn inverse() -> u64 {
         (0..6).fold(1_u64, |inverse, _| {
             inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD[0].wrapping_mul(inverse)))

@@ -1,4 +1,8 @@
 //! One run over a text: from pieces to tokens.
+//!
+//! Works in stretches of 16 KB, between which the task is checked. Within a stretch, 64 pieces are first cut,
+//! then their home slots in the vocabulary are read, then the results are used: the reads are independent of
+//! each other, so the processor overlaps the cache misses.
 
 use super::cache::Cache;
 use super::simd_merge;
@@ -8,19 +12,20 @@ use super::{Encoding, Error, TokenId};
 use crate::{Task, memory};
 use std::ops::Range;
 
-/// How much text is encoded between two looks at the task, in bytes.
+/// The amount of text between two checks of the task, in bytes.
 pub(super) const STRETCH: usize = 16 << 10;
 
-/// How many pieces are looked up together.
+/// The number of pieces that are looked up together.
 const BATCH: usize = 64;
 
-/// The tokens that there has to be room for before a stretch, of which `left` bytes of text are left: as many as all pieces
-/// have bytes. The last piece may be longer than the stretch; what is long looks for room itself.
+/// The capacity that the output needs before a stretch, if `left` bytes of text are left: a piece has at most
+/// as many tokens as bytes. The last piece may extend beyond the stretch; longer pieces reserve capacity
+/// themselves.
 pub(super) fn most_tokens(left: usize) -> usize {
     left.min(STRETCH + simd_merge::MOST)
 }
 
-/// What a run needs besides the text.
+/// The state of a run, besides the text.
 pub(super) struct Encoder<'a> {
     splitter: &'a Splitter,
     vocabulary: &'a Vocabulary,
@@ -34,8 +39,8 @@ impl<'a> Encoder<'a> {
         Self { splitter, vocabulary, task, cache: vocabulary.pool.take() }
     }
 
-    /// Appends the tokens of the pieces that start in the `STRETCH` bytes from `at`; gives where the next one may
-    /// start.
+    /// Appends the tokens of the pieces that start within `STRETCH` bytes from `at`; returns where the next
+    /// piece starts.
     pub(super) fn stretch(&mut self, text: &str, at: usize, out: &mut Vec<TokenId>) -> Result<usize, Error> {
         self.task.check()?;
         let bytes = text.as_bytes();
@@ -68,7 +73,7 @@ impl<'a> Encoder<'a> {
         Ok(at)
     }
 
-    /// Several pieces at a time: all are cut, then all are looked up, so that the waits for memory overlap.
+    /// Cuts and looks up several pieces at a time, so that their cache misses overlap.
     #[inline]
     fn batch(
         &mut self,
@@ -135,7 +140,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// The same without looking whether the piece is a token.
+    /// The same for a piece that must be split even if it is a token.
     pub(super) fn split(
         &mut self,
         text: &[u8],

@@ -12,7 +12,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A way to turn text into tokens. Immutable, to be shared between threads.
+/// A tokenizer: a pattern, a vocabulary and special tokens. Immutable; threads share it by reference.
+///
+/// ```
+/// use offlock_core::tokens::{Encoding, Specials};
+/// use offlock_core::Task;
+///
+/// let task = Task::new();
+/// let ranks = (0..=255).map(|byte: u8| (vec![byte], byte.into()));
+/// let ranks = ranks.chain([(b"ab".to_vec(), 256), (b"abc".to_vec(), 257)]);
+/// let encoding = Encoding::new("tiny", r"\w+|\s+", ranks, [("<end>".to_owned(), 258)], &task)?;
+/// assert_eq!(encoding.encode("abc ab<end>", Specials::All, &task)?, [257, 32, 256, 258]);
+/// # Ok::<_, offlock_core::tokens::Error>(())
+/// ```
 pub struct Encoding {
     name: String,
     pub(super) splitter: Splitter,
@@ -121,7 +133,7 @@ impl Encoding {
         self.encode(text, Specials::None, task)
     }
 
-    /// The tokens of `text`, in which the special tokens `allowed` are recognised.
+    /// The tokens of `text`, in which the special tokens `allowed` are recognized.
     ///
     /// # Errors
     ///
@@ -156,7 +168,7 @@ impl Encoding {
         Ok(count)
     }
 
-    /// The longest beginning of `text` that is whole tokens, at most `max` of them, and whole characters.
+    /// The longest prefix of `text` that consists of at most `max` whole tokens and of whole characters.
     ///
     /// # Errors
     ///
@@ -211,7 +223,7 @@ impl Encoding {
         Ok(true)
     }
 
-    /// Moves the tokens of `text[piece]` to `kept` as far as they fit; whether all did.
+    /// Moves the tokens of `text[piece]` to `kept` as far as they fit; true if all did.
     fn keep(
         &self,
         text: &str,
@@ -279,7 +291,7 @@ impl Encoding {
         bytes: &mut Vec<u8>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
-        /// How many tokens there is room for, if they are short, before it is looked at again.
+        /// The number of tokens, if they are short, for which capacity is reserved at a time.
         const AT_ONCE: usize = 4096;
         const ROOM: usize = AT_ONCE * SHORT;
         for (index, &token) in tokens.iter().enumerate() {

@@ -1,6 +1,13 @@
-//! Byte pair encoding by the book: of all neighbours that make a token, those of the lowest rank are joined first.
+//! Byte pair encoding with a heap: the general algorithm.
 //!
-//! This works for any vocabulary, in time n log n.
+//! Works for any vocabulary. A min-heap holds the pairs of neighbours that form a token, ordered by rank and
+//! position. Each step pops the least pair and joins it, unless one of its parts has changed since it was
+//! pushed, and pushes the two new pairs at the ends of the joined part. A piece of n bytes needs at most n
+//! joins and 3 n pushes, so the time is O(n log n) and the memory O(n). (The plain algorithm, as in
+//! tiktoken's `_byte_pair_merge`, searches all pairs before each join: O(n²).)
+//!
+//! Orderly vocabularies use it only to find out how their tokens are made (`merges.rs`); it is also the
+//! oracle in tests of the faster methods.
 
 use super::Error;
 use crate::memory::{self, OutOfMemory};
@@ -8,26 +15,26 @@ use crate::{Stopped, Task};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The parts that are left of a piece.
+/// A piece, divided into parts.
 pub(super) struct Parts {
     /// For each byte at which a part starts, where that part ends.
     ends: Vec<usize>,
-    /// Where the two parts that were joined last met.
+    /// The boundary at which the last join happened.
     pub(super) last_boundary: Option<usize>,
 }
 
 impl Parts {
-    /// Where each part starts and ends.
+    /// The start and end of each part.
     pub(super) fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
         let next = |start: usize| self.ends.get(start).map(|&end| (start, end));
         std::iter::successors(next(0), move |&(_, end)| next(end))
     }
 }
 
-/// How many steps are taken between two looks at the task.
+/// The number of steps between two checks of the task.
 const STRETCH: usize = 1024;
 
-/// Joins the neighbours of a piece of `length` bytes; `rank` gives the rank of the token from one byte to another.
+/// Encodes a piece of `length` bytes; `rank` returns the rank of the token from one byte to another.
 pub(super) fn merge(
     length: usize,
     rank: impl Fn(usize, usize) -> Option<u32>,
@@ -66,7 +73,7 @@ struct Merger<F> {
 }
 
 impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
-    /// Puts the part at `start` and the next one in the queue if they make a token.
+    /// Pushes the pair of the part at `start` and the next one, if they form a token.
     fn offer(&mut self, start: usize) -> Result<(), OutOfMemory> {
         let boundary = self.ends.get(start);
         let Some(&end) = boundary.and_then(|&boundary| self.ends.get(boundary)) else { return Ok(()) };
@@ -77,7 +84,8 @@ impl<F: Fn(usize, usize) -> Option<u32>> Merger<F> {
         Ok(())
     }
 
-    /// Joins the parts between `start` and `end` and says where they met, unless one of them has changed since.
+    /// Joins the two parts between `start` and `end` and returns their boundary, unless one of them has
+    /// changed since the pair was pushed.
     fn join(&mut self, start: usize, end: usize) -> Result<Option<usize>, OutOfMemory> {
         let boundary = self.ends[start];
         if self.ends.get(boundary) != Some(&end) {

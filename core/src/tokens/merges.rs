@@ -1,4 +1,9 @@
-//! Which two tokens each token is merged from.
+//! How byte pair encoding makes each token: from which two others.
+//!
+//! The vocabulary is *orderly* if all 256 bytes are tokens and if each token that byte pair encoding makes of
+//! its own bytes is joined from two tokens of lower rank. The vocabularies that training produces are; a
+//! hand-made one need not be. The methods of `backtrack.rs`, `char_seeds.rs` and `simd_merge.rs` need an
+//! orderly vocabulary.
 
 use super::Error;
 use super::merge::merge;
@@ -6,7 +11,7 @@ use super::table::Table;
 use crate::task::Stretches;
 use crate::{Task, memory};
 
-/// Bytes of tokens between two looks at the task.
+/// The bytes of tokens between two checks of the task.
 const STRETCH: usize = 4 << 10;
 
 /// How a token is made.
@@ -28,7 +33,8 @@ impl Merge {
 /// The merge of a token that byte pair encoding never makes, not even of the token's own bytes.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Finds out how each token is made; `None` if the vocabulary is not orderly, or has more than `limit` tokens.
+/// Finds the merge of each token by encoding its bytes. `None` if the vocabulary is not orderly or has more
+/// than `limit` tokens.
 pub(super) fn merges<'a>(
     tokens: impl Iterator<Item = &'a [u8]> + Clone,
     table: &Table,
@@ -58,7 +64,7 @@ fn merge_of(index: u32, bytes: &[u8], table: &Table, task: &Task<'_>) -> Result<
     if length == 1 {
         return Ok(Some(Merge { left: index, right: index, length }));
     }
-    // To look at the task takes part of the time of a short one.
+    // Checking the task would take a noticeable part of the time of a short one.
     let parts = if bytes.len() < STRETCH {
         merge(bytes.len(), index_of, &Task::new())?
     } else {

@@ -1,7 +1,37 @@
-//! Text to tokens and back, exactly as tiktoken does it.
+//! Text to tokens and back, with the results of tiktoken.
 //!
-//! An [`Encoding`] cuts text into pieces with a pattern, looks each piece up in its vocabulary, and splits the
-//! pieces that are not there by byte pair encoding. [`get`] hands out the public encodings.
+//! ```
+//! use offlock_core::tokens::{self, Specials};
+//! use offlock_core::Task;
+//!
+//! let encoding = tokens::get("o200k_base").unwrap();
+//! let task = Task::new();
+//! let tokens = encoding.encode("off the lock", Specials::None, &task)?;
+//! assert_eq!(tokens, [2864, 290, 8109]);
+//! assert_eq!(encoding.decode_bytes(&tokens, &task)?, b"off the lock");
+//! assert_eq!(encoding.count("off the lock<|endoftext|>", Specials::All, &task)?, 4);
+//! # Ok::<_, tokens::Error>(())
+//! ```
+//!
+//! # How a text is encoded
+//!
+//! 1. `specials.rs` finds the special tokens that the caller allows, and cuts the text there.
+//! 2. `split/` cuts the text between them into *pieces*, as the encoding's pattern demands: roughly, words.
+//! 3. `encoder.rs` looks up 64 pieces at a time in the vocabulary (`table.rs`, `compact_map.rs`). In ordinary
+//!    prose and code, 86 to 89% of the pieces are tokens; in mixed scripts, 53 to 67%.
+//! 4. The other pieces are split by byte pair encoding (BPE): join the two neighbours that form the token of
+//!    lowest rank, the leftmost of equals, and repeat until no two neighbours form a token. `vocabulary.rs`
+//!    tries these methods in order, all with the same result:
+//!    - a cache of short pieces seen before (`cache.rs`),
+//!    - runs of equal bytes (`runs.rs`),
+//!    - pieces of up to 64 bytes and 32 parts: the plain algorithm in SIMD registers (`simd_merge.rs`), which starts from
+//!      whole characters where it can (`char_seeds.rs`),
+//!    - longer pieces: from left to right (`backtrack.rs`),
+//!    - vocabularies that are not *orderly*: a heap of pairs (`merge.rs`).
+//!
+//! A vocabulary is orderly if all 256 bytes are tokens and BPE joins every token that it makes from two
+//! tokens of lower rank (`merges.rs`). The public encodings are. Time is linear in the length of the text for
+//! orderly vocabularies, and at most n log n in the length of a piece for others.
 
 mod backtrack;
 mod batch;

@@ -49,7 +49,7 @@ pub const MODELS: &[(&str, &str)] = &[
     ("gpt-2", "gpt2"),
 ];
 
-/// Families of models, known by how their names begin; the first that fits counts.
+/// Families of models by the prefix of their names; the first match counts.
 pub const PREFIXES: &[(&str, &str)] = &[
     ("o1-", "o200k_base"),
     ("o3-", "o200k_base"),
@@ -71,6 +71,12 @@ pub const PREFIXES: &[(&str, &str)] = &[
 ];
 
 /// The name of the encoding that `model` uses.
+///
+/// ```
+/// use offlock_core::tokens::models::encoding_name_for_model;
+///
+/// assert_eq!(encoding_name_for_model("gpt-4o-mini"), Some("o200k_base"));
+/// ```
 pub fn encoding_name_for_model(model: &str) -> Option<&'static str> {
     let exact = MODELS.iter().find(|(name, _)| *name == model);
     exact.or_else(|| PREFIXES.iter().find(|(prefix, _)| model.starts_with(prefix))).map(|&(_, name)| name)

@@ -1,18 +1,24 @@
-//! Byte pair encoding of pieces that are mostly one byte, again and again: rules of dashes, padding, blank lines.
+//! Byte pair encoding of pieces that mostly repeat one byte: rules of dashes, padding, blank lines.
 //!
-//! Vocabularies have tokens for many lengths of such runs, which leaves other methods much to choose from. But the parts of a
-//! run stay alike: neighbours that are joined are joined along all of it. So a piece is kept as a few stretches of equal parts,
-//! and joined by the book, one rank after the other, a stretch at a time.
+//! Vocabularies have tokens for many lengths of such runs, so left-to-right encoding would try many
+//! candidates at each position, and the heap would hold one pair per byte. But equal neighbours are joined
+//! alike: if two parts in a run are joined, all pairs along the run are. So a piece is represented as at most
+//! [`MOST_STRETCHES`] stretches of equal parts, and the plain algorithm works on stretches: find the lowest
+//! rank, then join all pairs of that rank from left to right.
+//!
+//! A round joins all pairs of one rank in a stretch at once, so a run of n bytes takes about log n rounds
+//! instead of n joins. What remains linear in n is the first scan over the bytes, and writing the result.
+//! Pieces to which this does not apply are left to the other methods.
 
 use super::TokenId;
 use crate::memory::{self, OutOfMemory};
 
-/// Shorter pieces are not worth the look.
+/// Shorter pieces are left to the other methods.
 const SHORTEST: usize = 32;
-/// A piece with more stretches than this is no run.
+/// Pieces with more stretches are left to the other methods.
 const MOST_STRETCHES: usize = 8;
 
-/// Parts of one length and with the same bytes, one behind the other.
+/// Adjacent parts of the same length and with the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     start: usize,
@@ -20,7 +26,7 @@ struct Stretch {
     count: usize,
 }
 
-/// Where a part begins and ends.
+/// The start and end of a part.
 type Part = (usize, usize);
 
 impl Stretch {
@@ -42,9 +48,9 @@ impl Stretch {
     }
 }
 
-/// Appends the tokens of `piece`, where `rank` gives the rank of the token from one byte to another, and says whether it did:
-/// it does not for what is no run, for bytes without a token, and where a join would have to come between others of higher
-/// rank.
+/// Appends the tokens of `piece` and returns true, or returns false if this method does not apply: the piece
+/// has too many stretches, a byte has no token, or a join would have to happen between two others of higher
+/// rank. `rank` returns the rank of the token from one byte to another.
 pub(super) fn encode(
     piece: &[u8],
     rank: impl Fn(usize, usize) -> Option<TokenId>,
@@ -70,7 +76,7 @@ pub(super) fn encode(
     Ok(true)
 }
 
-/// The bytes of `piece`, if they are few stretches.
+/// The stretches of equal bytes in `piece`; `None` if it is short or there are too many.
 fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
     let changes = || piece.windows(2).take(2 * SHORTEST).filter(|pair| pair[0] != pair[1]).count();
     if piece.len() < SHORTEST || changes() >= MOST_STRETCHES {
@@ -89,7 +95,7 @@ fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
     Some(stretches)
 }
 
-/// How many bytes at the beginning are the same: of a long run quickly, as it may be as long as the text.
+/// The number of equal bytes at the beginning. Fast for a long run, which may be as long as the text.
 fn equal_bytes(bytes: &[u8]) -> usize {
     const AT_ONCE: usize = 4096;
     let is_other = |byte: &u8| *byte != bytes[0];
@@ -101,7 +107,7 @@ fn equal_bytes(bytes: &[u8]) -> usize {
     same + bytes[same..].iter().position(is_other).unwrap_or(bytes.len() - same)
 }
 
-/// The lowest rank that two neighbours make together.
+/// The lowest rank of a token that two neighbours form.
 fn lowest(stretches: &[Stretch], rank: impl Fn(usize, usize) -> Option<TokenId>) -> Option<TokenId> {
     let within = stretches.iter().filter(|stretch| stretch.count > 1);
     let within = within.filter_map(|stretch| rank(stretch.start, stretch.start + 2 * stretch.length));
@@ -109,8 +115,8 @@ fn lowest(stretches: &[Stretch], rank: impl Fn(usize, usize) -> Option<TokenId>)
     within.chain(between).min()
 }
 
-/// Joins all neighbours that make the token of rank `lowest`, from left to right. `None` if what is joined makes one of lower
-/// rank with a neighbour: that would come first.
+/// Joins all neighbours that form the token of rank `lowest`, from left to right. `None` if a joined part
+/// forms a token of lower rank with a neighbour, because that join would have to come next.
 fn join(
     stretches: &[Stretch],
     lowest: TokenId,
@@ -125,7 +131,7 @@ fn join(
         let makes = after.is_some_and(|after| rank(stretch.start, after.first().1) == Some(lowest));
         let within = stretch.count > 1;
         let (made, left) = match after {
-            // As many pairs as there are, at once.
+            // All pairs of the stretch at once.
             Some(_) if makes && within => {
                 let made = Stretch { length: 2 * stretch.length, count: stretch.count / 2, ..stretch };
                 let left = Stretch { start: made.end(), count: 1, ..stretch };
@@ -137,7 +143,7 @@ fn join(
                 (Stretch { length, count: 1, ..stretch }, after.split_first().or_else(|| rest.next()))
             }
             _ => {
-                // All but the last, which may be joined with what comes next.
+                // All parts but the last, which may be joined with the next stretch.
                 if within {
                     joined.push(Stretch { count: stretch.count - 1, ..stretch });
                     let start = stretch.last().0;
@@ -154,7 +160,8 @@ fn join(
         let among = [
             before.map(|before| (before, made.first().1)),
             follower.map(|follower| (made.last().0, follower)),
-            // While it goes on: what is made, with what is still as it was, and with what is made next.
+            // Within the stretch: a joined part beside one that is still unjoined, and beside the next joined
+            // one.
             (made.count > 1).then(|| (made.start, made.first().1 + stretch.length)),
             (made.count > 1).then(|| (made.start, made.first().1 + made.length)),
         ];

@@ -1,32 +1,38 @@
-//! Byte pair encoding of short pieces: the plain way, on a few registers.
+//! Byte pair encoding of short pieces: the plain algorithm in SIMD registers.
 //!
-//! What is looked up here are mostly tokens of low rank, which stay near the processor because every text needs
-//! them; that outweighs the squared time as long as there are few parts. To begin with these are characters, where it can
-//! be known that they will be joined from their bytes (see [`char_seeds`](super::char_seeds)), and bytes. Each part has a lane for
-//! the token that it and the next part make together; the least of all lanes is joined. Lanes stay in registers: read
-//! again as a vector right after one of them was written, memory would make each step wait.
+//! Each part of the piece has a lane that holds the rank of the token which the part and its right neighbour
+//! form, with the lane's own number in the lowest bits. A step takes the minimum over all lanes, which is
+//! both the lowest rank and, among equals, the leftmost pair; joins that pair; and looks up the two new
+//! pairs. Parts start as bytes, or as whole characters where [`char_seeds`](super::char_seeds) proves that
+//! these are joined first.
+//!
+//! At most [`PARTS`] parts and [`MOST`] bytes: 4 or 8 registers of four lanes. The number of steps times the
+//! number of registers makes the time quadratic, but for up to 32 parts this is less than the cost of the
+//! lookups. Those mostly find tokens of low rank, which stay in the caches because every text needs them;
+//! left-to-right encoding looks up long and rare candidates instead. The lanes are updated by masked selects
+//! and stay in registers: storing one lane to memory and loading the vector again would stall each step.
 
 use super::char_seeds::CharSeeds;
 use super::table::{Table, Window};
 use wide::i32x4;
 
-/// The longest piece, in bytes.
+/// The most bytes in a piece.
 pub(super) const MOST: usize = 64;
 
-/// The most parts to begin with.
+/// The most parts at the start.
 const PARTS: usize = 32;
 
-/// The lowest bits of a lane hold its number.
+/// The number of bits at the bottom of a lane that hold the lane's number.
 const NUMBER: u32 = PARTS.ilog2();
 
-/// All indices are below this, so that a lane has room for one.
+/// An upper bound on token indices, exclusive: larger ones do not fit into a lane.
 pub(super) const LIMIT: u32 = 1 << (31 - NUMBER);
 
 /// No token.
 const NONE: i32 = i32::MAX;
 
-/// What two neighbours make together, for each part of a piece, four to a register: the index of the token and the lane's
-/// own number.
+/// For each part, four to a register: the index of the token that it forms with its right neighbour, and the
+/// lane's number.
 struct Lanes<const FOURS: usize>([i32x4; FOURS]);
 
 impl<const FOURS: usize> Lanes<FOURS> {
@@ -35,7 +41,7 @@ impl<const FOURS: usize> Lanes<FOURS> {
         Self(std::array::from_fn(|index| i32x4::new(fours[index])))
     }
 
-    /// The least token and its lane; the left one of two.
+    /// The least token and its lane; of equal tokens the leftmost.
     #[inline]
     fn least(&self) -> Option<(u32, usize)> {
         let least = self.0.into_iter().reduce(i32x4::min)?.to_array().into_iter().fold(NONE, i32::min);
@@ -52,14 +58,14 @@ impl<const FOURS: usize> Lanes<FOURS> {
     }
 }
 
-/// A piece, and the parts it begins with.
+/// A piece and its parts at the start.
 struct Piece<'a> {
     table: &'a Table,
-    /// The piece, and what is behind it, as far as a window goes.
+    /// The piece, and the text after it that a window may read.
     bytes: [u8; MOST + Window::SIZE],
     /// The parts' tokens.
     tokens: [u32; PARTS],
-    /// Where each part starts, and behind the last one where the piece ends.
+    /// The start of each part, followed by the end of the piece.
     offsets: [u8; PARTS + 1],
     count: usize,
 }
@@ -75,7 +81,7 @@ impl<'a> Piece<'a> {
         Self { table, bytes, tokens: [0; PARTS], offsets: [0; PARTS + 1], count: 0 }
     }
 
-    /// Divides the piece of `length` bytes into parts, and says whether there is room for all of them.
+    /// Divides the piece of `length` bytes into parts; false if there are too many.
     #[inline]
     fn divide(&mut self, seeds: &CharSeeds, length: usize) -> bool {
         let mut offset = 0;
@@ -92,7 +98,7 @@ impl<'a> Piece<'a> {
         true
     }
 
-    /// The length and the token of the part to begin with at an offset of a piece of `length` bytes.
+    /// The length and the token of the first part at `offset` of a piece of `length` bytes.
     #[inline]
     fn part(&self, seeds: &CharSeeds, offset: usize, length: usize) -> (usize, u32) {
         let byte = self.bytes[offset];
@@ -107,7 +113,7 @@ impl<'a> Piece<'a> {
         (1, self.table.byte(byte))
     }
 
-    /// What each part and the next one make.
+    /// The lanes for the current parts.
     #[inline]
     fn lanes<const FOURS: usize>(&self) -> Lanes<FOURS> {
         let mut joined = [NONE; PARTS];
@@ -121,7 +127,8 @@ impl<'a> Piece<'a> {
         Lanes::new(&joined)
     }
 
-    /// What the token of the parts from `start` to `end` is in lane `start`; nothing if there are no such parts.
+    /// The value of lane `start` for the token formed by the parts from `start` to `end`; [`NONE`] if there
+    /// is no such token.
     #[inline]
     fn joined(&self, start: usize, end: usize) -> i32 {
         if end > self.count {
@@ -137,8 +144,9 @@ fn in_lane(index: Option<u32>, lane: usize) -> i32 {
     index.map_or(NONE, |index| (index << NUMBER | lane as u32) as i32)
 }
 
-/// Appends the tokens of `text[at..at + length]`, which are all bytes that are tokens, at least one, and says whether it
-/// did: at most [`MOST`] of them, for which the caller has made room; if not, the piece is too long or has too many parts. All indices of the table are below [`LIMIT`].
+/// Appends the tokens of `text[at..at + length]`, at most [`MOST`], for which the caller has reserved
+/// capacity. Returns false, with nothing appended, if the piece is too long or has too many parts. The piece
+/// has at least one byte, all bytes are tokens, and all indices of the table are below [`LIMIT`].
 #[must_use]
 pub(super) fn encode(
     table: &Table,
@@ -155,7 +163,7 @@ pub(super) fn encode(
     if !piece.divide(seeds, length) {
         return false;
     }
-    // The fewer lanes, the sooner all are looked through.
+    // Fewer registers make the minimum cheaper.
     match piece.count {
         ..=16 => join::<4>(&mut piece, out),
         _ => join::<8>(&mut piece, out),
@@ -163,12 +171,12 @@ pub(super) fn encode(
     true
 }
 
-/// Appends the tokens of the piece, whose parts have a lane each.
+/// Joins the parts, which have a lane each, and appends the resulting tokens.
 fn join<const FOURS: usize>(piece: &mut Piece<'_>, out: &mut Vec<u32>) {
     let count = piece.count;
     let mut lanes = piece.lanes::<FOURS>();
-    // Where each part ends, and where the part that ends somewhere starts. One more end makes the last part's neighbour
-    // end beyond the piece.
+    // The end of each part, and the start of the part that ends at each boundary. The additional end makes
+    // the last part's neighbour end beyond the piece.
     let mut ends: [u8; PARTS + 1] = std::array::from_fn(|lane| lane as u8 + 1);
     ends[count] = u8::MAX;
     let mut starts: [u8; PARTS + 1] = std::array::from_fn(|lane| (lane as u8).wrapping_sub(1));
@@ -197,8 +205,8 @@ mod tests {
     use crate::tokens::vocabulary::Vocabulary;
     use proptest::prelude::*;
 
-    /// What pieces are made of: characters of one, two and three bytes that share some of their bytes, and bytes that are
-    /// no characters at all.
+    /// The components of pieces: characters of one, two and three bytes that share some of their bytes, and
+    /// bytes that are not characters.
     const BITS: [&[u8]; 12] = [
         b"a",
         b"b",
@@ -214,7 +222,7 @@ mod tests {
         b"\xa8",
     ];
 
-    /// All bytes, and for each pair of numbers the join of two tokens that are there already.
+    /// All bytes, and for each pair of numbers the join of two earlier tokens.
     fn vocabulary(joins: &[(usize, usize)]) -> Vocabulary {
         let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte: u8| vec![byte]).collect();
         let mut usable: Vec<Vec<u8>> = b"ab\xa4\xa8\xc3\xe3".map(|byte| vec![byte]).to_vec();
@@ -222,7 +230,7 @@ mod tests {
             let token = [&usable[left % usable.len()][..], &usable[right % usable.len()]].concat();
             if !tokens.contains(&token) {
                 tokens.push(token.clone());
-                // Once more, so that longer ones come sooner.
+                // Listed twice, so that longer tokens are made sooner.
                 usable.extend([token.clone(), token]);
             }
         }
@@ -239,7 +247,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn short_pieces_are_joined_by_the_book(
+        fn short_pieces_get_the_tokens_of_the_plain_algorithm(
             joins in prop::collection::vec((any::<usize>(), any::<usize>()), 0..40),
             piece in pieces(1..25),
             before in pieces(0..10),

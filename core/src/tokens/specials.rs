@@ -1,4 +1,9 @@
-//! Special tokens: strings that stand for a token of their own wherever they are looked for.
+//! Special tokens: strings that stand for a token of their own.
+//!
+//! The search looks for the longest common prefix of all strings (`<|` in the public encodings) with memchr's
+//! substring search and, at each hit, narrows the sorted list of strings byte by byte. So text without
+//! special tokens is scanned at memchr's speed, and thousands of special tokens cost little more than a few:
+//! a hit takes O(length · log count) steps.
 
 use super::{Error, ErrorKind, TokenId};
 use memchr::memmem;
@@ -25,7 +30,7 @@ pub(super) struct Found {
     pub(super) token: TokenId,
 }
 
-/// The special tokens of an encoding, ready to be looked for.
+/// The special tokens of an encoding, prepared for searching.
 #[derive(Debug)]
 pub(super) struct SpecialTokens {
     needles: Needles,
@@ -43,8 +48,8 @@ impl SpecialTokens {
             }
             unique.insert(text, token);
         }
-        // Where two special tokens could match at one place, tiktoken takes the one that its hash map happens to
-        // list first. This is the same map, filled in the same way.
+        // Where two special tokens match at the same position, tiktoken takes the one that its hash map lists
+        // first. This is the same map, filled in the same way.
         let (texts, tokens): (Vec<String>, Vec<TokenId>) = unique.into_iter().unzip();
         let by_token = tokens.iter().enumerate().map(|(index, &token)| (token, index)).collect();
         Ok(Self { needles: Needles::new(texts), tokens, by_token })
@@ -133,13 +138,13 @@ impl Choice {
     }
 }
 
-/// Strings to look for all at once; of those that match at one place the first in the list counts.
+/// A set of strings to search for; of those that match at the same position, the first in the list counts.
 #[derive(Debug)]
 struct Needles {
     texts: Vec<String>,
     /// Indices into `texts` in the order of the strings.
     sorted: Vec<usize>,
-    /// What all strings begin with.
+    /// The common prefix of all strings.
     prefix: memmem::Finder<'static>,
 }
 
@@ -160,7 +165,8 @@ impl Needles {
         Some(self.sorted[place])
     }
 
-    /// The leftmost match at or after `from` among the strings that `wanted` accepts: where, and which.
+    /// The leftmost match at or after `from` among the strings that `wanted` accepts: its position and its
+    /// index.
     fn find(&self, text: &[u8], from: usize, wanted: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
         if self.texts.is_empty() {
             return None;

@@ -1,7 +1,9 @@
 //! Finds a token by its bytes.
 //!
-//! Most pieces of text are short, so their bytes, packed into one or two words together with their number, serve as
-//! the key; only tokens of [`LONG`] bytes and more are compared as slices.
+//! Most pieces of text are short. Tokens of up to 7 and of 8 to 15 bytes have their bytes and length packed
+//! into one or two words, which are the keys of two [`CompactMap`]s; only tokens of [`LONG`] bytes and more
+//! are compared as slices, in an ordinary hash map. Tokens of one and two bytes are also in arrays, which
+//! need no hash. A lookup takes constant time, mostly one cache miss.
 
 use super::compact_map::{CompactMap, MediumKey, ShortKey};
 use crate::memory::{self, OutOfMemory};
@@ -19,7 +21,8 @@ pub(super) struct Table {
     long: FxHashMap<Box<[u8]>, u32>,
     /// The length of the longest token.
     longest: usize,
-    /// Of one and of two bytes, once more: what encoding a piece begins with, and needs no hash. [`NONE`] for no token.
+    /// Tokens of one and of two bytes once more, for the first lookups of byte pair encoding. [`NONE`] if
+    /// there is no token.
     bytes: Box<[u32; 1 << 8]>,
     pairs: Box<[u32]>,
 }
@@ -28,7 +31,7 @@ pub(super) struct Table {
 const NONE: u32 = u32::MAX;
 
 impl Table {
-    /// The table of the tokens, which are given in the order of their ranks.
+    /// Makes the table of the tokens, which come in the order of their ranks.
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, OutOfMemory> {
         let placed = || (0..).zip(tokens.clone());
         let of_length =
@@ -61,7 +64,7 @@ impl Table {
         })
     }
 
-    /// The index of the token of one byte, which is known to be one.
+    /// The index of the token of one byte, which must exist.
     #[inline]
     pub(super) fn byte(&self, byte: u8) -> u32 {
         self.bytes[usize::from(byte)]
@@ -79,7 +82,7 @@ impl Table {
         self.get_in(Window::at(text, at), text, at, length)
     }
 
-    /// The same where the window at `at` is at hand.
+    /// The same, if the window at `at` has been read already.
     #[inline]
     pub(super) fn get_in(&self, window: Window, text: &[u8], at: usize, length: usize) -> Option<u32> {
         match length {
@@ -89,7 +92,7 @@ impl Table {
         }
     }
 
-    /// Apart, so that the others need no room for what this one does.
+    /// Not inlined, so that the callers need no stack frame for it.
     #[inline(never)]
     fn get_long(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
         if length > self.longest {
@@ -98,7 +101,7 @@ impl Table {
         self.long.get(&text[at..at + length]).copied()
     }
 
-    /// What stands where the token `text[at..at + length]` would be found first, for [`Table::seen`] to look at later.
+    /// Reads the home slot of the token `text[at..at + length]`; [`Table::seen`] interprets the result later.
     #[inline]
     pub(super) fn glance(&self, text: &[u8], at: usize, length: usize) -> u64 {
         let window = Window::at(text, at);
@@ -109,20 +112,20 @@ impl Table {
         }
     }
 
-    /// The index of the token if the glance has shown it.
+    /// The index of the token, if the home slot held it.
     #[inline]
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         self.short.seen(glance)
     }
 }
 
-/// Where a pair of bytes stands in a table of all of them.
+/// The index of a pair of bytes in a table of all pairs.
 #[inline]
 pub(super) fn pair_index(left: u8, right: u8) -> usize {
     usize::from(left) << 8 | usize::from(right)
 }
 
-/// The bytes from a place of a text on, those beyond the end being zero.
+/// Sixteen bytes of a text, padded with zeros at its end.
 #[derive(Clone, Copy)]
 pub(super) struct Window([u64; 2]);
 

@@ -1,20 +1,23 @@
-//! Encoding of text that may go on: which tokens are settled, and what the last ones may become.
+//! Encoding of text that may continue: the tokens that are settled, and what the last ones may become.
+//!
+//! The results are tiktoken's: the tokens of the last piece are decoded to bytes, and for each way to cut
+//! these bytes, all tokens that begin with the rest are tried as a continuation. That takes time proportional
+//! to the number of such tokens, which may be thousands.
 
 use super::encoder::Encoder;
 use super::encoding::Segment;
 use super::{Encoding, Error, Specials, TokenId};
 use crate::{Task, memory};
 
-/// Tokens, of which the last `last_piece` come from the last piece of the text.
+/// Tokens; the last `last_piece` of them come from the last piece of the text.
 struct Tail {
     tokens: Vec<TokenId>,
     last_piece: usize,
 }
 
 impl Encoding {
-    /// The settled tokens of `text`, and all ways in which the rest may be encoded when more text follows.
-    ///
-    /// The ways are sorted.
+    /// The settled tokens of `text`, and all ways in which the rest may be encoded if more text follows, in
+    /// sorted order.
     ///
     /// # Errors
     ///
@@ -34,8 +37,8 @@ impl Encoding {
         Ok((tail.tokens, completions))
     }
 
-    /// The tokens of bytes that need not be valid UTF-8: the last piece of the valid beginning and all that
-    /// follows are encoded as one piece.
+    /// The tokens of bytes that need not be valid UTF-8: the last piece of the valid prefix and everything
+    /// after it are encoded as one piece.
     ///
     /// # Errors
     ///
@@ -83,7 +86,8 @@ impl Encoding {
         Ok(())
     }
 
-    /// Counts blank tokens before a blank last piece to it: where a run of blanks is cut depends on what follows.
+    /// Adds blank tokens before a blank last piece to that piece: where a run of blanks is cut depends on the
+    /// text that follows.
     fn widen_over_spaces(&self, tail: &mut Tail) {
         let blank = |place: usize| {
             let bytes = self.vocabulary.bytes(tail.tokens[place]);
@@ -98,7 +102,7 @@ impl Encoding {
         tail.last_piece = tail.tokens.len() - settled;
     }
 
-    /// In order, each once.
+    /// The possible encodings of `unstable`, sorted and without duplicates.
     fn completions(&self, unstable: &[u8], task: &Task<'_>) -> Result<Vec<Vec<TokenId>>, Error> {
         let mut completions = Vec::new();
         if unstable.is_empty() {
@@ -124,7 +128,7 @@ impl Encoding {
         Ok(completions)
     }
 
-    /// The tokens of a possible continuation, up to the one that covers the first `length` bytes.
+    /// The tokens of a possible continuation, up to the token that covers the first `length` bytes.
     fn complete(&self, possible: &[u8], length: usize, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
         let mut tokens = match std::str::from_utf8(possible) {
             Ok(text) => self.encode_ordinary(text, task)?,

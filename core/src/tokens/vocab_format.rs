@@ -1,4 +1,7 @@
-//! Reads the vocabularies that the build script packed (`build/vocabulary.rs` says how).
+//! Reads the vocabularies that the build script packed (`build/vocabulary.rs` describes the format).
+//!
+//! A token is stored as the two earlier tokens that it is joined from, so unpacking also yields the merges,
+//! without any encoding.
 
 use super::TokenId;
 use super::merges::{Merge, NEVER};
@@ -12,7 +15,7 @@ pub(super) struct Unpacked {
     pub(super) starts: Vec<u32>,
     /// The ranks by index.
     pub(super) ranks: Vec<TokenId>,
-    /// How each token is made, by index.
+    /// The merge of each token, by index.
     pub(super) merges: Vec<Merge>,
 }
 
@@ -86,7 +89,7 @@ impl Bits<'_> {
         value as u32
     }
 
-    /// Makes at least 32 bits ready while the stream lasts.
+    /// Fills up to more than 32 bits, as long as the stream has any.
     fn refill(&mut self) {
         while self.filled <= 56 {
             let Some((&byte, rest)) = self.bytes.split_first() else { return };

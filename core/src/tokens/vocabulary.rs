@@ -1,4 +1,4 @@
-//! The ordinary tokens of an encoding: their bytes and their ranks.
+//! The ordinary tokens of an encoding, and the choice of a method for splitting a piece.
 
 use super::backtrack::Backtracker;
 use super::cache::{Cache, PieceKey, Pool};
@@ -26,7 +26,7 @@ pub(super) struct Vocabulary {
     pub(super) pool: Pool,
 }
 
-/// Most tokens are no longer, in bytes.
+/// Most tokens are at most this long, in bytes.
 pub(super) const SHORT: usize = 16;
 
 impl Vocabulary {
@@ -82,14 +82,14 @@ impl Vocabulary {
         Some(&self.text[self.starts[index] as usize..self.starts[index + 1] as usize])
     }
 
-    /// Appends the bytes of `token`, and says whether there is one. For up to `SHORT` of them there is room in `out`; of longer
-    /// ones, as much room is left there as `room` says.
+    /// Appends the bytes of `token`; false if there is no such token. The caller has reserved capacity for
+    /// [`SHORT`] bytes. For a longer token this reserves its length and `room` bytes more.
     #[inline]
     pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>, room: usize) -> Result<bool, OutOfMemory> {
         let Some(index) = self.index(token) else { return Ok(false) };
         let (start, end) = (self.starts[index] as usize, self.starts[index + 1] as usize);
         match self.text[start..].first_chunk::<SHORT>() {
-            // Always as many bytes, which takes no call; what follows the token is cut off again.
+            // Copying a constant number of bytes needs no call to `memcpy`; the surplus is cut off again.
             Some(bytes) if end - start <= SHORT => {
                 let length = out.len() + end - start;
                 out.extend_from_slice(bytes);
@@ -115,7 +115,7 @@ impl Vocabulary {
         }
     }
 
-    /// Whether the indices are the tokens, as in most vocabularies.
+    /// Whether the indices equal the tokens, as in most vocabularies.
     fn has_no_gaps(&self) -> bool {
         (self.max_token() as usize) < self.ids.len()
     }
@@ -132,7 +132,7 @@ impl Vocabulary {
         Ok(tokens)
     }
 
-    /// Turns indices into tokens.
+    /// Replaces indices by tokens.
     pub(super) fn name(&self, indices: &mut [u32]) {
         if !self.has_no_gaps() {
             indices.iter_mut().for_each(|index| *index = self.ids[*index as usize]);
@@ -184,7 +184,7 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// Appends the tokens of a piece that is a run, and says whether it is.
+    /// Appends the tokens of a piece that is a run; false if it is not.
     #[inline(never)]
     fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> Result<bool, OutOfMemory> {
         let index = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
@@ -217,7 +217,7 @@ fn spans<'a>(text: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]
     starts.windows(2).map(|span| &text[span[0] as usize..span[1] as usize])
 }
 
-/// Every rank and every token must be there once only.
+/// Checks that no rank and no token occurs twice.
 fn check(ranks: &[(Vec<u8>, TokenId)]) -> Result<(), Error> {
     if ranks.is_empty() {
         return Err(bad("there are no ranks".into()));

@@ -1,4 +1,4 @@
-//! The pattern of cl100k.
+//! The pattern of cl100k_base, matched by hand.
 
 use super::classes::{Class, class_at};
 use super::scan::{blanks, contraction_of_any_case, letters, run, up_to_three_numbers};
@@ -6,7 +6,7 @@ use super::scan::{blanks, contraction_of_any_case, letters, run, up_to_three_num
 /// The pattern.
 pub(in crate::tokens) const PATTERN: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s";
 
-/// Where the piece at `at` ends.
+/// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     if text[at] == b'\'' {
         let length = contraction_of_any_case(&text[at + 1..]);

@@ -1,6 +1,11 @@
-//! The class of each character, as far as the patterns of the public encodings care.
+//! The class of each character, as far as the patterns of the public encodings tell characters apart.
+//!
+//! A two-stage table, as is usual for Unicode properties: one entry for each block of 64 characters, which
+//! leads to a list of 64 classes that equal blocks share. A block is what all bytes of the UTF-8 encoding but
+//! the last determine. The build script makes the table from the same Unicode data that tiktoken's regular
+//! expressions use.
 
-/// What kind of character stands somewhere in a text.
+/// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
@@ -57,13 +62,13 @@ impl Class {
     }
 }
 
-/// What `build/unicode.rs` wrote.
+/// The table that `build/unicode.rs` wrote.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes"));
-/// Characters that differ in the last byte of UTF-8 only share a block.
+/// Characters whose UTF-8 encodings differ in the last byte only share a block.
 const BLOCK: usize = 64;
 const BLOCKS: usize = (char::MAX as usize + 1) / BLOCK;
 
-/// For each block where its list of classes begins in `LISTS`.
+/// For each block, the start of its list of classes in `LISTS`.
 static LIST_OF_BLOCK: [u16; BLOCKS] = {
     let mut lists = [0; BLOCKS];
     let mut i = 0;
@@ -95,7 +100,7 @@ pub(super) static ASCII: [Class; 256] = {
     classes
 };
 
-/// The class of the character at `at`, and where the next one begins. `text` is valid UTF-8 from `at` on.
+/// The class of the character at `at`, and the start of the next one. `text` is valid UTF-8 from `at` on.
 #[inline(always)]
 pub(super) fn class_at(text: &[u8], at: usize) -> (Class, usize) {
     match text.get(at) {

@@ -1,5 +1,4 @@
-//! The pattern of GPT-2, r50k and p50k:
-//! `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
+//! The pattern of GPT-2, r50k_base and p50k_base, matched by hand.
 
 use super::classes::{Class, class_at};
 use super::scan::{blanks, contraction, letters, run};
@@ -8,7 +7,7 @@ use super::scan::{blanks, contraction, letters, run};
 pub(in crate::tokens) const PATTERN: &str =
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
 
-/// Where the piece at `at` ends.
+/// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     if text[at] == b'\'' {
         let length = contraction(&text[at + 1..]);

@@ -1,4 +1,4 @@
-//! The pattern of o200k.
+//! The pattern of o200k_base, matched by hand.
 
 use super::classes::{Class, class_at};
 use super::scan::{blanks, contraction_of_any_case, lower_letters, run, up_to_three_numbers};
@@ -10,7 +10,7 @@ pub(in crate::tokens) const PATTERN: &str = concat!(
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 );
 
-/// Where the piece at `at` ends.
+/// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     let (class, next) = class_at(text, at);
     match class {
@@ -19,7 +19,7 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
         Class::Upper | Class::Lower | Class::Caseless => {
             with_contraction(text, word(text, at).unwrap_or_else(|upper| upper))
         }
-        // Without a word after it that has more than upper case, a mark is a word of its own.
+        // A mark is a word of its own unless a word follows that has more than upper case.
         Class::Mark => with_contraction(text, word(text, next).unwrap_or(next)),
         _ => match word(text, next) {
             Ok(end) => with_contraction(text, end),
@@ -31,8 +31,8 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`; where that is not there, where the upper case
-/// letters end.
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`: the end of the match, or as the error the
+/// end of the upper case letters.
 fn word(text: &[u8], at: usize) -> Result<usize, usize> {
     let mut end = at;
     let mut after_caseless = None;

@@ -1,4 +1,4 @@
-//! Patterns that are not compiled by hand.
+//! Patterns of custom encodings, run by fancy-regex.
 
 use crate::tokens::{Error, ErrorKind};
 use std::ops::Range;

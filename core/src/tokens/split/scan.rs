@@ -1,8 +1,11 @@
-//! Steps that the patterns share.
+//! Steps that several patterns share.
+//!
+//! Runs of ASCII are scanned eight bytes at a time with ordinary 64-bit arithmetic (SWAR): one expression
+//! computes for all eight bytes whether they belong to the run.
 
 use super::classes::{Class, class_at};
 
-/// Where the run of characters that `belongs` accepts ends.
+/// The end of the run of characters that `belongs` accepts.
 #[inline]
 pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> usize {
     let mut at = at;
@@ -15,15 +18,15 @@ pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> us
     }
 }
 
-/// Where the run of letters ends.
+/// The end of the run of letters.
 #[inline]
 pub(super) fn letters(text: &[u8], at: usize) -> usize {
-    // The bit by which upper and lower case differ is set in all; no other character becomes a letter by that.
+    // Setting the case bit maps upper to lower case; it makes no other character a letter.
     let end = ascii_run(text, at, |word| between(word | (ONES * 0x20), b'a', b'z'));
     run(text, end, Class::is_letter)
 }
 
-/// Where the run of letters of lower case or of none, and of marks, ends.
+/// The end of the run of marks and of letters of lower case or of no case.
 #[inline]
 pub(super) fn lower_letters(text: &[u8], at: usize) -> usize {
     let end = ascii_run(text, at, |word| between(word, b'a', b'z'));
@@ -33,8 +36,9 @@ pub(super) fn lower_letters(text: &[u8], at: usize) -> usize {
 const ONES: u64 = u64::MAX / 0xff;
 const HIGHEST: u64 = ONES << 7;
 
-/// As far as eight bytes at a time can be read, where the run ends whose bytes have their highest bit set in what `belongs`
-/// makes of a word of them. Most words of a text end within the first eight, so that no jump has to be guessed.
+/// The end of a run, as far as eight bytes can be read at a time. `belongs` returns a word in which the
+/// highest bit of each byte says whether that byte belongs to the run. Most words of a text end within the
+/// first eight bytes, so the loop exit is well predicted.
 #[inline]
 fn ascii_run(text: &[u8], at: usize, belongs: impl Fn(u64) -> u64) -> usize {
     let mut at = at;
@@ -48,7 +52,8 @@ fn ascii_run(text: &[u8], at: usize, belongs: impl Fn(u64) -> u64) -> usize {
     at
 }
 
-/// The highest bit of each byte that is from `first` to `last`, which are ASCII; all other bits are zero.
+/// Sets the highest bit of each byte that lies between `first` and `last`, which are ASCII. All other bits
+/// are zero.
 #[inline]
 fn between(word: u64, first: u8, last: u8) -> u64 {
     let low = word & !HIGHEST;
@@ -57,7 +62,7 @@ fn between(word: u64, first: u8, last: u8) -> u64 {
     not_before & !behind & !word & HIGHEST
 }
 
-/// `\p{N}{1,3}`, the first of which is known to be there.
+/// `\p{N}{1,3}`; the first number is known to be there.
 pub(super) fn up_to_three_numbers(text: &[u8], at: usize) -> usize {
     let mut end = class_at(text, at).1;
     for _ in 0..2 {
@@ -80,7 +85,7 @@ pub(super) struct Blanks {
     pub(super) after_newline: Option<usize>,
 }
 
-/// The run of white space at `at`, which is known to begin there.
+/// The run of white space that begins at `at`.
 pub(super) fn blanks(text: &[u8], at: usize) -> Blanks {
     let mut found = Blanks { end: at, last: at, after_newline: None };
     loop {
@@ -97,8 +102,8 @@ pub(super) fn blanks(text: &[u8], at: usize) -> Blanks {
 }
 
 impl Blanks {
-    /// `\s+(?!\S)|\s`: all of a run at the end of the text, else all but the last character, which what follows
-    /// may want; but at least one.
+    /// `\s+(?!\S)|\s`: the whole run at the end of the text, otherwise all but its last character, but at
+    /// least one.
     pub(super) fn leave_the_last(&self, text: &[u8], at: usize) -> usize {
         if self.end == text.len() || self.last == at { self.end } else { self.last }
     }
