@@ -1,4 +1,7 @@
-//! Many buffers in one call, on all cores.
+//! Many buffers in one call, on several threads.
+//!
+//! The threads take a few buffers at a time through an atomic counter. Each thread writes its results into
+//! one buffer of its own, so a batch of a million small results takes a few allocations.
 
 use std::ops::Range;
 
@@ -9,7 +12,7 @@ use super::output::Output;
 use super::threads::{share, threads_for};
 use crate::{Task, memory};
 
-/// Many results in few buffers.
+/// Many results, stored in a few buffers.
 #[derive(Debug, Default)]
 pub struct Batch {
     buffers: Vec<Vec<u8>>,
@@ -22,17 +25,18 @@ impl Batch {
         self.places.iter().map(|(buffer, range)| &self.buffers[*buffer][range.clone()])
     }
 
-    /// How many bytes of memory they take.
+    /// The size of the results in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let places = self.places.capacity() * size_of::<(usize, Range<usize>)>();
         self.buffers.iter().map(Vec::capacity).fold(places, usize::saturating_add)
     }
 }
 
-/// Bytes of a batch between two reports: enough for all cores.
+/// The bytes of a batch between two progress reports: enough work for all cores.
 const REPORTED: usize = 8 << 20;
 
-/// All of `inputs` as one group or, for callers that report between them, as groups of at least 8 MB.
+/// Splits `inputs` into groups of at least 8 MB, for callers that report progress between them; otherwise
+/// returns one group.
 pub fn groups<'a, 'b>(inputs: &'a [&'b [u8]], reporting: bool) -> impl Iterator<Item = &'a [&'b [u8]]> {
     let size = if reporting { REPORTED } else { usize::MAX };
     let mut bytes = 0;
@@ -46,10 +50,16 @@ pub fn groups<'a, 'b>(inputs: &'a [&'b [u8]], reporting: bool) -> impl Iterator<
     })
 }
 
-/// A failure, and the index of the input it happened in.
+/// An error, and the index of the input in which it occurred.
 pub type IndexedError = (usize, Error);
 
-/// Decompresses each of `inputs` as [`decompress`](super::decompress) does, to at most `max_output` bytes each.
+/// Decompresses each of `inputs` as [`decompress`](super::decompress()) does, to at most `max_output` bytes
+/// each, on up to `threads` threads (0: one per core).
+///
+/// # Errors
+///
+/// The first error in the order of the inputs, with the input's index; see
+/// [`decompress`](super::decompress()).
 pub fn inflate_all(
     inputs: &[&[u8]],
     wbits: i32,
@@ -63,7 +73,12 @@ pub fn inflate_all(
     })
 }
 
-/// Compresses each of `inputs` as [`compress`](super::compress) does.
+/// Compresses each of `inputs` as [`compress`](super::compress()) does, on up to `threads` threads (0: one
+/// per core).
+///
+/// # Errors
+///
+/// The first error in the order of the inputs, with the input's index; see [`compress`](super::compress()).
 pub fn deflate_all(
     inputs: &[&[u8]],
     level: i32,

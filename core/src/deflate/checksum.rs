@@ -1,29 +1,43 @@
-//! The two checksums of zlib.
+//! CRC-32 and Adler-32.
 
 use super::libdeflate;
 use crate::{Stopped, Task};
 
-/// Bytes between two checks: below a tenth of a millisecond.
+/// The number of bytes between two checks of the task: less than a tenth of a millisecond of work.
 const SLICE: usize = 512 << 10;
 
 /// CRC-32 of `data`, continued from `value` (0 at the beginning).
+///
+/// ```
+/// use offlock_core::{Task, deflate::crc32};
+///
+/// assert_eq!(crc32(0, b"123456789", &Task::new()), Ok(0xcbf4_3926));
+/// ```
+///
+/// # Errors
+///
+/// [`Stopped`] if the task was stopped.
 pub fn crc32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
     sliced(value, data, task, libdeflate::crc32)
 }
 
 /// Adler-32 of `data`, continued from `value` (1 at the beginning).
 ///
-/// Any `value` is taken, as zlib does: halves of 65521 and more count as what they leave when divided by it.
+/// As in zlib, any `value` is accepted: its halves are taken modulo 65521.
+///
+/// # Errors
+///
+/// [`Stopped`] if the task was stopped.
 pub fn adler32(value: u32, data: &[u8], task: &Task<'_>) -> Result<u32, Stopped> {
     sliced(reduced(value), data, task, libdeflate::adler32)
 }
 
-/// [`crc32`] of data so small that nobody waits for its end.
+/// [`crc32`] of data that is too small to need interruption.
 pub fn crc32_of_small(value: u32, data: &[u8]) -> u32 {
     libdeflate::crc32(value, data)
 }
 
-/// [`adler32`] of data so small that nobody waits for its end.
+/// [`adler32`] of data that is too small to need interruption.
 pub fn adler32_of_small(value: u32, data: &[u8]) -> u32 {
     libdeflate::adler32(reduced(value), data)
 }
@@ -52,7 +66,7 @@ pub fn adler32_combine(first: u32, second: u32, second_len: u64) -> u32 {
     libz_rs_sys::adler32_combine64(first.into(), second.into(), second_len as i64) as u32
 }
 
-/// The 256 remainders that a byte-wise CRC-32 looks up.
+/// The 256 remainders that a bytewise CRC-32 looks up.
 pub fn crc_table() -> [u32; 256] {
     std::array::from_fn(|byte| {
         (0..8).fold(byte as u32, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })

@@ -1,4 +1,4 @@
-//! One call from plain data to compressed.
+//! Compression of a whole buffer in one call.
 
 use super::deflater::Deflater;
 use super::error::Error;
@@ -8,6 +8,11 @@ use super::whole_buffer;
 use crate::Task;
 
 /// Compresses `input` to one stream. `wbits` and `level` are as in [`Config`].
+///
+/// # Errors
+///
+/// [`ErrorKind::Stream`](super::ErrorKind::Stream) if `level` or `wbits` is out of range; `Mem` and
+/// `Stopped`.
 pub fn compress(
     input: &[u8],
     level: i32,

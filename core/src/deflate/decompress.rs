@@ -1,7 +1,11 @@
-//! One call from compressed data to plain.
+//! Decompression of a whole buffer in one call.
 //!
-//! Buffers that libdeflate works through within about 20 ms go to it; larger ones, and everything that it
-//! refuses, go to a stream, which can be interrupted and knows exactly what is wrong where.
+//! [`policy`] lets libdeflate decompress buffers that take it at most about 20 ms. All others, and all input
+//! that libdeflate rejects, go to a stream of zlib-rs, which can be interrupted and reports what is wrong at
+//! which byte.
+//!
+//! libdeflate needs memory for all of its output in advance. If the guess of the size was too small, it
+//! starts over with 4 times as much, so the repeated work is bounded by a constant factor.
 
 use super::error::{Error, ErrorKind};
 use super::inflater::Inflater;
@@ -13,13 +17,17 @@ use super::stream::Status;
 use super::wrapper::{Sum, Wrapper};
 use crate::Task;
 
-/// When the room turns out too small, the next one is so many times as large.
+/// The factor by which the memory grows if it was too small.
 const NEXT_ROOM: usize = 4;
 
-/// Decompresses the stream at the beginning of `input` and returns how much of it was read.
+/// Decompresses the stream at the beginning of `input` and returns how many bytes of it were read.
 ///
-/// `wbits` is as for [`Inflater::new`]. An output that would exceed the limit of `out` is an error. What is in `out`
-/// after an error is unspecified.
+/// `wbits` is as in [`Inflater::new`]. After an error, the content of `out` is unspecified.
+///
+/// # Errors
+///
+/// [`ErrorKind::Stream`] if `wbits` is out of range, `Data` for invalid data, `Buf` if the data is truncated,
+/// `NeedDict`, `Limit` if the output would exceed the limit of `out`, `Mem` and `Stopped`.
 pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
     if let Some(read) = decompress_whole(input, wbits, out, task)? {
         return Ok(read);
@@ -30,7 +38,7 @@ pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_
     })
 }
 
-/// What is wrong with `input`, in words, which the engine loses where it has much room for its output.
+/// The engine's message for an error in `input`, which the engine loses if it has much memory for its output.
 fn told(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
     const LITTLE_ROOM: usize = 256;
     let mut stream = Inflater::new(wbits).ok()?;
@@ -43,7 +51,7 @@ fn told(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
     }
 }
 
-/// Runs `stream`, which has read nothing yet, to its end; returns how much of `input` was read.
+/// Runs a new `stream` to its end and returns how many bytes of `input` were read.
 pub(super) fn decompress_stream(
     stream: &mut Inflater,
     input: &[u8],
@@ -55,7 +63,11 @@ pub(super) fn decompress_stream(
     Ok(input.len() - rest.len())
 }
 
-/// Runs `stream` over `input`, which has to bring it to its end if it is the `last`.
+/// Runs `stream` over `input`. If the input is the `last`, the stream must reach its end.
+///
+/// # Errors
+///
+/// As [`decompress`]; `Buf` only if the input is the last.
 pub fn continue_to(
     stream: &mut Inflater,
     input: &mut &[u8],
@@ -78,7 +90,8 @@ pub fn continue_to(
     }
 }
 
-/// The whole-buffer engine, where it applies and succeeds; returns how much of `input` was read.
+/// Decompresses with libdeflate and returns how many bytes of `input` were read. `None`, with `out` as
+/// before, if libdeflate is not to be used or fails.
 pub(super) fn decompress_whole(
     input: &[u8],
     wbits: i32,

@@ -1,4 +1,12 @@
-//! The compressor.
+//! The streaming compressor: zlib-rs behind zlib's interface, with three additions.
+//!
+//! - A stream of at most 16,000 bytes that is finished before the engine was needed is compressed by
+//!   libdeflate, and small inputs are gathered until there is enough to work on (`small.rs`). So an engine
+//!   state of 268 KB is set up only for streams that need it.
+//! - The level is translated to a faster equivalent level of zlib-rs (`level.rs`). The header is written at
+//!   the caller's level first.
+//! - Every 64 KB, the next input is sampled for short repeats, and the search is adapted (`policy.rs`,
+//!   `short_matches.rs`).
 
 #![allow(unsafe_code)]
 
@@ -16,34 +24,52 @@ use super::stream::{Config, Flush, Status};
 use super::zlib_rs::{INFLATE_SLICE, Raw};
 use crate::Task;
 
-/// Input for one call of the compressor: well below a millisecond at the faster levels, about one at level 9.
+/// The input of one call of the engine: well below a millisecond of work at the faster levels, about a
+/// millisecond at level 9.
 const DEFLATE_SLICE: usize = 32 << 10;
 
-/// After so much input, a compressor looks again at what kind of data it gets.
+/// The amount of input after which the data is sampled again.
 const NEXT_LOOK: u64 = 64 << 10;
 
-/// A compressor.
+/// A compressor of a stream.
+///
+/// ```
+/// use offlock_core::deflate::{Config, Deflater, Flush, Output};
+/// use offlock_core::Task;
+///
+/// let (mut stream, mut out, task) = (Deflater::new(Config::default())?, Output::new(), Task::new());
+/// for mut part in [&b"off "[..], b"the ", b"lock"] {
+///     stream.run(&mut part, &mut out, Flush::None, &task)?;
+/// }
+/// stream.run(&mut &[][..], &mut out, Flush::Finish, &task)?;
+/// assert!(stream.ended());
+/// # Ok::<_, offlock_core::deflate::Error>(())
+/// ```
 pub struct Deflater {
-    /// Made when it is needed: many a compressor never gets more than a whole-buffer engine does at once.
+    /// The engine's state, made when it is first needed.
     state: Option<Compressor>,
     config: Config,
-    /// Small pieces of input that were not worked on yet.
+    /// Small inputs that have not been compressed yet.
     gathered: Vec<u8>,
-    /// What it came to, once it ended.
+    /// The final figures of a stream that has ended.
     result: Option<Ended>,
-    /// How many bytes of the header were given out before there was a state to make it.
+    /// The number of bytes of the header that were written before there was a state.
     header: usize,
-    /// Whether the header is made, and the engine at the level that stands for the caller's.
+    /// Whether the header was written and the engine has been set to its own level.
     begun: bool,
     ended: bool,
-    /// What it looks for.
+    /// The kind of search in use.
     search: Search,
-    /// The input after which it is to be seen whether that is still right.
+    /// The position in the input at which the search is chosen again.
     next_look: u64,
 }
 
 impl Deflater {
-    /// A new stream; `Stream` when a parameter is out of range.
+    /// A new stream.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if a parameter is out of range.
     pub fn new(config: Config) -> Result<Self, Error> {
         if level::in_header(config.level).is_none() || !state::is_possible(config) {
             return Err(Error::new(ErrorKind::Stream, 0));
@@ -69,7 +95,7 @@ impl Deflater {
         Ok(self.state.insert(state))
     }
 
-    /// Sets the search limits, which the engine forgets at every reset and change of level.
+    /// Sets the search limits, which the engine forgets at each reset and change of level.
     fn tune(&mut self, engine: level::Streaming) {
         if let (Some([good, lazy, nice, chain]), Some(state)) = (engine.tuned, &mut self.state) {
             // SAFETY: the stream is initialized.
@@ -77,8 +103,9 @@ impl Deflater {
         }
     }
 
-    /// Takes a small piece of input, to be worked on with what comes later, and gives out what the engine gives out of so
-    /// little: the header, the first time. False when there is no room for it. Costs next to nothing.
+    /// Stores a small input, to be compressed together with later ones, and writes what the engine would
+    /// write after so little input: the header, the first time. False if the input does not fit or there is
+    /// no room for the header. Costs little more than a copy.
     pub fn gather(&mut self, input: &[u8], out: &mut Output<'_>) -> bool {
         let fits = !self.ended
             && (1..=small::PIECE).contains(&input.len())
@@ -91,16 +118,17 @@ impl Deflater {
         true
     }
 
-    /// Gives out the header before small pieces are kept, if that is due and known without the engine.
+    /// Writes the header, if that has not been done and the header is known without the engine. True if
+    /// nothing is left to do.
     fn give_header_ahead(&mut self, out: &mut Output<'_>) -> bool {
         if self.begun || self.header > 0 {
             return true;
         }
-        // Without memory for it, the engine runs out of memory, too, and says so.
+        // If there is no memory for the header, the engine will find and report that.
         self.state.is_none() && self.give_header(out).unwrap_or(false)
     }
 
-    /// Gives out the header, if it is known without the engine. Whether it is, and there was room for it.
+    /// Writes the header if it is known without the engine and fits; returns whether that was so.
     fn give_header(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
         let known = small::header(self.config);
         let Some(header) = known.filter(|header| header.len() <= out.left()) else { return Ok(false) };
@@ -109,12 +137,16 @@ impl Deflater {
         Ok(true)
     }
 
-    /// How many bytes were taken, but not worked on yet.
+    /// The number of stored bytes that have not been compressed.
     pub fn gathered(&self) -> usize {
         self.gathered.len()
     }
 
-    /// Compresses `input`, which is advanced past what was read, and gives out what `flush` asks for.
+    /// Compresses `input`, which is advanced past what was read, and writes as much as `flush` demands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Mem`] and [`ErrorKind::Stopped`].
     pub fn run(
         &mut self,
         input: &mut &[u8],
@@ -138,7 +170,7 @@ impl Deflater {
         self.work(input, out, flush, task)
     }
 
-    /// Ends a stream that got little so far as the whole-buffer engine does; false when that does not apply.
+    /// Finishes a stream that has received little input with libdeflate; false if that does not apply.
     fn finish_whole(
         &mut self,
         input: &mut &[u8],
@@ -159,7 +191,7 @@ impl Deflater {
         Ok(self.ended)
     }
 
-    /// Works on the small pieces; what it does not come to is left for the next time.
+    /// Compresses the stored small inputs; what does not fit into the output stays stored.
     fn work_on_gathered(
         &mut self,
         out: &mut Output<'_>,
@@ -204,14 +236,14 @@ impl Deflater {
                 }
                 z::Z_OK | z::Z_BUF_ERROR if out.left() == 0 => return Ok(Status::Full),
                 z::Z_OK if !left || !input.is_empty() => {}
-                // Nothing was left to do.
+                // The engine had nothing left to do.
                 z::Z_OK | z::Z_BUF_ERROR => return Ok(Status::More),
                 code => return Err(self.raw()?.failure(code)),
             }
         }
     }
 
-    /// Notes what the stream came to; its state is of use to others now.
+    /// Notes the final figures and keeps the state for the thread's next stream.
     fn end(&mut self) {
         self.ended = true;
         self.gathered = Vec::new();
@@ -222,7 +254,12 @@ impl Deflater {
         }
     }
 
-    /// Changes level and strategy; what was put in so far is compressed with the old ones.
+    /// Changes level and strategy. Earlier input is compressed with the old ones.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if a parameter is out of range or the stream has ended with other parameters,
+    /// `Buf` if the output has no room for the earlier input, `Mem` and `Stopped`.
     pub fn params(
         &mut self,
         level: i32,
@@ -246,7 +283,7 @@ impl Deflater {
         }
     }
 
-    /// Takes a configuration before anything is put in, and sets the engine to what its header is to tell.
+    /// Changes the configuration before any input, so that the header will tell of the new level.
     fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
         if level::in_header(config.level).is_none() || !state::is_possible(config) {
             return Err(Error::new(ErrorKind::Stream, 0));
@@ -258,8 +295,8 @@ impl Deflater {
         Ok(())
     }
 
-    /// Makes the header, which tells of the caller's level, and goes on at the engine's level that stands for it. `false`
-    /// when the output reached its limit before.
+    /// Writes the header, which states the caller's level, and then switches to the engine's equivalent
+    /// level. False if the output reached its limit first.
     fn begin(&mut self, out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
         if self.begun {
             return Ok(true);
@@ -267,7 +304,7 @@ impl Deflater {
         let mut again = Output::new();
         // SAFETY: as in `run`.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
-        // The engine's own gzip header tells of other levels than zlib's.
+        // The engine's own gzip header states other levels than zlib's does.
         let given = self.header > 0 || self.config.wbits > 15 && self.give_header(out)?;
         let raw = self.raw()?;
         let (code, _) = if given {
@@ -282,8 +319,8 @@ impl Deflater {
         Ok(self.begun)
     }
 
-    /// Sees to it, now and then, that matches are looked for as `input`, which comes next, asks for. `false` when the output
-    /// reached its limit before that was done.
+    /// Samples `input`, the next input, if that is due, and sets the search accordingly. False if the output
+    /// reached its limit first.
     fn choose_search(&mut self, input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<bool, Error> {
         let at = self.total_in();
         let searches =
@@ -299,7 +336,7 @@ impl Deflater {
         Ok(chosen)
     }
 
-    /// Goes on with another configuration; `false` when the output reached its limit before that.
+    /// Switches to another configuration; false if the output reached its limit first.
     fn apply(
         &mut self,
         config: Config,
@@ -329,7 +366,11 @@ impl Deflater {
         }
     }
 
-    /// Presets the window, before anything was put in.
+    /// Sets a preset dictionary, before any input.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if there has been input already; `Mem`.
     pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
         if !self.gathered.is_empty() || self.header > 0 || self.result.is_some() {
             return Err(Error::new(ErrorKind::Stream, 0));
@@ -346,7 +387,11 @@ impl Deflater {
         raw.expect(code)
     }
 
-    /// Back to the beginning, with the same parameters and memory.
+    /// Resets the stream, keeping parameters and memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if the engine's state is inconsistent, which does not happen.
     pub fn reset(&mut self) -> Result<(), Error> {
         (self.begun, self.ended, self.next_look, self.result, self.header) = (false, false, 0, None, 0);
         self.gathered.clear();
@@ -356,7 +401,11 @@ impl Deflater {
         }
     }
 
-    /// A second stream in the same state.
+    /// A copy of the stream in its present state.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Mem`].
     pub fn copy(&self) -> Result<Self, Error> {
         let state = self.state.as_ref().map(Compressor::copy).transpose()?;
         Ok(Self { state, gathered: self.gathered.clone(), ..*self })
@@ -367,7 +416,7 @@ impl Deflater {
         self.ended
     }
 
-    /// How much memory its state takes, about, as zlib documents it.
+    /// The approximate size of the state in memory, as zlib documents it.
     pub fn memory(&self) -> usize {
         if self.state.is_some() { 268 << 10 } else { 0 }
     }
@@ -383,19 +432,19 @@ impl Deflater {
         self.told(|ended| ended.total_out, |stream| stream.total_out, self.header as u64)
     }
 
-    /// The checksum of the plain data so far.
+    /// The checksum of the uncompressed data so far.
     pub fn adler(&self) -> u32 {
         let initial = small::initial_sum(self.config);
         let sum = self.told(|ended| ended.adler, |stream| stream.adler as u32, initial);
         small::add_to_sum(self.config, sum, &self.gathered)
     }
 
-    /// zlib's guess: 0 binary, 1 text, 2 unknown.
+    /// zlib's guess of the data type: 0 binary, 1 text, 2 unknown.
     pub fn data_type(&self) -> i32 {
         self.told(|ended| ended.data_type, |stream| stream.data_type, small::UNKNOWN)
     }
 
-    /// A figure of the stream, wherever it is kept.
+    /// A figure of the stream: from the final figures, from the engine's state, or the initial value.
     fn told<T>(&self, result: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
         match (&self.result, &self.state) {
             (Some(ended), _) => result(ended),

@@ -1,4 +1,5 @@
-//! Streams beside zlib's own, in both directions: every parameter, flush point, dictionary and way of chunking.
+//! Our streams against zlib's, in both directions: every parameter, flush point, dictionary and way of
+//! chunking.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Task;
 
-/// zlib's own stream, packing or unpacking.
+/// A stream of zlib itself, compressing or decompressing.
 struct Theirs {
     raw: Box<zlib::z_stream>,
     end: unsafe extern "C" fn(*mut zlib::z_stream) -> i32,
@@ -56,7 +57,7 @@ impl Theirs {
         Self { raw: unsafe { raw.assume_init() }, end: zlib::inflateEnd, step: zlib::inflate }
     }
 
-    /// Works through `input` until it asks for more, and returns the last code.
+    /// Processes `input` until zlib needs more, and returns the last code.
     fn run(&mut self, input: &[u8], flush: i32, out: &mut Vec<u8>) -> i32 {
         self.raw.next_in = input.as_ptr().cast_mut();
         self.raw.avail_in = input.len() as u32;
@@ -82,7 +83,7 @@ impl Drop for Theirs {
     }
 }
 
-/// Pieces of the input, each with how it is flushed.
+/// Pieces of the input, each with its flush mode.
 type Plan = Vec<(usize, usize)>;
 
 const FLUSHES: [Flush; 5] = [Flush::None, Flush::Partial, Flush::Sync, Flush::Full, Flush::Block];
@@ -117,7 +118,7 @@ fn packed_by_us(plain: &[u8], plan: &Plan, config: Config, dictionary: &[u8]) ->
     out.into_bytes().into_vec()
 }
 
-/// How reading ended: zlib's code, what came out, how much was read.
+/// How decompression ended: zlib's code, the output, and how much was read.
 type End = (i32, Vec<u8>, u64);
 
 fn read_by_them(packed: &[u8], size: usize, wbits: i32, dictionary: &[u8]) -> End {
@@ -138,7 +139,7 @@ fn read_by_them(packed: &[u8], size: usize, wbits: i32, dictionary: &[u8]) -> En
                 code = stream.run(&rest, zlib::Z_SYNC_FLUSH, &mut out);
             }
         }
-        // zlib's own count leaves out what a call read that ended in asking for the dictionary.
+        // zlib's own count leaves out what was read by a call that ended by asking for the dictionary.
         read += piece.len() as u64 - u64::from(stream.raw.avail_in);
         if !matches!(code, zlib::Z_OK | zlib::Z_BUF_ERROR) {
             break;
@@ -239,7 +240,8 @@ proptest! {
     }
 }
 
-/// A length code of one word, and data with the other: zlib refuses it, the whole-buffer engine does not.
+/// A length code with a single symbol, and data that uses the missing one: zlib rejects it, libdeflate does
+/// not.
 #[test]
 fn half_a_code_is_refused() {
     let packed = [

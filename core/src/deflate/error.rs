@@ -1,11 +1,11 @@
-//! What can go wrong with compressed data.
+//! The errors of this module, which carry zlib's codes and messages.
 
 use std::fmt;
 
 use crate::Stopped;
 use crate::memory::OutOfMemory;
 
-/// The kind of a failure; the first six are zlib's own return codes.
+/// The kind of an error; the first six are zlib's own return codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -13,13 +13,13 @@ pub enum ErrorKind {
     NeedDict,
     /// A parameter is out of range, or the stream is used in the wrong state.
     Stream,
-    /// The data is not what its format demands.
+    /// The data is invalid.
     Data,
-    /// The data ends too early.
+    /// The data is truncated.
     Buf,
     /// Memory ran out.
     Mem,
-    /// The engine is not of the version that the caller was built for.
+    /// The engine's version is not the one that the caller was built for.
     Version,
     /// The output would be larger than the caller allows.
     Limit,
@@ -27,18 +27,18 @@ pub enum ErrorKind {
     NotGzip,
     /// A gzip member was made with a compression method other than deflate.
     GzipMethod,
-    /// The checksum at the end of a gzip member does not fit its content.
+    /// The checksum at the end of a gzip member does not match its content.
     GzipCrc,
-    /// The length at the end of a gzip member does not fit its content.
+    /// The length at the end of a gzip member does not match its content.
     GzipLength,
     /// A gzip member ends before its checksum and length are complete.
     GzipFooter,
-    /// The run was asked to stop.
+    /// The task was stopped.
     Stopped,
 }
 
 impl ErrorKind {
-    /// zlib's return code for this kind; what zlib does not know counts as bad data.
+    /// zlib's return code for this kind. Kinds that zlib does not know count as invalid data.
     pub const fn code(self) -> i32 {
         match self {
             Self::NeedDict => 2,
@@ -62,7 +62,7 @@ impl ErrorKind {
         }
     }
 
-    /// zlib's own words for a failure that has no message of its own.
+    /// zlib's message for an error that has no message of its own.
     const fn words(self) -> &'static str {
         match self {
             Self::NeedDict => "need dictionary",
@@ -82,34 +82,34 @@ impl ErrorKind {
     }
 }
 
-/// A failure: its kind, the engine's message, and where it happened.
+/// An error: its kind, the engine's message, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of failure it is.
+    /// The kind.
     pub kind: ErrorKind,
-    /// The engine's words, empty when it has none.
+    /// The engine's message, empty if it has none.
     pub detail: String,
-    /// How many bytes of input were read when it happened.
+    /// The number of bytes of input that were read when the error occurred.
     pub offset: u64,
 }
 
 impl Error {
-    /// A failure of which nothing more is known than its kind and place.
+    /// An error without a message.
     pub fn new(kind: ErrorKind, offset: u64) -> Self {
         Self { kind, detail: String::new(), offset }
     }
 
-    /// A failure in the words of `detail`.
+    /// An error with a message.
     pub fn with_detail(kind: ErrorKind, detail: impl Into<String>, offset: u64) -> Self {
         Self { kind, detail: detail.into(), offset }
     }
 
-    /// The engine's message, or zlib's words for the kind.
+    /// The engine's message, or zlib's message for the kind.
     pub fn message(&self) -> &str {
         if self.detail.is_empty() { self.kind.words() } else { &self.detail }
     }
 
-    /// The same failure, seen from a place `before` bytes earlier in the input.
+    /// The same error, with `before` bytes added to its offset.
     #[must_use]
     pub fn after(mut self, before: usize) -> Self {
         self.offset += before as u64;

@@ -1,4 +1,7 @@
 //! Reading gzip files of one or more members.
+//!
+//! The decoder is a state machine over the four parts of a file ([`Place`]), so that its input may be cut
+//! anywhere. On several threads it first lets `members.rs` decompress whole members ahead.
 
 use super::decompress;
 use super::error::{Error, ErrorKind};
@@ -10,7 +13,7 @@ use super::output::Output;
 use super::stream::Status;
 use crate::{Task, memory};
 
-/// Where a [`GzipDecoder`] stands.
+/// The part of the file that a [`GzipDecoder`] reads next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the header of a member, or within it.
@@ -26,22 +29,39 @@ enum Place {
 /// What comes after the first member of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Members {
-    /// Further members, with any number of zero bytes between them: a decoder reads all of them.
+    /// Further members, with any number of zero bytes between them: the decoder reads all of them.
     All,
-    /// Something else: the decoder stops there.
+    /// Other data: the decoder stops after the first member.
     First,
 }
 
 /// Reads gzip files piece by piece.
+///
+/// ```
+/// use offlock_core::deflate::{GzipDecoder, Members, Output, Status, compress};
+/// use offlock_core::Task;
+///
+/// let (mut file, task) = (Output::new(), Task::new());
+/// compress(b"off the lock", 6, 31, &mut file, &task)?; // 31: gzip
+/// let file = file.into_bytes();
+///
+/// let (mut decoder, mut plain) = (GzipDecoder::new(Members::All)?, Output::new());
+/// for mut part in file.chunks(5) {
+///     assert_eq!(decoder.run(&mut part, &mut plain, &task)?, Status::More);
+/// }
+/// assert!(decoder.may_end());
+/// assert_eq!(&plain.into_bytes()[..], b"off the lock");
+/// # Ok::<_, offlock_core::deflate::Error>(())
+/// ```
 pub struct GzipDecoder {
     inflater: Inflater,
     members: Members,
-    /// What of a file is decompressed together; nothing on one thread.
+    /// How much of the file is decompressed at once; `None` on one thread.
     window: Option<Window>,
-    /// Content of members that were decompressed together, and not given out yet.
+    /// Content that has been decompressed ahead and not been written yet.
     ahead: Content,
     place: Place,
-    /// The part of a header or trailer that was read so far.
+    /// The bytes of an incomplete header or trailer.
     partial: Vec<u8>,
     header: Option<Header>,
     crc: u32,
@@ -51,7 +71,11 @@ pub struct GzipDecoder {
 }
 
 impl GzipDecoder {
-    /// A decoder at the beginning of a file.
+    /// A decoder that expects the beginning of a file.
+    ///
+    /// # Errors
+    ///
+    /// None at present; the engine's state is made later.
     pub fn new(members: Members) -> Result<Self, Error> {
         Ok(Self {
             inflater: Inflater::new(-15)?,
@@ -68,27 +92,36 @@ impl GzipDecoder {
         })
     }
 
-    /// The same decoder, which works on as many of a file's members at once (0: one per core) when it gets several in one
-    /// input: [`window`](Self::window) is a good size for that. It keeps what it made until there is room for it:
-    /// at most 8 times as much.
+    /// The same decoder on several threads (0: one per core). It decompresses several members at once if its
+    /// input holds several; [`window`](Self::window) is a good size for the input. It keeps the output until
+    /// there is room for it: at most 8 times the window.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
         Self { window: (threads != 1).then(|| Window::new(threads)), ..self }
     }
 
-    /// How much of the file to give next, in bytes: 1 to 4 MB for each thread, more where members are larger; `None` on
+    /// The best size of the next input, in bytes: 1 to 4 MB per thread, more if members are larger; `None` on
     /// one thread.
     pub fn window(&self) -> Option<usize> {
         self.window.as_ref().map(Window::size)
     }
 
-    /// Back to the beginning of a file.
+    /// Resets the decoder to expect the beginning of a file.
+    ///
+    /// # Errors
+    ///
+    /// None at present, as for [`new`](Self::new).
     pub fn reset(&mut self) -> Result<(), Error> {
         *self = Self { window: self.window.as_ref().map(Window::anew), ..Self::new(self.members)? };
         Ok(())
     }
 
     /// Decompresses `input`, which is advanced past what was read. `End` means that nothing more can follow.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotGzip`], `GzipMethod`, `GzipCrc`, `GzipLength`, `Data`, `Mem` and `Stopped`; the offset
+    /// counts from the beginning of the file.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         while !self.ended {
             if !self.ahead.give(out)? {
@@ -115,7 +148,8 @@ impl GzipDecoder {
         Ok(Status::End)
     }
 
-    /// Decompresses the members that `input` begins with together; false when that gains nothing.
+    /// Decompresses the members at the beginning of `input` on several threads; false if that is not
+    /// worthwhile.
     fn take_members(&mut self, input: &mut &[u8], task: &Task<'_>) -> Result<bool, Error> {
         let between = self.place == Place::Header && self.partial.is_empty();
         let Some(window) = self.window.as_mut().filter(|_| between && self.members == Members::All) else {
@@ -132,7 +166,7 @@ impl GzipDecoder {
         Ok(true)
     }
 
-    /// The error with its offset counted from the beginning of the file.
+    /// The error with its offset relative to the beginning of the file.
     fn placed(&self, error: Error, base: u64) -> Error {
         let offset = match self.place {
             Place::Header => base + error.offset,
@@ -218,12 +252,12 @@ impl GzipDecoder {
         Ok(None)
     }
 
-    /// How much memory the decompressor's state takes, about.
+    /// The approximate size of the decompressor's state in memory.
     pub fn memory(&self) -> usize {
         self.inflater.memory()
     }
 
-    /// The header of the member that was read last.
+    /// The header of the last member that was read.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
@@ -233,7 +267,7 @@ impl GzipDecoder {
         self.ahead.size()
     }
 
-    /// Checksum and length of the member's content so far.
+    /// The checksum and length of the current member's content so far.
     pub fn sum(&self) -> (u32, u32) {
         (self.crc, self.size)
     }
@@ -245,7 +279,12 @@ impl GzipDecoder {
             || self.place == Place::Header && self.partial.is_empty() && self.header.is_none()
     }
 
-    /// Whether it may, and what is wrong if not: a lone byte does not even tell what kind of file it is.
+    /// Checks that the file may end here.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Buf`] if the file is truncated, or `NotGzip` if it has a single byte, which does not even
+    /// tell what kind of file it is.
     pub fn check_end(&self) -> Result<(), Error> {
         let kind = match (self.place, self.partial.len()) {
             _ if self.may_end() => return Ok(()),
@@ -255,7 +294,7 @@ impl GzipDecoder {
         Err(Error::new(kind, self.read))
     }
 
-    /// Whether there is content to be given out without any more input.
+    /// Whether there is content that can be written without further input.
     pub fn has_ahead(&self) -> bool {
         !self.ahead.is_empty()
     }
@@ -265,7 +304,7 @@ impl GzipDecoder {
         self.place == Place::Trailer
     }
 
-    /// What is wrong with a file that ends in the checksum and length, after `read` bytes.
+    /// The error for a file that ends within a trailer, after `read` bytes.
     fn footer_error(&self, read: usize) -> Error {
         let detail = match self.partial.len() {
             0 => String::new(),
@@ -285,7 +324,12 @@ impl GzipDecoder {
     }
 }
 
-/// Decompresses the member at the beginning of `input`; returns its length.
+/// Decompresses the member at the beginning of `input` and returns its length.
+///
+/// # Errors
+///
+/// As [`GzipDecoder::run`]; also `Buf` or `GzipFooter` if the member is truncated, and `Limit` if the output
+/// would exceed the limit of `out`.
 pub fn first_member(input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<usize, Error> {
     let start = out.len();
     match decompress::decompress(input, 31, out, task) {
@@ -309,8 +353,12 @@ pub fn first_member(input: &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Resu
 
 /// Decompresses a gzip file of one or more members, as a decoder of all [`Members`] does.
 ///
-/// With several members (BGZF, or files that were put together) `threads` of them are worked on at once; 0 means one
-/// per core.
+/// If there are several members (BGZF, or concatenated files), up to `threads` of them are decompressed at
+/// once; 0 means one per core.
+///
+/// # Errors
+///
+/// As [`first_member`].
 pub fn gunzip(input: &[u8], threads: usize, out: &mut Output<'_>, task: &Task<'_>) -> Result<(), Error> {
     let mut at = 0;
     let mut window = Window::new(threads);

@@ -1,16 +1,16 @@
-//! The header of a gzip member (RFC 1952), and what its end says.
+//! The header of a gzip member (RFC 1952), and the size field at its end.
 
 use super::error::{Error, ErrorKind};
 use super::libdeflate;
 use crate::memory::{self, OutOfMemory};
 
-/// The two bytes that a member begins with.
+/// The two bytes at the beginning of a member.
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The number of Unix in a header.
+/// The number that stands for Unix in a header.
 pub const OS_UNIX: u8 = 3;
 
-/// A header larger than this is refused: nothing bounds its name and comment but their end.
+/// Larger headers are refused: the format does not bound the length of name and comment.
 pub(super) const LARGEST_HEADER: usize = 1 << 20;
 
 const FIXED: usize = 10;
@@ -19,23 +19,24 @@ const HEADER_CRC: u8 = 2;
 const EXTRA: u8 = 4;
 pub(super) const NAME: u8 = 8;
 const COMMENT: u8 = 16;
-/// The flags that mean nothing yet.
+/// The flags that have no meaning yet.
 pub const RESERVED: u8 = 0xe0;
 
-/// What a member's header says.
+/// The fields of a header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
-    /// Whether its maker took the content for text.
+    /// Whether the content is probably text.
     pub text: bool,
     /// Seconds since 1970, 0 when unknown.
     pub mtime: u32,
     /// 2 for the best, 4 for the fastest compression.
     pub extra_flags: u8,
-    /// The system that it was made on.
+    /// The operating system on which the file was made.
     pub os: u8,
-    /// The flags that mean nothing yet, which RFC 1952 wants refused; that is left to who asks for it.
+    /// The flags that have no meaning yet. RFC 1952 demands that such files are refused; that is left to the
+    /// caller.
     pub reserved: u8,
-    /// Further fields, as they are.
+    /// The extra field, uninterpreted.
     pub extra: Option<Vec<u8>>,
     /// The name of the file.
     pub name: Option<Vec<u8>>,
@@ -44,7 +45,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header in its format. Name and comment end at their first NUL.
+    /// The bytes of the header. Name and comment end at their first NUL.
     pub fn to_bytes(&self) -> Vec<u8> {
         let flag = |on: bool, bit: u8| if on { bit } else { 0 };
         let flags = flag(self.text, TEXT)
@@ -66,7 +67,13 @@ impl Header {
         bytes
     }
 
-    /// Reads the header at the beginning of `input`, and its length; `None` when it goes on beyond the input.
+    /// Reads the header at the beginning of `input` and returns it with its length; `None` if the input ends
+    /// within it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotGzip`] if the magic number is missing, `GzipMethod` for another method than deflate,
+    /// `Data` for a wrong header checksum or a header of more than 1 MB, and `Mem`.
     pub fn parse(input: &[u8]) -> Result<Option<(Self, usize)>, Error> {
         if !MAGIC.starts_with(&input[..input.len().min(2)]) {
             return Err(Error::new(ErrorKind::NotGzip, 0));
@@ -102,14 +109,14 @@ impl Header {
     }
 }
 
-/// The fields of variable length, read one after the other.
+/// Reads the fields of variable length in order.
 struct Fields<'a> {
     input: &'a [u8],
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    /// `None` when they go on beyond the input.
+    /// `None` if the input ends within the fields.
     fn read(&mut self, flags: u8, header: &mut Header) -> Result<Option<()>, OutOfMemory> {
         if flags & EXTRA != 0 {
             let Some(&[low, high]) = self.take(2).and_then(<[u8]>::first_chunk) else { return Ok(None) };
@@ -138,14 +145,14 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// Whether the two bytes before are the checksum of everything before them.
+    /// Whether the two bytes just read are the checksum of all bytes before them.
     fn crc_fits(&self) -> bool {
         let (covered, told) = self.input[..self.at].split_at(self.at - 2);
         (libdeflate::crc32(0, covered) as u16).to_le_bytes() == *told
     }
 }
 
-/// The length of the header at the beginning of `input`, when it is one that zlib itself takes.
+/// The length of the header at the beginning of `input`, if zlib itself would accept the header.
 pub(super) fn header_len(input: &[u8]) -> Option<usize> {
     if input.get(3)? & RESERVED != 0 {
         return None;
@@ -153,7 +160,8 @@ pub(super) fn header_len(input: &[u8]) -> Option<usize> {
     Header::parse(input).ok()?.map(|(_, len)| len)
 }
 
-/// The field ISIZE: the size of the content as the last four bytes tell it, if `input` begins like a gzip file.
+/// The field ISIZE: the size of the content according to the last four bytes, if `input` begins like a gzip
+/// file.
 pub(super) fn isize(input: &[u8]) -> Option<usize> {
     let size = input.last_chunk().map(|&last| u32::from_le_bytes(last) as usize);
     size.filter(|_| input.starts_with(&MAGIC))

@@ -1,37 +1,39 @@
-//! Telling data that cannot be made smaller (encrypted, compressed or random bytes) from other data.
+//! Detects data that cannot be compressed: encrypted, compressed or random bytes.
 //!
-//! An engine searches noise as long as anything else, for nothing. Noise is what has all bytes about equally often and
-//! no four of them in the same order again: neither codes nor repeats would save a hundredth then.
+//! The engines search such data as long as any other, in vain. It is detected by two statistics: all bytes
+//! occur about equally often, so that Huffman codes save nothing, and hardly any four bytes occur again, so
+//! that matches save nothing. If both hold, compression would save less than a hundredth. The test reads the
+//! data once or twice; for most other data it stops after the first kilobyte.
 
 use crate::hash;
 
-/// Inputs smaller than this are not looked at: too few bytes to tell.
+/// Smaller inputs are not tested: they have too few bytes to tell.
 const SMALLEST: usize = 4 << 10;
 
-/// The beginning that is looked at first, which tells for most data that is not noise.
+/// The length of the prefix that is tested first; it settles the question for most compressible data.
 const SAMPLE: usize = 1 << 10;
 
-/// Every so many bytes, four are remembered.
+/// The distance between the positions whose four bytes are remembered.
 const STRIDE: usize = 8;
 
-/// Room for what is remembered, by its hash; an eighth of what is looked at as far as repeats reach back.
+/// 2^ROOM_BITS places, indexed by a hash of the four bytes.
 const ROOM_BITS: u32 = 13;
 
-/// How far the frequencies of bytes may be from even: the sum of squared deviations as a share of the square of the mean.
-/// A code for bytes saves about 0.7 times this many bits a byte.
+/// How uneven the frequencies of bytes may be: the sum of squared deviations as a share of the squared mean.
+/// A Huffman code saves about 0.7 times this many bits per byte.
 const UNEVEN: f64 = 0.05;
 
-/// Of so many bytes, one may begin the like of what was remembered; each stands for a repeat of about [`STRIDE`] bytes.
+/// One repeat in so many bytes is allowed; each stands for a match of about [`STRIDE`] bytes.
 const ONE_REPEAT_IN: usize = 1024;
 
-/// Whether compressing `input` would save no more than about a hundredth.
+/// Whether compressing `input` would save at most about a hundredth.
 pub(super) fn is_incompressible(input: &[u8]) -> bool {
     input.len() >= SMALLEST && is_even(&input[..SAMPLE]) && is_even(input) && !has_repeats(input)
 }
 
-/// Whether all bytes are about equally frequent, as far as so many of them can tell.
+/// Whether all byte values are about equally frequent, as far as the sample size can tell.
 fn is_even(input: &[u8]) -> bool {
-    // Four tables, so that equal neighbours do not wait for each other.
+    // Four tables, so that increments for equal neighbours do not depend on each other.
     let mut counts = [[0_u32; 256]; 4];
     let (fours, rest) = input.as_chunks::<4>();
     for four in fours {
@@ -43,12 +45,12 @@ fn is_even(input: &[u8]) -> bool {
         let count: u32 = counts.iter().map(|counts| counts[byte]).sum();
         (f64::from(count) - mean).powi(2)
     });
-    // Even noise deviates by chance: by the mean, on average.
+    // Uniform noise deviates by chance: by the mean, on average.
     let by_chance = mean * 1.5;
     squares.sum::<f64>() / 256.0 <= by_chance + UNEVEN * mean.powi(2)
 }
 
-/// Whether four bytes come again in the same order too often.
+/// Whether four-byte sequences recur too often.
 fn has_repeats(input: &[u8]) -> bool {
     let mut remembered = vec![0_u32; 1 << ROOM_BITS];
     let mut allowed = input.len() / ONE_REPEAT_IN;

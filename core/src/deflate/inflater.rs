@@ -1,4 +1,7 @@
-//! The decompressor of streams.
+//! The streaming decompressor: zlib-rs behind zlib's interface.
+//!
+//! A call of the engine gets at most 256 KB of input and of output, less than a millisecond of work, between
+//! two checks of the task.
 
 #![allow(unsafe_code)]
 
@@ -13,27 +16,45 @@ use super::stream::Status;
 use super::zlib_rs::{INFLATE_SLICE, Raw};
 use crate::Task;
 
-/// Where a block ended.
+/// The end of a block.
 pub(super) struct BlockEnd {
-    /// In bits from the beginning of the stream.
+    /// The position in bits from the beginning of the stream.
     pub(super) end: usize,
-    /// Whether it was the last.
+    /// Whether it was the last block.
     pub(super) last: bool,
 }
 
-/// A decompressor.
+/// A decompressor of a stream.
+///
+/// ```
+/// use offlock_core::deflate::{Inflater, Output, Status, compress};
+/// use offlock_core::Task;
+///
+/// let (mut packed, task) = (Output::new(), Task::new());
+/// compress(b"off the lock", 6, 15, &mut packed, &task)?;
+/// let packed = packed.into_bytes();
+///
+/// let (mut stream, mut plain, mut rest) = (Inflater::new(15)?, Output::new(), &packed[..]);
+/// assert_eq!(stream.run(&mut rest, &mut plain, &task)?, Status::End);
+/// assert_eq!(&plain.into_bytes()[..], b"off the lock");
+/// # Ok::<_, offlock_core::deflate::Error>(())
+/// ```
 pub struct Inflater {
-    /// Made when it is needed.
+    /// The engine's state, made when it is first needed.
     state: Option<Decompressor>,
     wbits: i32,
     ended: bool,
-    /// What was wrong with the data: whoever goes on is told again.
+    /// The error in the data, which further calls report again.
     failure: Option<Box<Error>>,
 }
 
 impl Inflater {
-    /// A new stream: `wbits` is 8 to 15 for zlib's format, 0 to take it from the data, negative for raw data, plus 16
-    /// for gzip, plus 32 for either.
+    /// A new stream. `wbits` is 8 to 15 for the zlib format, 0 to take the window size from the data,
+    /// negative for raw data, plus 16 for gzip, plus 32 for either format.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if `wbits` is out of range.
     pub fn new(wbits: i32) -> Result<Self, Error> {
         if !state::is_readable(wbits) {
             return Err(Error::new(ErrorKind::Stream, 0));
@@ -50,12 +71,16 @@ impl Inflater {
     }
 
     /// Decompresses `input`, which is advanced past what was read.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Data`] for invalid data, `Mem` and `Stopped`.
     pub fn run(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
         self.run_watched(input, out, task, |_, _| {})
     }
 
-    /// The same, which calls `made` whenever something was written, with how much there was before. That is still in the
-    /// processor's caches then.
+    /// The same, but calls `made` after each write, with the previous length of the output. The new bytes are
+    /// then still in the processor's caches.
     pub(super) fn run_watched(
         &mut self,
         input: &mut &[u8],
@@ -94,7 +119,8 @@ impl Inflater {
 
     fn failed(&mut self, code: c_int) -> Result<Error, Error> {
         let mut failure = self.raw()?.failure(code);
-        // The engine's fast loop says what is wrong, but is asked once more before it comes back. (As of 0.6.8.)
+        // The engine's fast loop reports what is wrong, but is called once more before it returns. (As of
+        // 0.6.8.)
         if failure.detail == "repeated call with bad state" {
             failure.detail.clear();
         }
@@ -102,7 +128,7 @@ impl Inflater {
         Ok(failure)
     }
 
-    /// Decompresses up to the end of a block, or until the room is full (`None`).
+    /// Decompresses up to the end of a block; `None` if the output is full first.
     pub(super) fn next_block(
         &mut self,
         input: &mut &[u8],
@@ -125,7 +151,12 @@ impl Inflater {
         }
     }
 
-    /// Gives the preset dictionary: when the stream asks for it, or at any time when it is raw.
+    /// Sets the preset dictionary: when the stream asks for it or, for raw data, at any time.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if the stream does not ask for a dictionary, `Data` if it asks for another one,
+    /// and `Mem`.
     pub fn set_dictionary(&mut self, dictionary: &[u8]) -> Result<(), Error> {
         let raw = self.raw()?;
         // SAFETY: the stream is initialized, the dictionary valid for its length; the engine copies it.
@@ -139,7 +170,11 @@ impl Inflater {
         raw.expect(code)
     }
 
-    /// Skips `input` up to the next full flush point; true when one was found.
+    /// Skips `input` up to the next full flush point; true if there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] and `Mem`.
     pub fn sync(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
         loop {
             let read = input.len().min(u32::MAX as usize);
@@ -159,13 +194,17 @@ impl Inflater {
         }
     }
 
-    /// Whether the stream stands at a block boundary made by a flush.
+    /// Whether the stream is at a block boundary made by a flush.
     pub fn at_sync_point(&mut self) -> bool {
         // SAFETY: the stream is initialized.
         self.state.as_mut().is_some_and(|state| unsafe { z::inflateSyncPoint(&mut *state.0) } == 1)
     }
 
-    /// Back to the beginning, with the same memory.
+    /// Resets the stream, keeping its memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if the engine's state is inconsistent, which does not happen.
     pub fn reset(&mut self) -> Result<(), Error> {
         (self.ended, self.failure) = (false, None);
         match &mut self.state {
@@ -174,7 +213,11 @@ impl Inflater {
         }
     }
 
-    /// A second stream in the same state.
+    /// A copy of the stream in its present state.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Mem`].
     pub fn copy(&self) -> Result<Self, Error> {
         let state = self.state.as_ref().map(Decompressor::copy).transpose()?;
         Ok(Self { state, wbits: self.wbits, ended: self.ended, failure: self.failure.clone() })
@@ -185,7 +228,7 @@ impl Inflater {
         self.ended
     }
 
-    /// How much memory its state takes, about, as zlib documents it.
+    /// The approximate size of the state in memory, as zlib documents it.
     pub fn memory(&self) -> usize {
         if self.state.is_some() { 40 << 10 } else { 0 }
     }
@@ -200,12 +243,12 @@ impl Inflater {
         self.state.as_ref().map_or(0, |state| state.0.total_out)
     }
 
-    /// The checksum of the plain data so far, or of the dictionary that is asked for.
+    /// The checksum of the uncompressed data so far, or of the dictionary that the stream asks for.
     pub fn adler(&self) -> u32 {
         self.state.as_ref().map_or(state::initial_adler(self.wbits), |state| state.0.adler as u32)
     }
 
-    /// The place in the bits, as zlib tells it.
+    /// The position within the byte and block, in zlib's encoding.
     pub fn data_type(&self) -> i32 {
         self.state.as_ref().map_or(0, |state| state.0.data_type)
     }

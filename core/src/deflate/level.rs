@@ -1,21 +1,22 @@
-//! Which level of an engine stands for which level of zlib.
+//! Which levels and search limits of the engines stand for a level of zlib.
 //!
-//! Chosen from a table of all of them over sixty kinds of data (prose in many scripts, code, logs, records, lists, random
-//! words, encoded bytes, programs) in pieces of 1 KB to 1 MB: the fastest whose output was not more than 2% larger than
-//! zlib's on any kind of text. `docs/zlib.md` has the figures.
+//! Chosen from measurements of all combinations on sixty kinds of data (prose in many scripts, code, logs,
+//! records, lists, random words, encoded bytes, programs) in pieces of 1 KB to 1 MB: the fastest whose output
+//! was at most 2% larger than zlib's on any kind of text. `docs/zlib.md` has the figures.
 
-/// How zlib-rs stands in for a level of zlib.
+/// Settings of zlib-rs that stand for a level of zlib.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Streaming {
     /// Its own level.
     pub(super) level: i32,
-    /// Search limits other than those of its level: good, lazy, nice, chain.
+    /// Search limits that differ from those of the level: good, lazy, nice, chain.
     pub(super) tuned: Option<[i32; 4]>,
 }
 
-/// The level at which zlib-rs makes the header that zlib makes at `level`; `None` when it is out of range.
+/// The level at which zlib-rs writes the header that zlib writes at `level`; `None` if it is out of range.
 ///
-/// Not 9, which would take in a preset dictionary for another search than the one that follows.
+/// Not 9: at that level, the engine would index a preset dictionary for a different search than the one that
+/// follows.
 pub(super) const fn in_header(level: i32) -> Option<i32> {
     match level {
         9 => Some(8),
@@ -24,12 +25,12 @@ pub(super) const fn in_header(level: i32) -> Option<i32> {
     }
 }
 
-/// zlib-rs's settings for zlib's `level`; `None` when it is out of range. `short`: for data whose repeats are three bytes
-/// long.
+/// zlib-rs's settings for zlib's `level`; `None` if it is out of range. `short`: for data whose repeats are
+/// three bytes long.
 ///
-/// Its level 1 makes output 20 to 40% larger, its levels 4 to 6 overlook long repeats in some texts (up to three times
-/// as large): levels 2, 3 and 7 do not. It looks for four bytes where zlib looks for three, so fewer of the places that it
-/// is sent to are in vain: it need not try as many of them as zlib's levels do, nor all that many once it has four.
+/// Level 1 of zlib-rs makes the output 20 to 40% larger, and its levels 4 to 6 miss long repeats in some
+/// texts (output up to three times as large); levels 2, 3 and 7 do not. Its search hashes four bytes where
+/// zlib's hashes three, so fewer candidates are false: its chains can be shorter than those of zlib's levels.
 pub(super) const fn streaming(level: i32, short: bool) -> Option<Streaming> {
     if short && level != 0 {
         return for_short_matches(level);
@@ -49,7 +50,7 @@ pub(super) const fn streaming(level: i32, short: bool) -> Option<Streaming> {
     Some(Streaming { level, tuned })
 }
 
-/// Its level 9 looks for three bytes; with zlib's own search limits it is zlib.
+/// Level 9 of zlib-rs hashes three bytes. With zlib's search limits, it finds what zlib finds.
 const fn for_short_matches(level: i32) -> Option<Streaming> {
     let tuned = match level {
         1 => Some([4, 4, 8, 4]),
@@ -66,24 +67,24 @@ const fn for_short_matches(level: i32) -> Option<Streaming> {
     Some(Streaming { level: 9, tuned })
 }
 
-/// How libdeflate stands in for a level of zlib.
+/// Settings of libdeflate that stand for a level of zlib.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Whole {
     /// Its own level.
     pub(super) level: i32,
-    /// The one for inputs of less than 16 KB, where it finds about as much.
+    /// The level for inputs of less than 16 KB, where it finds about as much.
     pub(super) small: i32,
-    /// The one for arrays of numbers, whose short repeats its own search is no good at.
+    /// The level for arrays of numbers, whose short repeats the usual level's search misses.
     pub(super) arrays: i32,
-    /// Whether repetitive data is better left to a stream, for its size or for the time it takes.
+    /// Whether repetitive data goes to a stream, for the size of the output or for the time.
     pub(super) streams_repeats: bool,
-    /// Up to which size a call takes at most about 20 ms.
+    /// The input size up to which a call takes at most about 20 ms.
     pub(super) most: usize,
-    /// Whether larger inputs are worth cutting in pieces of that size.
+    /// Whether larger inputs are cut into pieces of that size.
     pub(super) pieces: bool,
 }
 
-/// libdeflate's settings for zlib's `level`; `None` when it is out of range.
+/// libdeflate's settings for zlib's `level`; `None` if it is out of range.
 pub(super) const fn whole(level: i32) -> Option<Whole> {
     let (level, small, arrays, streams_repeats, most, pieces) = match level {
         0 => (0, 0, 0, false, 16 << 20, false),

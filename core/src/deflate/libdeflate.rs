@@ -1,6 +1,8 @@
-//! Whole buffers: libdeflate behind a safe face.
+//! Whole buffers: a safe interface to libdeflate.
 //!
-//! It is the fastest engine, and it cannot be interrupted or continued: its callers bound the size.
+//! The fastest engine of those measured. It can be neither interrupted nor continued, so its callers bound
+//! the size of a call. Each thread keeps one compressor and one decompressor: making them costs as much as
+//! processing a kilobyte.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +15,7 @@ use super::output::Output;
 use crate::memory::OutOfMemory;
 
 thread_local! {
-    // Making these costs as much as a kilobyte of work, so each thread keeps one of both.
+    // Kept, because making one costs as much as processing a kilobyte.
     static DECODER: Cell<Option<Decoder>> = const { Cell::new(None) };
     static ENCODER: Cell<Option<Encoder>> = const { Cell::new(None) };
 }
@@ -42,7 +44,7 @@ impl Drop for Encoder {
 /// Why a buffer could not be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unable {
-    /// The room is too small.
+    /// The output does not fit.
     Room,
     /// There is no memory for so much output, or for the engine.
     Memory,
@@ -56,10 +58,10 @@ impl From<OutOfMemory> for Unable {
     }
 }
 
-/// Decompresses a raw stream from the beginning of `input` into at most `size` bytes of room, and returns how much of
-/// it was read.
+/// Decompresses a raw stream from the beginning of `input` to at most `size` bytes, and returns how many
+/// bytes of `input` were read.
 ///
-/// What is wrong with bad data, the other engine finds out.
+/// For invalid data, the other engine reports what is wrong.
 pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result<usize, Unable> {
     let kept = DECODER.try_with(Cell::take).unwrap_or_default();
     // SAFETY: takes nothing, gives a state or null.
@@ -93,15 +95,15 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result
     }
 }
 
-/// The most bytes that compressing `len` bytes can take.
+/// An upper bound on the compressed size of `len` bytes.
 fn bound(len: usize) -> usize {
     // SAFETY: without a state it answers for every level.
     unsafe { ld::libdeflate_deflate_compress_bound(std::ptr::null_mut(), len) }
 }
 
-/// Compresses `input` to a raw stream with libdeflate's `level`; `None` when room or memory are short.
+/// Compresses `input` to a raw stream at libdeflate's `level`; `None` if room or memory is insufficient.
 pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<()> {
-    // Level 0 needs next to nothing, and must not take the place of a level that is in use.
+    // Level 0 needs hardly any state, and must not replace the kept state of another level.
     let keep = level > 0;
     let kept = if keep { ENCODER.try_with(Cell::take).unwrap_or_default() } else { None };
     let make = || {

@@ -1,13 +1,14 @@
-//! Where lines end in what was decompressed.
+//! Finds the ends of lines in decompressed data.
 
-/// How many bytes of `text` the line at its beginning has, with the `separator` that ends it; `None` when it is not there.
-/// Lines have no end without a separator.
+/// The length of the first line of `text`, including the `separator` that ends it; `None` if there is no
+/// separator in `text` or the separator is empty.
 pub fn end_of_line(text: &[u8], separator: &[u8]) -> Option<usize> {
     let (&last, before) = separator.split_last()?;
     if before.is_empty() {
         return memchr::memchr(last, text).map(|at| at + 1);
     }
-    // A search of the separator's own would cost more to set up than most lines are long.
+    // Searching for the last byte of the separator: setting up a substring search would cost more than most
+    // lines are long.
     let ends = memchr::memchr_iter(last, text.get(before.len()..)?);
     ends.map(|at| at + before.len()).find(|&at| text[at - before.len()..at] == *before).map(|at| at + 1)
 }

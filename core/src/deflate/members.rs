@@ -1,10 +1,19 @@
-//! The members of a gzip file, several at once: files that were put together, BGZF.
+//! The members of a gzip file, several at once: concatenated files, BGZF.
 //!
-//! A window of the file is looked through for places where a member may begin. What lies between two of them is
-//! decompressed on some thread, and taken for a member when it proves to be one and the member before it ends there.
-//! Everything else (the member that the window cuts off, one that is large or bad) is left to the decoder that goes through
-//! the file in order, so that results and errors are its. Where members are large the window grows, so that there is not
-//! too much of everything else.
+//! A gzip file may be a concatenation of complete members. bgzip (htslib's BGZF) writes members of at most 64
+//! KB so that they can be decompressed independently. Its members state their own size, other writers' do
+//! not; so this module searches.
+//!
+//! A *window* of the file (1 to 4 MB per thread) is searched for the magic number followed by a plausible
+//! header; compressed data holds one by chance only every 100 MB or so. Each stretch from one such place to
+//! the next is decompressed on some thread by the whole-buffer engine. A result is used only if its checksum
+//! and size are right and the member before it ends exactly where it begins. So a false start costs time and
+//! changes nothing.
+//!
+//! Everything else (the member that the window cuts off, members that are large or invalid) is left to the
+//! decoder that reads the file in order, whose results and errors are authoritative. The window grows if it
+//! holds few members, so that less is left over. At most 8 bytes of output per byte of the window are made
+//! ahead.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,35 +27,36 @@ use super::threads::{share, threads_for};
 use crate::memory::OutOfMemory;
 use crate::{Task, memory};
 
-/// Packed bytes that are looked through together, for each thread: at first, and at most.
+/// The size of a window per thread, in compressed bytes: at first and at most.
 const PACKED: [usize; 2] = [1 << 20, 4 << 20];
 
-/// The most plain bytes that are made together, for each packed byte of the window.
+/// The most bytes of output per byte of the window.
 const PLAIN: usize = 8;
 
-/// The members that a window should have for each thread: less, and threads wait for the last one.
+/// The number of members per thread that a window should have: with fewer, threads wait for the last one.
 const MEMBERS: usize = 8;
 
-/// Longer headers are left to the decoder that goes in order: many places may look like the beginning of one.
+/// Longer headers are left to the decoder that reads in order, because many places may look like the
+/// beginning of one.
 const HEADER: usize = 4 << 10;
 
-/// More threads than this get no larger window.
+/// The window does not grow with more threads than this.
 const THREADS: usize = 64;
 
-/// How much of a file is looked through together.
+/// How much of a file is decompressed at once.
 pub(super) struct Window {
     threads: usize,
     packed: usize,
 }
 
 impl Window {
-    /// For so many threads (0: one per core).
+    /// The initial window for `threads` threads (0: one per core).
     pub(super) fn new(threads: usize) -> Self {
         let threads = threads_for(threads, usize::MAX);
         Self { threads, packed: threads.min(THREADS) * PACKED[0] }
     }
 
-    /// As it was at the beginning of the file.
+    /// The window at the beginning of a file.
     pub(super) fn anew(&self) -> Self {
         Self::new(self.threads)
     }
@@ -62,16 +72,16 @@ impl Window {
     }
 }
 
-/// Whole members from the beginning of a window.
+/// The complete members at the beginning of a window, decompressed.
 pub(super) struct Together {
-    /// How much of the window they take, with the zero bytes after them.
+    /// How many bytes of the window they take, including the zero bytes after them.
     pub(super) read: usize,
     /// The header of the last one.
     pub(super) header: Header,
     pub(super) content: Content,
 }
 
-/// Plain bytes that wait to be given out.
+/// Decompressed bytes that have not been written yet.
 #[derive(Default)]
 pub(super) struct Content {
     buffers: Vec<Vec<u8>>,
@@ -79,7 +89,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Moves to `out` what it has room for; true when nothing is left.
+    /// Moves as much to `out` as fits; true if nothing is left.
     pub(super) fn give(&mut self, out: &mut Output<'_>) -> Result<bool, Error> {
         while let Some((buffer, range)) = self.pieces.front_mut() {
             let end = range.end.min(range.start.saturating_add(out.left()));
@@ -106,7 +116,8 @@ impl Content {
     }
 }
 
-/// The members that `input` begins with, decompressed to at most `most` bytes; `None` when there is nothing to be gained.
+/// Decompresses the members at the beginning of `input`, to at most `most` bytes; `None` if that is not
+/// worthwhile.
 pub(super) fn together(
     input: &[u8],
     window: &mut Window,
@@ -116,7 +127,7 @@ pub(super) fn together(
     let size = window.size();
     let input = &input[..input.len().min(size)];
     let starts = possible_members(input)?;
-    // Not at the end of a file; what is there may be short of a window by the member before it.
+    // Not at the end of a file, where less than a window is left.
     if input.len() >= size / 4 {
         window.grow_if_few(starts.len());
     }
@@ -129,8 +140,7 @@ pub(super) fn together(
     chain(input, parts)
 }
 
-/// Where members may begin: at every magic number with a good header behind it, which compressed data holds by chance only
-/// every 100 MB or so.
+/// The offsets at which members may begin: every magic number with a valid header after it.
 fn possible_members(input: &[u8]) -> Result<Vec<usize>, Error> {
     let magic = [MAGIC[0], MAGIC[1], 8];
     let places = memchr::memmem::find_iter(input, &magic)
@@ -138,7 +148,7 @@ fn possible_members(input: &[u8]) -> Result<Vec<usize>, Error> {
     memory::collected(places.map(Ok))
 }
 
-/// A member of the window, and where in its thread's buffer the content is.
+/// A member: its range in the window, and the range of its content in the thread's buffer.
 struct Member {
     place: Range<usize>,
     content: Range<usize>,
@@ -146,7 +156,7 @@ struct Member {
 
 type Part = (Vec<u8>, Vec<Member>);
 
-/// What each thread found.
+/// Decompresses the candidates; returns the valid members that each thread found.
 fn members_at(
     input: &[u8],
     starts: &[usize],
@@ -176,7 +186,7 @@ fn members_at(
     })
 }
 
-/// Those members that follow one another from the beginning on.
+/// Keeps the members that follow one another without a gap from the beginning.
 fn chain(input: &[u8], parts: Vec<Part>) -> Result<Option<Together>, Error> {
     let all =
         parts.iter().enumerate().flat_map(|(part, (_, members))| members.iter().map(move |m| (part, m)));

@@ -1,8 +1,32 @@
 //! zlib, gzip and raw deflate data.
 //!
-//! The engines come from elsewhere, chosen by measurement: zlib-rs for streams (`zlib_rs.rs`), libdeflate for whole
-//! buffers (`libdeflate.rs`). What is here is what makes them one: which engine a buffer goes to (`policy.rs`), the formats
-//! around them, limits, interruption, and the ways to use all cores.
+//! ```
+//! use offlock_core::deflate::{self, Output};
+//! use offlock_core::Task;
+//!
+//! let (plain, task) = (b"off the lock ".repeat(1000), Task::new());
+//! let mut packed = Output::new();
+//! deflate::compress(&plain, 6, 15, &mut packed, &task)?;
+//! let packed = packed.into_bytes();
+//! assert!(packed.len() < 100);
+//!
+//! let mut unpacked = Output::new();
+//! let read = deflate::decompress(&packed, 15, &mut unpacked, &task)?;
+//! assert_eq!((read, &unpacked.into_bytes()[..]), (packed.len(), &plain[..]));
+//! # Ok::<_, deflate::Error>(())
+//! ```
+//!
+//! Two engines do the compression: libdeflate for whole buffers (`libdeflate.rs`) and zlib-rs for streams
+//! (`zlib_rs.rs`). libdeflate is the faster one, but it can be neither interrupted nor continued; zlib-rs can
+//! be both. This module decides which engine gets which buffer and at which level (`policy.rs`, `level.rs`),
+//! and adds the formats around raw deflate (`wrapper.rs`, `gzip_header.rs`), limits of the output size
+//! (`output.rs`), interruption, and the use of several threads:
+//!
+//! - many buffers: one each (`batch.rs`);
+//! - one stream: blocks with the preceding 32 KB as dictionary, as pigz does (`blocks.rs`);
+//! - a gzip file of several members, such as BGZF: one member each (`members.rs`).
+//!
+//! Levels, `wbits` and strategies are zlib's.
 
 mod batch;
 mod blocks;

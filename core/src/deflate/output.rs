@@ -1,4 +1,8 @@
-//! Where an operation writes its result.
+//! Output buffers.
+//!
+//! An operation does not know the size of its output in advance, and a result should reach the interpreter's
+//! own string without a copy. So an [`Output`] fills memory that the caller lends first, such as that of a
+//! new string object, and continues in memory of its own, which grows without the interpreter lock.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -7,30 +11,30 @@ use std::ops::Deref;
 use super::error::Error;
 use crate::memory::{self, OutOfMemory};
 
-/// Buffers up to this size are kept by their thread for its next operation: making one of them fresh costs
-/// more than filling it.
+/// Buffers of up to this size are kept for the thread's next operation: a new buffer costs more than filling
+/// it.
 const KEPT: usize = 256 << 10;
 
-/// The least by which an output grows.
+/// The least amount by which an output grows.
 const GROWTH: usize = 16 << 10;
 
 thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Bytes made by an operation; their memory goes back to the thread for its next one.
+/// The output of an operation; its memory goes back to the thread for the next one.
 #[derive(Debug, Default)]
 pub struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// Empty, with the memory that this thread kept from its last operation.
+    /// An empty buffer, with the memory that this thread kept from its last operation.
     fn reused() -> Self {
         let mut kept = SPARE.try_with(Cell::take).unwrap_or_default();
         kept.clear();
         Self(kept)
     }
 
-    /// The plain vector, for callers that keep it.
+    /// The vector, for callers that keep it.
     pub fn into_vec(mut self) -> Vec<u8> {
         std::mem::take(&mut self.0)
     }
@@ -48,16 +52,13 @@ impl Drop for Bytes {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.0);
         if (1..=KEPT).contains(&memory.capacity()) {
-            // While the thread ends there is nobody to keep it for.
+            // This fails while the thread ends.
             let _ = SPARE.try_with(|spare| spare.set(memory));
         }
     }
 }
 
-/// Where an operation writes: first memory that the caller lends, then memory of its own.
-///
-/// Lent memory is how a result reaches the interpreter's own string without a copy; what does not fit there
-/// grows here without any lock.
+/// Where an operation writes: first to memory that the caller lends, then to memory of its own.
 #[derive(Debug)]
 pub struct Output<'a> {
     lent: &'a mut [MaybeUninit<u8>],
@@ -72,7 +73,7 @@ impl Output<'static> {
         Self::lent(&mut [])
     }
 
-    /// What was written, when nothing was lent.
+    /// The bytes written, if no memory was lent.
     pub fn into_bytes(self) -> Bytes {
         self.own
     }
@@ -90,14 +91,14 @@ impl<'a> Output<'a> {
         Self { lent, used: 0, own: Bytes::reused(), limit: usize::MAX }
     }
 
-    /// The same output, to be filled with at most `limit` bytes.
+    /// The same output, limited to `limit` bytes.
     #[must_use]
     pub fn limited(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// Begins with what was made before, taken as it is; nothing may have been written yet. It may be more than the limit
-    /// allows.
+    /// Starts with the bytes in `made`, which are moved. Nothing may have been written yet. `made` may exceed
+    /// the limit.
     pub fn resume(&mut self, made: &mut Vec<u8>) {
         debug_assert!(self.is_empty());
         if !made.is_empty() {
@@ -111,7 +112,7 @@ impl<'a> Output<'a> {
         self.limit = self.len().saturating_add(more);
     }
 
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub fn len(&self) -> usize {
         self.used + self.own.0.len()
     }
@@ -126,12 +127,12 @@ impl<'a> Output<'a> {
         self.limit.saturating_sub(self.len())
     }
 
-    /// How many of the bytes lie in the lent memory, and the rest.
+    /// The number of bytes in the lent memory, and the rest.
     pub fn finish(self) -> (usize, Bytes) {
         (self.used, self.own)
     }
 
-    /// Unwritten memory, as much as is there and allowed; at least one byte unless the limit is reached.
+    /// Unwritten memory, as much as is available and allowed; at least one byte unless the limit is reached.
     pub(super) fn room(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         let left = self.left();
         if self.used < self.lent.len() {
@@ -146,14 +147,14 @@ impl<'a> Output<'a> {
         Ok(&mut spare[..end])
     }
 
-    /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Fails to a shorter
-    /// piece when lent memory is in use and has less.
+    /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Shorter if lent memory
+    /// is in use and has less.
     pub(super) fn room_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         self.make_room(size)?;
         self.room()
     }
 
-    /// Makes sure that there is memory of its own for `size` bytes, or for all that is allowed, once what is lent is full.
+    /// Reserves memory for `size` bytes or for all that is allowed, once the lent memory is full.
     pub(super) fn make_room(&mut self, size: usize) -> Result<(), OutOfMemory> {
         if self.used < self.lent.len() {
             return Ok(());
@@ -196,13 +197,13 @@ impl<'a> Output<'a> {
         self.has_lent().then(|| self.lent.len() - self.used)
     }
 
-    /// Goes on in memory of its own, although some of the lent memory is left.
+    /// Continues in memory of its own, although some of the lent memory is left.
     pub(super) fn decline_lent(&mut self) {
         let lent = std::mem::take(&mut self.lent);
         self.lent = &mut lent[..self.used];
     }
 
-    /// Appends `bytes`, as far as the limit allows; true when all of them went in.
+    /// `Mem`, after appending as many bytes as there was memory for.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl<'a> Output<'a> {
         Ok(true)
     }
 
-    /// Runs `look` over the bytes written since there were `start` of them, in one or two pieces.
+    /// Calls `look` with the bytes written after the first `start`, in one or two pieces.
     #[allow(unsafe_code)]
     pub(super) fn since(&self, start: usize, mut look: impl FnMut(&[u8])) {
         if start < self.used {

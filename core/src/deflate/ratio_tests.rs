@@ -1,4 +1,4 @@
-//! Ours beside zlib's output, level for level, on many kinds of data.
+//! Our output against zlib's, level by level, on many kinds of data.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Words of a vocabulary, each as likely as the next, or the more likely the earlier.
+/// Words of a vocabulary, with equal or with descending probabilities.
 fn words(vocabulary: usize, longest: usize, even: bool, len: usize) -> Vec<u8> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15 + vocabulary as u64);
     let words: Vec<Vec<u8>> = (0..vocabulary)
@@ -64,7 +64,7 @@ fn numbers(len: usize, mut number: impl FnMut(usize, &mut Random) -> u32) -> Vec
     (0..len.div_ceil(4)).flat_map(|row| number(row, &mut random).to_le_bytes()).collect()
 }
 
-/// Text as people write it: this module.
+/// Text written by people: the source of this module.
 pub(super) fn source_text() -> Vec<u8> {
     let files = [
         include_str!("tests.rs"),
@@ -88,7 +88,7 @@ pub(super) fn source_text() -> Vec<u8> {
     files.concat().into_bytes()
 }
 
-/// Beginnings of about `len` bytes of every kind of data, by name.
+/// A prefix of about `len` bytes of every kind of data, by name.
 pub(super) fn kinds(len: usize) -> Vec<(String, Vec<u8>)> {
     let mut random = Random(77);
     let mut kinds: Vec<(String, Vec<u8>)> = Vec::new();
@@ -192,13 +192,13 @@ fn in_one_call(plain: &[u8], level: i32) -> usize {
 fn as_a_stream(plain: &[u8], level: i32) -> usize {
     let mut out = Output::new();
     let mut stream = Deflater::new(Config { level, ..Config::default() }).unwrap();
-    // What ends with its first input would be compressed as in one call.
+    // A stream that ends with its first input would be compressed as in one call.
     stream.run(&mut { plain }, &mut out, Flush::None, &Task::new()).unwrap();
     stream.run(&mut &[][..], &mut out, Flush::Finish, &Task::new()).unwrap();
     out.len()
 }
 
-/// The size of what one engine makes at a level.
+/// The size of the output of one engine at a level.
 type Size = fn(&[u8], i32) -> usize;
 
 #[test]
@@ -215,7 +215,7 @@ fn output_is_at_most_two_percent_larger_than_theirs() {
                     let (mine, theirs) = (size(&plain, level), zlibs(&plain, level));
                     // Streams at level 3 look for repeats of UTF-16 a little less well, as docs/zlib.md says.
                     let most = if name == "source in UTF-16" && level == 3 { 103 } else { 102 };
-                    // What three bytes more or less are in percent says nothing.
+                    // The percentage that three bytes make says nothing.
                     if mine * 100 > theirs * most + 300 {
                         let percent = (mine as f64 / theirs as f64 - 1.0) * 100.0;
                         misses.push(format!("{name}, {len} bytes, level {level}, {engine}: {percent:+.1}%"));

@@ -1,30 +1,36 @@
-//! Telling data whose repeats are three bytes long, such as arrays of counters, offsets or pixels, from other data.
+//! Detects data whose repeats are three bytes long, such as arrays of counters, offsets or pixels.
 //!
-//! The streaming engine's usual search finds repeats of four bytes or more. Numbers of four bytes that grow slowly have
-//! the same three bytes in common with their neighbours again and again, and no fourth: what zlib makes of them is
-//! almost half as large as what such a search does.
+//! The usual search of the streaming engine hashes four bytes and so finds repeats of four bytes or more.
+//! Adjacent 32-bit numbers that grow slowly share three bytes and differ in the fourth; zlib, which hashes
+//! three bytes, compresses such arrays to almost half the size that a four-byte search achieves.
+//!
+//! Two tests on the first 4 KB: first, whether many bytes equal the byte at some fixed distance of at most 16
+//! (a comparison that the compiler vectorizes, and that fails for most text); then a simulation of the match
+//! search on the second half of the sample, which counts the bytes in matches of exactly three.
 
 use crate::hash;
 
-/// Of fewer bytes it cannot be told with certainty. A wrong guess costs time in one call, and size in a stream.
+/// Smaller samples do not tell. A wrong guess costs time in one call, and size in a stream.
 pub(super) const SMALLEST: usize = 512;
 
-/// The beginning that is looked at, its first half only for what the second may repeat.
+/// The length of the sample. Its first half serves only as history for the second.
 const SAMPLE: usize = 4 << 10;
 
-/// How far back, in bytes, a repeat may begin: fields of records recur at such distances, words of a text hardly do.
+/// The greatest distance of a repeat: fields of records recur at such distances, words of a text hardly do.
 const NEAR: usize = 16;
 
-/// Of so many bytes, one may belong to such a repeat. In text in any script it is one of forty or fewer.
+/// Short repeats matter if more than one byte in so many belongs to one. In text of any script it is one in
+/// forty or fewer.
 const ONE_IN: usize = 16;
 
-/// Room for the last places of three and of four bytes, by their hash.
+/// 2^ROOM_BITS places each for the last positions of three and of four bytes, indexed by hash.
 const ROOM_BITS: u32 = 12;
 
-/// Of so many bytes, one at least equals the byte so far before it, at one distance, wherever such repeats are common.
+/// If short repeats are common, then at some distance more than one byte in so many equals the byte at that
+/// distance before it.
 const ONE_EQUAL_IN: usize = 5;
 
-/// Bytes that are compared with others at a time, as many as a byte can count.
+/// The number of bytes that are compared at a time, so that a byte can hold the count.
 const LANES: usize = 128;
 
 /// Whether repeats of exactly three bytes make up much of the beginning of `input`.
@@ -33,9 +39,9 @@ pub(super) fn matter(input: &[u8]) -> bool {
     (1..=NEAR.min(sample.len())).any(|distance| recurs_at(distance, sample)) && has_short_repeats(sample)
 }
 
-/// Whether bytes often equal those so far before them. Quick, and in most text not so.
+/// Whether bytes often equal the byte `distance` before them. Fast, and false for most text.
 fn recurs_at(distance: usize, sample: &[u8]) -> bool {
-    // Sums that fit a byte, so that many bytes are compared at a time.
+    // Counts that fit into a byte, so that the loop is vectorized.
     let pieces = sample.chunks(LANES).zip(sample[distance..].chunks(LANES));
     let in_piece =
         |(before, now): (&[u8], &[u8])| -> u8 { before.iter().zip(now).map(|(a, b)| u8::from(a == b)).sum() };
@@ -56,7 +62,7 @@ fn has_short_repeats(sample: &[u8]) -> bool {
         }
         let begins_alike = |last: usize, len| sample[last..last + len] == sample[at..at + len];
         if longer.is_some_and(|last| begins_alike(last, 4)) {
-            // Better than three bytes from the place before.
+            // A longer match here is better than three bytes from the position before.
             free_from = at + 4;
             found = false;
         } else if found {
@@ -70,7 +76,7 @@ fn has_short_repeats(sample: &[u8]) -> bool {
     short * ONE_IN > half
 }
 
-/// Where each of some bytes was last seen, as far as their hashes differ.
+/// The last position of each sequence of bytes, as far as their hashes differ.
 struct LastPlaces([u16; 1 << ROOM_BITS]);
 
 impl LastPlaces {
@@ -78,7 +84,7 @@ impl LastPlaces {
         Self([0; 1 << ROOM_BITS])
     }
 
-    /// Notes that `word` stands at `at`; returns where it stood before, or another of its hash.
+    /// Notes that `word` is at `at`; returns the previous position of it or of a word with the same hash.
     fn replace(&mut self, word: u32, at: usize) -> Option<usize> {
         let last = std::mem::replace(&mut self.0[hash::hash(word, ROOM_BITS)], at as u16 + 1);
         usize::from(last).checked_sub(1)

@@ -1,7 +1,7 @@
-//! Streams that get little: a state of a quarter of a megabyte is not worth setting up for them.
+//! Streams that receive little input, for which setting up an engine state of 268 KB is not worthwhile.
 //!
-//! Small pieces are collected until there is enough to work on. A stream that ends before is one whole buffer, which the other
-//! engine compresses faster.
+//! Small inputs are gathered until there is enough to compress. A stream that is finished before that is one
+//! whole buffer, which libdeflate compresses faster.
 
 use super::error::Error;
 use super::libdeflate;
@@ -11,19 +11,20 @@ use super::whole_buffer;
 use super::wrapper::{self, Format};
 use crate::Task;
 
-/// Pieces of up to this size are collected: a call of the engine costs as much as copying several of them.
+/// Inputs of up to this size are gathered: a call of the engine costs as much as copying several of them.
 pub(super) const PIECE: usize = 1 << 10;
 
-/// So much is collected before it is worked on.
+/// The number of bytes that are gathered before they are compressed.
 pub(super) const GATHERED: usize = 8 << 10;
 
-/// The most that is taken for one whole buffer: all of it is in zlib's first block, whose kind of data it tells.
+/// The largest stream that is compressed as one buffer. All of it lies in zlib's first block, which
+/// determines zlib's guess of the data type.
 const WHOLE: usize = 16_000;
 
-/// What zlib guesses of data that it has not seen yet.
+/// zlib's guess of the data type before any input.
 pub(super) const UNKNOWN: i32 = 2;
 
-/// What a stream came to, in zlib's figures.
+/// The final figures of a stream, as zlib reports them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) total_in: u64,
@@ -32,19 +33,21 @@ pub(super) struct Ended {
     pub(super) data_type: i32,
 }
 
-/// Whether a stream of `size` bytes may be compressed as one buffer into `out`, which must have room for whatever it gets.
+/// Whether a stream of `size` bytes may be compressed as one buffer into `out`, which must have room for any
+/// result.
 pub(super) fn is_whole(config: Config, size: usize, out: &Output<'_>) -> bool {
     let usual = config.mem_level == Config::default().mem_level && config.strategy == 0;
     usual && size <= WHOLE && out.left() > 2 * WHOLE && Format::of(config.wbits).is_some()
 }
 
-/// The header of a stream, where it is known without the engine.
+/// The header of a stream, if it is known without the engine.
 pub(super) fn header(config: Config) -> Option<Vec<u8>> {
     let format = Format::of(config.wbits).filter(|_| config.strategy == 0)?;
     Some(wrapper::header(format, config.level))
 }
 
-/// Compresses all of a stream whose first `given` bytes were given out already; `None` when the other engine does it better.
+/// Compresses a whole stream, of whose output the first `given` bytes have been written already; `None` if
+/// zlib-rs should do it.
 pub(super) fn finish(
     input: &[u8],
     config: Config,
@@ -73,18 +76,19 @@ pub(super) fn finish(
     }))
 }
 
-/// The checksum that a compressor tells before it has read anything.
+/// The checksum that a compressor reports before any input.
 pub(super) const fn initial_sum(config: Config) -> u32 {
     if config.wbits > 15 { 0 } else { 1 }
 }
 
-/// The checksum after further `input`: of zlib's format only, as a gzip stream's is known at its end.
+/// The checksum after further `input`. Only the zlib format reports it during the stream; gzip's is reported
+/// at the end.
 pub(super) fn add_to_sum(config: Config, sum: u32, input: &[u8]) -> u32 {
     let zlib = config.wbits > 0 && config.wbits <= 15;
     if zlib && !input.is_empty() { libdeflate::adler32(sum, input) } else { sum }
 }
 
-/// What zlib guesses of data: 0 binary, 1 text.
+/// zlib's guess of the data type: 0 binary, 1 text.
 fn data_type(input: &[u8], level: i32) -> i32 {
     let is_binary = |byte: &u8| matches!(byte, 0..=6 | 14..=25 | 28..=31);
     let is_text = |byte: &u8| matches!(byte, 9 | 10 | 13 | 32..);

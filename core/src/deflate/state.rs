@@ -1,7 +1,8 @@
-//! The states that zlib-rs works in: 268 KB for a compressor, 40 KB for a decompressor.
+//! The engine states of zlib-rs: 268 KB for a compressor, 40 KB for a decompressor.
 //!
-//! Making one costs as much as compressing several kilobytes, so each thread keeps one of both that it last had no more
-//! use for. Nothing of what it was used for before is left: it is reset before it is used again.
+//! Making one costs as much as compressing several kilobytes, so each thread keeps the last one of each kind
+//! that it no longer needed. A state is reset before it is used again, so nothing of the earlier stream
+//! remains.
 
 #![allow(unsafe_code)]
 
@@ -25,12 +26,12 @@ thread_local! {
 /// The state of a compressor.
 pub(super) struct Compressor {
     raw: Raw,
-    /// What it was made for, and stays for: wbits and memory level.
+    /// The `wbits` and memory level, which cannot be changed.
     shape: (i32, i32),
 }
 
 impl Compressor {
-    /// A state at its beginning, with the level that `config` has in a header.
+    /// A new or reset state, with the level that `config` has in a header.
     pub(super) fn take(config: Config) -> Result<Self, Error> {
         let shape = (config.wbits, config.mem_level);
         match COMPRESSOR.try_with(Cell::take).unwrap_or_default() {
@@ -62,7 +63,7 @@ impl Compressor {
         Ok(Self { raw, shape: (config.wbits, config.mem_level) })
     }
 
-    /// Back to the beginning, with the level that `config` has in a header.
+    /// Resets the state, with the level that `config` has in a header.
     pub(super) fn reset(&mut self, config: Config) -> Result<(), Error> {
         // SAFETY: the stream is initialized.
         let code = unsafe { z::deflateReset(&mut *self.raw.0) };
@@ -70,7 +71,7 @@ impl Compressor {
         self.prepare_header(config)
     }
 
-    /// Sets the level that the header is to tell, before anything is put in.
+    /// Sets the level that the header will state, before any input.
     pub(super) fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
         let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
         // SAFETY: the stream is initialized; before anything was put in, nothing is given out.
@@ -87,11 +88,11 @@ impl Compressor {
         Ok(Self { raw, shape: self.shape })
     }
 
-    /// Lets this thread's next stream have it, if it is of the usual size.
+    /// Keeps the state for this thread's next stream, if it is of the usual size.
     pub(super) fn keep(self) {
         const USUAL: i32 = 8;
         if self.shape.1 <= USUAL {
-            // While the thread ends there is nobody to keep it for.
+            // This fails while the thread ends.
             let _ = COMPRESSOR.try_with(|place| place.set(Some(self)));
         }
     }
@@ -118,13 +119,13 @@ impl Drop for Compressor {
     }
 }
 
-/// The state of a decompressor, which is of one size for all formats.
+/// The state of a decompressor, which has the same size for all formats.
 pub(super) struct Decompressor {
     raw: Raw,
 }
 
 impl Decompressor {
-    /// A state at its beginning.
+    /// A new or reset state.
     pub(super) fn take(wbits: i32) -> Result<Self, Error> {
         let Some(mut kept) = DECOMPRESSOR.try_with(Cell::take).unwrap_or_default() else {
             return Self::make(wbits);
@@ -132,7 +133,7 @@ impl Decompressor {
         // SAFETY: the stream is initialized.
         let code = unsafe { z::inflateReset2(&mut *kept.raw.0, wbits) };
         kept.raw.expect(code)?;
-        // What the engine leaves as it was in raw streams.
+        // The engine does not reset these for raw streams.
         kept.raw.0.adler = 0;
         kept.raw.0.data_type = 0;
         Ok(kept)
@@ -164,7 +165,7 @@ impl Decompressor {
         Ok(Self { raw })
     }
 
-    /// Lets this thread's next stream have it.
+    /// Keeps the state for this thread's next stream.
     pub(super) fn keep(self) {
         let _ = DECOMPRESSOR.try_with(|place| place.set(Some(self)));
     }
@@ -191,14 +192,14 @@ impl Drop for Decompressor {
     }
 }
 
-/// Forgets what this thread keeps, so that its next streams get new states.
+/// Drops the states that this thread keeps, so that its next streams get new ones.
 #[cfg(test)]
 pub(super) fn forget() {
     drop(COMPRESSOR.take());
     drop(DECOMPRESSOR.take());
 }
 
-/// Whether the engine makes a compressor of `config`; only the level was looked at before.
+/// Whether the engine accepts `config`, apart from the level, which is checked elsewhere.
 pub(super) const fn is_possible(config: Config) -> bool {
     let window = match config.wbits {
         wbits @ ..0 => wbits != -8 && -wbits >= 8 && -wbits <= 15,
@@ -209,7 +210,7 @@ pub(super) const fn is_possible(config: Config) -> bool {
     window && memory && config.strategy >= 0 && config.strategy <= 4
 }
 
-/// Whether the engine makes a decompressor of `wbits`.
+/// Whether the engine accepts `wbits` for a decompressor.
 pub(super) const fn is_readable(wbits: i32) -> bool {
     match wbits {
         wbits @ ..0 => -wbits >= 8 && -wbits <= 15,
@@ -218,7 +219,7 @@ pub(super) const fn is_readable(wbits: i32) -> bool {
     }
 }
 
-/// The checksum that a decompressor tells before it has read anything.
+/// The checksum that a decompressor reports before any input.
 pub(super) const fn initial_adler(wbits: i32) -> u32 {
     if wbits < 0 { 0 } else { ((wbits >> 4) as u32 + 5) & 1 }
 }

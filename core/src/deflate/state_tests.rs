@@ -1,4 +1,4 @@
-//! What is put off (the engine's state, small pieces of input) makes no difference but in time.
+//! Deferred work (the engine's state, small inputs) changes nothing but the time.
 
 use super::state::{self, Compressor, Decompressor};
 use super::{Config, Deflater, ErrorKind, Flush, Inflater, Output, Status, decompress};
@@ -6,7 +6,7 @@ use crate::Task;
 
 const FORMATS: [i32; 5] = [15, -15, 31, 9, -12];
 
-/// `len` bytes that repeat themselves here and there.
+/// `len` bytes with some repeats.
 fn sample(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut bytes = Vec::with_capacity(len);
@@ -88,7 +88,7 @@ fn a_state_that_was_used_before_works_as_a_new_one() {
         if level > 9 {
             continue;
         }
-        // The stream before left its state in the middle of something.
+        // The previous stream left its state in the middle of a block.
         let mut before = Deflater::new(Config { level: 9, strategy: 1, ..config }).unwrap();
         let some = &inputs[(number + 1) % inputs.len()];
         before.run(&mut &some[..], &mut Output::new(), Flush::None, &Task::new()).unwrap();
@@ -111,7 +111,7 @@ fn nothing_of_an_earlier_stream_can_be_read() {
     let packed = finished(&mut Deflater::new(Config { wbits: -15, ..Config::default() }).unwrap(), &secret);
     before.run(&mut &packed[..], &mut Output::new(), &Task::new()).unwrap();
     drop(before);
-    // A fixed block that begins with a copy of what stands before the beginning.
+    // A fixed block that begins with a match that refers to bytes before the beginning.
     let reaching_back = [0b0000_0011, 0b0000_0010, 0];
     let failure = Inflater::new(-15).unwrap().run(&mut &reaching_back[..], &mut Output::new(), &Task::new());
     assert_eq!(failure.map_err(|error| error.kind), Err(ErrorKind::Data));
@@ -187,7 +187,7 @@ fn a_stream_that_was_one_whole_buffer_tells_the_engines_figures() {
                 let config = Config { wbits, level, ..Config::default() };
                 let mut whole = Deflater::new(config).unwrap();
                 let mut streamed = Deflater::new(config).unwrap();
-                // What has a state goes on in it.
+                // A stream with a state continues in it.
                 streamed.run(&mut &[][..], &mut Output::new(), Flush::None, &Task::new()).unwrap();
                 let packed = finished(&mut whole, &input);
                 finished(&mut streamed, &input);

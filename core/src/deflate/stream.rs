@@ -1,6 +1,6 @@
-//! What streams are given, and what they answer.
+//! The parameters and results of streams.
 
-/// What a compressor is made with, in zlib's own numbers.
+/// The parameters of a compressor, in zlib's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// -1 (which means 6) to 9.
@@ -19,7 +19,7 @@ impl Default for Config {
     }
 }
 
-/// How much of what was put in a compressor has to give out.
+/// How much of its input a compressor has to write out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Flush {
@@ -52,10 +52,10 @@ impl Flush {
     }
 }
 
-/// Why a stream came back to its caller.
+/// Why a call on a stream returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It has worked through the input and given out what it can.
+    /// The input is used up, and all output that is due was written.
     More,
     /// The output reached its limit; there may be more to come.
     Full,

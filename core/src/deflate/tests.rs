@@ -220,7 +220,7 @@ fn streams_take_any_chunks() {
     }
 }
 
-/// Text, an array of numbers and text again: what the search for matches is changed for in between.
+/// Text, an array of numbers and text again: the search is changed in between.
 fn changing_data() -> Vec<u8> {
     let counters = (0..60_000_u32).flat_map(|number| (number * 3 + number % 3).to_le_bytes());
     [&source_text()[..70_000], &counters.collect::<Vec<u8>>(), &source_text()[..90_000]].concat()
@@ -298,7 +298,7 @@ fn streams_find_short_matches_wherever_they_begin() {
         let mut theirs = ZlibEncoder::new(Vec::new(), Compression::new(level as u32));
         theirs.write_all(&plain).unwrap();
         let theirs = theirs.finish().unwrap().len();
-        // Up to 64 KB pass before the search is changed, which cost about 25 KB here.
+        // Up to 64 KB pass before the search is changed, which costs about 25 KB here.
         assert!(out.len() < theirs + 30_000, "level {level}: {} to {theirs}", out.len());
     }
 }
@@ -519,7 +519,7 @@ fn members_are_read_one_after_the_other_and_together() {
     }
 }
 
-/// Everything that a decoder gives out, in rooms of `room` bytes, and how it ends.
+/// The whole output of a decoder, in buffers of `room` bytes, and how it ends.
 fn read_all(
     file: &[u8],
     threads: usize,
@@ -550,7 +550,7 @@ fn members_together_are_what_they_are_in_order() {
         let (plain, end) = read_all(&file, 3, piece.min(file.len()), room);
         assert!(plain == content && end == Ok(true), "{piece} {room} {end:?}");
     }
-    // Cut off and damaged anywhere, also where a member begins or ends.
+    // Truncated and damaged anywhere, including at the boundaries of members.
     let mut bad = file.clone();
     for at in (0..file.len()).step_by(file.len() / 12) {
         bad[at] ^= 0x10;
@@ -564,7 +564,7 @@ fn members_together_are_what_they_are_in_order() {
     }
 }
 
-/// A file of members of `size` bytes that cannot be packed, and its content.
+/// A file of members of `size` incompressible bytes, and its content.
 fn members_of(size: usize, count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut random = Random(1);
     let members: Vec<Vec<u8>> =

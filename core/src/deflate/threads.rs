@@ -1,4 +1,4 @@
-//! How much work is worth a thread, and how threads share it.
+//! How many threads to use, and how they share the work.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -8,17 +8,18 @@ use std::thread;
 use crate::Task;
 use crate::parallel::on_threads;
 
-/// Starting a thread costs about as much as this many bytes of work.
+/// Starting a thread costs about as much as processing this many bytes.
 const WORTH_A_THREAD: usize = 64 << 10;
 
-/// How many threads to use for `bytes` of input when the caller asks for `threads` (0: one per core).
+/// The number of threads for `bytes` of input if the caller asks for `threads` (0: one per core).
 pub(super) fn threads_for(threads: usize, bytes: usize) -> usize {
     let cores = || thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = if threads == 0 { cores() } else { threads };
     wanted.min(bytes / WORTH_A_THREAD).max(1)
 }
 
-/// Lets `threads` workers take ranges of `0..count`, `step` at a time, and returns what each worker made.
+/// Runs `worker` on `threads` threads, which take ranges of `0..count`, `step` at a time, and returns the
+/// result of each.
 pub(super) fn share<T: Send>(
     count: usize,
     step: usize,

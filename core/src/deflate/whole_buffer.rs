@@ -1,4 +1,7 @@
-//! Streams that libdeflate compresses as one buffer or as a few large pieces.
+//! Compression with libdeflate, as one buffer or as a few large pieces.
+//!
+//! An input that would take libdeflate more than about 20 ms is cut into pieces, which are joined
+//! (`stitch.rs`), so that the task is checked between them.
 
 use super::error::{Error, ErrorKind};
 use super::libdeflate;
@@ -8,7 +11,7 @@ use super::stitch;
 use super::wrapper::{self, Format, Sum};
 use crate::Task;
 
-/// Compresses `input` as the [`policy`] says; false when a stream does it better.
+/// Compresses `input` as the [`policy`] says; false if that is to use a stream.
 pub(super) fn compress(
     input: &[u8],
     level: i32,
@@ -43,9 +46,9 @@ fn deflate(piece: &[u8], level: i32, out: &mut Output<'_>) -> Result<(), Error> 
     libdeflate::deflate(policy::piece_level(piece, level), piece, out).ok_or(Error::new(ErrorKind::Mem, 0))
 }
 
-/// Makes a stream of nothing.
+/// Writes an empty stream.
 pub(super) fn compress_nothing(format: Format, level: i32, out: &mut Output<'_>) -> Result<(), Error> {
-    /// One block with the fixed code, which has nothing but its end.
+    /// A final block with the fixed Huffman codes that has only its end marker.
     const EMPTY: [u8; 2] = [3, 0];
     out.push(&wrapper::header(format, level))?;
     out.push(&EMPTY)?;

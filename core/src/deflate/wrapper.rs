@@ -1,4 +1,4 @@
-//! What stands around a raw deflate stream in each format.
+//! Headers and trailers of the three formats: raw deflate, zlib (RFC 1950) and gzip (RFC 1952).
 
 use super::gzip_header;
 use super::libdeflate;
@@ -12,7 +12,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The format of a stream with the usual window, for which alone there is a whole-buffer engine.
+    /// The format of a stream with a window of 32 KB, the only size that libdeflate writes.
     pub(super) const fn of(wbits: i32) -> Option<Self> {
         match wbits {
             -15 => Some(Self::Raw),
@@ -23,7 +23,7 @@ impl Format {
     }
 }
 
-/// A format, and how long the header is in the data at hand.
+/// A format, and the length of the header in the data at hand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wrapper {
     pub(super) format: Format,
@@ -31,11 +31,11 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// The wrapper of `input` when it is to be read with `wbits`; `None` when it is bad, incomplete, asks for a
-    /// dictionary or for a smaller window, or has no checksum.
+    /// The wrapper of `input` for the given `wbits`; `None` if the header is invalid or incomplete, if it
+    /// asks for a dictionary or a smaller window, or if the format has no checksum.
     ///
-    /// The whole-buffer engine takes a code of a single word that zlib refuses once its other half is met. The checksum
-    /// shows when that mattered; raw data has none.
+    /// libdeflate accepts an incomplete Huffman code of a single symbol that zlib rejects when the missing
+    /// half is met. The checksum shows if that mattered; raw data has none.
     pub(super) fn of(input: &[u8], wbits: i32) -> Option<Self> {
         let zlib = || zlib_header(input).then_some(Self { format: Format::Zlib, header: 2 });
         let whole_window = || zlib().filter(|_| input[0] >> 4 == 7);
@@ -50,7 +50,7 @@ impl Wrapper {
         }
     }
 
-    /// Bytes after the stream.
+    /// The length of the trailer.
     pub(super) const fn trailer(&self) -> usize {
         match self.format {
             Format::Raw => 0,
@@ -60,7 +60,7 @@ impl Wrapper {
     }
 }
 
-/// Whether `input` begins with a good header of zlib's format, with no dictionary.
+/// Whether `input` begins with a valid zlib header that asks for no dictionary.
 fn zlib_header(input: &[u8]) -> bool {
     let &[cmf, flags, ..] = input else { return false };
     let checked = u16::from_be_bytes([cmf, flags]) % 31 == 0;
@@ -91,7 +91,7 @@ pub(super) fn header(format: Format, level: i32) -> Vec<u8> {
     }
 }
 
-/// A running checksum of plain data, as the format's trailer wants it.
+/// A running checksum of the uncompressed data, as the format's trailer needs it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sum {
     format: Format,

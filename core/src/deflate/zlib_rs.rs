@@ -1,7 +1,7 @@
-//! zlib-rs: one stream's record, and the call of the engine on it.
+//! zlib-rs: the record of a stream, and calls of the engine.
 //!
-//! The engine is called through its C interface, because that is the stable one, and the only one with copies,
-//! strategies and `inflateSync`.
+//! The engine is called through its C interface, because that interface is stable and the only one with
+//! copying, strategies and `inflateSync`.
 
 #![allow(unsafe_code)]
 
@@ -14,10 +14,11 @@ use libz_rs_sys as z;
 use super::error::{Error, ErrorKind};
 use super::output::Output;
 
-/// Input and output for one call of the engine where it decompresses: below a millisecond of work.
+/// The most input and output of one call of the engine for decompression: less than a millisecond of work.
 pub(super) const INFLATE_SLICE: usize = 256 << 10;
 
-/// Between calls the engine is to know no memory of others; but it refuses to copy a stream with a null pointer here.
+/// Between calls the engine holds no pointers to buffers. But it refuses to copy a stream whose output
+/// pointer is null.
 const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
 
 /// The engine's own record of a stream, at an address that does not change.
@@ -50,8 +51,8 @@ impl Raw {
         if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
     }
 
-    /// Lets `engine` work from the first `read` bytes of `input` into the first `write` bytes of room, and counts both.
-    /// Returns its code, and whether it left room. `Mem` when there is no room to be had.
+    /// Calls `engine` with the first `read` bytes of `input` and up to `write` bytes of room, and advances
+    /// both. Returns its code, and whether it left room. `Mem` if no room can be had.
     pub(super) fn step(
         &mut self,
         input: &mut &[u8],
