@@ -1,12 +1,12 @@
-//! What builds values: a visitor that is told, too, what is known of strings and keys already.
+//! Visitors that build values and can use what is already known of strings and keys.
 
 use super::reader::{Token, Tokens, Visitor};
 
-/// Builds something from a source.
+/// Builds values from a [`Source`](super::Source).
 pub trait Builder<'a>: Visitor<'a> {
-    /// A string whose bytes were looked at already.
+    /// A string whose bytes have been checked.
     fn text(&mut self, bytes: &'a [u8], text: Text) -> Self::Out;
-    /// A map key, by number; `bytes` tells what it is.
+    /// A map key by its number; `bytes` returns its bytes.
     fn key(&mut self, number: u32, bytes: impl FnOnce() -> &'a [u8]) -> Self::Out;
 }
 
@@ -34,7 +34,7 @@ pub enum Text {
 }
 
 impl Text {
-    /// Looks at the bytes.
+    /// Checks the bytes.
     #[inline]
     pub fn of(bytes: &[u8]) -> Self {
         if is_ascii(bytes) {
@@ -52,7 +52,8 @@ impl Text {
     }
 }
 
-/// Whether all bytes are below 0x80. Quicker than `<[u8]>::is_ascii` for a few: it looks at words that overlap.
+/// Whether all bytes are below 0x80. Faster than `<[u8]>::is_ascii` for short strings: it reads two
+/// overlapping words.
 #[inline(always)]
 pub fn is_ascii(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -1,4 +1,4 @@
-//! What can be wrong with a message.
+//! The errors of this module.
 
 use std::fmt;
 
@@ -35,18 +35,18 @@ pub enum ErrorKind {
         /// What it found.
         found: &'static str,
     },
-    /// There is no memory for what the run makes.
+    /// Memory ran out.
     OutOfMemory,
-    /// The run was asked to stop.
+    /// The task was stopped.
     Stopped,
 }
 
-/// An error in a message, and where it was found.
+/// An error in a message, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error {
     /// What is wrong.
     pub kind: ErrorKind,
-    /// The offset of the byte where the value in question begins.
+    /// The offset at which the value in question begins.
     pub offset: usize,
 }
 

@@ -1,4 +1,24 @@
-//! One field of every record of a message, found without building the records.
+//! Extracts one field of every record of a message without building the records.
+//!
+//! One pass over the message: at each map, keys are compared with the wanted one, and all other values are
+//! skipped.
+//!
+//! ```
+//! use offlock_core::msgpack::{extract, write};
+//! use offlock_core::Task;
+//!
+//! let mut message = Vec::new();
+//! write::array_header(&mut message, 2);
+//! for name in ["a", "b"] {
+//!     write::map_header(&mut message, 1);
+//!     write::str(&mut message, b"name");
+//!     write::str(&mut message, name.as_bytes());
+//! }
+//! let (names, end) = extract::column(&message, &[b"name"], &Task::new())?;
+//! assert_eq!(end, message.len());
+//! assert_eq!(names[1].unwrap().bytes(&message), b"b");
+//! # Ok::<_, offlock_core::msgpack::Error>(())
+//! ```
 
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
@@ -6,10 +26,10 @@ use super::scan::skip;
 use crate::task::Stretches;
 use crate::{Task, memory};
 
-/// How much of a message is read between two looks at the task, in bytes, if its records are short.
+/// The number of bytes between two checks of the task, if the records are short.
 const STRETCH: usize = 64 << 10;
 
-/// Where one string lies in the message.
+/// The position of a string in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The offset of its first byte.
@@ -32,7 +52,7 @@ impl From<Span> for crate::text::Span {
     }
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Field {
     /// A string.
@@ -47,11 +67,16 @@ pub enum Field {
     Bool(bool),
 }
 
-/// The strings under `path` in every record of a message: an array of maps. `path` is one key, or the keys of
-/// maps inside maps.
+/// The strings under `path` in every record of a message, which must be an array of maps. `path` is one key,
+/// or the keys of nested maps.
 ///
-/// `None` where a record has no such field, or nil there. Of equal keys in one map the last counts. Also
-/// returns where the message ends.
+/// The item is `None` if the record has no such field or nil there. Of equal keys in one map the last one
+/// counts. Also returns the offset of the message's end.
+///
+/// # Errors
+///
+/// [`ErrorKind::Unexpected`] if the message is not an array of maps or the field is not a string,
+/// `Truncated`, `Reserved`, `OutOfMemory` and `Stopped`.
 pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Span>>, usize), Error> {
     every(bytes, path, task, "a string", |field| match field {
         Field::Str(span) => Some(span),
@@ -59,12 +84,17 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
     })
 }
 
-/// As [`column`], for strings, numbers and booleans, which may alternate.
+/// As [`column()`], for strings, numbers and booleans, which may alternate.
+///
+/// # Errors
+///
+/// As [`column()`], with strings, numbers and booleans as fields.
 pub fn fields(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Field>>, usize), Error> {
     every(bytes, path, task, "a string, a number or a boolean", Some)
 }
 
-/// What `take` makes of the fields under `path`. It is an error when that is nothing; the fields are to be `wanted`.
+/// Applies `take` to the fields under `path`. If it returns `None` for one, the field is not what is
+/// `wanted`: an error.
 fn every<T>(
     bytes: &[u8],
     path: &[&[u8]],
@@ -89,7 +119,7 @@ fn every<T>(
     Ok((column, reader.pos()))
 }
 
-/// Reads one value, and finds the field under `path` in it.
+/// Reads one value and finds the field under `path` in it.
 fn under<T>(
     reader: &mut Reader<'_>,
     path: &[&[u8]],
@@ -136,7 +166,7 @@ fn field(token: &Token<'_>, end: usize) -> Option<Field> {
     })
 }
 
-/// Moves past a map's key; whether it is the string `key`.
+/// Reads a map's key; returns whether it is the string `key`.
 #[inline(always)]
 fn is_key(reader: &mut Reader<'_>, key: &[u8], task: &Task<'_>) -> Result<bool, Error> {
     let before = reader.clone();

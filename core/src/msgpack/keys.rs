@@ -1,6 +1,10 @@
-//! The map keys of a message, each numbered once.
+//! Numbers the map keys of a message.
+//!
+//! Records repeat the same keys in the same order. So for each key the table notes which key followed it last
+//! time; mostly the next key is that one, and a comparison of a few words replaces the hash lookup. Otherwise
+//! the key is found in a hash table with linear probing over at most 8 places. Both take constant time.
 
-/// Where a string lies in the message.
+/// The position of a key in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     offset: u32,
@@ -18,14 +22,14 @@ impl Key {
 
 /// Numbers the different map keys of one message: keys with equal numbers are equal.
 ///
-/// Keys that are long, that come after [`KeyTable::CAPACITY`] others, or that collide with too many are not
-/// numbered, so that a hostile message costs no more than another one.
+/// Long keys, keys after the first [`KeyTable::CAPACITY`] and keys with too many collisions get no number, so
+/// that a hostile message takes no more time than others.
 #[derive(Debug, Default)]
 pub struct KeyTable {
-    /// One more than the number of the key in this place, or 0.
+    /// The number of the key in this place plus one, or 0.
     slots: Vec<u32>,
     keys: Vec<Key>,
-    /// For each key the one that last followed it: records have the same keys in the same order.
+    /// For each key, the key that last followed it: records have the same keys in the same order.
     followers: Vec<u32>,
     /// The number of the key found last.
     last: u32,
@@ -34,12 +38,12 @@ pub struct KeyTable {
 const PROBES: usize = 8;
 
 impl KeyTable {
-    /// How many keys are numbered at most.
+    /// The most keys that are numbered.
     pub const CAPACITY: usize = 4096;
-    /// Longer keys are not numbered.
+    /// The length above which keys are not numbered.
     pub const LONGEST: usize = 64;
 
-    /// The number of the key that lies at `offset`, a new one when it was not seen before.
+    /// The number of the key at `offset`: a new one if the key was not seen before.
     pub fn number(&mut self, bytes: &[u8], offset: usize, length: usize) -> Option<u32> {
         if length > Self::LONGEST {
             return None;
@@ -53,7 +57,7 @@ impl KeyTable {
         Some(number)
     }
 
-    /// The key that followed the last one when that was found before, and its number.
+    /// The key that followed the last one before, and its number.
     #[inline]
     fn expected<'a>(&self, bytes: &'a [u8]) -> Option<(u32, &'a [u8])> {
         let number = *self.followers.get(self.last as usize)?;
@@ -107,7 +111,7 @@ impl KeyTable {
         Some(number)
     }
 
-    /// Doubles the places. A key that finds none in the new order is merely numbered again when it comes next.
+    /// Doubles the places. A key that finds no place in the new table is numbered anew when it comes next.
     fn grow(&mut self, bytes: &[u8]) {
         let places = self.slots.len() * 2;
         self.slots.clear();
@@ -120,7 +124,7 @@ impl KeyTable {
     }
 }
 
-/// As `==`, without a call for the few bytes that most keys have: it looks at words that overlap.
+/// The same as `==`, but inlined for short keys: it compares two overlapping words.
 #[inline(always)]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len()
@@ -145,7 +149,7 @@ enum Found {
 
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash that is quick for short strings. It need not withstand an attack: probing is bounded.
+/// A hash that is fast for short strings. It need not withstand attacks, because probing is bounded.
 #[inline]
 fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -158,19 +162,20 @@ fn hash(bytes: &[u8]) -> u64 {
     hash ^ hash >> 32
 }
 
-/// The bytes of a short key, in numbers that can be compared at once: for front ends that remember what they made of a key.
+/// The bytes of a short key as four words, which are compared at once: for caches of the objects that front
+/// ends made from keys.
 #[derive(Debug, Clone, Copy)]
 pub struct ShortKey {
     length: u64,
-    /// The first and the last bytes, which may overlap; for longer keys then what is between them.
+    /// The first and the last bytes, which may overlap; for longer keys also the bytes between them.
     words: [u64; 4],
 }
 
 impl ShortKey {
-    /// Longer keys are not short.
+    /// The greatest length of a short key.
     pub const LONGEST: usize = 32;
 
-    /// `None` when the key is long, or empty.
+    /// `None` if the key is long or empty.
     #[inline(always)]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -190,7 +195,7 @@ impl ShortKey {
         Some(Self { length: length as u64, words })
     }
 
-    /// One of `1 << BITS` places, for a table in which each holds one key.
+    /// The place in a direct-mapped table of `1 << BITS` places.
     #[inline(always)]
     pub const fn place<const BITS: u32>(&self) -> usize {
         let [first, last, second, third] = self.words;
@@ -201,7 +206,8 @@ impl ShortKey {
 }
 
 impl PartialEq for ShortKey {
-    /// One number after the other, as they are in registers: to compare them in memory would have to wait for that.
+    /// Compares word by word: the words are in registers, and a comparison in memory would have to store them
+    /// first.
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
         let [a, b, c, d] = self.words;

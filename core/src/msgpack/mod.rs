@@ -1,16 +1,40 @@
-//! MessagePack on plain bytes: the format, a validating scanner, an index of a whole message, and the
-//! extraction of one field of many records.
+//! MessagePack on plain bytes: reading, validating, indexing and writing, and extracting one field of many
+//! records.
 //!
-//! - [`Reader`] splits a message into [`Token`]s, one at a time: what front ends build small messages from.
-//! - [`write`] holds the other direction: each function appends one token to a [`Sink`](write::Sink).
-//! - [`Scanner`] finds where a message ends without making anything, and goes on where it stopped when more
-//!   bytes arrive.
-//! - [`Tape`] is the index of one message, made off the lock: from it objects are built without looking at the
-//!   bytes of structure again, and single values are reached without building the rest.
-//! - [`extract::column`] finds one field in every record of a message.
+//! - [`Reader`] splits a message into [`Token`]s, one at a time; front ends build small messages from these.
+//! - [`mod@write`] is the other direction: each function appends one token to a [`Sink`](write::Sink).
+//! - [`Scanner`] finds the end of a message, and continues where it stopped when more bytes arrive.
+//! - [`Tape`] is the index of one message, made off the lock. Objects are then built from it under the lock
+//!   without parsing again, and single values are found without building the rest.
+//! - [`extract::column`] extracts one field of every record of a message.
 //!
-//! Nothing is allocated because a header *declares* it: a container may not have more items, nor a string more
-//! bytes, than the input still holds.
+//! All of them take time linear in the length of the message. No memory is allocated because a header
+//! *declares* a length: a container may not have more items, nor a string more bytes, than the input still
+//! holds.
+//!
+//! ```
+//! use offlock_core::msgpack::{Limits, Node, Reader, Tape, Token, write};
+//! use offlock_core::Task;
+//!
+//! let mut message = Vec::new();
+//! write::map_header(&mut message, 1);
+//! write::str(&mut message, b"lock");
+//! write::array_header(&mut message, 2);
+//! write::bool(&mut message, true);
+//! write::int(&mut message, -1);
+//!
+//! let mut reader = Reader::at(&message, 0);
+//! assert_eq!(reader.token()?, Token::Map(1));
+//! assert_eq!(reader.token()?, Token::Str(b"lock"));
+//!
+//! let (tape, end) = Tape::index(&message, &Limits::depth(100), &Task::new())?;
+//! assert_eq!(end, message.len());
+//! let array = tape.lookup(&message, 0, b"lock").unwrap();
+//! let (node, first) = tape.node(&message, array);
+//! assert_eq!(node, Node::Array(2));
+//! assert_eq!(tape.node(&message, first).0, Node::Scalar(Token::Bool(true)));
+//! # Ok::<_, offlock_core::msgpack::Error>(())
+//! ```
 
 mod builder;
 mod error;

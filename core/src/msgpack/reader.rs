@@ -1,8 +1,8 @@
-//! One token of a message after the other.
+//! Reads one token of a message after another.
 
 use super::error::{Error, ErrorKind};
 
-/// One value of a message, or the header of a container whose items follow.
+/// A value of a message, or the header of a container whose items follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Token<'a> {
     /// nil
@@ -30,7 +30,7 @@ pub enum Token<'a> {
 }
 
 impl Token<'_> {
-    /// The name of the value's family in the format.
+    /// The name of the value's type in the MessagePack specification.
     pub const fn family(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
@@ -65,29 +65,34 @@ impl<'a> Reader<'a> {
         self.pos
     }
 
-    /// The bytes not read yet.
+    /// The number of bytes that have not been read.
     #[inline]
     pub const fn left(&self) -> usize {
         self.bytes.len() - self.pos
     }
 
-    /// The next byte, which says what the next token is, when there is one.
+    /// The next byte, which determines the type of the next token, if there is one.
     #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.pos).copied()
     }
 
-    /// Reads the next token. After an error the position is where it was.
+    /// Reads the next token. After an error the position is unchanged.
     ///
-    /// Whether a container's items can fit in what is left is for the caller to check: see [`Reader::left`].
+    /// The caller checks whether a container's items fit into the rest of the input: see [`Reader::left`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Truncated`] if the token is cut off, `Reserved` for the byte 0xc1.
     #[inline(always)]
     pub fn token(&mut self) -> Result<Token<'a>, Error> {
         self.visit(&mut Tokens)
     }
 
-    /// Reads the next token and hands it to `visitor`. After an error the position is where it was.
+    /// Reads the next token and passes it to `visitor`. After an error the position is unchanged.
     ///
-    /// As [`Reader::token`], for those who want to do something else with each kind of token: what it is is then asked once.
+    /// Saves a second branch on the type of the token, compared with matching on the result of
+    /// [`Reader::token`].
     #[inline(always)]
     pub fn visit<V: Visitor<'a>>(&mut self, visitor: &mut V) -> V::Out {
         let start = self.pos;
@@ -234,9 +239,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is to be done with a token, whatever it is: see [`Token`].
+/// Receives a token by its type: see [`Token`].
 pub trait Visitor<'a> {
-    /// What becomes of a token.
+    /// The result for a token.
     type Out;
     /// nil
     fn nil(&mut self) -> Self::Out;
@@ -260,11 +265,11 @@ pub trait Visitor<'a> {
     fn array(&mut self, items: u32) -> Self::Out;
     /// A map; that many pairs of values follow.
     fn map(&mut self, entries: u32) -> Self::Out;
-    /// There is no token.
+    /// There is no valid token.
     fn error(&mut self, error: Error) -> Self::Out;
 }
 
-/// Makes tokens of what it visits.
+/// A visitor that returns tokens.
 pub(super) struct Tokens;
 
 impl<'a> Visitor<'a> for Tokens {

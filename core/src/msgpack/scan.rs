@@ -1,13 +1,16 @@
-//! Where a message ends, and whether it stays within limits.
+//! Finds the end of a message, and checks it against limits.
+//!
+//! Keeps a counter of missing values for each open container, instead of a call stack; so depth is bounded by
+//! memory and by [`Limits::depth`], not by the machine's stack.
 
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
 use crate::Task;
 
-/// How many tokens are read between two looks at the task.
+/// The number of tokens between two checks of the task.
 pub(super) const CHECK_EVERY: u32 = 4096;
 
-/// What a message may contain at most.
+/// The limits on what a message may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Levels of containers.
@@ -25,12 +28,16 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of nothing but the depth.
+    /// Limits the depth only.
     pub const fn depth(depth: usize) -> Self {
         Self { depth, str: u64::MAX, bin: u64::MAX, array: u64::MAX, map: u64::MAX, ext: u64::MAX }
     }
 
     /// Checks one token, which begins at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::TooLong`] if the token exceeds its limit.
     #[inline]
     pub fn check(&self, token: &Token<'_>, offset: usize) -> Result<(), Error> {
         let (length, limit) = match *token {
@@ -48,15 +55,15 @@ impl Limits {
     }
 }
 
-/// Finds the end of a message that may arrive in pieces, making nothing.
+/// Finds the end of a message that may arrive in pieces.
 ///
-/// The state is small (one number for each level of nesting), and no byte is looked at twice, however many
-/// pieces there are.
+/// The state is small (one number for each level of nesting), and no byte is read twice except those of a
+/// token that was cut off, however many pieces there are.
 #[derive(Debug, Clone)]
 pub struct Scanner {
-    /// The values that are still to come on each level.
+    /// The number of values still missing on each level.
     open: Vec<u64>,
-    /// The offset of the first token not seen yet, counted from where the message begins.
+    /// The offset of the first token that has not been read, from the beginning of the message.
     pos: usize,
 }
 
@@ -68,15 +75,20 @@ impl Default for Scanner {
 
 impl Scanner {
     /// A scanner in the middle of a message: `missing` values are still to come on each level, the outermost
-    /// first.
+    /// level first.
     pub fn inside(missing: Vec<u64>) -> Self {
         Self { open: missing, pos: 0 }
     }
 
-    /// Looks at what has arrived of the message since the last call; `bytes` begins where the message does.
+    /// Reads what has arrived of the message since the last call; `bytes` begins with the beginning of the
+    /// message.
     ///
-    /// The length of the message when all of it is there, `None` when more bytes are needed. After an error or
-    /// a whole message the scanner is as new.
+    /// Returns the length of the message if it is complete, `None` if more bytes are needed. After an error
+    /// or a complete message the scanner is as new.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Reserved`], `TooLong`, `TooDeep` and `Stopped`.
     pub fn advance(
         &mut self,
         bytes: &[u8],
@@ -90,7 +102,7 @@ impl Scanner {
         result
     }
 
-    /// Forgets the message begun.
+    /// Forgets the current message.
     fn reset(&mut self) {
         *self = Self::default();
     }
@@ -119,7 +131,7 @@ impl Scanner {
         Ok(Some(self.pos))
     }
 
-    /// Closes the levels that are complete; whether a value is still to come.
+    /// Closes the levels that are complete; returns whether a value is still to come.
     fn next_level(&mut self) -> bool {
         while self.open.last() == Some(&0) {
             self.open.pop();
@@ -131,7 +143,7 @@ impl Scanner {
         true
     }
 
-    /// Takes one value off the current level, and opens a new one for a container.
+    /// Counts one value on the current level, and opens a new level for a container.
     fn count(&mut self, token: &Token<'_>, limits: &Limits) -> Result<(), Error> {
         let items = match *token {
             Token::Array(items) => u64::from(items),
@@ -151,14 +163,18 @@ impl Scanner {
     }
 }
 
-/// The offset where the message that begins at `start` ends.
+/// The offset of the end of the message that begins at `start`.
+///
+/// # Errors
+///
+/// [`ErrorKind::Truncated`], `Reserved` and `Stopped`.
 pub fn end_of_message(bytes: &[u8], start: usize, task: &Task<'_>) -> Result<usize, Error> {
     let mut reader = Reader::at(bytes, start);
     skip(&mut reader, task)?;
     Ok(reader.pos())
 }
 
-/// Moves past one value. Depth needs no limit here: nothing is kept for a level.
+/// Skips one value. The depth needs no limit here, because nothing is stored per level.
 pub(super) fn skip(reader: &mut Reader<'_>, task: &Task<'_>) -> Result<(), Error> {
     let mut values = 1_u64;
     let mut until_check = CHECK_EVERY;

@@ -1,4 +1,6 @@
-//! Where values are built from: the bytes of a message, or its index.
+//! The two sources from which front ends build values: the bytes of a message, and its index.
+//!
+//! Front ends write their builder once, for both.
 
 use super::builder::Builder;
 use super::error::{Error, ErrorKind};
@@ -6,29 +8,34 @@ use super::reader::{Reader, Token, Tokens, Visitor};
 use super::scan::Limits;
 use super::tape::Tape;
 
-/// Where values are built from: a message itself, or its tape.
+/// A source of values: a message itself, or its tape.
 pub trait Source<'a> {
-    /// Whether the rest of a value that is cut off may still arrive.
+    /// Whether the rest of a truncated value may still arrive.
     const STREAM: bool;
-    /// Hands the next value, or the header of a container, to `builder`.
+    /// Passes the next value, or the header of a container, to `builder`.
     fn visit<B: Builder<'a>>(&mut self, builder: &mut B) -> B::Out;
     /// The next value, or the header of a container.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::token`]; also [`ErrorKind::TooLong`].
     #[inline(always)]
     fn next(&mut self) -> Result<Token<'a>, Error> {
         self.visit(&mut Tokens)
     }
-    /// How many values can follow at most, as far as the input is there.
+    /// An upper bound on the number of values that follow, given the input at hand.
     fn room(&self) -> usize;
-    /// For how many values at most a container inside `depth` others is given memory in advance, whatever it declares. Were
-    /// it for all that can follow, a short message of headers inside headers would take that much with each of them.
+    /// The most values for which a container inside `depth` others reserves memory, whatever length it
+    /// declares. If each could reserve for all of the rest, a short message of nested headers would reserve
+    /// that much on each level.
     fn share(&self, depth: usize) -> usize {
         self.room() >> depth.saturating_sub(1).min(31)
     }
-    /// Where the value visited last begins: its offset, or its place on the tape.
+    /// The position of the value visited last: its offset, or its place on the tape.
     fn offset(&self) -> usize;
 }
 
-/// A message, read once. With `STREAM`, more of it may arrive later.
+/// A message that is read once. With `STREAM`, more of it may arrive later.
 #[derive(Debug)]
 pub struct Direct<'a, const STREAM: bool> {
     reader: Reader<'a>,
@@ -70,7 +77,7 @@ impl<'a, const STREAM: bool> Source<'a> for Direct<'a, STREAM> {
     }
 }
 
-/// Passes on what is not too long.
+/// Passes on values within the limits.
 struct Limited<'b, B> {
     builder: &'b mut B,
     limits: &'b Limits,
@@ -163,7 +170,7 @@ impl<'a, B: Visitor<'a>> Visitor<'a> for Limited<'_, B> {
     }
 }
 
-/// A message that was indexed.
+/// A message with its index.
 #[derive(Debug)]
 pub struct Indexed<'a> {
     tape: &'a Tape,
@@ -186,7 +193,7 @@ impl<'a> Source<'a> for Indexed<'a> {
         self.tape.visit(self.bytes, &mut self.place, builder)
     }
 
-    /// Room was checked when the message was indexed.
+    /// The lengths were checked when the message was indexed.
     fn room(&self) -> usize {
         usize::MAX
     }

@@ -1,8 +1,8 @@
-//! The extension type for points in time.
+//! Timestamps: the extension type -1.
 
 use super::error::{Error, ErrorKind};
 
-/// A point in time: the extension of type -1.
+/// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01 UTC, without leap seconds.
@@ -16,6 +16,10 @@ impl Timestamp {
     pub const TYPE: i8 = -1;
 
     /// Reads the payload of an extension of this type that begins at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timestamp`] if the payload is not 4, 8 or 12 bytes long.
     pub fn from_payload(payload: &[u8], offset: usize) -> Result<Self, Error> {
         if let Ok(bytes) = <[u8; 4]>::try_from(payload) {
             return Ok(Self { seconds: u32::from_be_bytes(bytes).into(), nanoseconds: 0 });

@@ -2,15 +2,15 @@
 
 use super::Timestamp;
 
-/// Where a message is written to.
+/// The destination of a message.
 pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
 
-    /// So many bytes will be appended, in pieces.
+    /// Announces that `_bytes` bytes will be appended in pieces.
     fn expect(&mut self, _bytes: usize) {}
 
-    /// Appends a token's first byte and the rest of it.
+    /// Appends a token's first byte and its remaining bytes.
     #[inline]
     fn put_headed(&mut self, head: u8, body: &[u8]) {
         self.put(&[head]);
@@ -87,7 +87,7 @@ pub fn str(out: &mut impl Sink, bytes: &[u8]) {
     out.put(bytes);
 }
 
-/// Appends a string, or binary data, in the format's first version: it knows neither str 8 nor bin.
+/// Appends a string or binary data in the format's first version, which has neither str 8 nor bin.
 pub fn raw(out: &mut impl Sink, bytes: &[u8]) {
     raw_header(out, bytes.len());
     out.put(bytes);

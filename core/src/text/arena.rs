@@ -1,4 +1,9 @@
-//! Stored characters of many pieces, each followed by a zero.
+//! Arenas: the stored characters of many pieces, each followed by a zero.
+//!
+//! String objects that are views point into an arena and keep it alive. An arena is filled off the lock and
+//! never changes afterwards. It holds about 1 MB of text, so that one surviving string keeps little memory
+//! alive; its memory goes back to a [`Recycler`], because fresh pages cost more than filling them. Pieces of
+//! ASCII are stored once, as UTF-8; others also in the array of their kind.
 
 use std::convert::Infallible;
 use std::mem;
@@ -10,18 +15,18 @@ use super::{Error, Measure, Piece, Pieces, Span, StrKind, Unit, transcode};
 use crate::memory::{self, OutOfMemory};
 use crate::{Stopped, Task};
 
-/// When an arena holds this many bytes of text, the next pieces go to another one, and a longer piece has one for itself: what
-/// is kept of a text keeps no more than this besides.
+/// The amount of text after which a new arena is begun; a longer piece has an arena of its own. A string that
+/// survives keeps at most this much other text alive.
 const FULL: usize = 1 << 20;
 
-/// The characters of some pieces, and where each is among them.
+/// The stored characters of some pieces, and their positions.
 #[derive(Debug, Clone)]
 pub struct Arena {
     memory: Arc<Memory>,
     stored: Vec<Stored>,
 }
 
-/// Characters in their kinds, and their UTF-8; a zero follows each piece.
+/// Characters in their kinds, and their UTF-8; each piece is followed by a zero.
 ///
 /// Nothing in it moves or changes once it is filled.
 #[derive(Debug, Default)]
@@ -33,14 +38,22 @@ pub struct Memory {
 }
 
 impl Arena {
-    /// Stores all `pieces`, in order, in as many arenas as it takes.
+    /// Stores all `pieces`, in order, in as many arenas as necessary.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] if a piece has 1 GiB or more, `OutOfMemory` and `Stopped`.
     pub fn store(pieces: &Pieces<'_>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
         let mut arenas = Vec::new();
         Self::for_each(pieces, task, |arena| Ok::<_, Error>(memory::push(&mut arenas, arena)?))?;
         Ok(arenas)
     }
 
-    /// Hands one arena after the other to `each`, until it fails.
+    /// Passes one arena after another to `each`, until it fails.
+    ///
+    /// # Errors
+    ///
+    /// As [`store`](Self::store), or the first error of `each`.
     pub fn for_each<E: From<Error> + From<Stopped>>(
         pieces: &Pieces<'_>,
         task: &Task<'_>,
@@ -68,12 +81,12 @@ impl Arena {
         Ok(Self { memory: Arc::new(memory), stored })
     }
 
-    /// Where its pieces are.
+    /// The positions of its pieces.
     pub fn stored(&self) -> &[Stored] {
         &self.stored
     }
 
-    /// The memory that they are in.
+    /// The memory that they point into.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
@@ -85,7 +98,7 @@ impl Arena {
         self.stored.iter().map(move |stored| stored.piece(memory[stored.kind() as usize]))
     }
 
-    /// The piece that is `stored` in it.
+    /// The piece at the position `stored`.
     #[inline]
     pub fn piece(&self, stored: Stored) -> Piece<'_> {
         stored.piece(self.memory.of(stored.kind()))
@@ -97,7 +110,7 @@ impl Arena {
     }
 }
 
-/// Room for a full arena whose last piece is not long.
+/// The capacity of a usual arena: full, with a last piece that is not long.
 const USUAL: usize = FULL + FULL / 8;
 
 static BYTES: Recycler<u8> = Recycler::new(USUAL);
@@ -114,7 +127,7 @@ impl Drop for Memory {
 }
 
 impl Memory {
-    /// Memory for all of them: nothing has to grow later.
+    /// Reserves all memory in advance, so that nothing has to grow later.
     fn with_room(room: &Room) -> Result<Self, OutOfMemory> {
         let [utf8, latin1, ucs2, ucs4] = room.units;
         Ok(Self {
@@ -125,7 +138,8 @@ impl Memory {
         })
     }
 
-    /// Adds the pieces of `range`, which take `bytes` with the zeros behind them. There is room for all in `stored`.
+    /// Adds the pieces of `range`, which are ASCII and take `bytes` including their zeros. `stored` has
+    /// capacity for all.
     fn add_ascii(
         &mut self,
         pieces: &Pieces<'_>,
@@ -159,7 +173,7 @@ impl Memory {
         Stored::new(start, utf8.len(), at, chars, kind)
     }
 
-    /// What [`Stored::at`] points into; for ASCII, what [`Stored::utf8`] does.
+    /// The array that [`Stored::at`] points into; for ASCII, the one of [`Stored::utf8`].
     #[inline]
     pub fn of(&self, kind: StrKind) -> &[u8] {
         match kind {
@@ -179,11 +193,11 @@ impl Memory {
     }
 }
 
-/// Most pieces of tables are no longer.
+/// Most pieces of tables are at most this long.
 const SHORT: usize = 16;
 
-/// Writes a piece and a zero to the beginning of `out`. A short one is copied as so many bytes, whatever they are:
-/// the pieces that follow are written over them.
+/// Writes a piece and a zero to the beginning of `out`. A short piece is copied as a constant number of
+/// bytes; the surplus is overwritten by the next piece.
 #[inline]
 fn copy_piece(text: &[u8], span: Span, out: &mut [u8]) {
     let length = span.len();
@@ -194,7 +208,7 @@ fn copy_piece(text: &[u8], span: Span, out: &mut [u8]) {
     out[length] = 0;
 }
 
-/// Writes the characters and a zero behind what `memory` holds, and says at which byte they begin.
+/// Appends the characters and a zero to `memory`; returns their offset in bytes.
 fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> usize {
     let start = memory.len();
     memory.resize(start + chars + 1, T::default());
@@ -202,7 +216,7 @@ fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> 
     start * size_of::<T>()
 }
 
-/// How many pieces go to one arena, and what they take there with the zeros behind them: bytes of UTF-8, and
+/// The number of pieces that go to one arena, and the memory they need with their zeros: bytes of UTF-8, and
 /// characters of each wider kind.
 struct Room {
     pieces: usize,
@@ -235,7 +249,7 @@ impl Room {
     }
 }
 
-/// Where one piece is in the memory of its arena.
+/// The position of a piece in the memory of its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     utf8: u32,
@@ -250,26 +264,26 @@ const CHARS_BITS: u32 = 30;
 impl Stored {
     const LONGEST: usize = (1 << CHARS_BITS) - 1;
 
-    /// An arena holds less than `FULL` and the longest piece, so that every value fits.
+    /// All values fit: an arena holds less than `FULL` plus the longest piece.
     #[allow(clippy::cast_possible_truncation, reason = "see above")]
     const fn new(utf8: usize, utf8_len: usize, at: usize, chars: usize, kind: StrKind) -> Self {
         let chars = chars as u32 | (kind as u32) << CHARS_BITS;
         Self { utf8: utf8 as u32, utf8_len: utf8_len as u32, at: at as u32, chars }
     }
 
-    /// Offset of its UTF-8 in the memory of ASCII.
+    /// The offset of its UTF-8 in the memory of ASCII.
     #[inline]
     pub const fn utf8(self) -> usize {
         self.utf8 as usize
     }
 
-    /// Length of its UTF-8.
+    /// The length of its UTF-8.
     #[inline]
     pub const fn utf8_len(self) -> usize {
         self.utf8_len as usize
     }
 
-    /// Offset of its characters in the memory of their kind, in bytes.
+    /// The offset of its characters in the memory of their kind, in bytes.
     #[inline]
     pub const fn at(self) -> usize {
         self.at as usize

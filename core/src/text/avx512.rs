@@ -1,10 +1,12 @@
 //! Measuring and transcoding with AVX-512.
 //!
-//! Nothing here has to be foreseen by the processor: neither where characters are that are not ASCII, nor how long they
-//! are, nor, as memory is read and written under masks, how many bytes a text has behind its last whole block.
+//! The code is branch-free but for loops over blocks. So mixed scripts cost no mispredicted branches, as they
+//! do in a scalar decoder. Loads and stores are masked, so no byte outside of the slices is touched and the
+//! last, partial block needs no scalar loop. Transcoding decodes a block of 32 bytes as if a character began
+//! at every byte, and then compresses the lanes where one does (`vpcompressw`).
 //!
-//! The newest of the extensions is VBMI2, for the instruction that moves chosen ones of many 16-bit numbers together;
-//! processors have it since Ice Lake (2019) and Zen 4 (2022).
+//! The newest required extension is VBMI2, for that instruction on 16-bit lanes; processors have it since Ice
+//! Lake (2019) and Zen 4 (2022). simdutf's AVX-512 kernels use the same approach.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +20,8 @@ use std::arch::x86_64::{
 
 use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 
-/// Whether this processor has what the functions here need. The standard library remembers it, without a lock.
+/// Whether this processor has the extensions that the functions here need. The standard library caches this
+/// without a lock.
 #[inline]
 pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -30,7 +33,7 @@ pub(super) fn is_there() -> bool {
 
 /// A stored character of at most 16 bits.
 pub(super) trait Narrow: Sized {
-    /// Writes the lower bits of the first of 32 numbers to `out`, as many as it has places for.
+    /// Writes the lower bits of the first `out.len()` of 32 numbers to `out`.
     ///
     /// # Safety
     ///
@@ -56,7 +59,7 @@ impl Narrow for u16 {
     }
 }
 
-/// See [`super::measure`].
+/// See [`super::measure()`].
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 pub(super) fn measure(utf8: &[u8]) -> Measure {
     let (mut largest, mut chars) = (_mm512_setzero_si512(), 0);
@@ -72,9 +75,7 @@ pub(super) fn measure(utf8: &[u8]) -> Measure {
     Measure { chars, kind: StrKind::of_bytes(reaches) }
 }
 
-/// See [`super::transcode`]; for characters of at most three bytes.
-///
-/// Every byte of a block is decoded as if a character began there, and what comes of those where one does is kept.
+/// See [`super::transcode()`]; for characters of at most three bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
 pub(super) fn transcode<T: Narrow>(mut utf8: &[u8], mut out: &mut [T]) {
     while !utf8.is_empty() && !out.is_empty() {
@@ -94,7 +95,7 @@ pub(super) fn transcode<T: Narrow>(mut utf8: &[u8], mut out: &mut [T]) {
     }
 }
 
-/// The character of at most three bytes that begins at each byte, if one does.
+/// The code points of at most three bytes that begin at each byte; meaningless where none begins.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn decode(bytes: __m256i, second: __m256i, third: __m256i) -> __m512i {
@@ -110,13 +111,13 @@ fn decode(bytes: __m256i, second: __m256i, third: __m256i) -> __m512i {
     _mm512_mask_mov_epi16(_mm512_mask_mov_epi16(first, has_two, two), has_three, three)
 }
 
-/// What is left of a text behind so many bytes.
+/// The rest of a text after `bytes` bytes.
 #[inline]
 fn behind(utf8: &[u8], bytes: usize) -> &[u8] {
     utf8.get(bytes..).unwrap_or_default()
 }
 
-/// The first bytes of a text; zeros if it has fewer.
+/// The first 32 bytes of a text, padded with zeros.
 #[inline]
 #[target_feature(enable = "avx512bw,avx512vl")]
 fn load(utf8: &[u8]) -> __m256i {
@@ -124,7 +125,7 @@ fn load(utf8: &[u8]) -> __m256i {
     unsafe { _mm256_maskz_loadu_epi8(mask_of_first(utf8.len()), utf8.as_ptr().cast()) }
 }
 
-/// A bit for each of so many of 32.
+/// A mask of the first `count` of 32 lanes.
 #[inline]
 const fn mask_of_first(count: usize) -> u32 {
     if count < 32 { (1 << count) - 1 } else { u32::MAX }

@@ -1,4 +1,10 @@
-//! Where the pieces of a text are.
+//! Finds the boundaries of pieces: lines, separated parts, table fields, offsets.
+//!
+//! Single bytes are searched 64 at a time: a comparison per register gives a bit mask, and the positions of
+//! its bits are written to an array for a window of 4 KB before they are used. Separating the search from the
+//! use keeps its inner loop predictable, as simdjson does in its first stage. Line ends of two or three bytes
+//! are found by a mask of candidates that is checked afterwards. Separators of several bytes go to memchr's
+//! substring search.
 
 use memchr::memmem;
 use wide::u8x16;
@@ -8,11 +14,11 @@ use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::{Task, memory};
 
-/// What ends a line.
+/// The characters that end a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnds {
-    /// What Python's `str.splitlines` takes for one: `\n`, `\r`, `\r\n`, `\v`, `\f`, U+001C to U+001E, U+0085,
-    /// U+2028, U+2029.
+    /// Those of Python's `str.splitlines`: `\n`, `\r`, `\r\n`, `\v`, `\f`, U+001C to U+001E, U+0085, U+2028,
+    /// U+2029.
     Any,
     /// `\n` alone.
     Newline,
@@ -20,7 +26,23 @@ pub enum LineEnds {
     NewlineOrCrlf,
 }
 
-/// The lines of `text`, with their ends if `keep`. A text that ends with a line end has no line after it.
+/// The lines of `text`, including their ends if `keep`. A text that ends with a line end has no empty line
+/// after it.
+///
+/// ```
+/// use offlock_core::text::{LineEnds, lines};
+/// use offlock_core::Task;
+///
+/// let text = b"one\r\ntwo\n";
+/// let lines = lines(text, LineEnds::Any, false, &Task::new())?;
+/// let lines: Vec<_> = lines.iter().map(|line| &text[line.start..line.end]).collect();
+/// assert_eq!(lines, [b"one", b"two"]);
+/// # Ok::<_, offlock_core::text::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`] and [`Error::Stopped`].
 pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result<Vec<Span>, Error> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -49,8 +71,12 @@ pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result
     Ok(lines)
 }
 
-/// The pieces of `text` between the occurrences of `separator`, which is not empty: one more than there
-/// are occurrences.
+/// The parts of `text` between the occurrences of `separator`, which is not empty: one more than there are
+/// occurrences.
+///
+/// # Errors
+///
+/// [`Error::OutOfMemory`] and [`Error::Stopped`].
 pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>, Error> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -72,8 +98,11 @@ pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>
     Ok(pieces)
 }
 
-/// The pieces of `text` between each offset and the next: one fewer than there are offsets, which may not
-/// decrease.
+/// The parts of `text` between each offset and the next: one fewer than there are offsets.
+///
+/// # Errors
+///
+/// [`Error::OffsetOutside`], [`Error::OffsetDecreases`], `OutOfMemory` and `Stopped`.
 pub fn offsets(
     text: &[u8],
     offsets: impl IntoIterator<Item = i64>,
@@ -105,8 +134,13 @@ fn checked(text: &[u8], index: usize, offset: i64) -> Result<usize, Error> {
     })
 }
 
-/// The fields of the records of `text`, column by column. Records end with `\n` or `\r\n`, fields with
-/// `separator`, a byte; every record has as many as the first one.
+/// The fields of the records of `text`, column by column. Records end with `\n` or `\r\n`, fields with the
+/// byte `separator`. Every record has as many fields as the first one.
+///
+/// # Errors
+///
+/// [`Error::FieldCount`] if a record has another number of fields than the first one, `OutOfMemory` and
+/// `Stopped`.
 pub fn columns(text: &[u8], separator: u8, task: &Task<'_>) -> Result<Vec<Vec<Span>>, Error> {
     let mut columns: Vec<Vec<Span>> = Vec::new();
     let (mut at, mut start, mut record, mut field) = (0, 0, 0, 0);
@@ -181,11 +215,11 @@ fn for_each_marked(
     Ok(())
 }
 
-/// How many bytes are looked at before what is found in them is used. Where a piece ends is no surprise then: the
-/// processor foresees where a long loop ends, but not how many bits one mask has.
+/// The number of bytes that are searched before the positions are used. The processor predicts the end of a
+/// long loop over positions, but not the number of bits in one mask.
 const WINDOW: usize = 4096;
 
-/// Where `mark` sets a bit, in order.
+/// The positions at which `mark` sets a bit, in order.
 #[inline]
 fn marked_places<'a>(
     window: &[u8],
@@ -206,10 +240,10 @@ fn marked_places<'a>(
     &places[..count]
 }
 
-/// Writes the places of the bits of `mask` behind the first `count` ones, and returns how many there are then.
+/// Writes the positions of the bits of `mask` after the first `count` ones, and returns the new count.
 #[inline]
 fn add_bits(mut mask: u64, base: u32, mut count: usize, places: &mut [u32; WINDOW + 1]) -> usize {
-    // The first without a look at whether there is one, which cannot be foreseen.
+    // The first position is written unconditionally, because the branch would be unpredictable.
     places[count] = base + mask.trailing_zeros();
     count += usize::from(mask != 0);
     mask &= mask.wrapping_sub(1);
@@ -221,7 +255,7 @@ fn add_bits(mut mask: u64, base: u32, mut count: usize, places: &mut [u32; WINDO
     count
 }
 
-/// One bit for each byte of `block`, the first one lowest.
+/// One bit for each byte of `block`, the first byte lowest.
 #[inline]
 fn mask(block: &[u8; BLOCK], matches: impl Fn(u8x16) -> u8x16) -> u64 {
     let (parts, _) = block.as_chunks::<16>();
@@ -240,7 +274,7 @@ fn splat(byte: u8) -> u8x16 {
     u8x16::splat(byte)
 }
 
-/// Marks the last bytes of all line ends, and other bytes that look like them.
+/// Marks the last bytes of all line ends, and some other bytes, which [`line_end`] rejects.
 #[inline]
 fn may_end_lines(block: &[u8; BLOCK]) -> u64 {
     let controls = mask(block, is_late_control);
@@ -248,7 +282,7 @@ fn may_end_lines(block: &[u8; BLOCK]) -> u64 {
         return controls;
     }
     let first = mask(block, may_begin_wide);
-    let begins_before = 0b11; // what is there is not known here
+    let begins_before = 0b11; // the bytes before the block are not known here
     controls | mask(block, may_end_wide) & (first << 1 | first << 2 | begins_before)
 }
 
@@ -276,7 +310,7 @@ const NEXT_LINE: &[u8] = b"\xC2\x85";
 /// U+2028; U+2029, the paragraph separator, differs in the last bit.
 const LINE_SEPARATOR: &[u8] = b"\xE2\x80\xA8";
 
-/// The line end whose last byte, or `\r`, is at `at`, if there is one.
+/// The line end whose last byte, or whose `\r`, is at `at`, if there is one.
 #[inline]
 fn line_end(text: &[u8], at: usize) -> Option<Span> {
     let end = at + 1;

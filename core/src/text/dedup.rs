@@ -1,4 +1,10 @@
-//! Pieces that occur again and again, as in the columns of a table, each of which need be stored only once.
+//! Finds equal pieces, as in the columns of a table, so that each need be stored only once.
+//!
+//! First, an estimate of the number of different pieces from a sample of at most 2,048 ([`estimate`]); if
+//! they repeat less than 4 times on average, or are more than 2^15, nothing further is done. Then one pass
+//! over the pieces with a hash table whose probe sequences have at most 8 places. A piece that is not found
+//! within these counts as new: the result may contain duplicates, but no input makes the search slow. The
+//! time is linear in the number of pieces.
 
 use std::hash::Hasher;
 
@@ -8,39 +14,44 @@ use super::{Error, STRETCH, Span, Spans};
 use crate::Task;
 use crate::memory::{self, OutOfMemory};
 
-/// How many pieces there are at least: making fewer one by one takes less than a tenth of a millisecond.
+/// Fewer pieces are not compared: making their strings one by one takes less than a tenth of a millisecond.
 const FEWEST: usize = 4096;
 
-/// How many pieces are looked at before it is decided whether to look at all.
+/// The size of the sample.
 const SAMPLE: usize = 2048;
 
-/// One piece in so many, if that is less: what is looked at in vain shall cost nothing.
+/// The sample is at most one piece in so many, so that a useless estimate costs nearly nothing.
 const SAMPLE_SHARE: usize = 16;
 
-/// How often a piece occurs on average, where finding its like is quicker than making another one.
+/// The average number of occurrences from which finding a piece is faster than making another string.
 const PAYS: usize = 4;
 
-/// More different pieces than this are not looked for: to find one in memory that is out of the caches takes as long
-/// as to make another.
+/// The most different pieces: with more, the table leaves the caches, and finding a piece takes as long as
+/// making another string.
 const MOST: usize = 1 << 15;
 
 /// Longer pieces are not compared.
 const LONGEST: usize = 64;
 
-/// How many places of the table a piece may be at, so that no input can make the search long.
+/// The length of a probe sequence, which bounds the time for any input.
 const PROBES: usize = 8;
 
-/// Which pieces of a text are alike.
+/// Which pieces of a text are equal.
 #[derive(Debug)]
 pub struct Repeats {
-    /// The pieces that occur first, in order.
+    /// The first occurrences, in order.
     pub firsts: Vec<u32>,
-    /// For each piece, which one of those has the same bytes. It may be the second of these.
+    /// For each piece, the index in `firsts` of one with the same bytes. A piece with the same bytes may
+    /// occur in `firsts` more than once.
     pub numbers: Vec<u32>,
 }
 
 impl Repeats {
-    /// Compares the pieces of `text`. `None` when too few of them repeat to make it worth the time.
+    /// Compares the pieces of `text`. `None` if too few of them repeat to make it worthwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] and [`Error::Stopped`].
     pub fn find(text: &[u8], pieces: &Spans<'_>, task: &Task<'_>) -> Result<Option<Self>, Error> {
         let Ok(count) = u32::try_from(pieces.len()) else { return Ok(None) };
         if pieces.len() < FEWEST {
@@ -62,21 +73,26 @@ impl Repeats {
         Ok(Some(Self { firsts: table.firsts, numbers }))
     }
 
-    /// Of what there is for each piece, that of the first ones.
+    /// Applies `of` to the first occurrences only.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`].
     pub fn once<T>(&self, of: impl Fn(usize) -> T) -> Result<Vec<T>, OutOfMemory> {
         memory::collected(self.firsts.iter().map(|&first| Ok(of(first as usize))))
     }
 }
 
-/// About how many different pieces there are, from a sample: Chao's estimate, which takes what occurs once and what
-/// occurs twice in it for a measure of what does not occur (Anne Chao, "Nonparametric estimation of the number of
-/// classes in a population", 1984). If it is soon plain that there are more than `most`, a number that is larger.
+/// Estimates the number of different pieces from a sample, with Chao's estimator: the number of pieces that
+/// occur once and twice in the sample tells how many do not occur in it (Anne Chao, "Nonparametric estimation
+/// of the number of classes in a population", 1984). Returns a larger number than `most` early if it is clear
+/// that there are more.
 fn estimate(text: &[u8], pieces: &Spans<'_>, most: usize) -> Result<usize, OutOfMemory> {
     let sample = SAMPLE.min(pieces.len() / SAMPLE_SHARE);
     let mut table = Table::new(text, pieces, sample)?;
     let mut occurs = vec![0; sample];
-    // Of n pieces, n² / 2 pairs are compared: of `most` different ones, five pairs would be alike among so many. That
-    // none is has a chance of less than one in a hundred.
+    // n pieces make n² / 2 pairs. If there were `most` different pieces, five pairs among these would be
+    // equal on average; that none is has a probability of less than one in a hundred.
     let soon = (2 * 5 * most).isqrt();
     for turn in 0..sample {
         if turn == soon && table.firsts.len() == turn {
@@ -89,20 +105,22 @@ fn estimate(text: &[u8], pieces: &Spans<'_>, most: usize) -> Result<usize, OutOf
     Ok(table.firsts.len() + once * once / (2 * twice.max(1)))
 }
 
-/// A number below `end` for each turn, like a random one: any step could be one that the data has, too.
+/// A pseudorandom number below `end` for each turn: with a fixed step, the sample could coincide with a
+/// period in the data.
 #[allow(clippy::cast_possible_truncation, reason = "less than `end`, which fits")]
 fn scattered(turn: usize, end: usize) -> u32 {
     ((u128::from(hash(&turn.to_le_bytes())) * end as u128) >> u64::BITS) as u32
 }
 
-/// Pieces by their bytes.
+/// A hash table of pieces.
 struct Table<'a> {
     text: &'a [u8],
     pieces: &'a Spans<'a>,
     firsts: Vec<u32>,
-    /// What each of `firsts` is compared by.
+    /// The key of each of `firsts`.
     keys: Vec<Key>,
-    /// Numbers among `firsts`, each near the place that its hash says: twice as many as there may be, a power of two.
+    /// Indices into `firsts`, each near the place that its hash determines: twice the expected number,
+    /// rounded up to a power of two.
     places: Vec<u32>,
     room: usize,
 }
@@ -116,7 +134,7 @@ impl<'a> Table<'a> {
         Ok(Self { text, pieces, firsts, keys, places, room })
     }
 
-    /// The number of a piece that is like this one, which is new if there is none or none was found.
+    /// The index in `firsts` of a piece equal to this one; a new one if none was found.
     #[inline]
     fn number(&mut self, index: u32) -> Result<u32, OutOfMemory> {
         let piece = self.pieces.get(index as usize);
@@ -156,7 +174,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What is compared of a piece: all of its bytes and their number, or, of a longer one, a hash.
+/// What is compared first: all bytes of a short piece and their number, or a hash of a longer one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key(u128);
 
@@ -180,7 +198,7 @@ impl Key {
         Self(u128::from_le_bytes(bytes) & !beyond | (len as u128) << Self::LEN_SHIFT)
     }
 
-    /// Whether no other piece has it.
+    /// Whether the key determines the piece.
     #[inline]
     fn is_whole(self) -> bool {
         self.0 >> Self::LEN_SHIFT < Self::BYTES as u128
@@ -220,7 +238,7 @@ mod tests {
         found
     }
 
-    /// So many pieces, each one of `different`, in no order.
+    /// `count` pieces, each one of `different`, in random order.
     fn pieces(count: usize, different: usize, make: impl Fn(usize) -> String) -> Vec<String> {
         (0..count).map(|index| make(scattered(index, different) as usize)).collect()
     }

@@ -1,25 +1,25 @@
-//! What can be wrong with a text.
+//! The errors of this module.
 
 use std::fmt;
 
 use crate::Stopped;
 use crate::memory::OutOfMemory;
 
-/// Why a text could not be cut or measured.
+/// Why a text could not be cut, measured or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The run was asked to stop.
+    /// The task was stopped.
     Stopped,
-    /// There is no memory for what the run makes.
+    /// Memory ran out.
     OutOfMemory,
     /// A piece is not UTF-8: its own bytes are not, or it begins or ends inside a character.
     NotUtf8 {
         /// Number of the piece.
         piece: usize,
-        /// Where it begins.
+        /// The offset at which it begins.
         start: usize,
-        /// Where its first byte is that is not part of a character, counted from the start of the text.
+        /// The offset in the text of the first byte that is not part of a character.
         at: usize,
         /// The piece itself.
         bytes: Box<[u8]>,

@@ -1,4 +1,16 @@
-//! How wide the characters of a text are: CPython's kinds of `str` (PEP 393).
+//! The width of a text's stored characters: CPython's kinds of `str` ([PEP
+//! 393](https://peps.python.org/pep-0393/)).
+//!
+//! CPython stores the characters of a `str` as an array of fixed width, the narrowest that holds the largest
+//! character. The largest byte of the UTF-8 encoding determines it: lead bytes are larger than continuation
+//! bytes and grow with the character.
+//!
+//! | largest character | largest byte of UTF-8 | kind | bytes per character |
+//! |---|---|---|---|
+//! | below U+0080 | below 0x80 | ASCII | 1 |
+//! | below U+0100 | below 0xC4 | Latin-1 | 1 |
+//! | below U+10000 | below 0xF0 | UCS-2 | 2 |
+//! | others | from 0xF0 | UCS-4 | 4 |
 
 /// The narrowest of CPython's storage kinds that holds every character of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,15 +39,15 @@ impl StrKind {
         }
     }
 
-    /// The kind of a text in which `reaches` says whether a byte of its UTF-8 is as large as this one: lead bytes are
-    /// larger than all others and grow with the character.
+    /// The kind of a text; `reaches` tells whether some byte of its UTF-8 is at least as large as the given
+    /// one.
     #[inline]
     pub(super) fn of_bytes(reaches: impl Fn(u8) -> bool) -> Self {
         Self::ALL[usize::from(reaches(0x80)) + usize::from(reaches(0xC4)) + usize::from(reaches(0xF0))]
     }
 }
 
-/// What has to be known of a text before its characters can be stored.
+/// What must be known of a text before its characters can be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measure {
     /// How many characters it has.
@@ -45,11 +57,11 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// That of so many bytes of ASCII.
+    /// The measure of `bytes` bytes of ASCII.
     pub(super) const fn of_ascii(bytes: usize) -> Self {
         Self { chars: bytes, kind: StrKind::Ascii }
     }
 }
 
-/// 0xBF as a signed byte: continuation bytes are the smallest ones.
+/// 0xBF as a signed byte. As signed bytes, continuation bytes are the smallest ones.
 pub(super) const LAST_CONTINUATION: i8 = -65;

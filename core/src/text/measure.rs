@@ -1,4 +1,8 @@
-//! Counting the characters of a text, and finding their width.
+//! Counts the characters of a text and finds their kind.
+//!
+//! The number of characters is the number of bytes that are not continuation bytes; the kind follows from the
+//! largest byte (see `kind.rs`). Both are computed in one pass over 64 bytes at a time with AVX-512, 16
+//! elsewhere.
 
 use wide::{i8x16, u8x16};
 
@@ -6,7 +10,13 @@ use wide::{i8x16, u8x16};
 use super::avx512;
 use super::kind::{LAST_CONTINUATION, Measure, StrKind};
 
-/// Counts the characters of `utf8`, which is valid, and finds their kind.
+/// Counts the characters of `utf8`, which must be valid, and finds their kind.
+///
+/// ```
+/// use offlock_core::text::{Measure, StrKind, measure};
+///
+/// assert_eq!(measure("für".as_bytes()), Measure { chars: 3, kind: StrKind::Latin1 });
+/// ```
 #[inline]
 pub fn measure(utf8: &[u8]) -> Measure {
     #[cfg(target_arch = "x86_64")]
@@ -32,13 +42,13 @@ fn measure_in_blocks(utf8: &[u8]) -> Measure {
         }
         chars += counts.to_array().into_iter().map(usize::from).sum::<usize>();
     }
-    // The rest are the last bytes of the last block.
+    // The remaining bytes are the last ones of `last`.
     let in_rest = (starts(last).to_bitmask() >> (BLOCK - rest.len())).count_ones();
     let kind = StrKind::of_bytes(|byte| largest.max(u8x16::splat(byte)).simd_eq(largest).to_bitmask() != 0);
     Measure { chars: chars + in_rest as usize, kind }
 }
 
-/// The same of less than a block.
+/// The same for less than a block.
 fn measure_short(utf8: &[u8]) -> Measure {
     let add = |(chars, largest): (usize, u8), &byte: &u8| {
         (chars + usize::from(byte.cast_signed() > LAST_CONTINUATION), largest.max(byte))
@@ -47,7 +57,7 @@ fn measure_short(utf8: &[u8]) -> Measure {
     Measure { chars, kind: StrKind::of_bytes(|byte| largest >= byte) }
 }
 
-/// How many bytes of `text` are ASCII before the first that is not, at most `most`.
+/// The number of ASCII bytes at the beginning of `text`, at most `most`.
 pub(super) fn ascii_len(text: &[u8], most: usize) -> usize {
     let text = &text[..most.min(text.len())];
     let (blocks, rest) = text.as_chunks::<BLOCK>();

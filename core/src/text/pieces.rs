@@ -1,4 +1,7 @@
-//! Pieces that are known to be UTF-8, and how each is to be stored.
+//! Pieces of text that are known to be valid UTF-8, with their measures.
+//!
+//! The whole text is validated at once (simdutf8), not piece by piece; then only the boundaries of the pieces
+//! are checked. If the text is ASCII, as most are, nothing is stored per piece.
 
 use std::borrow::Cow;
 
@@ -19,6 +22,10 @@ pub struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     /// Checks and measures the pieces of `text` at `spans`, which ascend and do not overlap.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotUtf8`] if a piece is not valid UTF-8, `OutOfMemory` and `Stopped`.
     pub fn new(
         text: impl Into<Cow<'a, [u8]>>,
         spans: impl Into<Spans<'a>>,
@@ -30,8 +37,12 @@ impl<'a> Pieces<'a> {
         Ok(Self { text, spans, measures })
     }
 
-    /// The pieces of `text` at each of `all`, which were cut between whole characters and may lie between each
-    /// other. All of the text has to be UTF-8.
+    /// The pieces of `text` at each list of spans. The spans must lie between whole characters; different
+    /// lists may interleave. All of the text must be valid UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
     pub fn interleaved(text: &'a [u8], all: Vec<Vec<Span>>, task: &Task<'_>) -> Result<Vec<Self>, Error> {
         let whole = Span { start: 0, end: text.len() };
         let ascii = check(text, &vec![whole].into(), task)?;
@@ -43,8 +54,12 @@ impl<'a> Pieces<'a> {
         memory::collected(all.into_iter().map(each))
     }
 
-    /// If many of them are alike: each only once, and for every one of these pieces the number of the one that is left
-    /// for it. Otherwise all of them.
+    /// If many pieces are equal, returns each only once, and for every one of these pieces the index of its
+    /// representative. Otherwise returns all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] and [`Error::Stopped`].
     pub fn without_repeats(self, task: &Task<'_>) -> Result<(Self, Option<Vec<u32>>), Error> {
         let Some(repeats) = Repeats::find(&self.text, &self.spans, task)? else { return Ok((self, None)) };
         let spans = repeats.once(|piece| self.spans.get(piece))?.into();
@@ -53,7 +68,7 @@ impl<'a> Pieces<'a> {
         Ok((Self { text: self.text, spans, measures }, Some(repeats.numbers)))
     }
 
-    /// The bytes that the spans are of.
+    /// The text.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -68,7 +83,11 @@ impl<'a> Pieces<'a> {
         self.spans.is_empty()
     }
 
-    /// Calls `each` with all of them, in order, until it fails.
+    /// Calls `each` with each piece in order, until it fails.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`.
     #[inline]
     pub fn for_each<E>(&self, mut each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut measures = self.measures.iter();
@@ -82,7 +101,7 @@ impl<'a> Pieces<'a> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If `index` is out of range.
     #[inline]
     pub fn piece(&self, index: usize) -> Piece<'_> {
         Piece::new(self.utf8(index), self.measure(index))
@@ -105,7 +124,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// One piece of text and how it is to be stored.
+/// One piece of text, and how it is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
     /// How wide its characters are.
@@ -118,7 +137,7 @@ pub struct Piece<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Source<'a> {
     Utf8(&'a [u8]),
-    /// The memory of the stored characters.
+    /// The stored characters.
     Stored(&'a [u8]),
 }
 
@@ -137,7 +156,7 @@ impl<'a> Piece<'a> {
         self.chars * self.kind.width()
     }
 
-    /// Writes its characters to `out`, which has room for exactly these and is aligned for them.
+    /// Writes its characters to `out`, which must have exactly their size and be aligned for them.
     ///
     /// # Panics
     ///
@@ -159,8 +178,7 @@ fn write_wide(utf8: &[u8], kind: StrKind, out: &mut [u8]) {
     }
 }
 
-/// Copies what has the same length, which is so short in most columns of tables that calling a function for it would
-/// take longer.
+/// Copies between slices of the same length. Most are so short that a call of `memcpy` would take longer.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     if !(copy_ends::<8>(from, to) || copy_ends::<16>(from, to) || copy_ends::<4>(from, to)) {
@@ -168,7 +186,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies `N` to `2 * N` bytes: the first `N` and the last `N`.
+/// Copies `N` to `2 * N` bytes: the first `N` and the last `N`, which may overlap.
 #[inline]
 fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
     let fits = (N..=2 * N).contains(&from.len()) && from.len() == to.len();
@@ -180,7 +198,7 @@ fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
     fits
 }
 
-/// Checks that all pieces are UTF-8, and says whether they are ASCII, too.
+/// Checks that all pieces are valid UTF-8; returns whether all are ASCII.
 fn check(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<bool, Error> {
     let Some(last) = spans.len().checked_sub(1) else { return Ok(true) };
     let around = &text[spans.get(0).start..spans.get(last).end];
@@ -216,7 +234,7 @@ fn is_utf8(text: &[u8], task: &Task<'_>) -> Result<bool, Stopped> {
     Ok(true)
 }
 
-/// Where to cut `text` so that the first part has about `length` bytes, none, and no part of a character.
+/// An offset of about `length` at which `text` can be cut between characters.
 fn whole_characters(text: &[u8], length: usize) -> usize {
     let begins = |at: &usize| text.get(*at).is_none_or(|byte| !is_continuation(*byte));
     let at = length.min(text.len());
@@ -227,7 +245,7 @@ const fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
-/// Whether no piece of UTF-8 begins or ends inside a character.
+/// Whether no piece begins or ends within a character. The text is valid UTF-8.
 fn have_whole_characters(text: &[u8], spans: &Spans<'_>) -> bool {
     let is_between = |at| text.get(at).is_none_or(|byte| !is_continuation(*byte));
     let is_whole = |span: Span| is_between(span.start) && is_between(span.end);
@@ -253,8 +271,8 @@ fn check_each(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<(), Err
 fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Measure>, Error> {
     let mut measures = memory::with_room(spans.len())?;
     let mut stretches = Stretches::new(task, STRETCH);
-    // Most pieces of most texts are ASCII. To look for what is not, over many pieces at once, is quicker than to look
-    // at each: where a short loop ends cannot be foreseen.
+    // Most pieces of most texts are ASCII. Searching many pieces at once for the next byte that is not ASCII
+    // is faster than checking each piece: the end of a short loop is unpredictable.
     let mut ascii = 0..0;
     spans.for_each(0..spans.len(), |span| {
         stretches.check(span.end)?;

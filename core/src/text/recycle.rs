@@ -1,14 +1,18 @@
-//! Vectors that are used again. To allocate memory from the system and free it, call after call, takes longer than to
-//! fill it.
+//! Recycled vectors. Allocating memory from the system and freeing it at each call takes longer than filling
+//! it.
+//!
+//! A [`Recycler`] is a static that all threads share. This is safe: a vector is owned by the thread that took
+//! it, and no thread waits for the mutex, so a fork while another thread holds it costs the child only the
+//! recycled memory.
 
 use std::sync::Mutex;
 
 use crate::memory::{self, OutOfMemory};
 
-/// How many bytes are kept of each kind.
+/// The most bytes that are kept of each kind.
 const KEPT: usize = 16 << 20;
 
-/// Vectors of one capacity that nobody uses.
+/// Vectors of one capacity that are not in use.
 pub(super) struct Recycler<T> {
     vectors: Mutex<Vec<Vec<T>>>,
     capacity: usize,
@@ -19,17 +23,18 @@ impl<T> Recycler<T> {
         Self { vectors: Mutex::new(Vec::new()), capacity }
     }
 
-    /// An empty vector with room for `length` items. One for less than half of what the others have is made to measure.
+    /// An empty vector with capacity for `length` items. If that is at most half of the recycled capacity,
+    /// the vector is allocated.
     pub(super) fn take(&self, length: usize) -> Result<Vec<T>, OutOfMemory> {
         if length <= self.capacity / 2 || length > self.capacity {
             return memory::with_room(length);
         }
-        // Rather allocate than wait.
+        // If another thread holds the lock, allocate instead of waiting.
         let spare = self.vectors.try_lock().ok().and_then(|mut vectors| vectors.pop());
         spare.map_or_else(|| memory::with_room(self.capacity), Ok)
     }
 
-    /// Keeps a vector for later, unless there are enough, or it is not of those.
+    /// Keeps a vector, unless there are enough or it has another capacity.
     pub(super) fn give(&self, mut vector: Vec<T>) {
         if vector.capacity() != self.capacity {
             return;

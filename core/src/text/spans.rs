@@ -1,4 +1,4 @@
-//! Where the pieces of a text are.
+//! The positions of the pieces of a text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,8 +27,8 @@ impl Span {
     }
 }
 
-/// Spans that ascend and do not overlap: a list of them, or the offsets that they lie between, which take a quarter of
-/// the memory.
+/// Spans in ascending order without overlaps: a list, or the offsets between which they lie, which take a
+/// quarter of the memory.
 #[derive(Debug)]
 pub struct Spans<'a>(Places<'a>);
 
@@ -39,7 +39,7 @@ enum Places<'a> {
     Between64(Cow<'a, [i64]>),
 }
 
-/// An integer that offsets are written in.
+/// An integer type of offsets.
 pub trait Offset: Copy + Into<i64> + PartialOrd + 'static {
     #[doc(hidden)]
     fn places(offsets: Cow<'_, [Self]>) -> Spans<'_>;
@@ -64,7 +64,11 @@ impl From<Vec<Span>> for Spans<'_> {
 }
 
 impl<'a> Spans<'a> {
-    /// From each offset to the next, as [`offsets`] has it.
+    /// The spans from each offset to the next, as in [`offsets`].
+    ///
+    /// # Errors
+    ///
+    /// As [`offsets`].
     pub fn between<O: Offset>(
         text: &[u8],
         all: impl Into<Cow<'a, [O]>>,
@@ -74,7 +78,7 @@ impl<'a> Spans<'a> {
         if are_inside(text, &all) && ascend(&all, task)? {
             return Ok(O::places(all));
         }
-        Ok(offsets(text, all.iter().map(|&offset| offset.into()), task)?.into()) // says what is wrong
+        Ok(offsets(text, all.iter().map(|&offset| offset.into()), task)?.into()) // finds the error
     }
 
     /// How many there are.
@@ -96,7 +100,7 @@ impl<'a> Spans<'a> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If `index` is out of range.
     #[inline]
     pub fn get(&self, index: usize) -> Span {
         match &self.0 {
@@ -106,11 +110,16 @@ impl<'a> Spans<'a> {
         }
     }
 
-    /// Calls `each` with those of `range`, in order. (How they are kept is asked once, not for each.)
+    /// Calls `each` with the spans of `range`, in order. (Branches on the representation once, not for each
+    /// span.)
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If `range` is out of range.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`.
     #[inline]
     pub fn for_each<E>(
         &self,
@@ -134,14 +143,14 @@ fn for_each_between<O: Offset, E>(
     offsets.windows(2).try_for_each(|pair| each(between(pair[0], pair[1])))
 }
 
-/// The span between two offsets that were checked.
+/// The span between two checked offsets.
 #[inline]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they are inside of a text")]
 fn between<O: Offset>(start: O, end: O) -> Span {
     Span { start: start.into() as usize, end: end.into() as usize }
 }
 
-/// Whether the first and the last offset are.
+/// Whether the first and the last offset lie inside of the text.
 fn are_inside<O: Offset>(text: &[u8], offsets: &[O]) -> bool {
     let is_inside = |&offset: &O| usize::try_from(offset.into()).is_ok_and(|offset| offset <= text.len());
     offsets.first().is_none_or(is_inside) && offsets.last().is_none_or(is_inside)
@@ -151,7 +160,7 @@ fn ascend<O: Offset>(offsets: &[O], task: &Task<'_>) -> Result<bool, Error> {
     for start in (0..offsets.len()).step_by(STRETCH) {
         task.check()?;
         let stretch = &offsets[start..offsets.len().min(start + STRETCH + 1)];
-        // Without a way out, so that many are compared at once.
+        // Without an early exit, so that the loop is vectorized.
         if !stretch.iter().zip(&stretch[1..]).fold(true, |ascend, (one, next)| ascend & (one <= next)) {
             return Ok(false);
         }

@@ -1,4 +1,7 @@
-//! From UTF-8 to characters of one width.
+//! Converts UTF-8 to characters of a fixed width.
+//!
+//! With AVX-512, to 8-bit and 16-bit units without branches (`avx512.rs`). Elsewhere, and to 32-bit units,
+//! runs of ASCII are widened 16 bytes at a time, and other characters are decoded one by one.
 
 use wide::u8x16;
 
@@ -11,7 +14,7 @@ pub trait Unit: Copy {
     fn of_byte(byte: u8) -> Self;
     /// The unit of a code point that fits; of one that does not, its lower bits.
     fn of_code_point(code_point: u32) -> Self;
-    /// See [`transcode`].
+    /// See [`transcode()`].
     fn transcode(utf8: &[u8], out: &mut [Self]);
 }
 
@@ -41,8 +44,16 @@ unit!(u8, transcode_narrow; u16, transcode_narrow; u32, transcode_in_runs);
 
 /// Writes the characters of `utf8` to `out`, one unit each.
 ///
-/// For valid text of as many characters as `out` has units, all of which fit. Anything else writes
-/// characters without meaning, and stops at the end of the shorter one.
+/// The text must be valid, have exactly `out.len()` characters, and fit into the unit. Otherwise the result
+/// is meaningless, but all accesses stay within the slices.
+///
+/// ```
+/// use offlock_core::text::transcode;
+///
+/// let mut units = [0_u16; 4];
+/// transcode("дела".as_bytes(), &mut units);
+/// assert_eq!(String::from_utf16_lossy(&units), "дела");
+/// ```
 #[inline]
 pub fn transcode<T: Unit>(utf8: &[u8], out: &mut [T]) {
     T::transcode(utf8, out);
@@ -66,7 +77,7 @@ fn transcode_narrow<T: Unit + avx512::Narrow>(utf8: &[u8], out: &mut [T]) {
 #[cfg(not(target_arch = "x86_64"))]
 use transcode_in_runs as transcode_narrow;
 
-/// Takes runs of ASCII 16 bytes at a time, and other characters one by one.
+/// Widens runs of ASCII 16 bytes at a time, and decodes other characters one by one.
 fn transcode_in_runs<T: Unit>(mut utf8: &[u8], mut out: &mut [T]) {
     while let (Some((block, after)), Some(places)) =
         (utf8.split_first_chunk::<BLOCK>(), out.first_chunk_mut::<BLOCK>())
@@ -98,7 +109,7 @@ struct Progress {
     written: usize,
 }
 
-/// Decodes characters one by one until two ASCII characters in a row promise a longer run of them.
+/// Decodes characters one by one until two adjacent ASCII characters suggest a longer run of them.
 #[inline]
 fn decode_wide<T: Unit>(utf8: &[u8], out: &mut [T]) -> Progress {
     let mut read = 0;
@@ -114,7 +125,7 @@ fn decode_wide<T: Unit>(utf8: &[u8], out: &mut [T]) -> Progress {
     Progress { read, written: out.len() }
 }
 
-/// The first character of `utf8` and its length. A text that ends inside it is used up.
+/// The first character of `utf8` and its length; at a truncated character, the rest of the text.
 #[inline]
 fn decode(utf8: &[u8]) -> (u32, usize) {
     let tail = |byte: u8| u32::from(byte & 0x3F);
