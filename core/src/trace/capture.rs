@@ -1,4 +1,4 @@
-//! Traces as programs start them: into a file, in another tool's format, or to look at right away.
+//! Traces as programs start them: into a file, into another tool's format, or into memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use super::record::session::{Memory, Options, Trace};
 use super::record::sink::Stats;
 use crate::Task;
 
-/// A trace that is being recorded, and what becomes of it when it ends.
+/// A trace that is being recorded, and what happens with it when it ends.
 pub struct Capture {
     trace: Option<Trace>,
     memory: Option<Memory>,
     export: Option<Export>,
 }
 
-/// A trace to be written again in the format that its path stands for.
+/// An export to be written when the trace ends.
 struct Export {
     format: Format,
     raw: PathBuf,
@@ -27,15 +27,19 @@ struct Export {
 }
 
 impl Capture {
-    /// Records into a file, in the place of one that is there. If another tool's [`Format`] is asked for, or the name
-    /// stands for one (`app.pftrace`), that is written at the end, from a trace beside it (`app.offlock`, or the first
-    /// of `app-2.offlock` … that is not there) that stays.
+    /// Records into a file, which replaces an existing one. If another tool's [`Format`] is asked for, or the
+    /// file's name implies one (`app.pftrace`), that format is written at the end, from a trace beside it
+    /// (`app.offlock`, or the first of `app-2.offlock`, … that does not exist), which is kept.
+    ///
+    /// # Errors
+    ///
+    /// Errors of creating the file, or of starting the recorder's thread.
     pub fn to_file(path: PathBuf, format: Option<Format>, options: &Options) -> io::Result<Self> {
         let Some(format) = format.or_else(|| Format::of_path(&path)) else {
             return Ok(Self { trace: Some(Trace::to_file(&path, options)?), memory: None, export: None });
         };
         match format {
-            // gvl-tracing's file is there from the start on.
+            // gvl-tracing creates its file at the start.
             Format::GvlTracing => files::write_named(&path, |out| out.write_all(b"[\n"))?,
             _ => files::check_named(&path)?,
         }
@@ -45,12 +49,17 @@ impl Capture {
     }
 
     /// Records into memory.
+    ///
+    /// # Errors
+    ///
+    /// Errors of starting the recorder's thread.
     pub fn to_memory(options: &Options) -> io::Result<Self> {
         let (trace, memory) = Trace::to_memory(options)?;
         Ok(Self { trace: Some(trace), memory: Some(memory), export: None })
     }
 
-    /// Records where the environment says; `None` when it says nothing. See [`Trace::from_environment`].
+    /// Records into the file that the environment names; `None` if it names none. See
+    /// [`Trace::from_environment`].
     pub fn from_environment(options: &Options) -> Option<io::Result<Self>> {
         let started = Trace::from_environment(options)?;
         Some(started.map(|(trace, _)| Self { trace: Some(trace), memory: None, export: None }))
@@ -61,7 +70,12 @@ impl Capture {
         self.trace.as_ref().is_some_and(Trace::is_ours)
     }
 
-    /// Stops the trace. `None` when it was stopped before, or belongs to the process this one was forked from.
+    /// Stops the trace. `None` if it was stopped before, or belongs to the process from which this one was
+    /// forked.
+    ///
+    /// # Errors
+    ///
+    /// Errors of writing the trace or the export.
     pub fn stop(&mut self) -> io::Result<Option<Stats>> {
         let Some(trace) = self.trace.take().filter(Trace::is_ours) else { return Ok(None) };
         let stats = trace.stop()?;

@@ -1,10 +1,10 @@
-//! How `offlock trace` tells a program to trace itself, and its children.
+//! How `offlock trace` tells a program to trace itself and its children.
 //!
-//! The variable `OFFLOCK_TRACE` holds the path of the trace file. The first process that can create
-//! that file writes to it. Every other process, such as a child or a forked worker, finds the file
-//! taken and writes to one beside it, with its process id before the extension: `app.offlock`,
-//! `app.4711.offlock`; where something else has that name, `app.4711-2.offlock` and so on. A process that has replaced
-//! itself (exec) takes its own file again.
+//! The variable `OFFLOCK_TRACE` holds the path of the trace file. The first process that can create that file
+//! writes to it. Every other process, such as a child or a forked worker, finds that the file exists and
+//! writes to one beside it, with its process id before the extension: `app.offlock`, `app.4711.offlock`; if
+//! that name is taken, `app.4711-2.offlock` and so on. A process that has replaced itself (exec) takes its
+//! own file again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,22 +16,22 @@ use super::files;
 use super::record::session::{Options, Trace};
 use crate::Task;
 
-/// The environment variable that asks, with a text other than the empty one, for the program's arguments in its trace.
+/// If this environment variable is not empty, traces include the program's arguments.
 pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 
 /// The environment variable with the path of the trace file.
 pub const TRACE_VARIABLE: &str = "OFFLOCK_TRACE";
 
 impl Trace {
-    /// Starts the trace that the environment asks for, if it asks for one, and says where it goes.
-    /// Call it when the interpreter starts, and again in the child of a fork.
+    /// Starts the trace that the environment asks for, if any, and returns it with its path. Call it when the
+    /// interpreter starts, and again in the child of a fork.
     pub fn from_environment(options: &Options) -> Option<io::Result<(Self, PathBuf)>> {
         let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
         Some(claim(&asked).and_then(|(file, path)| Ok((Self::start(Box::new(file), options)?, path))))
     }
 }
 
-/// The file of this process: the one asked for, unless another process has it.
+/// Creates the file of this process: the one asked for, unless another process has it.
 fn claim(asked: &Path) -> io::Result<(File, PathBuf)> {
     let pid = std::process::id();
     let own = files::numbered(&path_of(asked, pid));
@@ -47,24 +47,24 @@ fn claim(asked: &Path) -> io::Result<(File, PathBuf)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The beginning of a trace says who writes it, within this many bytes.
+/// The process id is within this many bytes from the beginning of a trace.
 const BEGINNING: u64 = 1 << 16;
 
-/// Whether the file was written by this process, before it replaced itself.
+/// Whether this process wrote the file, before it replaced itself.
 fn was_written_by(pid: u32, path: &Path) -> bool {
     let Ok(bytes) = files::read_own(path, BEGINNING) else { return false };
     let recording = Recording::read(&bytes, &Task::new());
     recording.is_ok_and(|recording| recording.about("pid") == Some(pid.to_string().as_str()))
 }
 
-/// Whether `path` is the trace of another process than the first, whose trace is `asked`.
+/// Whether `path` is the trace of a process other than the first, whose trace is `asked`.
 pub fn is_path_of_child(asked: &Path, path: &Path) -> bool {
     let numbers = path.file_stem().and_then(|stem| Path::new(stem).extension()).and_then(OsStr::to_str);
     let Some(pid) = numbers.and_then(|numbers| numbers.split('-').next()?.parse().ok()) else { return false };
     files::numbered(&path_of(asked, pid)).any(|name| name == path)
 }
 
-/// The trace file of another process than the first: the id goes before the extension.
+/// The path of the trace of a process other than the first: the process id goes before the extension.
 pub fn path_of(asked: &Path, pid: u32) -> PathBuf {
     let mut name = OsString::from(asked.file_stem().unwrap_or_default());
     name.push(format!(".{pid}"));

@@ -1,8 +1,9 @@
-//! The files that traces are written to and read from.
+//! Creating and reading trace files safely.
 //!
-//! A trace may lie in a folder that others can write to. So a file that is made here is readable by its owner only, is
-//! new, and is never reached through a link that somebody else may have put there. A file that the user has named is
-//! replaced as a whole: the new one takes its name, and what had the old one open keeps that.
+//! A trace may lie in a folder that other users can write to. So a created file is readable by its owner
+//! only, is new, and is never reached through a link that another user may have put there. A file that the
+//! user names is replaced as a whole: the new file takes its name by a rename, and programs that have the old
+//! file open keep it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, FileType, OpenOptions};
@@ -13,10 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(unix)]
 use crate::os;
 
-/// How many names are tried where the first ones are taken.
+/// The number of names that are tried if the first ones are taken.
 const MOST_NAMES: u32 = 1_000;
 
-/// Makes a file that was not there; a link with this name counts as a file.
+/// Creates a file, which must not exist; a link with its name counts as a file.
+///
+/// # Errors
+///
+/// Errors of the system, such as `AlreadyExists`.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -25,18 +30,23 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a file beside `path`, with another extension and a name that is free: `app.offlock`, `app-2.offlock` …
+/// Creates a file beside `path`, with another extension and a name that is free: `app.offlock`,
+/// `app-2.offlock`, …
+///
+/// # Errors
+///
+/// Errors of the system; `AlreadyExists` if 1,000 such names are taken.
 pub fn create_beside(path: &Path, extension: &str) -> io::Result<(File, PathBuf)> {
     create_first(names_beside(path, extension))
 }
 
-/// The name that [`create_beside`] would choose at this moment.
+/// The name that [`create_beside`] would choose now.
 pub fn free_name_beside(path: &Path, extension: &str) -> PathBuf {
     let is_free = |name: &PathBuf| fs::symlink_metadata(name).is_err();
     names_beside(path, extension).find(is_free).unwrap_or_else(|| path.with_extension(extension))
 }
 
-/// Makes the first file of these that is not there.
+/// Creates the first of these files that does not exist.
 fn create_first(names: impl Iterator<Item = PathBuf>) -> io::Result<(File, PathBuf)> {
     for name in names {
         match create_new(&name) {
@@ -51,7 +61,7 @@ fn names_beside(path: &Path, extension: &str) -> impl Iterator<Item = PathBuf> {
     numbered(&path.with_extension(extension))
 }
 
-/// A path, and others with a number at the end of the stem: `app.offlock`, `app-2.offlock` …
+/// A path, followed by paths with a number at the end of the stem: `app.offlock`, `app-2.offlock`, …
 pub(super) fn numbered(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let path = path.to_owned();
     (1..=MOST_NAMES).map(move |number| if number == 1 { path.clone() } else { with_number(&path, number) })
@@ -67,16 +77,16 @@ fn with_number(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What stands under a name that the user has given.
+/// What exists under a name that the user has given.
 enum Named {
     /// Nothing, or a file that may be replaced.
     File,
-    /// Something that takes bytes and is no file.
+    /// A device or a pipe.
     Stream,
 }
 
-/// A link is refused: whoever put it there chose what it leads to. Only what no file can be lost by is written to
-/// through one, such as `/dev/stdout`.
+/// Links to files are refused, because another user may have made them. Writing through a link is allowed
+/// only to a target that cannot lose data, such as `/dev/stdout`.
 fn named(path: &Path, may_be: impl Fn(&FileType) -> bool) -> io::Result<Named> {
     let own = match fs::symlink_metadata(path) {
         Ok(own) => own.file_type(),
@@ -113,7 +123,7 @@ fn is_device_or_pipe(_: &FileType) -> bool {
     false
 }
 
-/// A name beside `path` that nobody else uses.
+/// Creates a file with a unique name beside `path`.
 fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let own =
@@ -127,12 +137,20 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     create_first((0..MOST_NAMES).map(name))
 }
 
-/// Whether a file that the user has named can be made or replaced.
+/// Checks that a file that the user has named can be created or replaced.
+///
+/// # Errors
+///
+/// `InvalidInput` if there is a link or another kind of file; errors of the system.
 pub fn check_named(path: &Path) -> io::Result<()> {
     named(path, is_device).map(drop)
 }
 
-/// Makes a file that the user has named, in the place of one that is there.
+/// Creates a file that the user has named, in place of an existing one.
+///
+/// # Errors
+///
+/// As [`check_named`], and errors of creating the file.
 pub fn replace(path: &Path) -> io::Result<File> {
     if let Named::Stream = named(path, is_device)? {
         return OpenOptions::new().write(true).open(path);
@@ -142,7 +160,11 @@ pub fn replace(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file that the user has named. One that is there stays as it is until the new one is complete.
+/// Writes a file that the user has named. An existing file stays as it is until the new one is complete.
+///
+/// # Errors
+///
+/// As [`replace`], and errors of `content`.
 pub fn write_named(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if let Named::Stream = named(path, is_device_or_pipe)? {
         return write_to(OpenOptions::new().write(true).open(path)?, content);
@@ -152,7 +174,11 @@ pub fn write_named(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Resu
     written.inspect_err(|_| drop(fs::remove_file(&name)))
 }
 
-/// Writes a file that nobody has named: see [`create_beside`]. Returns its name.
+/// Writes a file that the user has not named (see [`create_beside`]), and returns its path.
+///
+/// # Errors
+///
+/// As [`create_beside`], and errors of `content`. The file is removed then.
 pub fn write_beside(
     path: &Path,
     extension: &str,
@@ -168,14 +194,18 @@ pub fn write_beside(
     }
 }
 
-/// Writes `content` in large pieces.
+/// Writes `content` through a buffer of 64 KB.
+///
+/// # Errors
+///
+/// Errors of `out` and of `content`.
 pub fn write_to(out: impl Write, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     content(&mut out)?;
     out.flush()
 }
 
-/// Opens a file of a program's own to add to its end.
+/// Opens one of the program's own files for appending.
 pub(super) fn append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true);
@@ -184,7 +214,7 @@ pub(super) fn append(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a regular file; whatever else is there is refused, and not waited for.
+/// Opens a regular file. Everything else is refused, without blocking on a pipe.
 fn open(path: &Path, flags: i32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -199,14 +229,18 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
-/// The bytes of a regular file.
+/// Reads a regular file.
+///
+/// # Errors
+///
+/// Errors of the system; `InvalidInput` if it is not a regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, 0)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The first bytes of a file that this user owns and that is no link.
+/// Reads the beginning of a file that this user owns and that is not a link.
 #[cfg(unix)]
 pub(super) fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     use std::os::unix::fs::MetadataExt;
@@ -219,7 +253,7 @@ pub(super) fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first bytes of a file.
+/// Reads the beginning of a file.
 #[cfg(not(unix))]
 pub(super) fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -1,29 +1,54 @@
-//! Who holds the interpreter's lock, who waits for it, and behind whom.
+//! Records and analyzes which threads hold an interpreter's lock, which wait for it, and behind which.
 //!
-//! A *feed* in each front end tells the recorder what its interpreter's threads do, through
-//! [`Thread`], [`Lock`] and [`Name`]. [`Trace`] writes that to a file, [`metrics`] keeps live
-//! numbers. [`Recording`] reads the file back, [`Timeline`] and [`Blame`] say what was the case,
-//! [`Summary`] what it amounts to.
+//! A *feed* in each front end tells the recorder what its interpreter's threads do, through [`Thread`],
+//! [`Lock`] and [`Name`]. [`Trace`] writes that to a file, [`metrics`] keeps live numbers. [`Recording`]
+//! reads the file back, [`Timeline`] turns events into states, [`Blame`] attributes waiting to holders, and
+//! [`Summary`] draws conclusions.
+//!
+//! ```text
+//! feed ──▶ record/ ──▶ format/ ──▶ file ──▶ analyze/ ──▶ export/, report/, text
+//!  callbacks  queues     bytes              states, blame, findings
+//! ```
+//!
+//! ```
+//! use offlock_core::trace::{Lock, Options, Reason, Recording, Summary, Thread, Timeline, Trace};
+//! use offlock_core::trace::{now_holding, now_releasing, now};
+//! use offlock_core::Task;
+//!
+//! let (lock, thread) = (Lock::new("GIL"), Thread::present("main"));
+//! let (trace, memory) = Trace::to_memory(&Options::default())?;
+//! thread.wants(now(), lock);
+//! thread.acquired(now_holding(), lock);
+//! thread.released(now_releasing(), lock, Reason::Blocks);
+//! assert_eq!(trace.stop()?.events, 3);
+//!
+//! let recording = Recording::read(&memory.take(), &Task::new()).unwrap();
+//! let timeline = Timeline::of(&recording);
+//! let summary = Summary::of(&recording, &timeline);
+//! assert_eq!(summary.threads[0].acquisitions, 1);
+//! assert_eq!(summary.locks[0].name, "GIL");
+//! # Ok::<_, std::io::Error>(())
+//! ```
 //!
 //! # What a feed does
 //!
-//! - For each interpreter thread it keeps a [`Thread`]: [`Thread::start`] when one begins,
-//!   [`Thread::present`] for those that are there already when the hooks are put in place, and
-//!   [`Thread::end`]. The thread that starts a trace holds the lock, without an event that would say
-//!   so: `thread.assume(Stand::Holds)` before [`Trace::start`].
-//! - In the interpreter's callbacks it calls [`wants`](Thread::wants), [`acquired`](Thread::acquired)
-//!   and [`released`](Thread::released), stamped with [`now`], or [`now_holding`] once the lock is
-//!   held, or [`now_releasing`] where it is given up for good. The release must be stamped before another thread can get the lock. It looks at
-//!   [`is_active`] first: when that is false there is nothing to do.
-//!   An interpreter that sometimes tells of a release which it then does not make calls
+//! - It keeps a [`Thread`] for each interpreter thread: it calls [`Thread::start`] when a thread begins,
+//!   [`Thread::present`] for threads that exist when the hooks are installed, and [`Thread::end`]. The thread
+//!   that starts a trace holds the lock, and no event says so: call `thread.assume(Stand::Holds)` before
+//!   [`Trace::start`].
+//! - In the interpreter's callbacks it calls [`wants`](Thread::wants), [`acquired`](Thread::acquired) and
+//!   [`released`](Thread::released). The time stamps are [`now`], [`now_holding`] once the lock is held, and
+//!   [`now_releasing`] if the thread releases the lock and does not want it back. The stamp of a release must
+//!   be taken before another thread can get the lock. The feed checks [`is_active`] first and does nothing if
+//!   that is false. If the interpreter sometimes reports a release that it then does not make, the feed calls
 //!   [`holds`](Thread::holds) wherever it knows better.
-//! - [`Lock::new`] names each interpreter lock once.
-//! - [`watch_forks`] is called when the library is loaded. After a fork the child records nothing until it starts a
-//!   trace of its own. Before that it calls
-//!   `rename` on the thread that forked and on its lock, which makes them known to the child's
-//!   recorder; the parent's other threads are gone. A feed's own tables are best [`Remade`].
-//! - Where an interpreter tells nothing a feed may estimate. It says so in [`Options::about`], with `exact` set to
-//!   `false` and the reason as `obstacle`; everything shown is then labelled as an estimate.
+//! - It calls [`Lock::new`] once for each interpreter lock.
+//! - It calls [`watch_forks`] when the library is loaded. After a fork the child records nothing until it
+//!   starts a trace of its own. Before that, the feed calls `rename` on the thread that forked and on its
+//!   lock, which makes them known to the child's recorder; the parent's other threads do not exist in the
+//!   child. The feed's own tables are best kept in a [`Remade`].
+//! - Where an interpreter reports nothing, a feed may estimate. It then sets `exact` to `false` and
+//!   `obstacle` to the reason in [`Options::about`], and everything shown is labelled as an estimate.
 
 mod analyze;
 mod capture;

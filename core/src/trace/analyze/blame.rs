@@ -1,44 +1,62 @@
-//! Of the time that each thread waited: who held the lock?
+//! Blame: which threads held the lock while a thread waited for it.
 //!
-//! One sweep over the beginnings and ends of all waits of a lock. On the way it keeps, for each
-//! holder, how long that holder has held the lock so far; a wait is answered by the difference of
-//! these sums between its two ends. Only the [`COLUMNS`] holders that made others wait longest get a
-//! sum of their own, so a sweep takes O(n log n + n · COLUMNS) steps, with ten threads or ten
-//! thousand.
+//! For each thread that waited, its waiting time is divided among the threads that held the lock meanwhile;
+//! the remainder is the time during which the lock was free, that is, was passing from one thread to the
+//! next. If several threads wait at once, each one's time is counted: three threads that wait 10 ms behind
+//! one holder make 30 ms of blame.
+//!
+//! ```text
+//! holder A  ████████████
+//! holder B               ██████
+//! waiter W      ├──────────┤       waited 12: behind A 8, behind B 3, lock free 1
+//! ```
+//!
+//! # Method
+//!
+//! One sweep over the starts and ends of all waits of a lock, in the order of time. It keeps, for each
+//! holder, the total time for which that holder has held the lock so far. The blame of a wait is the
+//! difference of these totals between its end and its start, so at a start the totals are subtracted from the
+//! waiter's row, and at an end they are added: prefix sums over time. The holds of a lock do not overlap (see
+//! [`Timeline`]), so each one is visited once.
+//!
+//! Only the [`COLUMNS`] holders that made others wait longest have a total of their own; a first sweep finds
+//! them by adding up the hold times, each multiplied by the number of waiters. So with n waits and h holds,
+//! this takes O(n log n + h + n · COLUMNS) steps, whether there are ten threads or ten thousand; the obvious
+//! method, which intersects each wait with each hold, takes O(n · h).
 
 use super::timeline::{Hold, LockLife, Timeline};
 
-/// The most holders that are told apart; the others are taken together.
+/// The most holders that have a column of their own; all others share one.
 pub const COLUMNS: usize = 64;
 
-/// Of the time that one thread waited for one lock: how much was whose.
+/// How one thread's waiting time for one lock is divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The thread that waited, by its index.
     pub thread: usize,
-    /// How long it waited in all.
+    /// How long it waited in total.
     pub waited: u64,
     /// How long each of [`Blame::holders`] held the lock meanwhile.
     pub by: Vec<u64>,
-    /// How long all other threads together did.
+    /// How long all other threads together held it.
     pub by_others: u64,
-    /// How long nobody did: the lock was on its way from one thread to the next.
+    /// How long no thread held it: the lock was passing from one thread to the next.
     pub by_nobody: u64,
 }
 
-/// Who waited behind whom for one lock.
+/// Which threads waited for one lock, and behind which holders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blame {
     /// The lock's number in the recording.
     pub lock: u32,
-    /// The threads that made others wait, by their indices, the worst first.
+    /// The threads behind which others waited, by index, the worst first.
     pub holders: Vec<usize>,
     /// One row for each thread that waited, the longest first.
     pub rows: Vec<Row>,
 }
 
 impl Blame {
-    /// Who waited behind whom for one lock of a timeline.
+    /// The blame for one lock of a timeline.
     pub fn of(timeline: &Timeline, lock: &LockLife) -> Self {
         let waits = Wait::all(timeline, lock.id);
         let holders = worst_holders(timeline.threads.len(), &lock.holds, &waits);
@@ -53,7 +71,7 @@ impl Blame {
         self.rows.iter().map(|row| row.waited).sum()
     }
 
-    /// How long all threads together waited for the holder in a column.
+    /// How long all threads together waited while the holder in a column held the lock.
     pub fn inflicted(&self, column: usize) -> u64 {
         self.rows.iter().map(|row| row.by[column]).sum()
     }
@@ -76,7 +94,7 @@ impl Wait {
     }
 }
 
-/// The ends of waits in the order of time, ends before beginnings.
+/// The starts and ends of waits in the order of time, ends before starts.
 fn edges(waits: &[Wait]) -> Vec<(u64, bool, usize)> {
     let both = |(index, wait): (usize, &Wait)| [(wait.start, true, index), (wait.end, false, index)];
     let mut edges: Vec<_> = waits.iter().enumerate().flat_map(both).collect();
@@ -84,7 +102,7 @@ fn edges(waits: &[Wait]) -> Vec<(u64, bool, usize)> {
     edges
 }
 
-/// Up to [`COLUMNS`] threads, those first whose holding made the others wait longest.
+/// Up to [`COLUMNS`] threads, those first during whose holds the waiters waited longest.
 fn worst_holders(threads: usize, holds: &[Hold], waits: &[Wait]) -> Vec<usize> {
     let mut inflicted = vec![0_u128; threads];
     let edges = edges(waits);
@@ -105,11 +123,11 @@ fn worst_holders(threads: usize, holds: &[Hold], waits: &[Wait]) -> Vec<usize> {
     holders
 }
 
-/// How long each holder has held the lock up to a moment that moves forward.
+/// How long each holder has held the lock up to a point in time that moves forward.
 struct Sums<'a> {
     holds: &'a [Hold],
     column_of: Vec<usize>,
-    /// The sums of the told-apart holders, of the others, and of all.
+    /// The totals of the holders with a column, and of the others.
     finished: Vec<u64>,
     next: usize,
 }
@@ -124,7 +142,7 @@ impl<'a> Sums<'a> {
         Self { holds, column_of, finished: vec![0; holders.len() + 1], next: 0 }
     }
 
-    /// Moves forward to `time` and adds the sums up to then, times `sign`, to `total`.
+    /// Moves forward to `time` and adds the totals up to then, times `sign`, to `total`.
     fn add_to(&mut self, time: u64, sign: i64, total: &mut [i64]) {
         while let Some(hold) = self.holds.get(self.next).filter(|hold| hold.end <= time) {
             self.finished[self.column_of[hold.thread]] += hold.end - hold.start;

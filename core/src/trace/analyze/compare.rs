@@ -1,4 +1,4 @@
-//! Two recordings side by side.
+//! Comparison of two recordings, by their summaries.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub enum Unit {
     Number,
 }
 
-/// Which way is an improvement.
+/// Which direction is an improvement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -28,14 +28,14 @@ pub enum Better {
     Less,
     /// More of it.
     More,
-    /// It is neither good nor bad.
+    /// Neither direction is.
     Neither,
 }
 
-/// One number of both recordings.
+/// A number of both recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measure {
-    /// What it is.
+    /// What it means.
     pub name: &'static str,
     /// What it counts.
     pub unit: Unit,
@@ -43,15 +43,15 @@ pub struct Measure {
     pub before: f64,
     /// In the second.
     pub after: f64,
-    /// Which way is an improvement.
+    /// Which direction is an improvement.
     pub better: Better,
 }
 
 /// Running and waiting, in nanoseconds.
 type Times = (u64, u64);
 
-/// What the threads of one name did: the time running and waiting, in nanoseconds, or `None` where
-/// there are no such threads.
+/// The times of all threads of one name, running and waiting, in nanoseconds; `None` if there are no such
+/// threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadChange {
     /// The name.
@@ -67,7 +67,7 @@ pub struct ThreadChange {
 pub struct Comparison {
     /// The numbers of the whole program.
     pub measures: Vec<Measure>,
-    /// The threads by name, those first that wait or run longest.
+    /// The threads by name, those that run and wait longest first.
     pub threads: Vec<ThreadChange>,
 }
 
@@ -94,12 +94,12 @@ impl Comparison {
     }
 }
 
-/// Tables in the terminal are cut after this many rows.
+/// The most rows of a table in the terminal.
 const ROWS: usize = 20;
 
 type Of = fn(&Summary) -> f64;
 
-/// What is compared: name, unit, which way is better, and the number of a summary.
+/// What is compared: name, unit, better direction, and its function of a summary.
 const MEASURES: [(&str, Unit, Better, Of); 15] = [
     ("length", Unit::Time, Better::Less, |s| s.length as f64),
     ("threads", Unit::Number, Better::Neither, |s| s.threads.len() as f64),
@@ -153,7 +153,7 @@ fn threads(before: &Summary, after: &Summary) -> Vec<ThreadChange> {
     all
 }
 
-/// A change smaller than this is not called better or worse.
+/// The smallest change that is called better or worse.
 const NOTABLE: f64 = 0.05;
 
 impl Measure {
@@ -192,7 +192,7 @@ impl Measure {
     }
 }
 
-/// A positive factor; one that is next to nothing shows as zero.
+/// A positive factor in three digits; a negligible one is shown as zero.
 fn three_digits(factor: f64) -> String {
     let digits = match factor {
         ..0.0995 => (2.0 - factor.log10().floor()).min(6.0) as usize,

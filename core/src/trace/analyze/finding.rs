@@ -1,8 +1,8 @@
-//! One thing that a recording shows.
+//! A finding: a conclusion about a recording.
 
 use serde::Serialize;
 
-/// How much a finding matters.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
@@ -14,12 +14,12 @@ pub enum Weight {
     Note,
 }
 
-/// One thing that a recording shows.
+/// A conclusion about a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its kind.
     pub weight: Weight,
-    /// What is the case.
+    /// The conclusion.
     pub text: String,
     /// What to do about it, if anything.
     pub advice: Option<String>,

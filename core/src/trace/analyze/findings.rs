@@ -1,13 +1,16 @@
-//! What the numbers mean, in plain words, and what to do about it.
+//! Findings: what the numbers of a recording mean, and what to do about it.
+//!
+//! A list of rules, each with fixed thresholds. A rule that matches gives one finding with the numbers in its
+//! text. `core/tests/trace_analysis.rs` checks each on recordings with known causes.
 
 use super::finding::{Finding, Weight};
 use super::summary::{LockSummary, Summary, ThreadSummary, per};
 use super::units::{duration, list, percent};
 
-/// Waiting threads, on average, below which a lock is no problem.
+/// The average number of waiting threads below which a lock is no problem.
 const FEW_WAITERS: f64 = 0.05;
 
-/// The findings, those that matter most first.
+/// The findings, the most important ones first.
 pub(super) fn of(summary: &Summary) -> Vec<Finding> {
     let words = Words::of(summary);
     let mut all = caveats(summary);
@@ -27,7 +30,7 @@ pub(super) fn of(summary: &Summary) -> Vec<Finding> {
     all
 }
 
-/// What the interpreter calls its things.
+/// What depends on the interpreter.
 struct Words {
     elsewhere: &'static str,
     time_slice: u64,
@@ -88,7 +91,7 @@ fn named(thread: &ThreadSummary) -> String {
     format!("`{}`", thread.name)
 }
 
-/// The waiters of a lock who waited longest, named, and how many more there are.
+/// The names of the threads that waited longest for a lock, except `but`, and how many more there are.
 fn waiters(summary: &Summary, lock: &LockSummary, but: usize) -> String {
     let others = lock.blame.iter().filter(|row| row.thread != but);
     list(others.map(|row| named(&summary.threads[row.thread])))
@@ -98,7 +101,7 @@ fn in_lock(summary: &Summary, lock: &LockSummary) -> String {
     if summary.locks.len() > 1 { format!("the lock {}", lock.name) } else { "the lock".into() }
 }
 
-/// One thread is behind most of the waiting.
+/// Most of the waiting was behind one thread.
 fn main_holder(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<Finding> {
     let (holder, inflicted) = *lock.holders.first()?;
     let others: u64 = lock.blame.iter().filter(|row| row.thread != holder).map(|row| row.waited).sum();
@@ -142,7 +145,7 @@ fn brief_users(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<F
     let first = sufferers.first()?;
     let turns = first.acquisitions.max(1);
     let text = format!(
-        "{} needed {} only briefly ({} at a time) but waited {} for it on average, {} times: each input or output costs up to a time slice ({}) of whoever computes.",
+        "{} needed {} only briefly ({} at a time) but waited {} for it on average, {} times: each input or output costs up to a time slice ({}) of the thread that computes.",
         list(sufferers.iter().map(|thread| named(thread))),
         in_lock(summary, lock),
         duration(first.times.holding() / turns),
@@ -179,13 +182,13 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A lock that is free for longer than this, in nanoseconds, is not on its way to a thread that is awake: that takes
-/// microseconds.
+/// The longest time, in nanoseconds, for which a lock is free while it passes to a thread that is awake: that
+/// takes microseconds.
 const LONG_WAY: u64 = 1_000_000;
-/// Hand-overs, in all or in a second, below which there is little to gain from fewer of them.
+/// The number of hand-overs, in total or per second, below which fewer of them would gain little.
 const FEW_HAND_OVERS: u64 = 100;
 
-/// Much of the waiting is for a lock that nobody holds.
+/// During much of the waiting, no thread held the lock.
 fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
     let free: u64 = lock.blame.iter().map(|row| row.by_nobody).sum();
     let share = per(free, lock.waited);
@@ -193,14 +196,14 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
         return None;
     }
     let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
-    // Several threads may wait for it to arrive at one.
+    // Several threads may wait while it passes to one.
     let on_the_way = free.min(summary.length.saturating_sub(lock.held)) / lock.holds.max(1);
     let few = lock.holds < FEW_HAND_OVERS || per_second < FEW_HAND_OVERS as f64;
     if few || on_the_way > LONG_WAY {
         return Some(kept_from_a_processor(summary, lock, share, on_the_way));
     }
     let text = format!(
-        "For {} of the waiting nobody held {}: it was on its way from one thread to the next, {per_second:.0} times a second.",
+        "For {} of the waiting no thread held {}: it was passing from one thread to the next, {per_second:.0} times a second.",
         percent(share),
         in_lock(summary, lock),
     );
@@ -211,10 +214,10 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
     ))
 }
 
-/// The lock is free, and the threads that want it do not run.
+/// The lock was free, and the threads that wanted it did not run.
 fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each: u64) -> Finding {
     let text = format!(
-        "For {} of the waiting nobody held {}: its threads were ready to run, but did not run yet, {} each time.",
+        "For {} of the waiting no thread held {}: the threads that wanted it had no processor yet, {} each time.",
         percent(share),
         in_lock(summary, lock),
         duration(each),

@@ -1,4 +1,8 @@
-//! What a recording says: from its bytes to states, blame, numbers and findings.
+//! Analysis of a recording: from its bytes to states, blame, numbers and findings.
+//!
+//! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread; `blame.rs`
+//! attributes waiting to holders; `summarize.rs` computes the numbers of `summary.rs`; `findings.rs` says in
+//! words what they mean. `compare.rs` puts two summaries side by side, and `text.rs` prints them.
 
 pub(super) mod blame;
 pub(super) mod compare;

@@ -1,4 +1,9 @@
-//! A trace file, read back.
+//! Reads a trace file.
+//!
+//! Frames are read in order up to the first that is incomplete or damaged; everything before it is used, and
+//! [`Damage`] says what is wrong. A program that was killed leaves a file without an end frame, which reads
+//! as complete up to its last flush. Events arrive in sections by native thread; they are sorted per
+//! interpreter thread at the end, so reading takes O(n log n) for n events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,33 +17,32 @@ use crate::trace::format::definition::{Definition, Stand};
 use crate::trace::format::event::{Event, Kind};
 use crate::trace::format::wire::{self, Bytes, Section};
 
-/// One thing that happened to a thread.
+/// An event of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// When, in nanoseconds of the monotonic clock.
+    /// The time, in nanoseconds of the monotonic clock.
     pub time: u64,
-    /// What happened.
+    /// The kind of the event.
     pub kind: Kind,
-    /// More about it; see [`Kind`].
+    /// The argument; see [`Kind`].
     pub argument: u32,
     /// The native thread on which it was recorded.
     pub native: u32,
 }
 
-/// A thread of the interpreter and what happened to it, in the order of time.
+/// An interpreter thread and its events, in the order of time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedThread {
     /// Its name, empty if it has none.
     pub name: String,
-    /// How it stood to its lock when the recorder first described it.
+    /// Its relation to its lock when the recorder first described it.
     pub stand: Stand,
-    /// What happened to it.
+    /// Its events.
     pub moments: Vec<Moment>,
 }
 
 impl RecordedThread {
-    /// On one native thread the order of recording is the order of time, even where the stamps are
-    /// some nanoseconds off.
+    /// On one native thread, events are in the order of time, even if the stamps are some nanoseconds off.
     fn add(&mut self, mut moment: Moment) {
         match self.moments.last() {
             Some(last) if last.native == moment.native => moment.time = moment.time.max(last.time),
@@ -65,21 +69,21 @@ impl RecordedThread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// The program is still running, was ended by a signal or left without stopping the trace. All that it
-    /// had flushed is there, and nothing is damaged.
+    /// The program is still running, was killed, or exited without stopping the trace. Everything flushed is
+    /// there, and nothing is damaged.
     NoEnd,
     /// The file stops in the middle of a frame.
     Cut,
-    /// A frame's bytes are not the ones that were written.
+    /// A frame has a wrong checksum.
     Checksum,
-    /// A frame's bytes are the ones that were written, but make no sense.
+    /// A frame's checksum is right, but its content is invalid.
     Body,
 }
 
-/// Where reading ended before the end of the recording, and why.
+/// Where reading stopped before the end of the recording, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// The offset of the first byte that was not read.
+    /// The offset of the first byte that was not used.
     pub offset: u64,
     /// What is wrong there.
     pub flaw: Flaw,
@@ -92,7 +96,7 @@ impl fmt::Display for Damage {
             Flaw::NoEnd => {
                 write!(
                     f,
-                    "the recording was not stopped (a signal ended the program, it left at once, or it still runs): \
+                    "the recording was not stopped (a signal ended the program, it exited at once, or it still runs): \
                      it is complete up to its last flush, byte {offset}"
                 )
             }
@@ -114,11 +118,11 @@ impl fmt::Display for Damage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotATrace {
-    /// They do not begin like one; what they look like instead, if that is known.
+    /// The file does not begin like a trace; what it looks like instead, if that is known.
     Foreign(Option<&'static str>),
-    /// They begin like one of another version of the format.
+    /// The file has another version of the format.
     Version(u8),
-    /// Reading was asked to stop.
+    /// The task was stopped.
     Stopped,
 }
 
@@ -143,14 +147,14 @@ impl fmt::Display for NotATrace {
 
 impl std::error::Error for NotATrace {}
 
-/// What a trace file says.
+/// The content of a trace file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// What the file says about the program, in order.
+    /// The description of the program, in the order of the file.
     pub about: Vec<(String, String)>,
     /// When the recording began, in nanoseconds of the monotonic clock.
     pub start: u64,
-    /// When it ended, or the last moment known if it was not stopped.
+    /// When it ended, or the last known time if it was not stopped.
     pub end: u64,
     /// The threads by number.
     pub threads: BTreeMap<u32, RecordedThread>,
@@ -162,17 +166,21 @@ pub struct Recording {
     pub events: u64,
     /// The number of events that are missing.
     pub lost: u64,
-    /// When events are known to have been lost, and how many.
+    /// The times at which events were lost, and how many.
     pub losses: Vec<(u64, u64)>,
     /// The number of bytes read.
     pub bytes: u64,
-    /// What kept the file from being read to a proper end.
+    /// What is wrong with the end of the file.
     pub damage: Option<Damage>,
 }
 
 impl Recording {
-    /// Reads a trace. A file that ends early or is damaged is read up to there; see
-    /// [`damage`](Self::damage). Progress is counted in bytes.
+    /// Reads a trace. A file that is truncated or damaged is read up to there; see [`damage`](Self::damage).
+    /// The task's progress counts bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`NotATrace`] if the bytes do not begin like a trace of this version, or if the task was stopped.
     pub fn read(bytes: &[u8], task: &Task<'_>) -> Result<Self, NotATrace> {
         check_magic(bytes)?;
         let mut recording = Self::default();
@@ -198,7 +206,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The bytes of a file that reads back as this recording.
+    /// Encodes the recording as a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = wire::MAGIC.to_vec();
         out.extend(wire::frame(wire::ABOUT, &wire::about(&self.about)));
@@ -221,12 +229,12 @@ impl Recording {
         names.chain(locks).chain(self.threads.iter().map(thread)).collect()
     }
 
-    /// What the file says about the program under `key`.
+    /// The description of the program under `key`.
     pub fn about(&self, key: &str) -> Option<&str> {
         self.about.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// What kept the recording from a proper end, in words; see [`damage`](Self::damage).
+    /// What is wrong with the end of the file, in words; see [`damage`](Self::damage).
     pub fn damage_in_words(&self) -> Option<String> {
         let damage = self.damage?;
         match self.about(ENDED_BY).filter(|_| damage.flaw == Flaw::NoEnd) {
@@ -237,22 +245,22 @@ impl Recording {
         }
     }
 
-    /// Says what [`note_signal`] says in the file.
+    /// Notes here what [`note_signal`] notes in the file.
     pub fn note_signal(&mut self, signal: &str) {
         self.about.push((ENDED_BY.to_owned(), signal.to_owned()));
     }
 
-    /// Whether the states are estimated from samples instead of recorded.
+    /// Whether the states are estimated from samples, not recorded.
     pub fn is_estimate(&self) -> bool {
         self.about("exact") == Some("false")
     }
 
-    /// The name behind a number, or one made up from the number.
+    /// The name with this number, or a generic one.
     pub fn name(&self, number: u32) -> String {
         self.names.get(&number).cloned().unwrap_or_else(|| format!("name {number}"))
     }
 
-    /// The name of a lock, or one made up from its number.
+    /// The name of a lock, or a generic one.
     pub fn lock_name(&self, number: u32) -> String {
         let name = self.locks.get(&number).filter(|name| !name.is_empty());
         name.cloned().unwrap_or_else(|| format!("lock {number}"))
@@ -300,7 +308,7 @@ impl Recording {
         Some(())
     }
 
-    /// The first stand counts, the last name.
+    /// Keeps the first relation to the lock, and the last name.
     fn take_thread(&mut self, id: u32, name: String, stand: Stand) {
         let thread = self.threads.entry(id).or_insert_with(|| RecordedThread { stand, ..Default::default() });
         if !name.is_empty() {
@@ -338,16 +346,20 @@ impl Recording {
     }
 }
 
-/// What a file is told of the signal that ended the program.
+/// The key under which the signal that ended the program is noted.
 const ENDED_BY: &str = "ended_by";
 
-/// Notes in a trace that ends with its last flush that `signal` ended the program.
+/// Appends to a trace without an end that `signal` ended the program.
+///
+/// # Errors
+///
+/// Errors of opening and writing the file.
 pub fn note_signal(path: &Path, signal: &str) -> io::Result<()> {
     let about = wire::about(&[(ENDED_BY.to_owned(), signal.to_owned())]);
     files::append(path)?.write_all(&wire::frame(wire::ABOUT, &about))
 }
 
-/// No recording is longer than this many nanoseconds, 26 days: the times of thousands of threads can be added up.
+/// The longest recording, in nanoseconds: 26 days. So the times of thousands of threads can be added up.
 const LONGEST: u64 = 1 << 51;
 
 fn check_magic(bytes: &[u8]) -> Result<(), NotATrace> {

@@ -1,4 +1,4 @@
-//! From a timeline to its numbers.
+//! Computes the numbers of a recording from its timeline.
 
 use super::blame::{Blame, Row};
 use super::findings;
@@ -7,7 +7,7 @@ use super::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary,
 use super::timeline::{Life, LockLife, STATES, Slice, Span, Timeline};
 
 impl Summary {
-    /// The numbers of a recording and its timeline.
+    /// Computes the summary of a recording from its timeline.
     pub fn of(recording: &Recording, timeline: &Timeline) -> Self {
         let threads: Vec<ThreadSummary> = timeline.threads.iter().map(thread).collect();
         let times = sum(threads.iter().map(|thread| thread.times.all()));
@@ -82,7 +82,7 @@ fn natives(life: &Life) -> Vec<u32> {
     life.natives.iter().map(|(_, native)| *native).filter(|native| seen.insert(*native)).collect()
 }
 
-/// What a thread did between two moments.
+/// A thread's time in each state between two points in time.
 fn times_within(life: &Life, start: u64, end: u64) -> Times {
     let first = life.slices.partition_point(|slice| slice.start <= start).saturating_sub(1);
     let ends = life.slices[first..].iter().skip(1).map(|slice| slice.start).chain([life.end]);

@@ -1,4 +1,4 @@
-//! The numbers of a recording.
+//! The numbers of a recording: the types, which are also the JSON that `Format::Json` writes.
 
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ impl Times {
 /// How long waits took, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WaitTimes {
-    /// How many there were.
+    /// The number of waits.
     pub count: u64,
     /// Half of them took at most this long.
     pub p50: u64,
@@ -70,11 +70,11 @@ pub struct ThreadSummary {
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// When it began, in nanoseconds since the recording did.
+    /// When it began, in nanoseconds since the start of the recording.
     pub start: u64,
     /// How long it lived during the recording, in nanoseconds.
     pub lifetime: u64,
-    /// What it did in that time.
+    /// Its time in each state.
     pub times: Times,
     /// How often it acquired a lock.
     pub acquisitions: u64,
@@ -82,26 +82,27 @@ pub struct ThreadSummary {
     pub releases: u64,
     /// Its waits for locks.
     pub waits: WaitTimes,
-    /// The longest time for which it held a lock without a break, in nanoseconds.
+    /// The longest time for which it held a lock without interruption, in nanoseconds.
     pub longest_hold: u64,
-    /// When that began.
+    /// When that hold began.
     pub longest_hold_at: u64,
     /// The system's ids of the native threads on which it got the lock, in the order of first use.
     pub natives: Vec<u32>,
 }
 
-/// Of the time that a thread waited for a lock: who held it, in nanoseconds.
+/// How a thread's waiting time for a lock is divided among the holders, in nanoseconds; see
+/// [`Blame`](super::blame::Blame).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlameRow {
     /// The index in [`Summary::threads`] of the thread that waited.
     pub thread: usize,
     /// How long it waited.
     pub waited: u64,
-    /// Pairs of a thread's index and how long that one held the lock meanwhile, longest first.
+    /// Pairs of a thread's index and how long that thread held the lock meanwhile, longest first.
     pub by: Vec<(usize, u64)>,
-    /// Threads beyond the [`COLUMNS`](super::COLUMNS) worst.
+    /// How long the threads beyond the [`COLUMNS`](super::blame::COLUMNS) worst held it.
     pub by_others: u64,
-    /// Nobody: the lock was on its way from one thread to the next.
+    /// How long no thread held it: the lock was passing from one thread to the next.
     pub by_nobody: u64,
 }
 
@@ -114,7 +115,7 @@ pub struct LockSummary {
     pub name: String,
     /// How long it was held, in nanoseconds.
     pub held: u64,
-    /// The share of the time for which it was held.
+    /// The share of the recording for which it was held.
     pub utilization: f64,
     /// How many threads waited for it, on average.
     pub mean_waiters: f64,
@@ -122,9 +123,9 @@ pub struct LockSummary {
     pub waited: u64,
     /// How often it was held.
     pub holds: u64,
-    /// Pairs of a thread's index and how long all others together waited behind it, worst first.
+    /// Pairs of a thread's index and how long the other threads waited behind it, the worst first.
     pub holders: Vec<(usize, u64)>,
-    /// Who waited behind whom, the longest waiters first.
+    /// The waiting threads, the longest first.
     pub blame: Vec<BlameRow>,
 }
 
@@ -139,14 +140,14 @@ pub struct SpanSummary {
     pub total: u64,
     /// The bytes operations worked on.
     pub bytes: u64,
-    /// What the threads did meanwhile.
+    /// The threads' time in each state meanwhile.
     pub times: Times,
 }
 
 /// A recording in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// What the file says about the program.
+    /// The description of the program.
     pub about: Vec<(String, String)>,
     /// How long the recording lasted, in nanoseconds.
     pub length: u64,
@@ -156,36 +157,36 @@ pub struct Summary {
     pub lost: u64,
     /// Impossible transitions and doubly held locks. None in a faithful recording.
     pub violations: u64,
-    /// What kept the file from being read to a proper end.
+    /// What is wrong with the end of the file.
     pub damage: Option<String>,
-    /// Whether some of what was written is missing.
+    /// Whether a part of the file was not read.
     #[serde(skip)]
     pub(in crate::trace) is_incomplete: bool,
     /// How many threads computed at a time, on average, with a lock or without.
     pub useful_parallelism: f64,
-    /// What all threads did.
+    /// The total time of all threads in each state.
     pub times: Times,
     /// All waits.
     pub waits: WaitTimes,
-    /// The threads, in the order in which they became known.
+    /// The threads, in the order in which they were defined.
     pub threads: Vec<ThreadSummary>,
     /// The locks that were used.
     pub locks: Vec<LockSummary>,
     /// The operations off the lock, the longest first.
     pub operations: Vec<SpanSummary>,
-    /// What the program marked, the longest first.
+    /// The spans that the program marked, the longest first.
     pub marks: Vec<SpanSummary>,
-    /// What this means.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
 impl Summary {
-    /// What the file says about the program under `key`.
+    /// The description of the program under `key`.
     pub fn about(&self, key: &str) -> Option<&str> {
         self.about.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the states are estimated from samples instead of recorded.
+    /// Whether the states are estimated from samples, not recorded.
     pub fn is_estimate(&self) -> bool {
         self.about("exact") == Some("false")
     }

@@ -1,8 +1,8 @@
-//! Tables of text.
+//! Tables for the terminal.
 
 use std::fmt::Write;
 
-/// Names are data of the traced program: without control characters, and not too long.
+/// A name without control characters and at most 28 characters long: names are data of the traced program.
 pub(in crate::trace) fn printable(name: &str) -> String {
     const LONGEST: usize = 28;
     let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
@@ -14,7 +14,7 @@ pub(in crate::trace) fn printable(name: &str) -> String {
     shown
 }
 
-/// Rows of cells, the first column to the left, the others to the right.
+/// Rows of cells. The first column is aligned to the left, the others to the right.
 pub(in crate::trace) struct Table(pub(super) Vec<Vec<String>>);
 
 impl Table {

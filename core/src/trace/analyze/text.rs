@@ -1,4 +1,4 @@
-//! A summary for the terminal.
+//! The summary as text for the terminal.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::table::{Table, printable};
 use super::timeline::State;
 use super::units::{duration, percent, size};
 
-/// Tables are cut after this many rows.
+/// The most rows of a table.
 const ROWS: usize = 20;
 
 impl Summary {
@@ -78,7 +78,7 @@ impl Summary {
         if lock.blame.is_empty() {
             return;
         }
-        out.push_str("Blame: of the time that a thread waited, who held the lock\n");
+        out.push_str("Blame: which threads held the lock while a thread waited\n");
         let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
         table.0.extend(lock.blame.iter().take(ROWS).map(|row| self.blame_row(row)));
         write_left(&table, out);

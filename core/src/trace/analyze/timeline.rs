@@ -1,5 +1,10 @@
-//! From what happened to what was: the states of every thread, without gaps, and who held each lock
-//! when.
+//! The timeline: from events to the states of every thread, without gaps, and to the holds of every lock.
+//!
+//! A thread's events drive a small state machine ([`Walk`]) whose base state is off the lock, waiting or
+//! holding; garbage collection and operations off the lock refine it. The state before the first event is
+//! inferred from that event: a thread whose first event is an acquisition had been waiting. Impossible
+//! transitions are counted, not rejected. The holds of a lock are then merged over all threads and checked
+//! for overlaps. For n events this takes O(n log n) steps, because of the sorting of holds.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +12,7 @@ use super::recording::{Moment, RecordedThread, Recording};
 use crate::trace::format::definition::Stand;
 use crate::trace::format::event::{Kind, Reason, unpack_release, unpack_size};
 
-/// What a thread is doing, as far as the lock is concerned.
+/// What a thread does, as far as the lock is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum State {
@@ -33,7 +38,7 @@ impl State {
     pub const ALL: [Self; STATES] =
         [Self::Running, Self::Waiting, Self::Idle, Self::Sleep, Self::OffLock, Self::Gc];
 
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         ["running", "waiting", "idle", "sleep", "off-lock", "gc"][self as usize]
     }
@@ -51,14 +56,14 @@ pub struct Slice {
     pub start: u64,
     /// The state.
     pub state: State,
-    /// The lock, for `Running`, `Waiting` and `Gc`; the operation's name, for `OffLock`; else 0.
+    /// The lock, for `Running`, `Waiting` and `Gc`; the operation's name, for `OffLock`; otherwise 0.
     pub what: u32,
 }
 
-/// A stretch of time with a lock.
+/// A time during which a thread held a lock or waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// The lock that is held or waited for.
+    /// The lock.
     pub lock: u32,
     /// When it begins.
     pub start: u64,
@@ -73,7 +78,7 @@ impl Stretch {
     }
 }
 
-/// An operation off the lock, or something that the program marked.
+/// An operation off the lock, or a span that the program marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The number of its name.
@@ -82,26 +87,26 @@ pub struct Span {
     pub start: u64,
     /// When it ends.
     pub end: u64,
-    /// The bytes an operation worked on.
+    /// The bytes that an operation processed.
     pub bytes: u64,
 }
 
-/// One thread's life.
+/// The history of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Life {
     /// The thread's number in the recording.
     pub id: u32,
-    /// The thread's name, or one made up from its number.
+    /// The thread's name, or a generic one.
     pub name: String,
-    /// When it began, or the recording did.
+    /// When the thread or the recording began, whichever is later.
     pub start: u64,
-    /// When it ended, or the recording did.
+    /// When the thread or the recording ended, whichever is earlier.
     pub end: u64,
-    /// Its states in order. They tile its life: the first begins with it, none is empty.
+    /// Its states in order. They cover its life without gaps, and none is empty.
     pub slices: Vec<Slice>,
-    /// When it held a lock.
+    /// The times during which it held a lock.
     pub holds: Vec<Stretch>,
-    /// When it waited for a lock.
+    /// The times during which it waited for a lock.
     pub waits: Vec<Stretch>,
     /// How often it acquired a lock.
     pub acquisitions: u64,
@@ -109,11 +114,11 @@ pub struct Life {
     pub releases: u64,
     /// Its operations off the lock.
     pub regions: Vec<Span>,
-    /// What the program marked on it.
+    /// The spans that the program marked on it.
     pub marks: Vec<Span>,
-    /// On which native thread it ran from when on, each with the time of the change.
+    /// The native threads on which it ran, each with the time of the change.
     pub natives: Vec<(u64, u32)>,
-    /// Transitions that cannot be: a release by someone who does not hold, and the like.
+    /// The number of impossible transitions, such as a release by a thread that does not hold the lock.
     pub oddities: u64,
 }
 
@@ -132,15 +137,15 @@ pub struct Overlap {
     pub lock: u32,
     /// The thread that held it, by its index.
     pub first: usize,
-    /// The thread that got it too early, by its index.
+    /// The thread that acquired it too early, by its index.
     pub second: usize,
-    /// When the second got it.
+    /// When the second one acquired it.
     pub start: u64,
-    /// When the first gave it up, or the second did if that was earlier.
+    /// When the first one released it, or the second one if that was earlier.
     pub end: u64,
 }
 
-/// One holding of a lock.
+/// A hold of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
     /// The thread, by its index.
@@ -151,19 +156,18 @@ pub struct Hold {
     pub end: u64,
 }
 
-/// One lock's life.
+/// The history of a lock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockLife {
     /// The lock's number in the recording.
     pub id: u32,
-    /// Its name, or one made up from its number.
+    /// Its name, or a generic one.
     pub name: String,
-    /// Who held it, in order.
+    /// Its holds, in order.
     pub holds: Vec<Hold>,
 }
 
-/// What was, from the beginning of the recording to its end. All times are nanoseconds since the
-/// beginning.
+/// The states of all threads and locks during a recording. All times are nanoseconds since its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// How long the recording lasted.
@@ -172,7 +176,7 @@ pub struct Timeline {
     pub threads: Vec<Life>,
     /// The locks.
     pub locks: Vec<LockLife>,
-    /// Where a lock seems to have had two holders. None in a faithful recording.
+    /// Times at which a lock seems to have had two holders. There are none in a faithful recording.
     pub overlaps: Vec<Overlap>,
 }
 
@@ -189,7 +193,7 @@ impl Timeline {
     }
 }
 
-/// How the thread stands to its lock, with what belongs to that.
+/// A thread's relation to its lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Base {
     Off(Reason),
@@ -197,7 +201,7 @@ enum Base {
     Holding(u32),
 }
 
-/// Walks through a thread's moments and builds its life.
+/// Builds a thread's history from its events.
 struct Walk {
     life: Life,
     base: Base,
@@ -232,8 +236,8 @@ fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread)
     walk.finish()
 }
 
-/// How the thread stood before its first moment, to be told from that moment if possible. Samples do not tell of
-/// waiting.
+/// A thread's relation to its lock before its first event, inferred from that event if possible. Samples do
+/// not show waiting.
 fn first_base(thread: &RecordedThread, only_lock: u32, is_estimate: bool) -> Base {
     for moment in &thread.moments {
         match moment.kind {
@@ -320,7 +324,7 @@ impl Walk {
         }
     }
 
-    /// The state that can be seen from outside. Operations are known exactly, also where the rest is estimated.
+    /// The resulting state. Operations are known exactly even if the rest is estimated.
     fn state(&self) -> (State, u32) {
         match (self.base, self.open_regions.last()) {
             (_, Some(region)) if self.is_estimate => (State::OffLock, region.name),
@@ -382,7 +386,7 @@ fn gather_locks(recording: &Recording, threads: &[Life]) -> Vec<LockLife> {
     locks.into_values().collect()
 }
 
-/// Notes where two holdings overlap, and ends the earlier one where the later one begins.
+/// Notes overlapping holds, and ends the earlier one where the later one begins.
 fn separate(lock: &mut LockLife, overlaps: &mut Vec<Overlap>) {
     for next in 1..lock.holds.len() {
         let (a, b) = (lock.holds[next - 1], lock.holds[next]);

@@ -1,6 +1,6 @@
-//! Numbers with their units, and lists, as people read them.
+//! Formats numbers with units, and lists of names.
 
-/// A duration with three digits and a fitting unit.
+/// A duration in three digits with a suitable unit.
 pub(in crate::trace) fn duration(nanoseconds: u64) -> String {
     let ns = nanoseconds as f64;
     let (value, unit) = match ns {
@@ -19,11 +19,11 @@ pub(in crate::trace) fn percent(share: f64) -> String {
     if percent == 0.0 || percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
 }
 
-/// Up to three of the names, and how many more there are.
+/// Up to three names, or two and the number of the others.
 pub(in crate::trace) fn list(names: impl Iterator<Item = String>) -> String {
     let names: Vec<String> = names.collect();
     match names.as_slice() {
-        [] => "nobody".into(),
+        [] => "no thread".into(),
         [one] => one.clone(),
         [a, b] => format!("{a} and {b}"),
         [a, b, c] => format!("{a}, {b} and {c}"),
@@ -31,7 +31,7 @@ pub(in crate::trace) fn list(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// A size with a fitting unit.
+/// A size with a suitable unit.
 pub(in crate::trace) fn size(bytes: u64) -> String {
     let b = bytes as f64;
     match b {

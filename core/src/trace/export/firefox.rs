@@ -1,7 +1,7 @@
-//! The Firefox Profiler's processed profile, version 48: newer profilers upgrade it when they load it.
+//! The Firefox Profiler's processed profile, version 48; newer profilers upgrade it when they load it.
 //!
-//! Each state of a thread is an interval marker and, so that the profiler's overview has something
-//! to draw, a sample that weighs as much as the state lasted.
+//! Each state of a thread is an interval marker and also a sample, weighted with the state's duration, so
+//! that the profiler's overview has something to draw.
 
 use std::io::{self, Write};
 
@@ -43,7 +43,7 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     out.write_all(b"]}\n")
 }
 
-/// Where the profiler shows a marker.
+/// The places where the profiler shows a marker.
 const DISPLAY: [&str; 3] = ["marker-chart", "marker-table", "timeline-overview"];
 
 fn meta(recording: &Recording, timeline: &Timeline) -> Value {
@@ -130,7 +130,7 @@ struct Payload {
     what: String,
 }
 
-/// The phase of a marker that has a beginning and an end.
+/// The phase of a marker with a beginning and an end.
 const INTERVAL_PHASE: u8 = 1;
 
 impl Thread {
@@ -162,7 +162,8 @@ impl Thread {
 }
 
 impl Samples {
-    /// A sample's stack has one frame, the state: stack, frame and function have the state's number.
+    /// The samples of a thread. A sample's stack has one frame, the state: stack, frame and function have the
+    /// state's number.
     fn of(life: &Life) -> Self {
         let mut samples = Self { weight_type: "tracing-ms", ..Self::default() };
         for (slice, end) in life.states() {

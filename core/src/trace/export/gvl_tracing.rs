@@ -1,4 +1,5 @@
-//! The JSON of the gem gvl-tracing: Chrome's trace events, a pair for each state of a thread, its beginning and its end.
+//! The JSON of the gem gvl-tracing: Chrome's trace events, with a begin and an end event for each state of a
+//! thread.
 
 use std::io::{self, Write};
 
@@ -9,7 +10,7 @@ use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, State, Timeline};
 use crate::trace::format::event::Kind;
 
-/// The gem's name for a state, and for one that the gem does not know ours.
+/// The gem's name for a state, or our own for states that the gem does not know.
 fn name(state: State) -> &'static str {
     match state {
         State::Running => "running",
@@ -38,8 +39,8 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     out.write_all(b"\n]\n")
 }
 
-/// A thread that began during the trace has that first, and one that ended has that last, as with the gem; programs rely
-/// on it. So its name, for which the order does not matter, is in between.
+/// As in the gem's files, on which programs rely, the start of a thread comes first and its end last. So the
+/// thread's name, whose position does not matter, is between them.
 fn write_thread(recording: &Recording, life: &Life, out: &mut dyn Write) -> io::Result<()> {
     let pid = pid(recording);
     if happened(recording, life, Kind::ThreadStart) {

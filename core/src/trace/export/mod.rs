@@ -1,4 +1,6 @@
-//! Traces in the formats of other tools.
+//! Export of traces in the formats of other tools.
+//!
+//! Each format is a file of its own that writes from the [`Timeline`].
 
 mod firefox;
 mod gvl_tracing;
@@ -16,10 +18,10 @@ use super::report::write_report;
 /// A format that traces can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Perfetto's native trace, for ui.perfetto.dev: a track per thread, a counter of waiting
-    /// threads, and arrows from who held a lock to who waited for it.
+    /// Perfetto's native trace, for ui.perfetto.dev: a track per thread, a counter of waiting threads, and
+    /// arrows from the previous holder of a lock to the thread that waited for it.
     Perfetto,
-    /// The JSON that the gem gvl-tracing writes.
+    /// The JSON of the gem gvl-tracing.
     GvlTracing,
     /// The Firefox Profiler's processed profile, for profiler.firefox.com.
     Firefox,
@@ -43,13 +45,17 @@ impl Format {
         }
     }
 
-    /// The format that a file's name stands for.
+    /// The format that a file's name implies.
     pub fn of_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         Self::ALL.into_iter().find(|format| name.ends_with(&format!(".{}", format.extension())))
     }
 
     /// Writes a trace in this format.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`.
     pub fn write(self, recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Perfetto => perfetto::write(recording, timeline, out),
@@ -61,12 +67,12 @@ impl Format {
     }
 }
 
-/// The number of the traced process.
+/// The id of the traced process.
 fn pid(recording: &Recording) -> u32 {
     recording.about("pid").and_then(|pid| pid.parse().ok()).unwrap_or(1)
 }
 
-/// What to call the traced process. An estimate is called one.
+/// The name of the traced process, labelled if the trace is an estimate.
 fn process_name(recording: &Recording) -> String {
     let name = recording.about("command").or_else(|| recording.about("language"));
     labelled(recording, name.unwrap_or("program"))

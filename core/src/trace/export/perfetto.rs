@@ -1,8 +1,8 @@
 //! Perfetto's native trace: <https://perfetto.dev/docs/reference/trace-packet-proto>.
 //!
-//! Every thread gets a track with its states and, where there are any, one below it with operations
-//! and marks. Every lock gets a counter of the threads that wait for it. When a thread waited for
-//! the lock, a flow leads from the slice in which the previous holder had it to its own.
+//! Every thread has a track with its states and, if there are any, one below it with operations and marks.
+//! Every lock has a counter of the threads that wait for it. If a thread waited for the lock, a flow leads
+//! from the previous holder's slice to its own.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -59,7 +59,7 @@ const CLEARED: u64 = 1;
 const NEEDS_STATE: u64 = 2;
 const PROCESS_TRACK: u64 = 1;
 
-/// Tracks are numbered by what they show.
+/// The number of a thread's track of states.
 fn states_track(thread: usize) -> u64 {
     1_000 + thread as u64 * 2
 }
@@ -72,7 +72,7 @@ fn waiters_track(lock: &LockLife) -> u64 {
     1 << 40 | u64::from(lock.id)
 }
 
-/// The flows that begin and end at a slice, by the thread and the time at which it begins.
+/// The flows that begin and end at a slice, by the slice's thread and start.
 #[derive(Default)]
 struct Flows(HashMap<(usize, u64), (Option<u64>, Option<u64>)>);
 
@@ -123,7 +123,7 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     Ok(())
 }
 
-/// The number under which a state's name is known to the trace; other names follow after.
+/// The number of a state's name in the trace; the other names follow.
 fn state_name(state: State) -> u64 {
     state as u64 + 1
 }
@@ -233,7 +233,7 @@ fn end(track: u64) -> Message {
     Message::default().number(event::TYPE, event::END).number(event::TRACK, track)
 }
 
-/// How many threads wait for a lock, from each moment at which that changes.
+/// The number of threads that wait for a lock, from each time at which it changes.
 fn waiting_threads(timeline: &Timeline, lock: &LockLife) -> Vec<(u64, u64)> {
     let waits = timeline.threads.iter().flat_map(|life| &life.waits);
     let waits = waits.filter(|wait| wait.lock == lock.id && wait.length() > 0);

@@ -1,4 +1,4 @@
-//! Just enough of protocol buffers to write messages.
+//! A writer for protocol buffers, as far as the export needs it.
 
 use crate::trace::format::wire::{put_bytes, put_number};
 

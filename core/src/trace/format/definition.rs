@@ -1,4 +1,4 @@
-//! What the numbers in records stand for.
+//! Definitions: what the numbers in records stand for.
 
 /// An interpreter lock: the GIL, a subinterpreter's own, Ruby's GVL, a Ractor's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -8,7 +8,7 @@ pub struct Lock(pub(in crate::trace) u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name(pub(in crate::trace) u32);
 
-/// What stands behind a number in the records.
+/// The definition of a number in the records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::trace) enum Definition {
     Name { id: u32, text: String },
@@ -16,7 +16,7 @@ pub(in crate::trace) enum Definition {
     Lock { id: u32, name: String },
 }
 
-/// How a thread stands to its lock, as far as the recorder has seen.
+/// A thread's relation to its lock, as far as the recorder knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Stand {

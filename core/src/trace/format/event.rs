@@ -1,8 +1,12 @@
-//! What happens to a thread and its lock, as one fixed-size record.
+//! Events, and how they are packed into records of two words.
+//!
+//! A record in memory has the kind in 8 bits and the lower 56 bits of the time stamp in the first word, the
+//! thread and the argument in the second. At 4 GHz, 56 bits of ticks last for 208 days; records are unpacked
+//! within seconds, relative to the current time.
 
 use crate::clock::Ticks;
 
-/// What a record tells.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -10,7 +14,7 @@ pub enum Kind {
     Wants = 1,
     /// The thread has the lock; the argument names the lock.
     Acquired = 2,
-    /// The thread gave the lock up; the argument holds the lock and the [`Reason`].
+    /// The thread released the lock; the argument holds the lock and the [`Reason`].
     Released = 3,
     /// The thread began.
     ThreadStart = 4,
@@ -24,9 +28,9 @@ pub enum Kind {
     RegionBegin = 8,
     /// The innermost operation off the lock ended; the argument is its size, see [`pack_size`].
     RegionEnd = 9,
-    /// The program marks the beginning of something; the argument is its name.
+    /// The program marks the beginning of a span; the argument is its name.
     MarkBegin = 10,
-    /// The innermost mark ended.
+    /// The innermost span ended.
     MarkEnd = 11,
     /// Events were lost here; the argument is their number.
     Lost = 12,
@@ -54,16 +58,16 @@ impl Kind {
     }
 }
 
-/// Why a thread gave the lock up.
+/// Why a thread released the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Reason {
-    /// It blocks: input or output, a mutex, a queue, or it is not known on what.
+    /// It blocks, on input or output, a mutex, a queue, or something unknown.
     #[default]
     Blocks = 0,
-    /// Its time slice is over or it let others go first; it goes on wanting the lock.
+    /// Its time slice is over, or it let other threads go first; it still wants the lock.
     Yields = 1,
-    /// It sleeps because the program told it to.
+    /// The program told it to sleep.
     Sleeps = 2,
 }
 
@@ -79,7 +83,7 @@ impl Reason {
 
 const LOCK_BITS: u32 = 24;
 
-/// The argument of a [`Kind::Released`] record. Only the lower 24 bits of `lock` are kept.
+/// Packs the argument of a [`Kind::Released`] record. Only the lower 24 bits of `lock` are kept.
 #[inline]
 pub(in crate::trace) fn pack_release(lock: u32, reason: Reason) -> u32 {
     lock & ((1 << LOCK_BITS) - 1) | (reason as u32) << LOCK_BITS
@@ -92,7 +96,7 @@ pub fn unpack_release(argument: u32) -> (u32, Reason) {
 
 const IN_KIBIBYTES: u32 = 1 << 31;
 
-/// A number of bytes as the argument of a record: exact below 2 GiB, in KiB from there on.
+/// Packs a number of bytes as the argument of a record: exact below 2 GiB, in KiB from there on.
 #[inline]
 pub fn pack_size(bytes: u64) -> u32 {
     match u32::try_from(bytes) {
@@ -109,16 +113,16 @@ pub fn unpack_size(argument: u32) -> u64 {
     }
 }
 
-/// One thing that happened.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When: [`Ticks`] while recording, nanoseconds of the monotonic clock in a file.
+    /// The time: [`Ticks`] while recording, nanoseconds of the monotonic clock in a file.
     pub time: u64,
-    /// The interpreter's thread that it happened to.
+    /// The interpreter thread.
     pub thread: u32,
-    /// What happened.
+    /// The kind.
     pub kind: Kind,
-    /// More about it; see [`Kind`].
+    /// The argument; see [`Kind`].
     pub argument: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a trace consists of, and the bytes it is written as.
+//! The format of trace files: events, definitions, and their encoding.
 
 pub(super) mod definition;
 pub(super) mod event;

@@ -1,22 +1,23 @@
-//! The bytes of a trace file: `offlock` and a version, then frames.
+//! The bytes of a trace file: `offlock` and a version, followed by frames.
 //!
-//! A frame is its kind (1 byte), the length of its body (4, little-endian), a CRC-32 of both and the
-//! body (4), the body. A reader skips kinds it does not know. Numbers in bodies are LEB128, texts a
-//! length and UTF-8. Every frame can be read without the ones before it, apart from the texts that
-//! numbers stand for. Times are nanoseconds of the monotonic clock.
+//! A frame consists of its kind (1 byte), the length of its body (4, little-endian), a CRC-32 of both and the
+//! body (4), and the body. A reader skips kinds that it does not know. Numbers in bodies are LEB128; texts
+//! are a length and UTF-8. Every frame can be read without the earlier ones, except for the texts that
+//! numbers stand for; so a file that is cut off or damaged is readable up to there. Times are nanoseconds of
+//! the monotonic clock.
 //!
 //! | kind | body |
 //! |---|---|
 //! | 1 about | pairs of texts: a key, its value |
-//! | 2 definitions | what numbers stand for: 1 name, 2 thread or 3 lock; number; text; a thread's stand |
+//! | 2 definitions | what numbers stand for: 1 name, 2 thread or 3 lock; number; text; a thread's relation to its lock |
 //! | 3 events | a base time, then sections: native thread id, number of events, events |
 //! | 4 flush | the time up to which everything has been written |
 //! | 5 end | the time at which the recording ended, the number of events, the number of lost ones |
 //!
-//! An event is a byte with its kind in the lower five bits; its thread, unless the flag
-//! `SAME_THREAD` says that it is the one of the event before; its argument, unless `SAME_ARGUMENT`
-//! says that it is the one of the last event of this kind in the section; and the time since the
-//! event before (for the first: since the base), to be subtracted if `BEFORE` says so.
+//! An event is a byte with its kind in the lower five bits; its thread, unless the flag `SAME_THREAD` says
+//! that it is the one of the previous event; its argument, unless `SAME_ARGUMENT` says that it is the one of
+//! the last event of this kind in the section; and the time since the previous event (for the first: since
+//! the base), to be subtracted if `BEFORE` says so.
 
 use super::definition::{Definition, Stand};
 use super::event::{Event, Kind};
@@ -61,7 +62,7 @@ pub(in crate::trace) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
 }
 
-/// Takes numbers and texts off the front of some bytes; `None` when they do not hold one.
+/// Reads numbers and texts from the beginning of a slice; `None` if it does not hold one.
 pub(in crate::trace) struct Bytes<'a>(pub(in crate::trace) &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -141,7 +142,7 @@ pub(in crate::trace) fn definitions(all: &[Definition]) -> Vec<u8> {
     body
 }
 
-/// Takes one definition off the front of a `DEFINITIONS` body.
+/// Reads one definition from a `DEFINITIONS` body.
 pub(in crate::trace) fn take_definition(body: &mut Bytes<'_>) -> Option<Definition> {
     let (tag, id, text) = (body.byte()?, body.small()?, body.text()?.to_owned());
     Some(match tag {
@@ -152,7 +153,7 @@ pub(in crate::trace) fn take_definition(body: &mut Bytes<'_>) -> Option<Definiti
     })
 }
 
-/// What an event is told relative to, on both sides of the wire.
+/// The state relative to which an event is encoded, on both sides.
 struct Before {
     time: u64,
     thread: u32,
@@ -216,7 +217,7 @@ impl Section {
     }
 }
 
-/// An event kind that a later version may have added is skipped: `Some(None)`.
+/// Reads one event. Kinds that a later version may have added are skipped: `Some(None)`.
 fn take_event(body: &mut Bytes<'_>, before: &mut Before) -> Option<Option<Event>> {
     let head = body.byte()?;
     let slot = &mut before.arguments[usize::from(head & KIND)];
@@ -229,7 +230,7 @@ fn take_event(body: &mut Bytes<'_>, before: &mut Before) -> Option<Option<Event>
     Some(Kind::from_u8(head & KIND).map(|kind| Event { time, thread, kind, argument }))
 }
 
-/// Hands each event of an `EVENTS` body, with its native thread, to `each`; `None` if the body is broken.
+/// Passes each event of an `EVENTS` body, with its native thread, to `each`; `None` if the body is invalid.
 pub(in crate::trace) fn take_events(body: &[u8], mut each: impl FnMut(u32, Event)) -> Option<()> {
     let mut body = Bytes(body);
     let base = body.number()?;

@@ -1,20 +1,20 @@
-//! What a fork leaves of a recording in the child.
+//! Resets the recorder in the child of a fork.
 
 use std::sync::Once;
 
 use super::{buffers, drain, metrics, mode, native, registry};
 use crate::fork;
 
-/// Prepares for forks. Call it when the library is loaded: a fork that comes while another thread is in here leaves the
-/// child's recorder unusable.
+/// Registers the fork handler. Call it when the library is loaded: if the process forks while another thread
+/// is in this function, the child cannot record.
 pub fn watch_forks() {
     static HANDLER: Once = Once::new();
     HANDLER.call_once(|| fork::after_fork_in_child(forget_the_parent));
 }
 
-/// Nothing of the parent's recording goes on. The metrics do, from here.
+/// Ends the parent's recordings in the child. The metrics continue, from zero waiting threads.
 ///
-/// The parent's threads may have held the locks of what they shared, so it is not touched.
+/// Threads of the parent may have held the locks of shared values. So the values are forgotten, not cleared.
 extern "C" fn forget_the_parent() {
     mode::clear(mode::TRACING);
     drain::forget();

@@ -1,4 +1,4 @@
-//! The queues of all native threads, and the memory they are made of.
+//! The queues of all native threads, and the pool of chunks they consist of.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use super::queue::{Pool, Queue, Writer};
 use crate::fork::{Remade, lock};
 use crate::os;
 
-/// Shared between the threads that record and the drain; a fork makes it anew.
+/// Shared between the recording threads and the drain. The child of a fork makes a new one.
 pub(super) struct Buffers {
     pub(super) pool: Pool,
     lost: AtomicU64,
@@ -27,13 +27,13 @@ pub(super) fn buffers() -> &'static Buffers {
     })
 }
 
-/// For the child of a fork: the next use makes new buffers.
+/// In the child of a fork: the next use makes new buffers.
 pub(super) fn forget() {
     BUFFERS.forget();
 }
 
 impl Buffers {
-    /// A new queue for the calling thread.
+    /// Opens a queue for the calling thread.
     pub(super) fn open_queue(&'static self) -> Writer {
         let spare = lock(&self.spare).pop();
         let queue = spare.unwrap_or_else(|| Box::leak(Box::new(Queue::new())));
@@ -42,22 +42,22 @@ impl Buffers {
         Writer::new(&self.pool, queue)
     }
 
-    /// The queues that were opened since the last call.
+    /// The queues opened since the last call.
     pub(super) fn take_arrived(&self) -> Vec<&'static Queue> {
         std::mem::take(&mut lock(&self.arrived))
     }
 
-    /// Keeps queues that are closed and empty for later threads.
+    /// Keeps closed, empty queues for later threads.
     pub(super) fn give_back(&self, queues: impl IntoIterator<Item = &'static Queue>) {
         lock(&self.spare).extend(queues);
     }
 
-    /// Counts a record that found no room.
+    /// Counts a record for which there was no memory.
     pub(super) fn lose_one(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many records found no room.
+    /// The number of records for which there was no memory.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

@@ -1,4 +1,6 @@
-//! What is counted: per thread, and together per processor. Updated with a few additions, read without stopping anybody.
+//! Live counters: one set per thread, and one set for all threads that is sharded by CPU.
+//!
+//! An event costs a few additions. Reading adds up the shards and stops no thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +8,7 @@ use super::histogram::{Histogram, Waits};
 use crate::clock::{self, Ticks};
 use crate::cpu;
 
-/// What can be measured, each switched on and off by itself.
+/// What can be measured; each metric is enabled separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Metric {
@@ -23,22 +25,22 @@ pub(super) const ALL: u32 = Metric::Global as u32 | Metric::Local as u32 | Metri
 
 static ENABLED_AT: AtomicU64 = AtomicU64::new(0);
 
-/// Counts only waits that begin from now on.
+/// Ignores waits that have begun before now.
 pub(super) fn begin() {
     ENABLED_AT.store(clock::now(), Ordering::Relaxed);
 }
 
-/// What threads have added together while they ran on one processor: a memory line that several of them write to in turn
-/// would have to travel at every hand-over.
+/// The counters of all threads that ran on one CPU. Sharded, because a cache line that several CPUs write in
+/// turn would travel between them at every hand-over.
 #[repr(align(128))]
 struct Shard {
     waited: AtomicU64,
-    /// How often a lock was acquired after a wait that nobody saw begin.
+    /// The number of acquisitions after a wait whose beginning was not recorded.
     unmeasured: AtomicU64,
     waits: Histogram,
 }
 
-/// Processors share a shard if there are more of them.
+/// If there are more CPUs than shards, several share one.
 static SHARDS: [Shard; 16] = [const { Shard::new() }; 16];
 
 impl Shard {
@@ -63,22 +65,22 @@ impl Shard {
     }
 }
 
-/// Nanoseconds that all threads together have waited for their locks.
+/// The total time that all threads have waited for their locks, in nanoseconds.
 pub fn waited() -> u64 {
     clock::nanoseconds(SHARDS.iter().map(|shard| shard.waited.load(Ordering::Relaxed)).sum())
 }
 
-/// How often a lock was acquired by any thread.
+/// The number of acquisitions by all threads.
 pub fn acquisitions() -> u64 {
     SHARDS.iter().map(|shard| shard.unmeasured.load(Ordering::Relaxed) + shard.waits.count()).sum()
 }
 
-/// How long the waits of all threads took.
+/// The waits of all threads.
 pub fn waits() -> Waits {
     Histogram::snapshot(SHARDS.iter().map(|shard| &shard.waits), clock::nanoseconds)
 }
 
-/// Sets the numbers of all threads together back to zero.
+/// Resets the counters of all threads together to zero.
 pub fn reset() {
     for shard in &SHARDS {
         shard.waited.store(0, Ordering::Relaxed);
@@ -87,9 +89,9 @@ pub fn reset() {
     }
 }
 
-/// One thread's numbers. Written by whoever acts for the thread, read by anyone.
+/// One thread's counters. Written by one native thread at a time, read by any.
 pub(super) struct Local {
-    /// When the thread began to wait; 0 while it does not.
+    /// The time at which the thread began to wait; 0 while it does not wait.
     since: AtomicU64,
     waited: AtomicU64,
     acquisitions: AtomicU64,
@@ -97,7 +99,7 @@ pub(super) struct Local {
     waits: Histogram,
 }
 
-/// Adds without an atomic read-modify-write: a thread's numbers have one writer at a time.
+/// Adds without an atomic read-modify-write, because a thread's counters have one writer at a time.
 fn add(number: &AtomicU64, more: u64) {
     number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
@@ -142,13 +144,13 @@ impl Local {
         }
     }
 
-    /// The thread waits no more, be it that it has the lock or that it ended.
+    /// The thread no longer waits: it has the lock or has ended.
     #[inline]
     pub(super) fn leave(&self) {
         self.since.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the thread waits, and has not done so since before `from`.
+    /// Whether the thread waits and began to wait after `from`.
     pub(super) fn waits_since(&self, from: Ticks) -> bool {
         self.since.load(Ordering::Relaxed) >= from.max(1)
     }
@@ -181,13 +183,13 @@ impl Local {
     }
 }
 
-/// One thread's numbers since it started or was reset, while [`Metric::Local`] was on.
+/// One thread's counters since it started or was reset, while [`Metric::Local`] was enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThreadMetrics {
-    /// Nanoseconds it waited for its lock, in waits that are over.
+    /// The time for which it waited for its lock, in completed waits, in nanoseconds.
     pub waited: u64,
-    /// How often it acquired the lock.
+    /// The number of acquisitions.
     pub acquisitions: u64,
-    /// How often it released the lock.
+    /// The number of releases.
     pub releases: u64,
 }

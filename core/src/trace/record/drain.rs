@@ -1,4 +1,8 @@
-//! From the queues to the sinks: what the writer thread does every few milliseconds.
+//! Moves records from the queues to the sinks. The writer thread does this every 1 to 20 ms.
+//!
+//! A pass reads the queues, converts time stamps to nanoseconds, packs the events of each native thread into
+//! a section of an event frame, and hands the frames to all sinks. Events of different threads are not merged
+//! here: each section is in order, and sorting is left to the reader of the file.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -12,7 +16,7 @@ use crate::fork::Remade;
 use crate::trace::format::event::{Event, Kind};
 use crate::trace::format::wire::{self, Section};
 
-/// Bodies of event frames are closed when they have grown to this size.
+/// The size at which the body of an event frame is closed.
 const FRAME: usize = 1 << 18;
 
 static DRAIN: Remade<Mutex<Drain>> = Remade::new();
@@ -22,22 +26,22 @@ pub(super) fn drain() -> &'static Mutex<Drain> {
     DRAIN.get_or_make(|| Mutex::new(Drain::new()))
 }
 
-/// For the child of a fork: the parent's sinks are not its own.
+/// In the child of a fork: the parent's sinks do not belong to it.
 pub(super) fn forget() {
     DRAIN.forget();
 }
 
-/// The reading ends of all queues and the sinks they are drained into.
+/// The reading ends of all queues, and the sinks.
 pub(super) struct Drain {
     readers: Vec<Reader>,
     scale: Scale,
     section: Section,
     pub(super) sinks: Vec<Sink>,
-    /// Whether a thread is at work that calls [`Drain::pass`].
+    /// Whether a thread is running that calls [`Drain::pass`].
     pub(super) is_driven: bool,
 }
 
-/// What one pass over the queues has gathered for its next frame.
+/// The event frame that a pass is building.
 struct Gathered {
     base: u64,
     body: Vec<u8>,
@@ -71,8 +75,8 @@ impl Drain {
         }
     }
 
-    /// Brings everything recorded so far into the sinks. Returns the number of events and the time
-    /// up to which the sinks are complete.
+    /// Writes everything recorded so far to the sinks. Returns the number of events, and the time up to which
+    /// the sinks are complete.
     pub(super) fn pass(&mut self) -> (u64, u64) {
         let buffers = buffers();
         let arrived = buffers.take_arrived();
@@ -116,14 +120,14 @@ impl Drain {
         total
     }
 
-    /// Definitions go first: they were made before the events that use them.
+    /// Writes the definitions first: they were made before the events that use them.
     fn write(&mut self, gathered: &mut Gathered) {
         let news = registry().take_news();
         self.sinks.iter_mut().for_each(|sink| sink.define(&news));
         gathered.write(&mut self.sinks);
     }
 
-    /// How long the queues may be left alone after a pass that found so many events.
+    /// How long to sleep after a pass that found `events` events.
     pub(super) fn pause(events: u64) -> Duration {
         Duration::from_millis(match events {
             0 => 20,

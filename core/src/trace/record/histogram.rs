@@ -1,8 +1,11 @@
-//! A histogram of durations with a bounded relative error, written by one thread, read by any.
+//! A histogram of durations with a bounded relative error, updated by one addition, readable at any time.
+//!
+//! Log-linear buckets, as in HdrHistogram: each power of two is divided into 16 buckets of equal width, so
+//! the middle of a bucket is at most 1/32 off. 546 buckets cover 2^8 to 2^42 ticks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Each power of two is split into this many buckets, so a bucket is at most 1/16 wide.
+/// Each power of two is divided into this many buckets, so a bucket is at most 1/16 of its value wide.
 const SPLIT_BITS: u32 = 4;
 const SPLIT: usize = 1 << SPLIT_BITS;
 /// Durations below 2^8 ticks share the first bucket, those from 2^42 on the last.
@@ -43,14 +46,14 @@ impl Histogram {
         Self([const { AtomicU64::new(0) }; BUCKETS])
     }
 
-    /// Counts a duration. One thread at a time may do so.
+    /// Counts a duration. Only one thread at a time may call this.
     #[inline]
     pub(in crate::trace) fn add(&self, ticks: u64) {
         let count = &self.0[bucket(ticks)];
         count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts a duration. Any number of threads may do so at a time.
+    /// Counts a duration. Any number of threads may call this at once.
     #[inline]
     pub(in crate::trace) fn add_shared(&self, ticks: u64) {
         self.0[bucket(ticks)].fetch_add(1, Ordering::Relaxed);
@@ -60,12 +63,12 @@ impl Histogram {
         self.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// How many durations were counted.
+    /// The number of durations counted.
     pub(in crate::trace) fn count(&self) -> u64 {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// What several histograms hold together.
+    /// The sum of several histograms.
     pub(in crate::trace) fn snapshot<'a>(
         histograms: impl IntoIterator<Item = &'a Self>,
         nanoseconds: impl Fn(u64) -> u64,
@@ -82,8 +85,8 @@ impl Histogram {
     }
 }
 
-/// How long waits took: pairs of a duration in nanoseconds (at most 1/32 off) and how many took
-/// that long, shortest first.
+/// The distribution of waits: pairs of a duration in nanoseconds (at most 1/32 off) and the number of waits
+/// of that duration, shortest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waits(pub Vec<(u64, u64)>);
 
@@ -93,7 +96,7 @@ impl Waits {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// The duration that the share `quantile` (0.5 for the median) of the waits did not exceed.
+    /// The duration that a share `quantile` (0.5 for the median) of the waits did not exceed.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let rank = ((self.count() as f64 * quantile).ceil() as u64).max(1);
         let mut seen = 0;

@@ -1,11 +1,15 @@
-//! A list that only grows.
+//! A lock-free list that only grows.
+//!
+//! A Treiber stack without removal: a push allocates a link and swings the head to it with compare-and-swap,
+//! and a reader follows the links. Since nothing is ever removed or freed, there is no ABA problem and no
+//! memory to reclaim.
 
 #![allow(unsafe_code)]
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Values that are added and never taken away: they live for ever, and reading waits for nobody.
+/// Values that are added and never removed. They live forever, and reading never waits.
 pub(super) struct List<T: 'static>(AtomicPtr<Link<T>>);
 
 struct Link<T: 'static> {
@@ -30,11 +34,11 @@ impl<T: Sync + 'static> List<T> {
         let added = ptr::from_mut(link);
         loop {
             let last = self.last();
-            // SAFETY: just leaked, and seen by nobody else before it is published.
+            // SAFETY: just leaked, and invisible to other threads until it is published.
             unsafe { (*added).next = last };
             let last = last.map_or(ptr::null_mut(), |last| ptr::from_ref(last).cast_mut());
             if self.0.compare_exchange(last, added, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                // SAFETY: as above; from here on nobody writes to it.
+                // SAFETY: as above; from here on it is only read.
                 return unsafe { &(*added).value };
             }
         }

@@ -1,7 +1,7 @@
-//! Live numbers: how long threads have waited for the lock, how many wait now.
+//! Live numbers: how long threads have waited for the lock, and how many wait now.
 //!
-//! Feeds call [`Thread`](super::Thread)'s methods; these update the numbers with a few additions. A reader
-//! adds up what threads and processors have. Reading never blocks and never stops anybody.
+//! The methods of [`Thread`](super::thread::Thread) update the counters with a few additions. A reader adds
+//! up the counters of all threads or CPUs; it never blocks and stops no thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ pub use super::counters::{Metric, ThreadMetrics, acquisitions, reset, waited, wa
 use super::{counters, mode, registry, thread};
 use crate::clock;
 
-/// A thread that has waited since before this moment is not counted among the waiting threads.
+/// A thread that began to wait before this time is not counted as waiting.
 static WAITING_FROM: AtomicU64 = AtomicU64::new(0);
 static WAITED_AT_END: AtomicU32 = AtomicU32::new(0);
 
@@ -40,7 +40,7 @@ impl Metric {
     }
 }
 
-/// How many threads wait for a lock at the moment or, once it is not measured any more, waited at the end.
+/// The number of threads that wait for a lock now or, after the metric was disabled, waited at that time.
 pub fn waiting() -> u32 {
     if !Metric::Waiting.is_enabled() {
         return WAITED_AT_END.load(Ordering::Relaxed);

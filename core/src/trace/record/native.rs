@@ -1,4 +1,4 @@
-//! The native thread's own end of its queue: how an event becomes a record.
+//! A native thread's end of its queue: packs an event into a record and appends it.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use super::queue::Writer;
 use crate::clock::Ticks;
 use crate::trace::format::event::{Event, Kind};
 
-/// What a native thread keeps for itself. Has no destructor, so that reaching it is one load.
+/// A native thread's own state. It has no destructor, so that accessing it is a single load.
 struct Local {
     writer: Cell<Option<Writer>>,
     lost: Cell<u32>,
@@ -42,7 +42,7 @@ pub(super) fn record(event: Event) {
     });
 }
 
-/// For the child of a fork: its thread's queue is the parent's.
+/// In the child of a fork: the thread's queue is the parent's.
 pub(super) fn forget() {
     let _ = LOCAL.try_with(|local| {
         local.writer.set(None);
@@ -51,7 +51,7 @@ pub(super) fn forget() {
 }
 
 impl Local {
-    /// The first event of a native thread, and every 256th.
+    /// Called for a native thread's first event and for every 256th.
     #[cold]
     fn record_slowly(&self, time: Ticks, record: [u64; 2]) {
         if !self.extend() {
@@ -67,7 +67,7 @@ impl Local {
         writer.push(record);
     }
 
-    /// Gets a fresh chunk; false when there is none, or when the thread is all but gone.
+    /// Gets a new chunk; false if there is none, or if the thread is ending.
     fn extend(&self) -> bool {
         if CLOSER.try_with(|_| ()).is_err() {
             return false;

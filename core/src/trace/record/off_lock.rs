@@ -1,10 +1,10 @@
-//! How long a thread has worked without its lock.
+//! Counts the time that a thread has worked without its lock.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::Ticks;
 
-/// A thread's time in operations off the lock, written by that thread.
+/// A thread's time in operations off the lock. Written by that thread.
 pub(super) struct Regions {
     depth: AtomicU32,
     since: AtomicU64,

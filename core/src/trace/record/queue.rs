@@ -1,25 +1,39 @@
-//! How records get from the threads to the drain: one queue per native thread, made of small chunks
-//! from a common, bounded pool.
+//! The queues between recording threads and the drain: one lock-free queue with a single producer and a
+//! single consumer per native thread, made of chunks from a common, bounded pool.
 //!
-//! A thread writes into its chunk with plain stores; when the chunk is full it takes another one
-//! from the pool. The drain follows each queue from chunk to chunk and gives the emptied ones back.
-//! The pool is one piece of zeroed memory: a chunk costs nothing before it is used for the first time.
+//! ```text
+//! queue of thread 1:  [chunk 7: full] ──▶ [chunk 9: 31 records]
+//!                      ▲ reader            ▲ writer
+//! queue of thread 2:  [chunk 8: 200 records]
+//! free chunks:         3 ──▶ 1 ──▶ none;  chunks 10 … have never been used
+//! ```
+//!
+//! - A thread writes a record into its chunk with plain (relaxed) stores and publishes it by storing the new
+//!   count with release ordering. A full chunk is linked to the next one.
+//! - The drain reads the count with acquire ordering, so it sees all records below it. It follows the links
+//!   and returns emptied chunks to the pool.
+//! - The pool's free list is a Treiber stack of chunk numbers. The head carries a tag in its upper half that
+//!   changes with every removal, against the ABA problem: a chunk that was taken and returned in between is
+//!   not mistaken for the one that was there all along.
+//!
+//! An append takes three stores. The pool is one allocation of 128 MB of zeroed pages; a chunk takes no
+//! physical memory before its first use. If the pool is exhausted, records are dropped and counted.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bytemuck::Zeroable;
 
-/// Records per chunk: with its header a chunk fills one page.
+/// The number of records per chunk: with its header, a chunk fills a page.
 const RECORDS: usize = 255;
-/// All chunks: 128 MiB of records, 8 million events.
+/// The number of chunks: 128 MiB, 8 million events.
 const CHUNKS: u32 = 1 << 15;
 
-/// Stands for "no chunk" in links between chunks.
+/// Marks "no chunk" in links.
 const NONE: u32 = u32::MAX;
 
-/// A page of records, written by one thread and read by the drain. It asks for no alignment of its own: memory that is more
-/// aligned than usual is not had as fresh zero pages, but zeroed, and so used, at once.
+/// A page of records, written by one thread and read by the drain. Its type demands no page alignment: an
+/// allocation with a larger alignment than usual is zeroed explicitly, which would touch all pages at once.
 #[derive(Zeroable)]
 #[repr(C)]
 pub(super) struct Chunk {
@@ -30,7 +44,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Adds a record; false when the chunk is full. Only the owning thread may call this.
+    /// Appends a record; false if the chunk is full. Only the owning thread may call this.
     #[inline]
     fn push(&self, record: [u64; 2]) -> bool {
         let written = self.written.load(Ordering::Relaxed);
@@ -49,11 +63,9 @@ impl Chunk {
 /// All chunks, and which of them are free.
 pub(super) struct Pool {
     chunks: OnceLock<Box<[Chunk]>>,
-    /// How many chunks have been used at least once; the ones after them are free, too.
+    /// The number of chunks that have been used at least once; all later ones are free.
     used: AtomicU32,
-    /// Number of the first chunk that was given back, and above it a tag that changes with every
-    /// taking: a chunk that was taken and given back in between is not mistaken for one that was
-    /// there all along.
+    /// The number of the first returned chunk and, in the upper half, a tag that changes with every removal.
     free: AtomicU64,
 }
 
@@ -62,7 +74,7 @@ impl Pool {
         Self { chunks: OnceLock::new(), used: AtomicU32::new(0), free: AtomicU64::new(NONE as u64) }
     }
 
-    /// Reserves the memory. Before, the pool has no chunks.
+    /// Allocates the memory. Until then the pool has no chunks.
     pub(super) fn reserve(&self) {
         self.chunks.get_or_init(|| bytemuck::zeroed_slice_box(CHUNKS as usize));
     }
@@ -112,7 +124,7 @@ impl Pool {
     }
 }
 
-/// What the drain knows of one native thread's queue.
+/// The part of a native thread's queue that the drain knows.
 pub(super) struct Queue {
     native: AtomicU32,
     first: AtomicU32,
@@ -124,7 +136,7 @@ impl Queue {
         Self { native: AtomicU32::new(0), first: AtomicU32::new(NONE), closed: AtomicBool::new(true) }
     }
 
-    /// Makes a queue that nobody writes to or reads from the queue of a native thread.
+    /// Assigns a queue that is not in use to a native thread.
     pub(super) fn open(&self, native: u32) {
         self.native.store(native, Ordering::Relaxed);
         self.first.store(NONE, Ordering::Relaxed);
@@ -154,18 +166,18 @@ impl Writer {
         Self { pool, queue, chunk: None }
     }
 
-    /// Adds a record to the present chunk; false when there is no room in it.
+    /// Appends a record to the current chunk; false if it is full.
     #[inline]
     pub(super) fn push(&self, record: [u64; 2]) -> bool {
         self.chunk.is_some_and(|chunk| chunk.push(record))
     }
 
-    /// Nothing will be added any more.
+    /// Closes the queue: nothing will be appended any more.
     pub(super) fn close(&self) {
         self.queue.close();
     }
 
-    /// Goes on to another chunk; false when the pool is exhausted.
+    /// Continues in a new chunk; false if the pool is exhausted.
     #[cold]
     pub(super) fn extend(&mut self) -> bool {
         let Some(chunk) = self.pool.take() else { return false };
@@ -189,8 +201,8 @@ impl Reader {
         Self { pool, queue, chunk: NONE, read: 0 }
     }
 
-    /// Hands all records written so far to `each`, in order. False once the queue is closed and
-    /// empty: its chunks have been given back then.
+    /// Passes all records written so far to `each`, in order. Returns false once the queue is closed and
+    /// empty; its chunks have then been returned.
     pub(super) fn read(&mut self, mut each: impl FnMut([u64; 2])) -> bool {
         let closed = self.queue.closed.load(Ordering::Acquire);
         if self.chunk == NONE {
@@ -202,7 +214,8 @@ impl Reader {
             if next == NONE && !closed {
                 return true;
             }
-            // The link is set after the last record, so a look at it may have come in between.
+            // The link is set after the last record, so records may have been added between the two reads
+            // above.
             self.read_chunk(chunk, &mut each);
             self.pool.give(chunk);
             (self.chunk, self.read) = (next, 0);

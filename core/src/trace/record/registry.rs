@@ -1,4 +1,7 @@
-//! The threads, locks and names that the records' numbers stand for.
+//! The threads, locks and names for which the numbers in records stand.
+//!
+//! Guarded by mutexes, because definitions are rare: a callback comes here only when a thread starts, ends or
+//! is renamed, and operations off the lock when they look up their name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +15,7 @@ use crate::fork::{Remade, lock};
 use crate::trace::format::definition::{Definition, Lock, Name, Stand};
 use crate::trace::format::event::Kind;
 
-/// A fork makes it anew.
+/// All definitions. The child of a fork makes a new registry.
 pub(super) struct Registry {
     threads: Mutex<BTreeMap<u32, Entry>>,
     spare_threads: Mutex<Vec<&'static Thread>>,
@@ -39,23 +42,23 @@ pub(super) fn registry() -> &'static Registry {
     })
 }
 
-/// For the child of a fork: the next use makes a new registry.
+/// In the child of a fork: the next use makes a new registry.
 pub(super) fn forget() {
     REGISTRY.forget();
 }
 
-/// Stops recording what `bits` stand for. Once nothing is recorded, nobody knows any more how the threads stand.
+/// Stops recording what `bits` stand for. Once nothing is recorded, the states of the threads are unknown.
 pub(super) fn switch_off(bits: u32) {
     if mode::clear(bits) {
         registry().threads().values().for_each(|entry| entry.thread.assume(Stand::Unknown));
     }
 }
 
-/// Texts longer than this are cut.
+/// The greatest length of a text; longer ones are truncated.
 const LONGEST_TEXT: usize = 512;
-/// The table of names starts anew when it holds this many; ids are never used twice.
+/// The size at which the table of names is cleared; ids are never reused.
 const MOST_NAMES: usize = 1 << 14;
-/// The most definitions kept between two drains.
+/// The most definitions that are kept between two drains.
 const MOST_NEWS: usize = 1 << 16;
 
 fn cut(text: &str) -> String {
@@ -83,12 +86,12 @@ impl Registry {
         }
     }
 
-    /// What was defined since the last call.
+    /// The definitions made since the last call.
     pub(super) fn take_news(&self) -> Vec<Definition> {
         std::mem::take(&mut lock(&self.news))
     }
 
-    /// All that is defined at the moment.
+    /// All current definitions.
     pub(super) fn definitions(&self) -> Vec<Definition> {
         let names = lock(&self.names)
             .iter()
@@ -112,7 +115,7 @@ impl Entry {
 static NEXT_NAME: AtomicU32 = AtomicU32::new(1);
 
 impl Name {
-    /// The number of `text`. Ask anew for each use: a number is good for a while, not for ever.
+    /// The number of `text`. Call this for each use: numbers are valid for a while, not forever.
     pub fn of(text: &str) -> Self {
         let registry = registry();
         let mut names = lock(&registry.names);
@@ -141,19 +144,19 @@ impl Lock {
         lock
     }
 
-    /// Gives the lock a name. Also makes a lock from before a fork known in the child.
+    /// Names the lock. Also makes a lock from before a fork known in the child.
     pub fn rename(self, name: &str) {
         let (registry, name) = (registry(), cut(name));
         lock(&registry.locks).insert(self.0, name.clone());
         registry.announce(Definition::Lock { id: self.0, name });
     }
 
-    /// Gives a lock a name that is gone already.
+    /// Names a lock that has been removed already.
     pub fn name_removed(self, name: &str) {
         registry().announce(Definition::Lock { id: self.0, name: cut(name) });
     }
 
-    /// The lock is gone; nothing may be recorded for it any more.
+    /// Removes the lock. Nothing may be recorded for it afterwards.
     pub fn remove(self) {
         lock(&registry().locks).remove(&self.0);
     }
@@ -172,7 +175,7 @@ impl Lock {
 static NEXT_THREAD: AtomicU32 = AtomicU32::new(1);
 
 impl Thread {
-    /// A thread that begins.
+    /// Adds a thread that begins.
     pub fn start(at: Ticks, name: &str) -> &'static Self {
         let thread = Self::present(name);
         thread.assume(Stand::Off);
@@ -180,7 +183,7 @@ impl Thread {
         thread
     }
 
-    /// A thread that was there before anyone recorded.
+    /// Adds a thread that existed before the recording.
     pub fn present(name: &str) -> &'static Self {
         let spare = lock(&registry().spare_threads).pop();
         let thread = spare.unwrap_or_else(|| Self::added());
@@ -189,7 +192,7 @@ impl Thread {
         thread
     }
 
-    /// Gives the thread a name. Also makes the thread that forked known in the child.
+    /// Names the thread. Also makes the thread that forked known in the child.
     pub fn rename(&'static self, name: &str) {
         let (registry, id) = (registry(), self.id());
         let entry = Entry { thread: self, name: cut(name) };
@@ -198,7 +201,7 @@ impl Thread {
         registry.announce(definition);
     }
 
-    /// Gives a thread a name that has ended already.
+    /// Names a thread that has ended already.
     pub fn name_ended(id: u32, name: &str) {
         registry().announce(Definition::Thread { id, name: cut(name), stand: Stand::Unknown });
     }

@@ -1,4 +1,4 @@
-//! Starting and stopping traces.
+//! Starting and stopping traces, and the writer thread.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::fork::lock;
 use crate::trace::files;
 use crate::{clock, os};
 
-/// How a trace is made.
+/// The options of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the file says about the program, in the order given: `language`, `runtime`, `command` …
-    /// The recorder adds `pid`, `clock`, `started`, `start` and `offlock`.
+    /// The description of the program in the file, in this order: `language`, `runtime`, `command`, … The
+    /// recorder adds `pid`, `clock`, `started`, `start` and `offlock`.
     pub about: Vec<(String, String)>,
-    /// The most bytes to write; events beyond that are counted as lost.
+    /// The greatest size of the file; further events are counted as lost.
     pub limit: Option<u64>,
 }
 
-/// A trace that is being recorded. Several may be at the same time.
+/// A trace that is being recorded. Several may be recorded at the same time.
 ///
-/// Dropping it stops it. In the child of a fork it is dead: the child never writes to it.
+/// Dropping it stops it. It has no effect in the child of a fork, which never writes to it.
 pub struct Trace {
     number: u64,
     drain: &'static Mutex<Drain>,
@@ -37,19 +37,31 @@ pub struct Trace {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Trace {
-    /// Starts a trace into a file that the user has named, which takes the place of one that is there.
+    /// Starts a trace into a file that the user has named, which replaces an existing one.
+    ///
+    /// # Errors
+    ///
+    /// Errors of creating the file, or of starting the writer thread.
     pub fn to_file(path: &Path, options: &Options) -> io::Result<Self> {
         Self::start(Box::new(files::replace(path)?), options)
     }
 
     /// Starts a trace into memory.
+    ///
+    /// # Errors
+    ///
+    /// Errors of starting the writer thread.
     pub fn to_memory(options: &Options) -> io::Result<(Self, Memory)> {
         let memory = Memory::default();
         Ok((Self::start(Box::new(memory.clone()), options)?, memory))
     }
 
-    /// Starts a trace into anything that can be written to. Writing happens on a thread of the
-    /// recorder and, at the end, on the one that stops the trace.
+    /// Starts a trace into any writer. It is written to by the recorder's thread and, at the end, by the
+    /// thread that stops the trace.
+    ///
+    /// # Errors
+    ///
+    /// Errors of writing the beginning, or of starting the writer thread.
     pub fn start(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Self> {
         watch_forks();
         let shared = drain();
@@ -72,7 +84,11 @@ impl Trace {
         begun.map(|()| Self { number, drain: shared })
     }
 
-    /// Stops the trace and completes what was written.
+    /// Stops the trace and completes the file.
+    ///
+    /// # Errors
+    ///
+    /// The first error of writing the trace; an error if the trace belongs to the parent of a fork.
     pub fn stop(self) -> io::Result<Stats> {
         let stopped = self.finish();
         std::mem::forget(self);
@@ -109,7 +125,7 @@ impl Drop for Trace {
     }
 }
 
-/// What a trace into memory has written.
+/// The bytes of a trace into memory.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<Vec<u8>>>);
 

@@ -1,14 +1,14 @@
-//! Where one trace goes.
+//! The output of one trace: its size limit, its counts, and its first error.
 
 use std::io::{self, Write};
 
 use crate::trace::format::definition::Definition;
 use crate::trace::format::wire;
 
-/// A flush is noted at least this often, in nanoseconds, even if nothing happens.
+/// The longest time between two flush frames, in nanoseconds.
 const FLUSH_EVERY: u64 = 1_000_000_000;
 
-/// Where one trace goes.
+/// The output of one trace.
 pub(super) struct Sink {
     pub(super) number: u64,
     out: Box<dyn Write + Send>,
@@ -21,13 +21,13 @@ pub(super) struct Sink {
     failure: Option<io::Error>,
 }
 
-/// How a trace went.
+/// The figures of a completed trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// The number of events written.
     pub events: u64,
-    /// The number of events that are missing: the threads were faster than the writer for longer
-    /// than the buffers last, or the trace reached its size limit.
+    /// The number of missing events: either the buffers overflowed because the threads were faster than the
+    /// writer, or the trace reached its size limit.
     pub lost: u64,
     /// The number of bytes written.
     pub bytes: u64,
@@ -48,7 +48,7 @@ impl Sink {
         }
     }
 
-    /// Writes the beginning of the file; its errors are the caller's to report.
+    /// Writes the beginning of the file. Its errors are returned; later ones are kept until the end.
     pub(super) fn begin(
         &mut self,
         lost: u64,

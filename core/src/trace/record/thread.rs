@@ -1,9 +1,9 @@
-//! One thread of an interpreter, and what happens to it.
+//! An interpreter thread, as feeds report on it.
 //!
-//! A feed (Ruby's GVL instrumentation, the hooks in CPython's GIL) keeps one [`Thread`] per
-//! interpreter thread and calls its methods from the interpreter's own callbacks. They may be called
-//! on any native thread, also on one that holds no lock: unless it is a native thread's first event
-//! or its page of records is full, a call takes no lock, allocates nothing and makes no system call.
+//! A feed (Ruby's GVL instrumentation, the hooks in CPython's GIL) keeps one [`Thread`] per interpreter
+//! thread and calls its methods from the interpreter's callbacks, on any native thread, including ones that
+//! do not hold the lock. Except at a native thread's first event and when its page of records is full, a call
+//! takes no lock, allocates nothing and makes no system call.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -18,26 +18,27 @@ use crate::clock::{self, Ticks};
 use crate::trace::format::definition::{Lock, Name, Stand};
 use crate::trace::format::event::{Event, Kind, Reason, pack_release, pack_size};
 
-/// A thread of the interpreter. Feeds keep the reference where the interpreter lets them: in thread
-/// storage of its own or, where interpreter threads are native threads, with [`Thread::set_current`].
+/// An interpreter thread. Feeds keep the reference where the interpreter lets them: in its thread storage or,
+/// where interpreter threads are native threads, with [`Thread::set_current`].
 ///
-/// Threads are never freed but used again for later ones: after [`end`](Thread::end) let go of it.
+/// Threads are never freed but reused for later threads: drop the reference after [`end`](Thread::end).
 ///
-/// What a hand-over changes comes first and together: the thread's next processor has to fetch it from the last one.
+/// The fields that a hand-over changes come first and together, because the thread's next CPU has to fetch
+/// their cache line from the last one.
 #[repr(C, align(64))]
 pub struct Thread {
     id: AtomicU32,
     stand: AtomicU8,
-    /// When it gave the lock up that it does not want since; 0 if it did not.
+    /// When it released a lock that it has not wanted since; 0 if there is none.
     off_since: AtomicU64,
     metrics: counters::Local,
     regions: Regions,
 }
 
-/// All there have ever been; those of the parent, too, in the child of a fork.
+/// All threads ever made; in the child of a fork, including the parent's.
 static THREADS: List<Thread> = List::new();
 
-/// The threads that live, and others that nothing happens to any more.
+/// All living threads, and others to which nothing happens any more.
 pub(super) fn every_thread() -> impl Iterator<Item = &'static Thread> {
     THREADS.iter()
 }
@@ -47,7 +48,7 @@ thread_local! {
 }
 
 impl Thread {
-    /// One more, which nothing has happened to.
+    /// Adds a thread without a history.
     pub(super) fn added() -> &'static Self {
         THREADS.push(Self::new())
     }
@@ -62,7 +63,7 @@ impl Thread {
         }
     }
 
-    /// Nothing is known of it any more.
+    /// Resets the thread for reuse.
     pub(super) fn clear(&self) {
         self.metrics.leave();
         self.metrics.reset();
@@ -74,12 +75,12 @@ impl Thread {
         self.id.store(id, Ordering::Relaxed);
     }
 
-    /// Its number in the records; no other thread of the process ever has the same.
+    /// Its number in the records, which no other thread of the process ever has.
     pub fn id(&self) -> u32 {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Lets [`Thread::current`] find this thread on the calling native thread.
+    /// Makes [`Thread::current`] return this thread on the calling native thread.
     pub fn set_current(thread: Option<&'static Self>) {
         CURRENT.set(thread);
     }
@@ -90,8 +91,8 @@ impl Thread {
         CURRENT.get()
     }
 
-    /// Tells how the thread stands to its lock, without recording it: for threads that were there
-    /// before anyone recorded, first of all the one that is about to start a trace and so holds the lock.
+    /// Sets the thread's relation to its lock without recording it: for threads that existed before the
+    /// recording, above all for the thread that is about to start a trace and so holds the lock.
     pub fn assume(&self, stand: Stand) {
         self.stand.store(stand as u8, Ordering::Relaxed);
         self.off_since.store(0, Ordering::Relaxed);
@@ -111,7 +112,7 @@ impl Thread {
         self.stands(mode, at, Kind::Wants, lock.0, Stand::Wants);
     }
 
-    /// The thread has the lock; stamp it with [`now_holding`](super::now_holding).
+    /// The thread has acquired the lock; stamp this with [`now_holding`](super::mode::now_holding).
     #[inline]
     pub fn acquired(&self, at: Ticks, lock: Lock) {
         let mode = mode();
@@ -121,11 +122,11 @@ impl Thread {
         self.stands(mode, at, Kind::Acquired, lock.0, Stand::Holds);
     }
 
-    /// The thread gives the lock up. If it [`Yields`](Reason::Yields) it waits from here on.
+    /// The thread releases the lock. If it [`Yields`](Reason::Yields), it waits from now on.
     #[inline]
     pub fn released(&self, at: Ticks, lock: Lock, reason: Reason) {
         let mode = mode();
-        // Somebody may have begun to trace since the time was taken, or not taken.
+        // A trace may have started since the feed decided not to take the time.
         let at = if at == 0 && mode & TRACING != 0 { clock::now() } else { at };
         let stand = if reason == Reason::Yields { Stand::Wants } else { Stand::Off };
         if mode & counters::ALL != 0 {
@@ -137,14 +138,14 @@ impl Thread {
         self.stands(mode, at, Kind::Released, pack_release(lock.0, reason), stand);
     }
 
-    /// Whether the thread has the lock, as far as was told.
+    /// Whether the thread has the lock, as far as the feed has reported.
     #[inline]
     pub fn has_lock(&self) -> bool {
         self.stand() == Stand::Holds
     }
 
-    /// The thread has the lock. If it last gave the lock up, as far as was told, then it did not: from that moment
-    /// on it has it.
+    /// The thread has the lock. If its last report was a release, that release did not happen: it has had the
+    /// lock since.
     #[inline]
     pub fn holds(&self, lock: Lock) {
         let since = self.off_since.load(Ordering::Relaxed);
@@ -177,58 +178,58 @@ impl Thread {
         self.trace(at, Kind::GcEnter, 0);
     }
 
-    /// The thread has collected garbage.
+    /// The thread has finished collecting garbage.
     #[inline]
     pub fn gc_exit(&self, at: Ticks) {
         self.trace(at, Kind::GcExit, 0);
     }
 
-    /// The thread begins an operation off the lock; call it just before the lock is released.
+    /// The thread begins an operation off the lock. Call this just before the lock is released.
     #[inline]
     pub fn region_begin(&self, at: Ticks, operation: Name) {
         self.regions.enter(at);
         self.trace(at, Kind::RegionBegin, operation.0);
     }
 
-    /// The thread ends its innermost operation, which worked on `bytes`; call it just after the
-    /// lock was acquired again.
+    /// The thread ends its innermost operation, which processed `bytes`. Call this just after the lock was
+    /// acquired again.
     #[inline]
     pub fn region_end(&self, at: Ticks, bytes: u64) {
         self.regions.leave(at);
         self.trace(at, Kind::RegionEnd, pack_size(bytes));
     }
 
-    /// How long the thread has been in operations off the lock up to now, those under way included.
+    /// How long the thread has been in operations off the lock, including those that are running.
     pub fn off_lock(&self, now: Ticks) -> Ticks {
         self.regions.time(now)
     }
 
-    /// The program marks the beginning of something.
+    /// The program marks the beginning of a span.
     pub fn mark_begin(&self, at: Ticks, name: Name) {
         self.trace(at, Kind::MarkBegin, name.0);
     }
 
-    /// The thread's innermost mark ends.
+    /// The program marks the end of the innermost span.
     pub fn mark_end(&self, at: Ticks) {
         self.trace(at, Kind::MarkEnd, 0);
     }
 
-    /// Whether it waits for the lock, and has not done so since before `from`.
+    /// Whether it waits for the lock and began to wait after `from`.
     pub(super) fn waits_since(&self, from: Ticks) -> bool {
         self.metrics.waits_since(from)
     }
 
-    /// What was measured of this thread.
+    /// The counters of this thread.
     pub fn metrics(&self) -> ThreadMetrics {
         self.metrics.read()
     }
 
-    /// How long this thread's waits took.
+    /// The waits of this thread.
     pub fn waits(&self) -> Waits {
         self.metrics.waits()
     }
 
-    /// Sets this thread's numbers back to zero.
+    /// Resets this thread's counters to zero.
     pub fn reset_metrics(&self) {
         self.metrics.reset();
     }

@@ -1,4 +1,4 @@
-//! The report page: one HTML file with everything inside, built from `viewer/`.
+//! The report page: one HTML file that needs no network, built from `viewer/`.
 
 mod pack;
 
@@ -9,18 +9,26 @@ use super::analyze::recording::Recording;
 use super::analyze::summary::Summary;
 use super::analyze::timeline::Timeline;
 
-/// The page without data, as `npm run build` in `viewer/` leaves it here.
+/// The page without data, which `npm run build` in `viewer/` writes here.
 const PAGE: &str = include_str!("page.html");
-/// Where the data goes.
+/// The marker at which the data is inserted.
 const PLACE: &str = "<!--data-->";
 
-/// Writes the report on one recording.
+/// Writes the report of one recording.
+///
+/// # Errors
+///
+/// Errors of `out`, or of compressing the data.
 pub fn write_report(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     let summary = Summary::of(recording, timeline);
     write_page(&[pack::pack(recording, timeline, &summary, &title(recording))?], None, out)
 }
 
 /// Writes the report that compares two recordings, each with a title of its own.
+///
+/// # Errors
+///
+/// Errors of `out`, or of compressing the data.
 pub fn write_comparison(
     before: (&str, &Recording, &Timeline),
     after: (&str, &Recording, &Timeline),
@@ -40,8 +48,8 @@ fn title(recording: &Recording) -> String {
     name.unwrap_or("Trace").to_owned()
 }
 
-/// The data stands in elements that the browser neither shows nor runs, in base64, which has no
-/// character that could end them.
+/// The data is in elements that the browser neither shows nor runs, as base64, which has no character that
+/// could end them.
 fn write_page(traces: &[Vec<u8>], comparison: Option<&Comparison>, out: &mut dyn Write) -> io::Result<()> {
     let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
     out.write_all(before.as_bytes())?;

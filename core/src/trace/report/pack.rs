@@ -1,10 +1,10 @@
-//! The data of a report page: a summary as JSON, then the states of all threads as numbers, together
-//! in raw deflate. `viewer/src/trace.ts` takes it apart.
+//! The data of a report page: a summary as JSON, then the states of all threads as numbers, together in raw
+//! deflate. `viewer/src/trace.ts` reads it.
 //!
-//! A number is LEB128. For each thread: the number of its states, then for each state
-//! `duration · 8 + state`; before it, if the lock or the operation is not that of the thread's
-//! last state of this kind, `what · 8 + 6`. Then operations and marks, each as start (since the last
-//! one's), duration, name, bytes. For each lock: how often it was held, and by whom in turn.
+//! Numbers are LEB128. For each thread: the number of its states, then for each state `duration · 8 + state`;
+//! before it, if the lock or the operation differs from that of the thread's last state of this kind,
+//! `what · 8 + 6`. Then operations and marks, each as start (relative to the previous one's), duration, name, bytes.
+//! For each lock: the number of its holds, and their threads in order.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,7 +22,7 @@ const NEW_WHAT: u64 = 6;
 const LEVEL: i32 = 6;
 const RAW: i32 = -15;
 
-/// Of the blame table, so many rows and holders go into the page.
+/// The most rows and holders of the blame table that go into the page.
 const MOST_ROWS: usize = 200;
 const MOST_HOLDERS: usize = 24;
 
@@ -59,8 +59,8 @@ pub(super) fn pack(
     Ok(packed.into_bytes().into_vec())
 }
 
-/// Leaves the worst of the blame table: the threads that waited longest, and of each row what the
-/// worst holders did. The rest goes to the others.
+/// Truncates the blame table to the threads that waited longest and, in each row, the worst holders. The
+/// remainder is added to the others.
 fn shorten(lock: &mut LockSummary) {
     let worst: BTreeSet<usize> = lock.holders.iter().take(MOST_HOLDERS).map(|(thread, _)| *thread).collect();
     lock.blame.truncate(MOST_ROWS);
@@ -101,7 +101,7 @@ fn put_spans(spans: &[Span], out: &mut Vec<u8>) {
     }
 }
 
-/// Who held a lock, in order. A holding is a run of a thread's states that all hold it.
+/// The holders of a lock, in order. A hold is a run of a thread's states that all hold it.
 fn put_holders(timeline: &Timeline, lock: u32, out: &mut Vec<u8>) {
     let mut holds: Vec<(u64, usize)> = Vec::new();
     for (thread, life) in timeline.threads.iter().enumerate() {
