@@ -1,15 +1,21 @@
-//! Time stamps that cost a few nanoseconds, and their way back to nanoseconds.
+//! Time stamps that cost a few nanoseconds, and their conversion to nanoseconds.
+//!
+//! A stamp is the processor's time stamp counter (x86-64, if the counter is invariant and Linux trusts it)
+//! or, elsewhere, the monotonic clock. Reading the counter is cheaper than `clock_gettime`, and the recorder
+//! does it at each event. The recorder's writer thread reads both clocks every few milliseconds and converts
+//! the stamps between two such readings along a straight line ([`Scale`]). So the result follows the system's
+//! clock, whose rate is adjusted while programs run.
 
 use crate::fork::Remade;
 use crate::os;
 #[cfg(target_arch = "x86_64")]
 use crate::tsc;
 
-/// A moment as the recorder stamps it: ticks of the processor's counter where that can be trusted,
-/// nanoseconds of the monotonic clock elsewhere. Later moments are never smaller.
+/// A point in time as the recorder stamps it: ticks of the processor's counter where that counter can be
+/// trusted, nanoseconds of the monotonic clock elsewhere. Stamps never decrease.
 pub type Ticks = u64;
 
-/// The present moment.
+/// The current time.
 #[inline]
 pub fn now() -> Ticks {
     #[cfg(target_arch = "x86_64")]
@@ -19,7 +25,8 @@ pub fn now() -> Ticks {
     os::monotonic_nanoseconds()
 }
 
-/// The present moment, after everything that comes earlier in the program: a processor may read its counter ahead of that.
+/// The current time, read after all earlier instructions have completed: a processor may read its counter
+/// ahead of them.
 #[inline]
 pub(crate) fn now_in_order() -> Ticks {
     #[cfg(target_arch = "x86_64")]
@@ -52,7 +59,7 @@ fn counter_is_used() -> bool {
     false
 }
 
-/// One moment on both time scales.
+/// One point in time on both time scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sync {
     pub(crate) ticks: Ticks,
@@ -60,7 +67,7 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
-    /// The present moment on both scales, as close together as a few tries get them.
+    /// The current time on both scales: of four readings, the one that took the shortest time.
     pub(crate) fn now() -> Self {
         let tries = (0..4).map(|_| {
             let before = now();
@@ -74,7 +81,7 @@ impl Sync {
             .unwrap_or(Self { ticks: 0, nanoseconds: 0 })
     }
 
-    /// Ticks per nanosecond between two moments; 1 when they are too close to tell.
+    /// Ticks per nanosecond between two points; 1 if they are too close to tell.
     fn rate(self, later: Self) -> f64 {
         let nanoseconds = later.nanoseconds.saturating_sub(self.nanoseconds);
         let ticks = later.ticks.saturating_sub(self.ticks);
@@ -82,19 +89,20 @@ impl Sync {
     }
 }
 
-/// Not a `OnceLock`: in the child of a fork that came while another thread filled it, nobody would ever get its value.
+/// Not a `OnceLock`: if the process forks while another thread initializes it, the child waits for that
+/// thread forever.
 fn origin() -> Sync {
     static ORIGIN: Remade<Sync> = Remade::new();
     *ORIGIN.get_or_make(Sync::now)
 }
 
-/// Remembers the present as the moment from which the counter's rate is measured.
+/// Takes the current time as the point from which the counter's rate is measured.
 pub(crate) fn start() {
     origin();
 }
 
-/// How many nanoseconds `ticks` last, by the rate measured between the first use of the recorder and the first call of
-/// this: the same ticks are always as long.
+/// Converts a number of ticks to nanoseconds, at the rate measured between the first use of the recorder and
+/// the first call of this function: the same number of ticks always gives the same duration.
 pub fn nanoseconds(ticks: Ticks) -> u64 {
     static RATE: Remade<f64> = Remade::new();
     if !counter_is_used() {
@@ -103,7 +111,7 @@ pub fn nanoseconds(ticks: Ticks) -> u64 {
     (ticks as f64 / RATE.get_or_make(measured_rate)) as u64
 }
 
-/// Takes a while only if the recorder has just been used for the first time.
+/// Takes up to 5 ms, and only if the recorder was first used less than 5 ms ago.
 fn measured_rate() -> f64 {
     let origin = origin();
     let mut present = Sync::now();
@@ -114,7 +122,7 @@ fn measured_rate() -> f64 {
     origin.rate(present)
 }
 
-/// From one known moment on: a straight line from ticks to nanoseconds.
+/// A straight line from ticks to nanoseconds that starts at a known point.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     from: Sync,
@@ -132,17 +140,18 @@ impl Line {
     }
 }
 
-/// Turns ticks into nanoseconds of the monotonic clock, by moments known on both scales.
+/// Converts ticks to nanoseconds of the monotonic clock, given points that are known on both scales.
 ///
-/// Between two known moments the conversion is a straight line, so it is exact at both ends,
-/// monotonic, and follows the monotonic clock over any length of time.
+/// Between two known points the conversion is linear. So it is exact at both points, monotonic, and follows
+/// the monotonic clock over any length of time. Finding the line for a stamp takes O(log [`LINES`]) steps;
+/// for a stamp newer than the last known point, which is the common case, it takes one.
 #[derive(Debug)]
 pub(crate) struct Scale {
     lines: Vec<Line>,
     last: Sync,
 }
 
-/// Moments older than this many lines are placed on the oldest line, prolonged.
+/// Stamps older than this many lines are converted along the oldest line.
 const LINES: usize = 64;
 
 impl Scale {
@@ -150,7 +159,7 @@ impl Scale {
         Self { lines: Vec::new(), last: origin() }
     }
 
-    /// Learns the present moment. Moments before it can be placed from here on.
+    /// Adds a known point. Stamps before it can be converted from now on.
     pub(crate) fn learn(&mut self, sync: Sync) {
         if sync.ticks <= self.last.ticks || sync.nanoseconds <= self.last.nanoseconds {
             return;
@@ -162,14 +171,14 @@ impl Scale {
         self.last = sync;
     }
 
-    /// Fixes where the moments up to the present are placed: the next line begins where the last
-    /// one has come to, so that a moment's place does not depend on when it is asked for.
+    /// Fixes the conversion of all stamps up to now: the next line starts where the last one ends, so that
+    /// the result for a stamp does not depend on when it is computed.
     pub(crate) fn seal(&mut self) {
         let ticks = now();
         self.last = Sync { ticks, nanoseconds: self.place(ticks) };
     }
 
-    /// The nanosecond of a moment.
+    /// Converts a stamp to nanoseconds.
     pub(crate) fn place(&self, ticks: Ticks) -> u64 {
         match self.lines.last() {
             None => self.last.nanoseconds,

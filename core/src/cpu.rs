@@ -1,7 +1,7 @@
-//! The CPU that the calling thread runs on. Memory that it used last is still in its caches; to read memory that another
-//! CPU wrote to takes several times as long.
+//! The CPU on which the calling thread runs. Memory that this CPU used last is still in its caches; reading
+//! memory that another CPU wrote last takes several times as long.
 
-/// The number of the CPU that the calling thread runs on. The thread may move to another one at any time.
+/// The number of the CPU on which the calling thread runs. The thread may move to another CPU at any time.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 #[inline]
@@ -10,7 +10,7 @@ pub fn current() -> usize {
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// This system does not tell: all CPUs count as one.
+/// This system does not report the CPU: all threads count as running on one.
 #[cfg(not(target_os = "linux"))]
 pub fn current() -> usize {
     0
@@ -20,7 +20,7 @@ pub fn current() -> usize {
 mod tests {
     #[test]
     fn the_number_is_small() {
-        // More may be online than this process may use, and they may be numbered with gaps.
+        // More CPUs may be online than this process may use, and their numbers may have gaps.
         assert!(super::current() < 1 << 16);
     }
 }

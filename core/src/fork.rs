@@ -1,4 +1,8 @@
-//! What is shared between threads, in the child of a fork: its locks may be held by threads that no longer exist.
+//! State shared between threads that stays usable in the child of a fork.
+//!
+//! `fork` copies one thread. A lock that another thread held at that moment stays locked in the child
+//! forever. So shared state is kept in [`Remade`] values, which the child forgets (and leaks) instead of
+//! locking them.
 
 #![allow(unsafe_code)]
 
@@ -6,21 +10,23 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs `handler` in the child after each later fork of this process, after those that were asked for before.
+/// Runs `handler` in the child after each later fork of this process, after the handlers that were registered
+/// before it.
 #[cfg(unix)]
 pub fn after_fork_in_child(handler: extern "C" fn()) {
     // SAFETY: the handler is a function of this library, which is never unloaded once it records.
     unsafe { libc::pthread_atfork(None, None, Some(handler as unsafe extern "C" fn())) };
 }
 
-/// There is no fork here.
+/// This system has no fork.
 #[cfg(not(unix))]
 pub fn after_fork_in_child(_handler: extern "C" fn()) {}
 
-/// A value made on first use, that can be forgotten and made anew, in the child of a fork above all.
+/// A value that is made on first use and can be forgotten and made again, which the child of a fork does.
 ///
-/// What was handed out stays valid for ever: forgotten values are leaked, because after a fork their
-/// locks may be held by threads which no longer exist.
+/// References to a value stay valid after it is forgotten: forgotten values are leaked, because after a fork
+/// their locks may be held by threads that no longer exist. Reading a value takes one atomic load. Two
+/// threads that make the value at once both call `make`; the second one drops its result.
 pub struct Remade<T>(AtomicPtr<T>);
 
 impl<T: Sync + 'static> Remade<T> {
@@ -29,13 +35,13 @@ impl<T: Sync + 'static> Remade<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The present value, if there is one.
+    /// The current value, if there is one.
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null or comes from `Box::into_raw` in `get_or_make` and is never freed.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The present value; `make` is called when there is none.
+    /// The current value; calls `make` if there is none.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &'static T {
         if let Some(value) = self.get() {
             return value;
@@ -45,7 +51,7 @@ impl<T: Sync + 'static> Remade<T> {
             // SAFETY: just allocated, published once, never freed.
             Ok(_) => unsafe { &*made },
             Err(first) => {
-                // SAFETY: `made` lost the race and was seen by nobody else; `first` is as in `get`.
+                // SAFETY: `made` lost the race and was never visible to other threads; `first` is as in `get`.
                 unsafe {
                     drop(Box::from_raw(made));
                     &*first
@@ -54,7 +60,7 @@ impl<T: Sync + 'static> Remade<T> {
         }
     }
 
-    /// Forgets the present value without touching it.
+    /// Forgets the current value without touching it.
     pub fn forget(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }
@@ -66,7 +72,7 @@ impl<T: Sync + 'static> Default for Remade<T> {
     }
 }
 
-/// The content of a mutex, which a panic elsewhere does not make unusable.
+/// Locks a mutex, even if a thread panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! Bytes four at a time.
+//! Hashing of four bytes at a time.
 
-/// Every four bytes in a row, as a number.
+/// All overlapping groups of four adjacent bytes, as little-endian numbers.
 #[inline]
 pub(crate) fn in_a_row(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.windows(4).filter_map(<[u8]>::first_chunk).map(|four| u32::from_le_bytes(*four))

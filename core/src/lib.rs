@@ -1,9 +1,20 @@
-//! The core of offlock: everything that happens while the interpreter lock is not held.
+//! The core of offlock: all the work that the front ends do without the interpreter lock, and the recorder of
+//! traces.
 //!
-//! Nothing in this crate knows an interpreter. Operations take plain bytes and a [`Task`], poll the
-//! task for interruption, and return plain Rust values, so all of it is testable with `cargo test`.
+//! No part of this crate knows an interpreter. Operations take plain bytes and a [`Task`], check the task at
+//! least once per millisecond of work, and return plain Rust values, so all of it is testable with
+//! `cargo test`.
+//!
+//! - [`tokens`] is byte pair encoding, with tiktoken's results.
+//! - [`deflate`] is zlib, gzip and raw deflate.
+//! - [`msgpack`] is MessagePack.
+//! - [`text`] cuts, validates and stores many strings.
+//! - [`trace`] records and analyzes how threads use an interpreter lock.
+//! - [`task`] is interruption and progress, [`memory`] allocation that can fail.
+//! - [`time_slice`], [`SpinHint`], [`cpu`] and [`spare_capacity`] are policies that both front ends share.
 
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 mod clock;
 pub mod cpu;

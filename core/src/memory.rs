@@ -1,12 +1,24 @@
-//! Memory that is asked for, not taken for granted.
+//! Allocation that returns an error instead of ending the process.
 //!
-//! Where an input decides how much is needed, running out of memory is an answer like any other: `Vec`'s own methods
-//! would end the process. So such vectors grow by what is here, and [`OutOfMemory`] becomes the operation's error.
+//! `Vec`'s own methods abort the process if memory runs out. Where the input decides how much memory is
+//! needed, an attacker or a mistake could end the process that way. Such vectors grow through the functions
+//! of this module, and [`OutOfMemory`] becomes the operation's error, which the front ends raise as an
+//! exception.
+//!
+//! ```
+//! use offlock_core::memory;
+//!
+//! let mut bytes = memory::with_room(4)?;
+//! memory::append(&mut bytes, b"off the lock")?;
+//! assert_eq!(bytes, b"off the lock");
+//! assert!(memory::with_room::<u64>(usize::MAX).is_err());
+//! # Ok::<_, memory::OutOfMemory>(())
+//! ```
 
 use std::collections::TryReserveError;
 use std::fmt;
 
-/// The system has no more memory to give, or not in one piece.
+/// The system cannot provide that much memory, or not in one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -25,13 +37,21 @@ impl From<TryReserveError> for OutOfMemory {
 }
 
 /// An empty vector with room for `length` items.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
 pub fn with_room<T>(length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(length)?;
     Ok(vector)
 }
 
-/// `length` times `item`.
+/// A vector of `length` clones of `item`.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
 pub fn filled<T: Clone>(item: T, length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = with_room(length)?;
     vector.resize(length, item);
@@ -39,20 +59,32 @@ pub fn filled<T: Clone>(item: T, length: usize) -> Result<Vec<T>, OutOfMemory> {
 }
 
 /// A vector with the same items.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
 pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = with_room(items.len())?;
     vector.extend_from_slice(items);
     Ok(vector)
 }
 
-/// All `parts`, one behind the other.
+/// The concatenation of `parts`.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails.
 pub fn joined<T: Copy>(parts: &[&[T]]) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = with_room(parts.iter().map(|part| part.len()).sum())?;
     parts.iter().for_each(|part| vector.extend_from_slice(part));
     Ok(vector)
 }
 
-/// What `items` gives, or its first failure.
+/// The items of `items`, or its first error.
+///
+/// # Errors
+///
+/// The first error of `items`, or [`OutOfMemory`] if an allocation fails.
 pub fn collected<T, E: From<OutOfMemory>>(
     items: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Vec<T>, E> {
@@ -64,7 +96,11 @@ pub fn collected<T, E: From<OutOfMemory>>(
     Ok(vector)
 }
 
-/// `Vec::push`.
+/// Appends an item, as `Vec::push` does.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails; the vector is unchanged.
 #[inline]
 pub fn push<T>(vector: &mut Vec<T>, item: T) -> Result<(), OutOfMemory> {
     if vector.len() == vector.capacity() {
@@ -74,7 +110,11 @@ pub fn push<T>(vector: &mut Vec<T>, item: T) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
-/// `Vec::extend_from_slice`.
+/// Appends copies of items, as `Vec::extend_from_slice` does.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails; the vector is unchanged.
 #[inline]
 pub fn append<T: Copy>(vector: &mut Vec<T>, items: &[T]) -> Result<(), OutOfMemory> {
     reserve(vector, items.len())?;
@@ -82,13 +122,19 @@ pub fn append<T: Copy>(vector: &mut Vec<T>, items: &[T]) -> Result<(), OutOfMemo
     Ok(())
 }
 
-/// Makes room for `more` items, and for as many as there are if that is more.
+/// Makes room for at least `more` items. Doubles the capacity if that is more, so that appending takes
+/// amortized constant time.
+///
+/// # Errors
+///
+/// [`OutOfMemory`] if the allocation fails; the vector is unchanged.
 #[inline]
 pub fn reserve<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {
     if vector.capacity() - vector.len() < more { grow(vector, more) } else { Ok(()) }
 }
 
-/// Apart, so that what asks is small. Where there is no memory for twice as much as there is, a smaller step may still do.
+/// Not inlined, so that the callers stay small. If there is no memory for doubling the capacity, tries
+/// smaller steps.
 #[cold]
 #[inline(never)]
 fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<(), OutOfMemory> {

@@ -1,4 +1,4 @@
-//! What the core needs from the operating system: clocks, ids, signals.
+//! The system calls that the core needs: clocks, ids, signals.
 
 #![allow(unsafe_code)]
 
@@ -37,13 +37,13 @@ pub(crate) fn monotonic_nanoseconds() -> u64 {
     ORIGIN.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64 + 1
 }
 
-/// There is no such clock here: a thread is taken to run all the time.
+/// This system has no such clock: a thread counts as running all the time.
 #[cfg(not(unix))]
 pub(crate) fn thread_cpu_nanoseconds() -> u64 {
     monotonic_nanoseconds()
 }
 
-/// There is no such clock here: a process is taken to run all the time.
+/// This system has no such clock: a process counts as running all the time.
 #[cfg(not(unix))]
 pub(crate) fn process_cpu_nanoseconds() -> u64 {
     monotonic_nanoseconds()
@@ -56,7 +56,7 @@ pub(crate) fn native_thread_id() -> u32 {
     unsafe { libc::gettid() as u32 }
 }
 
-/// A number of the calling thread's own; this system has no small thread ids to show.
+/// A new number at each call; this system has no small thread ids to show.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn native_thread_id() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,14 +64,14 @@ pub(crate) fn native_thread_id() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The user in whose name this process opens files.
+/// The effective user of this process, which owns the files that the process makes.
 #[cfg(unix)]
 pub(crate) fn user_id() -> u32 {
     // SAFETY: geteuid takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Leaves all signals to the program's own threads.
+/// Blocks all signals on the calling thread, so that the program's own threads handle them.
 #[cfg(unix)]
 pub(crate) fn block_signals() {
     // SAFETY: a sigset_t may be all zeros until sigfillset fills it; both calls only read or write it
@@ -83,7 +83,7 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// There are no signals here.
+/// This system has no signals.
 #[cfg(not(unix))]
 pub(crate) fn block_signals() {}
 

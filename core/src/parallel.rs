@@ -1,8 +1,10 @@
 //! One job on several threads.
 //!
-//! The calling thread always works, too, and it is the one that looks at the task while it waits for the others: it may
-//! be the only one that can see that the task has to stop. Threads live for one call, so that nothing has to be made again
-//! after `fork`.
+//! The calling thread works as well. While it waits for the other threads, it checks the task every 5 ms,
+//! because it may be the only thread that can find out that the task must stop (see [`Task::with_poll`]).
+//! Threads live for one call, so nothing has to be made again after `fork`. How the job is divided is up to
+//! the callers: they hand out items or ranges through an atomic counter, so that a thread that finishes early
+//! takes more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Thread};
@@ -10,17 +12,18 @@ use std::time::Duration;
 
 use crate::{Task, memory};
 
-/// Bytes of memory that a thread needs beside its stack, generously.
+/// Bytes of memory that a thread needs besides its stack, estimated generously.
 const FOR_ITSELF: usize = 4 << 20;
 
-/// How long the caller waits between two looks at the task.
+/// How long the caller waits between two checks of the task.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Calls `work` on the calling thread and on up to `threads - 1` others, and returns what each call made; the caller's
-/// first.
+/// Calls `work` on the calling thread and on up to `threads - 1` others, and returns the results, the
+/// caller's first.
 ///
-/// The calls have to divide the work among themselves, and to end soon once the task is told to stop. Where no more threads
-/// can be had, those that there are do all of it. A panic of one call goes on in the caller when all have ended.
+/// The calls must divide the work among themselves and return soon after the task is stopped. If the system
+/// refuses further threads, the existing ones do all of the work. If a call panics, the panic is resumed on
+/// the calling thread after all calls have ended.
 pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn() -> T + Sync) -> Vec<T> {
     if threads <= 1 {
         return vec![work()];
@@ -32,7 +35,8 @@ pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn
             work()
         };
         let start = |_| {
-            // A thread that finds no memory when it begins would end the process.
+            // A thread that fails to allocate while it starts ends the process. So check for the memory
+            // first.
             memory::with_room::<u8>(FOR_ITSELF).ok()?;
             others.running.fetch_add(1, Ordering::Relaxed);
             let started = thread::Builder::new().spawn_scoped(scope, help);
@@ -41,7 +45,7 @@ pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn
             }
             started.ok()
         };
-        // From the first thread that cannot be had on, there is no use in asking.
+        // After the first failure, further attempts are useless.
         let started: Vec<_> = (1..threads).map_while(start).collect();
         let mut made = vec![work()];
         others.wait(task);
@@ -52,7 +56,7 @@ pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn
     })
 }
 
-/// How many helpers are still at work, and who waits for them.
+/// How many helper threads still work, and the thread that waits for them.
 struct Others {
     running: AtomicUsize,
     caller: Thread,
@@ -62,12 +66,12 @@ impl Others {
     fn wait(&self, task: &Task<'_>) {
         while self.running.load(Ordering::Acquire) > 0 {
             thread::park_timeout(LOOK_EVERY);
-            let _ = task.check(); // stops the task for the helpers, too
+            let _ = task.check(); // if the poll says stop, this stops the helpers as well
         }
     }
 }
 
-/// Tells the caller that a helper is gone, even if it panicked.
+/// Tells the caller that a helper thread has ended, even by a panic.
 struct Gone<'a>(&'a Others);
 
 impl Drop for Gone<'_> {

@@ -1,10 +1,11 @@
-//! Whether to keep a result's spare capacity.
+//! Whether a result keeps its spare capacity.
 
-/// Shorter results are cheap to move.
+/// Shorter results are cheap to copy into an exact allocation.
 const LONG: usize = 128 << 10;
 
-/// Whether a result of `length` bytes keeps all of its `capacity`: if it is long, and leaves up to half as much unused as it
-/// uses. If the rest were returned to the system, the next result of this length would have to wait for fresh pages.
+/// Whether a result of `length` bytes keeps all of its `capacity`: yes if it is long and at most half as many
+/// bytes are unused as used. If the unused part went back to the system, the next result of this length would
+/// have to wait for fresh pages.
 pub const fn is_kept(length: usize, capacity: usize) -> bool {
     length >= LONG && capacity - length <= length / 2
 }

@@ -1,21 +1,25 @@
-//! A hint that lets a thread spin for an interpreter lock instead of sleeping for it.
+//! A hint that lets a thread spin for an interpreter lock instead of sleeping.
 //!
-//! After its work a thread acquires the lock again to build its result, often while another thread builds one. The lock
-//! puts a waiting thread to sleep, and waking it takes longer (20 to 100 µs) than the build. So each thread notes when it
-//! acquires and releases the lock, and a thread that comes in between spins for at most 60 µs.
+//! After its work a thread acquires the lock again to build its result, often while another thread builds
+//! one. The lock puts a waiting thread to sleep, and waking it takes longer (20 to 100 µs) than the build. So
+//! each thread notes when it acquires and releases the lock, and a thread that wants the lock while another
+//! one has just acquired it spins for at most 60 µs before it asks for the lock.
 //!
-//! The hint decides nothing: the lock itself does. A thread does not spin for a holder that has had the lock for longer than
-//! that, as it does something else.
+//! This is only a hint: correctness rests on the lock itself. A thread does not spin if the holder has had
+//! the lock for longer than 60 µs, because such a holder does other things than building a small result.
+//! Spinning before sleeping is the usual design of adaptive mutexes (for example, glibc's
+//! `PTHREAD_MUTEX_ADAPTIVE_NP`).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::os::monotonic_nanoseconds as now;
 
-/// How long a holder is expected to hold the lock, and the longest time that a thread spins, in nanoseconds: about as long
-/// as waking a thread takes.
+/// How long a holder is expected to hold the lock, and the longest time for which a thread spins, in
+/// nanoseconds: about as long as waking a thread takes.
 const SHORT: u64 = 60_000;
 
-/// When one of us took a lock last: nanoseconds of the monotonic clock, 0 once it was given up.
+/// When a thread last acquired the lock through offlock: nanoseconds of the monotonic clock, or 0 after the
+/// release.
 #[derive(Debug, Default)]
 pub struct SpinHint(AtomicU64);
 
@@ -25,12 +29,13 @@ impl SpinHint {
         Self(AtomicU64::new(0))
     }
 
-    /// To be called when the lock was given up.
+    /// Notes that the calling thread has released the lock.
     pub fn gave(&self) {
         self.0.store(0, Ordering::Release);
     }
 
-    /// To be called before the lock is taken: waits while another one of us is expected to give it up, and is the next.
+    /// Notes that the calling thread is about to acquire the lock. Spins first while another thread is
+    /// expected to release it soon.
     pub fn claim(&self) {
         let came = now();
         let mut present = came;
@@ -45,20 +50,22 @@ impl SpinHint {
         }
     }
 
-    /// To be called when the lock was taken.
+    /// Notes that the calling thread has acquired the lock.
     pub fn took(&self) {
         self.0.store(now(), Ordering::Release);
     }
 }
 
-/// Whether one that came at `came` still waits, when the lock was taken at `taken` if not 0.
+/// Whether a thread that arrived at `came` keeps spinning, given that the lock was taken at `taken` (0: it is
+/// free).
 const fn has_to_wait(taken: u64, came: u64, present: u64) -> bool {
     taken != 0 && present < taken + SHORT && present < came + SHORT
 }
 
-/// Whether there is one CPU only: a thread that spins there keeps the holder from running.
+/// Whether there is only one CPU: a spinning thread would keep the holder from running.
 fn is_alone() -> bool {
-    // No lock, which a fork could find locked: 0 until it is known, which takes system calls.
+    // An atomic instead of a `OnceLock`, which a fork could leave locked. 0 means unknown: finding out takes
+    // system calls.
     static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
     let mut processors = PROCESSORS.load(Ordering::Relaxed);
     if processors == 0 {

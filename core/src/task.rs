@@ -1,11 +1,23 @@
-//! One run of an operation: how it is told to stop, and how far it has come.
+//! One run of an operation: its stop flag and its progress.
+//!
+//! ```
+//! use offlock_core::{Stopped, Task};
+//!
+//! let task = Task::new();
+//! task.advance(100);
+//! assert_eq!((task.check(), task.done()), (Ok(()), 100));
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| task.stop());
+//! });
+//! assert_eq!(task.check(), Err(Stopped));
+//! ```
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The run was asked to stop before it finished.
+/// The task was stopped before it finished.
 ///
-/// What it had produced is dropped; the interpreter's own interrupt is raised in its place.
+/// The partial result is dropped; the front end raises the interpreter's own interrupt instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped;
 
@@ -17,13 +29,13 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Asks the outside world whether the run should stop; see [`Task::with_poll`].
+/// Tells whether the task should stop; see [`Task::with_poll`].
 pub type Poll<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Stop flag and progress of one run of an operation.
 ///
-/// Operations call [`check`](Task::check) at least once per millisecond of work. Anyone who holds a
-/// reference may call [`stop`](Task::stop), from any thread and from a signal handler.
+/// Operations call [`check`](Task::check) at least once per millisecond of work. Any thread with a reference,
+/// and a signal handler, may call [`stop`](Task::stop).
 #[derive(Default)]
 pub struct Task<'a> {
     stop: AtomicBool,
@@ -32,26 +44,30 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A run that nobody has asked to stop.
+    /// A task that runs until [`stop`](Task::stop) is called.
     pub const fn new() -> Self {
         Self { stop: AtomicBool::new(false), done: AtomicU64::new(0), poll: None }
     }
 
-    /// A run that also asks `poll` at each check and stops when it returns true.
+    /// A task that also calls `poll` at each check and stops when it returns true.
     ///
-    /// For interpreters that cannot set the flag from outside: CPython runs its signal handlers
-    /// only on the main thread, so that thread has to look for itself. `poll` decides on its own how often it
-    /// really looks.
+    /// For interpreters that cannot set the flag from outside: CPython runs signal handlers only on the main
+    /// thread, so that thread has to look for signals itself. `poll` should limit by itself how often it does
+    /// expensive work.
     pub const fn with_poll(poll: Poll<'a>) -> Self {
         Self { stop: AtomicBool::new(false), done: AtomicU64::new(0), poll: Some(poll) }
     }
 
-    /// Asks the run to stop at its next check.
+    /// Makes the next check fail.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// `Err(Stopped)` once the run was asked to stop.
+    /// Returns an error once the task is stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`Stopped`] after [`stop`](Self::stop), or after `poll` has returned true.
     #[inline]
     pub fn check(&self) -> Result<(), Stopped> {
         if self.stop.load(Ordering::Relaxed) {
@@ -72,13 +88,13 @@ impl<'a> Task<'a> {
         self.done.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The units done so far.
+    /// The number of units done so far.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 }
 
-/// Checks of a task by an operation whose steps are too short for one each.
+/// Limits how often an operation with many short steps checks its task.
 pub(crate) struct Stretches<'a> {
     task: &'a Task<'a>,
     length: usize,
@@ -86,12 +102,12 @@ pub(crate) struct Stretches<'a> {
 }
 
 impl<'a> Stretches<'a> {
-    /// One check in `length` units (bytes of input) of work.
+    /// Checks once per `length` units of work (bytes of input).
     pub(crate) const fn new(task: &'a Task<'a>, length: usize) -> Self {
         Self { task, length, checked: 0 }
     }
 
-    /// [`Task::check`], if the work has come so far since the last one.
+    /// [`Task::check`], if at least `length` units were done since the last check.
     #[inline]
     pub(crate) fn check(&mut self, at: usize) -> Result<(), Stopped> {
         if at - self.checked < self.length {

@@ -1,37 +1,38 @@
 //! When a thread that keeps an interpreter lock over many small calls should yield it.
 //!
-//! A small call stays under the lock, because releasing and re-acquiring the lock would cost more than the call. A loop of
-//! small calls therefore never lets go, and a thread that needs the lock for a few microseconds waits until the interpreter
-//! itself takes the lock away: 5 ms in CPython, 100 ms in CRuby. So each thread has a *time slice*: once it has held the
-//! lock for about a millisecond, its next call yields.
+//! A small call stays under the lock, because releasing and re-acquiring the lock costs more than the call. A
+//! loop of small calls therefore never releases the lock, and a thread that needs the lock for a few
+//! microseconds waits until the interpreter forces a switch: 5 ms in CPython, 100 ms in CRuby. So each thread
+//! has a *time slice*: once it has held the lock for about a millisecond, its next call yields.
 //!
 //! # How long a slice is
 //!
-//! Yielding to a thread that runs for a moment costs microseconds. Yielding to one that computes costs the whole time for
-//! which the interpreter lets that thread run, and a thread that did so every millisecond would get a hundredth of its share.
-//! What the process did while the thread was away tells the two apart. A slice lasts as long as the other threads then
-//! used a processor, divided among the threads that were queueing here, but at least a millisecond and at most the
-//! interpreter's own slice. (Not as long as the thread was away: on a busy machine, a thread that got the lock may wait
-//! for a processor.)
+//! Yielding to a thread that runs for a moment costs microseconds. Yielding to a thread that computes costs
+//! the whole time for which the interpreter lets that thread run; a thread that did so every millisecond
+//! would get a hundredth of its share. The CPU time that the process used while the thread was away tells the
+//! two cases apart. A slice lasts as long as the other threads then used a CPU, divided among the threads
+//! that are queueing here, but at least a millisecond and at most the interpreter's own slice. (Not as long
+//! as the thread was away: on a busy machine, a thread that got the lock may wait for a CPU.)
 //!
-//! | the others | they run for | the slice |
+//! | the other threads | they run for | the slice |
 //! |---|---|---|
 //! | sleep most of the time | microseconds | 1 ms |
-//! | one computes, in CPython | 5 ms | 4.75 ms: half of the time for each |
+//! | one computes, in CPython | 5 ms | 4.75 ms: each thread gets half of the time |
 //! | one computes, in CRuby | 100 ms | 95 ms |
 //! | three also make small calls, for 1 ms each | 3 ms | 1 ms |
 //!
-//! A slice is a little shorter than the share, so that a single long turn is forgotten: by a twentieth, and by a quarter
-//! among threads that yield to each other, which would hand it on.
+//! A slice is a little shorter than the share, so that the effect of a single long turn dies out: by a
+//! twentieth, and by a quarter among threads that yield to each other and would otherwise pass a long turn
+//! on.
 //!
-//! # How the time is taken
+//! # How the time is measured
 //!
-//! A thread that waits, be it for I/O or because the interpreter took the lock away, uses no processor time. Between calls
-//! the slice therefore counts the thread's processor time. A slice as long as the interpreter's own begins anew when the
-//! thread was off the processor for half as long: the interpreter has just switched threads, and yielding soon after would
-//! give the others two turns for one. These clocks cost 0.3 µs together, so they are read only after about a million
-//! ticks of the processor's counter. To read the counter takes ten nanoseconds or more, which is a tenth of the smallest
-//! calls: of those only one in a few reads it.
+//! A waiting thread, whether for I/O or because the interpreter forced a switch, uses no CPU time. Between
+//! calls the slice therefore counts the thread's CPU time. A slice as long as the interpreter's own begins
+//! anew if the thread was off the CPU for half as long: the interpreter has just switched threads, and
+//! yielding soon after would give the other threads two turns for one. These clocks take 0.3 µs together, so
+//! they are read only after about a million ticks of the processor's counter. Reading the counter takes ten
+//! nanoseconds or more, a tenth of the smallest calls, so only one in a few of those reads it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
@@ -43,13 +44,13 @@ use crate::os::{monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanos
 
 /// The shortest slice of a thread that makes small calls, in nanoseconds.
 const SHORTEST: u64 = 1_000_000;
-/// Ticks between two looks at the clocks: 0.25 to 0.5 ms where the counter runs at 2 to 4 GHz, 1 ms where it counts
-/// nanoseconds.
+/// Ticks between two readings of the clocks: 0.25 to 0.5 ms if the counter runs at 2 to 4 GHz, 1 ms if it
+/// counts nanoseconds.
 const LOOK_AFTER: u64 = 1 << 20;
-/// The same in the middle of a call, which itself is what takes the time.
+/// The same in the middle of a long call, which has no other work in between.
 const LOOK_IN_CALL_AFTER: u64 = LOOK_AFTER / 4;
 
-/// A moment on the two clocks, in nanoseconds.
+/// The current time on both clocks, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moment {
     wall: u64,
@@ -65,14 +66,14 @@ impl Moment {
 /// One thread's slice.
 #[derive(Debug, Default)]
 struct TimeSlice {
-    /// The last look; `None` when the thread has just come back.
+    /// The last reading; `None` if the thread has just acquired the lock.
     last: Option<Moment>,
     held: u64,
     length: u64,
 }
 
 impl TimeSlice {
-    /// Whether the thread has held the lock for its slice. Between two calls it may have lost the lock.
+    /// Whether the thread has held the lock for its slice. It may have lost the lock between two calls.
     fn is_over_between_calls(&mut self, now: Moment) -> bool {
         let (passed, ran) = self.since_last(now);
         let switched = self.length > SHORTEST && passed.saturating_sub(ran) > self.length / 2;
@@ -80,13 +81,13 @@ impl TimeSlice {
         self.held >= self.length.max(SHORTEST)
     }
 
-    /// The same in the middle of a call, where the thread surely holds the lock.
+    /// The same in the middle of a call, during which the thread holds the lock.
     fn is_over_in_call(&mut self, now: Moment, shortest: u64) -> bool {
         self.held += self.since_last(now).0;
         self.held >= self.length.max(shortest)
     }
 
-    /// For how long the clocks have run since the last look.
+    /// How far both clocks have moved since the last reading.
     fn since_last(&mut self, now: Moment) -> (u64, u64) {
         let Some(last) = self.last.replace(now) else {
             self.held = 0;
@@ -95,7 +96,8 @@ impl TimeSlice {
         (now.wall.saturating_sub(last.wall), now.processor.saturating_sub(last.processor))
     }
 
-    /// The lock is back. The threads of the process ran for `ran` nanoseconds meanwhile, and `others` are still queueing.
+    /// The thread has the lock again. Meanwhile the threads of the process used `ran` nanoseconds of CPU
+    /// time, and `others` are still queueing.
     fn returned(&mut self, now: Moment, ran: u64, others: u32, longest: u64) {
         let share = ran / u64::from(others.max(1));
         let shorter = if others == 0 { share / 20 } else { share / 4 };
@@ -105,13 +107,13 @@ impl TimeSlice {
     }
 }
 
-/// So many calls of no size come to one that reads the counter: few, as there may be other work between them.
+/// The number of small calls after which one reads the counter: few, because other work may lie between them.
 const CALLS: usize = 8;
-/// A call over so many bytes counts as one more.
+/// A call counts as one more for each multiple of this many bytes.
 const BYTES_LIKE_A_CALL: usize = 512;
 
-/// How many calls are left until one reads the counter. One for all threads, of which those that share a lock count one at a
-/// time: to find a thread's own takes longer than to count.
+/// The number of calls left until one reads the counter. All threads share it; those that share a lock count
+/// one at a time. Finding a thread's own counter would take longer than counting.
 static CALLS_LEFT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -119,16 +121,16 @@ thread_local! {
     static SLICE: RefCell<TimeSlice> = const { RefCell::new(TimeSlice { last: None, held: 0, length: 0 }) };
 }
 
-/// How many threads of this process have yielded and want the lock back.
+/// How many threads of this process have yielded and are waiting to get the lock back.
 static QUEUE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether it is time to look at the clocks, as the processor's counter tells.
+/// Whether it is time to read the clocks, according to the processor's counter.
 #[inline]
 pub fn look_is_due() -> bool {
     have_passed(LOOK_AFTER)
 }
 
-/// The same in the middle of a call that goes on for long.
+/// The same in the middle of a long call.
 #[inline]
 pub fn look_is_due_in_call() -> bool {
     have_passed(LOOK_IN_CALL_AFTER)
@@ -139,11 +141,11 @@ fn have_passed(some: u64) -> bool {
     LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= some)
 }
 
-/// The same before a call over so many bytes. Takes a nanosecond if they are few, so that every call can ask.
+/// The same before a call over `bytes` bytes. Takes a nanosecond if they are few, so that every call can ask.
 #[inline]
 pub fn look_is_due_before_call(bytes: usize) -> bool {
     let rest = CALLS_LEFT.load(Ordering::Relaxed).checked_sub(1 + bytes / BYTES_LIKE_A_CALL);
-    // Where two threads count at once, some calls are not counted.
+    // If two threads count at once, some calls are not counted.
     CALLS_LEFT.store(rest.unwrap_or(CALLS), Ordering::Relaxed);
     rest.is_none() && look_is_due()
 }
@@ -164,15 +166,16 @@ fn look(is_over: impl FnOnce(&mut TimeSlice, Moment) -> bool) -> bool {
     SLICE.with_borrow_mut(|slice| is_over(slice, Moment::now()))
 }
 
-/// Begins the slice anew: the calling thread has just let go of the lock for an operation, or nobody could have wanted it.
+/// Restarts the slice: the calling thread has just released the lock for an operation, or no other thread
+/// could have wanted it.
 #[inline]
 pub fn restart() {
     LOOKED_AT.set(ticks());
     SLICE.with_borrow_mut(|slice| slice.last = None);
 }
 
-/// Calls `yield_lock`, which releases the lock and takes it again, and measures what other threads do meanwhile. `longest` is the
-/// time, in nanoseconds, for which the interpreter itself lets a thread run.
+/// Calls `yield_lock`, which releases and re-acquires the lock, and measures what the other threads do
+/// meanwhile. `longest` is the interpreter's own time slice, in nanoseconds.
 pub fn yielding<T>(longest: u64, yield_lock: impl FnOnce() -> T) -> T {
     static FORK_HANDLER: Once = Once::new();
     FORK_HANDLER.call_once(|| after_fork_in_child(forget_queue));
@@ -186,7 +189,7 @@ pub fn yielding<T>(longest: u64, yield_lock: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The threads that queued in the parent of a fork do not exist in the child.
+/// The parent's queueing threads do not exist in the child of a fork.
 extern "C" fn forget_queue() {
     QUEUE.store(0, Ordering::Relaxed);
 }
@@ -197,7 +200,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// How many calls over so many bytes come to one that finds a look due, when one is.
+    /// The number of calls over `bytes` bytes up to one that finds a reading due, if one is due.
     fn calls_to_a_look(bytes: usize) -> usize {
         CALLS_LEFT.store(CALLS, Ordering::Relaxed);
         LOOKED_AT.set(ticks().wrapping_sub(LOOK_AFTER));

@@ -9,7 +9,7 @@ pub(crate) fn time_stamp_counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Waits until everything before has been done.
+/// Waits until all earlier instructions have completed.
 #[inline]
 #[allow(unused_unsafe, reason = "newer compilers know lfence to be safe")]
 pub(crate) fn finish_what_is_before() {
@@ -28,7 +28,7 @@ pub(crate) fn has_invariant_counter() -> bool {
     leaves >= 0x8000_0007 && power & 1 << 8 != 0 && kernel_trusts_counter()
 }
 
-/// Linux takes `tsc` off this list when it has seen the counters of two cores disagree.
+/// Linux removes `tsc` from this list if it has seen the counters of two cores disagree.
 fn kernel_trusts_counter() -> bool {
     let list = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     std::fs::read_to_string(list).is_ok_and(|names| names.split_whitespace().any(|name| name == "tsc"))
