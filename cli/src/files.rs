@@ -7,14 +7,14 @@ use offlock_core::trace::{Recording, Timeline, files};
 
 use crate::{Failure, progress};
 
-/// Reads a trace. If it is damaged, what could be read of it is returned and a warning printed.
+/// Reads a trace. If it is damaged, prints a warning and returns the part that is readable.
 pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
     let recording = load(path)?;
     let timeline = timeline(path, &recording);
     Ok((recording, timeline))
 }
 
-/// Reads a trace as far as possible.
+/// Reads a trace as far as it is readable.
 pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
     let bytes = files::read(path).map_err(|error| Failure::with_file(path, &error))?;
     let reading = format!("reading {}", path.display());
@@ -23,7 +23,7 @@ pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
     recording.map_err(|error| Failure::with_file(path, &error))
 }
 
-/// What a trace says. A warning is printed if it could not be read to its end.
+/// The timeline of a trace. Prints a warning if the trace could not be read to its end.
 pub(crate) fn timeline(path: &Path, recording: &Recording) -> Timeline {
     if let Some(damage) = recording.damage_in_words() {
         eprintln!("offlock: {}: {damage}", path.display());
@@ -48,7 +48,8 @@ pub(crate) fn write(
     }
 }
 
-/// Writes a file where the user has said, or else beside a trace under a name that is free. Says where.
+/// Writes a file to the path that the user has named or, if there is none, beside the trace under a name that
+/// is free. Prints where.
 pub(crate) fn write_or_beside(
     named: Option<&Path>,
     trace: &Path,

@@ -29,24 +29,25 @@ enum Command {
     Export(Export),
 }
 
-/// Run a Ruby or Python program and record who holds the lock and who waits for it
+/// Run a Ruby or Python program and record which threads hold the lock and which wait for it
 ///
-/// The program is not changed; its exit status, signals, input and output stay its own. Children
-/// that are Ruby or Python programs too are recorded into files of their own, named with their
-/// process id. A signal sent to `offlock trace` is passed on to the program; the terminal's own (Ctrl-C) reach
-/// the program anyway.
+/// The program is not changed and keeps its exit status, signals, input and output. Children that are Ruby or
+/// Python programs as well are recorded into files of their own, named with their process ids. A signal sent
+/// to `offlock trace` is passed on to the program; the terminal's own signals (Ctrl-C) reach the program
+/// anyway.
 ///
-/// Traces are readable by their owner only, and tell the program's name but not its arguments, which may be secret.
-/// FILE is replaced if it is a regular file; a link, or without --output a file that is no trace, is left alone and
-/// reported. Other files get names that are free: trace-2.html beside a trace.html.
+/// Traces are readable by their owner only. They hold the program's name but not its arguments, which may be
+/// secret. An existing FILE is replaced if it is a regular file. A link is refused, and so is, without
+/// --output, a file that is not a trace. Other files get names that are free: trace-2.html beside a
+/// trace.html.
 #[derive(Args)]
 #[command(after_help = "Examples:
   offlock trace -- ruby app.rb
   offlock trace -o web.offlock --report -- bundle exec puma
   offlock trace -o run.pftrace -- python -m app")]
 struct Trace {
-    /// Where to write the trace; with another tool's extension (.pftrace …) it is exported as well
-    /// [default: trace.offlock]
+    /// Where to write the trace; with another tool's extension (.pftrace, …) it is exported as well [default:
+    /// trace.offlock]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Keep the program's arguments in the trace
@@ -55,10 +56,10 @@ struct Trace {
     /// Also write the report page beside the trace
     #[arg(long)]
     report: bool,
-    /// Print no summary when the program has ended
+    /// Print no summary after the program has ended
     #[arg(long, overrides_with = "summary")]
     no_summary: bool,
-    /// Print a summary to standard error when the program has ended (the default)
+    /// Print a summary to standard error after the program has ended (the default)
     #[arg(long, overrides_with = "no_summary")]
     summary: bool,
     /// The program and its arguments
@@ -66,7 +67,7 @@ struct Trace {
     program: Vec<OsString>,
 }
 
-/// Say in numbers and plain words what a trace shows
+/// Show what a trace says, in numbers and in words
 #[derive(Args)]
 struct Summary {
     /// The trace
@@ -78,8 +79,8 @@ struct Summary {
 struct Report {
     /// The trace
     file: PathBuf,
-    /// Where to write, in the place of a regular file, or - for standard output; by default beside the trace, under a
-    /// name that is free
+    /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
+    /// trace, under a name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Open the page in the browser
@@ -87,14 +88,14 @@ struct Report {
     open: bool,
 }
 
-/// Compare two traces of a program, before and after a change
+/// Compare two traces of a program, from before and after a change
 #[derive(Args)]
 struct Compare {
     /// The trace from before the change
     before: PathBuf,
-    /// The trace from after it
+    /// The trace from after the change
     after: PathBuf,
-    /// Also write a page with both reports, - for standard output instead of the text
+    /// Also write a page with both reports, or - for standard output instead of the text
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -104,11 +105,11 @@ struct Compare {
 struct Export {
     /// The trace
     file: PathBuf,
-    /// The format; by default the one that the output's extension stands for
+    /// The format; by default the one that the output's extension implies
     #[arg(short, long)]
     format: Option<ExportFormat>,
-    /// Where to write, in the place of a regular file, or - for standard output; by default beside the trace, under a
-    /// name that is free
+    /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
+    /// trace, under a name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -166,7 +167,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Why the command failed: what to say, and the exit status.
+/// Why the command failed: the message and the exit status.
 #[derive(Debug)]
 struct Failure {
     message: String,
@@ -178,7 +179,7 @@ impl Failure {
         Self { message: message.into(), status: 1 }
     }
 
-    /// Something went wrong with a file.
+    /// A failure that concerns a file.
     fn with_file(path: &std::path::Path, problem: &dyn std::fmt::Display) -> Self {
         Self::new(format!("{}: {problem}", path.display()))
     }

@@ -1,4 +1,4 @@
-//! Tells a waiting user how far long work has come.
+//! Shows the progress of long work in the terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,8 +9,8 @@ use offlock_core::Task;
 const PATIENCE: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(100);
 
-/// Does `work` and, when that takes long and standard error is a terminal, shows there which share of
-/// `total` the task has done or, where that is not known beforehand, for how long it has been at it.
+/// Runs `work`. If that takes long and standard error is a terminal, shows there the share of `total` that
+/// the task has done or, if `total` is unknown, the time taken so far.
 pub(crate) fn during<T>(what: &str, total: Option<u64>, work: impl FnOnce(&Task<'_>) -> T) -> T {
     let task = Task::new();
     if !std::io::stderr().is_terminal() {

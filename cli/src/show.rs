@@ -1,4 +1,4 @@
-//! The commands that read traces.
+//! The commands that read traces: summary, report, compare and export.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -58,7 +58,7 @@ pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
     let by_name = arguments.output.as_deref().and_then(Format::of_path);
     let Some(format) = arguments.format.map(crate::ExportFormat::core).or(by_name) else {
         return Err(Failure {
-            message: "which format? Say --format, or name an output that tells".into(),
+            message: "which format? Give --format, or an output file whose extension implies one".into(),
             status: 2,
         });
     };

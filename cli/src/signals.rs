@@ -1,4 +1,4 @@
-//! Signals while the program runs: those that are sent to us are meant for it.
+//! Passes signals on to the traced program while it runs.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -10,14 +10,14 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Origin;
 
-/// Always passed on.
+/// The signals that are always passed on.
 const FORWARDED: [i32; 5] = [SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM];
 
-/// A terminal sends these to all processes of its foreground group, so the program has them already. Those that a
-/// process has sent are passed on.
+/// A terminal sends these to all processes of its foreground group, so the program has received them already.
+/// They are passed on only if a process has sent them.
 const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGWINCH];
 
-/// The program, and the signals that have come for it since before it began.
+/// The running program, and the signals that arrived since before it started.
 pub(crate) struct Running {
     pub(crate) child: Child,
     signals: SignalsInfo<WithOrigin>,
@@ -26,8 +26,8 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the program.
     ///
-    /// A signal may come as soon as it runs, so they are expected before. Not those that are ignored (`nohup`, a job in
-    /// the background): the program is to inherit that.
+    /// A signal may arrive as soon as the program runs, so the handlers are installed before. Except for
+    /// signals that are ignored (`nohup`, a job in the background), because the program should inherit that.
     pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
         let all = FORWARDED.into_iter().chain(OF_TERMINALS);
         let (ignored, others): (Vec<i32>, Vec<i32>) = all.partition(|signal| is_ignored(*signal));
@@ -63,7 +63,7 @@ fn is_ignored(signal: i32) -> bool {
     present.sa_sigaction == libc::SIG_IGN
 }
 
-/// What the system sends by itself bears no process.
+/// A signal that the system itself sends has no sending process.
 fn is_meant_for_the_program(origin: &Origin) -> bool {
     FORWARDED.contains(&origin.signal) || origin.process.is_some()
 }

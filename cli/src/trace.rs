@@ -1,19 +1,20 @@
 //! `offlock trace`: runs a program so that it traces itself.
 //!
-//! The program is told by its environment:
+//! Environment variables tell the program to do so:
 //!
 //! - `OFFLOCK_TRACE` holds the absolute path of the trace file;
-//!   [`Trace::from_environment`](offlock_core::trace::Trace::from_environment) reads it and says which process
-//!   writes where.
+//!   [`Trace::from_environment`](offlock_core::trace::Trace::from_environment) reads it and decides which
+//!   process writes to which file.
 //! - For Ruby, `RUBYOPT` gets `-rofflock/autotrace` (the file `offlock/autotrace.rb` of the gem), and
 //!   `RUBYLIB` the folders in `OFFLOCK_RUBYLIB`.
-//! - For Python, `PYTHONPATH` gets the folders in `OFFLOCK_PYTHONPATH`, which hold a `sitecustomize.py`
-//!   that starts the trace and then runs the one it hides, if there is one.
+//! - For Python, `PYTHONPATH` gets the folders in `OFFLOCK_PYTHONPATH`, which hold a `sitecustomize.py` that
+//!   starts the trace and then runs the one that it hides, if there is one.
 //!
-//! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its
-//! own. Both autostarts must leave the program alone when they cannot load the extension: say so on standard
-//! error and go on. An extension is made for one version of its interpreter, but a program may start another one: the
-//! gem's entry point says in `OFFLOCK_RUBY` for which Ruby it is, and Python looks for a file of its own version.
+//! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its own.
+//! If an autostart cannot load the extension, it must not disturb the program: it prints a message to
+//! standard error and continues. An extension is built for one version of its interpreter, but a program may
+//! start another version: the gem's entry point states its Ruby in `OFFLOCK_RUBY`, and Python looks for a
+//! file for its own version.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -33,13 +34,13 @@ use offlock_core::trace::{
 use crate::signals::Running;
 use crate::{Failure, Trace, files};
 
-/// Where the trace goes when the user does not say.
+/// The default path of the trace.
 const DEFAULT_OUTPUT: &str = "trace.offlock";
 
-/// Where things go.
+/// The files to write.
 struct Outputs {
     trace: PathBuf,
-    /// What is written from the trace at the end; without a path, beside the trace.
+    /// The exports to write at the end, each with its path; without one, beside the trace.
     exports: Vec<(Format, Option<PathBuf>)>,
 }
 
@@ -79,8 +80,8 @@ fn outputs(arguments: &Trace) -> Result<Outputs, Failure> {
     Ok(Outputs { trace, exports })
 }
 
-/// A trace of an earlier run must not look like one of this run. The time returned is that of a file written
-/// now: files are stamped by a clock of their own, some milliseconds behind [`SystemTime::now`].
+/// Removes the trace of an earlier run, which could be mistaken for one of this run. Returns the modification
+/// time of a file written now: the clock that stamps files is some milliseconds behind [`SystemTime::now`].
 fn make_room(trace: &Path, is_named: bool) -> io::Result<SystemTime> {
     match fs::symlink_metadata(trace) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -89,7 +90,7 @@ fn make_room(trace: &Path, is_named: bool) -> io::Result<SystemTime> {
             return Err(io::Error::other("it is not a regular file, which offlock does not replace"));
         }
         Ok(_) if !is_named && !is_trace(trace) => {
-            return Err(io::Error::other("it is there, and is not a trace: name a file with --output"));
+            return Err(io::Error::other("it exists and is not a trace: name a file with --output"));
         }
         Ok(_) => fs::remove_file(trace)?,
     }
@@ -97,7 +98,7 @@ fn make_room(trace: &Path, is_named: bool) -> io::Result<SystemTime> {
     fs::remove_file(trace).map(|()| now)
 }
 
-/// Whether a file is a trace, or the beginning of one. One of another version is a trace, too.
+/// Whether a file is a trace, of any version, or the beginning of one.
 fn is_trace(path: &Path) -> bool {
     let read = |bytes: Vec<u8>| bytes.is_empty() || !is_foreign(&bytes);
     offlock_core::trace::files::read(path).is_ok_and(read)
@@ -131,13 +132,13 @@ fn before(mut ours: OsString, theirs: Option<OsString>, separator: &str) -> OsSt
     ours
 }
 
-/// The statuses are those of a shell.
+/// The exit statuses are those of a shell.
 fn cannot_run(program: &OsStr, error: &io::Error) -> Failure {
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     Failure { status, ..Failure::with_file(Path::new(program), error) }
 }
 
-/// Ends this process with the program's exit status or by the signal that ended it.
+/// Ends this process with the program's exit status, or by the signal that ended the program.
 fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -177,7 +178,8 @@ fn afterwards(
     Ok(())
 }
 
-/// A program that a signal ends cannot say so itself. A trace that another process has written may go on.
+/// Notes the signal that ended the program, which the program itself cannot do. Not if another process wrote
+/// the trace, because that one may still run.
 fn note_how_it_ended(recording: &mut Recording, trace: &Path, (pid, status): (u32, ExitStatus)) {
     let is_its_own = recording.about("pid") == Some(pid.to_string().as_str());
     let is_open = recording.damage.is_some_and(|damage| damage.flaw == Flaw::NoEnd);
@@ -189,7 +191,7 @@ fn note_how_it_ended(recording: &mut Recording, trace: &Path, (pid, status): (u3
     }
 }
 
-/// The files beside the trace that bear its name and a process id and are as new as this run.
+/// The files beside the trace that have its name and a process id and are as new as this run.
 fn traces_of_children(trace: &Path, began: SystemTime) -> Vec<PathBuf> {
     let folder = trace.parent().unwrap_or(Path::new("."));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
