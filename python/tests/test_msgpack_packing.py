@@ -318,3 +318,41 @@ def test_long_text_of_wide_characters(size: int, ending: str, release: Any) -> N
         return result if isinstance(result, bytes) else result[0]
 
     assert packed(msgpack.packb, release=release) == packed(original.packb)
+
+
+FINALIZER_CLEARS_WHAT_IS_PACKED = """
+import gc
+from offlock import msgpack
+
+class Cycle:
+    def __init__(self, container):
+        self.container, self.itself = container, self
+    def __del__(self):
+        self.container.clear()
+        kept.append([bytes([255]) * size for size in range(8, 300, 4) for _ in range(20)])
+
+kept = []
+containers = [lambda: [2**70 + 1], lambda: {2**70 + 1: [b"value", 1]}, lambda: {chr(0xD800): [b"value", 1]}]
+for make in containers:
+    for threshold in range(1, 60):
+        container = make()
+        gc.disable()
+        gc.collect()
+        gc.set_threshold(threshold, 1000, 1000)
+        try:
+            raise KeyError  # so that exceptions are made at once
+        except KeyError:
+            Cycle(container)
+            gc.enable()
+            try:
+                msgpack.packb(container, default=lambda _: 0)
+            except (RuntimeError, UnicodeEncodeError):
+                pass
+            gc.disable()
+print("alive")
+"""
+
+
+def test_finalizers_that_change_what_is_packed() -> None:
+    """Before CPython 3.12 making an exception may collect garbage, and finalizers free what is borrowed."""
+    assert run(FINALIZER_CLEARS_WHAT_IS_PACKED) == "alive\n"

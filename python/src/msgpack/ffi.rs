@@ -14,6 +14,9 @@ unsafe extern "C" {
     /// Exported by every CPython for the extensions that Cython writes.
     fn _PyDict_NewPresized(entries: c::Py_ssize_t) -> *mut c::PyObject;
 
+    /// How many bits the absolute value of an int takes. A `size_t`, or an `int64_t` from CPython 3.14 on.
+    fn _PyLong_NumBits(int: *mut c::PyObject) -> usize;
+
     /// What `PyDict_Next` calls, which has a call less to make.
     #[cfg(not(Py_3_13))]
     fn _PyDict_Next(
@@ -334,7 +337,8 @@ pub(super) enum Wide {
     Neither,
 }
 
-/// The value of an int; `object` is one, or of a subclass.
+/// The value of an int; `object` is one, or of a subclass. For one that is too wide no exception is made: before CPython 3.12
+/// that may collect garbage, whose finalizers may free what the caller has only borrowed.
 #[inline]
 pub(super) fn int_value(object: &Bound<'_, PyAny>) -> PyResult<Wide> {
     let mut overflow: c_int = 0;
@@ -346,8 +350,20 @@ pub(super) fn int_value(object: &Bound<'_, PyAny>) -> PyResult<Wide> {
             None => Ok(Wide::Signed(-1)),
         },
         0 => Ok(Wide::Signed(value)),
-        1 => Ok(object.extract::<u64>().map_or(Wide::Neither, Wide::Unsigned)),
+        1 => Ok(wide_value(object)),
         _ => Ok(Wide::Neither),
+    }
+}
+
+/// The value of an int that is larger than 63 bits can express.
+#[cold]
+fn wide_value(object: &Bound<'_, PyAny>) -> Wide {
+    // SAFETY: an int, so that neither call runs code of the program or raises; 64 bits are all that the second one gives.
+    unsafe {
+        if _PyLong_NumBits(object.as_ptr()) > u64::BITS as usize {
+            return Wide::Neither;
+        }
+        Wide::Unsigned(c::PyLong_AsUnsignedLongLongMask(object.as_ptr()))
     }
 }
 

@@ -418,9 +418,13 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         value: &mut Option<Bound<'py, PyAny>>,
         depth: usize,
     ) -> Packed<Option<Frame<'py>>> {
+        let is_leaf = is_leaf.inspect_err(|_| {
+            // Making the exception may have freed the entry; that there is a value says that the key is what is wrong.
+            *value = Some(self.py.None().into_bound(self.py));
+        })?;
         // Packing the key may run code that changes the dict: hold on to the value.
         *value = Some(item.to_owned());
-        if !is_leaf? && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
+        if !is_leaf && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
             return Ok(Some(child));
         }
         value.take().map_or(Ok(None), |item| self.nested(&item, depth))
