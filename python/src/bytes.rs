@@ -59,12 +59,12 @@ pub(crate) fn joined<'py>(py: Python<'py>, parts: &[&[u8]]) -> PyResult<Bound<'p
     Ok(object)
 }
 
-fn too_large() -> PyErr {
+pub(crate) fn too_large() -> PyErr {
     PyOverflowError::with_message("result too large")
 }
 
 /// Copies `parts` to memory that has as many bytes.
-fn fill(py: Python<'_>, mut memory: &mut [MaybeUninit<u8>], parts: &[&[u8]]) -> PyResult<()> {
+pub(crate) fn fill(py: Python<'_>, mut memory: &mut [MaybeUninit<u8>], parts: &[&[u8]]) -> PyResult<()> {
     Region::new(&COPY, memory.len()).run(py, |task| {
         for stretch in parts.iter().flat_map(|part| part.chunks(STRETCH)) {
             task.check()?;

@@ -480,6 +480,13 @@ def _() -> Call:
     return lambda: zlib.decompress(data)
 
 
+@large("zlib.decompress far more than expected")
+def _() -> Call:
+    # Of what is lent, 48 MB are full when it turns out not to be enough.
+    data = zlib.compress(random.Random(3).randbytes(1 << 20) * 48 + bytes(16 << 20), 1)
+    return lambda: zlib.decompress(data)
+
+
 @large("zlib.decompress reporting")
 def _() -> Call:
     data = packed()

@@ -47,16 +47,33 @@ impl<'py> Lent<'py> {
     /// The object, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
     pub(super) fn finish(mut self, used: usize, rest: Rest) -> PyResult<Bound<'py, PyBytes>> {
         let rest = Bulk::new(rest);
+        let mut length = used;
         if !rest.is_empty() {
-            // SAFETY: the first `used` bytes were written, as the caller says.
-            let start: &[u8] = unsafe { std::slice::from_raw_parts(self.memory().as_ptr().cast(), used) };
-            return bytes::joined(self.py, &[start, &rest]);
+            length = used.checked_add(rest.len()).ok_or_else(bytes::too_large)?;
+            if self.size < 2 {
+                return bytes::copied(self.py, &rest);
+            }
+            // To free large memory would take long, and hold the lock: so it grows instead.
+            self.resize(length)?;
+            bytes::fill(self.py, &mut self.memory()[used..], &[&rest])?;
         }
         let object = std::mem::replace(&mut self.object, std::ptr::null_mut());
-        // SAFETY: the only reference, to a `bytes` whose first `used` bytes were written.
-        let finished = unsafe { bytes::finish(self.py, object, used, self.size) }?;
+        // SAFETY: the only reference, to a `bytes` whose first `length` bytes were written.
+        let finished = unsafe { bytes::finish(self.py, object, length, self.size) }?;
         // SAFETY: as above.
         Ok(unsafe { finished.cast_into_unchecked() })
+    }
+
+    /// Changes the size, which is more than 1 before and after; what was written is kept.
+    fn resize(&mut self, size: usize) -> PyResult<()> {
+        ffi::Py_ssize_t::try_from(size).map_err(|_| bytes::too_large())?;
+        // SAFETY: the only reference, as the size is more than 1; on failure there is no object any more.
+        self.object = unsafe { bytes::resize(self.object, size) };
+        if self.object.is_null() {
+            return Err(PyErr::fetch(self.py));
+        }
+        self.size = size;
+        Ok(())
     }
 }
 
