@@ -32,6 +32,25 @@ module MessagePackTests
       end
     end
 
+    # What is before an extension must not be written again for each Hash around it.
+    def test_an_extension_within_many_hashes
+      factory = Offlock::MessagePack::Factory.new
+      factory.register_type(1, Point)
+      numbers = (0...100_000).to_a
+      times = [5, Point.new(3, 4)].map do |last|
+        innermost = numbers + [last]
+        nested = 100.times.reduce(innermost) { |inner, _| { "in" => inner, "n" => 1 } }
+        expected = ("\x82\xa2in".b * 100) + factory.dump(innermost) + ("\xa1n\x01".b * 100)
+        assert_equal expected, factory.dump(nested)
+        Array.new(3) do
+          start = clock
+          factory.dump(nested)
+          clock - start
+        end.min
+      end
+      assert_operator times[1], :<, times[0] * 20
+    end
+
     def test_what_a_message_takes_does_not_depend_on_the_one_before
       long = "x" * 300_000
       [1_000, 300, 100_000, 600, 300_000, 700].each do |length|

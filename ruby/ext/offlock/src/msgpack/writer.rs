@@ -25,6 +25,9 @@ pub(super) struct Writer<S> {
     bursts: Bursts,
     /// Whether nothing else may run: no Ruby code, no other thread.
     calm: bool,
+    /// How far the message was when an entry could not be written in a calm. Until there, no calm is tried again: it would
+    /// end there once more for each Hash around the entry.
+    refused_at: usize,
 }
 
 /// Whether the object was written; false without a packer where that would be needed, and in a calm where something else
@@ -45,6 +48,7 @@ impl<S: Rewind> Writer<S> {
             symbols_are_extensions: false,
             bursts: Bursts::new(),
             calm: false,
+            refused_at: 0,
         }
     }
 
@@ -56,7 +60,16 @@ impl<S: Rewind> Writer<S> {
         // SAFETY: the contract of this function.
         let (compatible, symbols) = unsafe { ((*packer).compatible, (&*packer).registry.symbols) };
         let bursts = Bursts::new();
-        Self { out, packer, object, compatible, symbols_are_extensions: symbols, bursts, calm: false }
+        Self {
+            out,
+            packer,
+            object,
+            compatible,
+            symbols_are_extensions: symbols,
+            bursts,
+            calm: false,
+            refused_at: 0,
+        }
     }
 
     #[inline]
@@ -250,20 +263,25 @@ impl<S: Rewind> Writer<S> {
         // SAFETY: a Hash.
         let length = unsafe { RHASH_SIZE(object) } as usize;
         check_length(length, "hash");
+        let again = !self.calm && self.out().mark() < self.refused_at;
         write::map_header(self.out(), length);
-        let within = std::mem::replace(&mut self.calm, true);
+        let within = std::mem::replace(&mut self.calm, !again);
         let mut few = [const { MaybeUninit::<VALUE>::uninit() }; FEW * 2];
         let mut keeper = rb::NIL;
         let mut walk = Walk::<S> {
             writer: self,
             left: length,
             within,
-            refused: false,
+            refused: again,
             few: few.as_mut_ptr().cast(),
             keeper: &raw mut keeper,
             rest: std::ptr::null_mut(),
             end: std::ptr::null_mut(),
         };
+        if again {
+            // SAFETY: `few` is as large as that.
+            unsafe { walk.make_room() };
+        }
         // SAFETY: a Hash, and a function that gets the address of `walk`, which outlives the call.
         unsafe { rb_hash_foreach(object, Some(entry::<S>), (&raw mut walk) as VALUE) };
         let Walk { left, refused, end, .. } = walk;
@@ -275,7 +293,8 @@ impl<S: Rewind> Writer<S> {
         // the stack until the end.
         let written = unsafe {
             let rest = std::slice::from_raw_parts(end.sub(left * 2), left * 2);
-            let written = self.give_way() && self.objects(rest);
+            let others = if again { self.pause(rest.len()) } else { self.give_way() };
+            let written = others && self.objects(rest);
             if keeper != rb::NIL {
                 rb_free_tmp_buffer(&raw mut keeper);
             }
@@ -357,7 +376,8 @@ struct Walk<S> {
     left: usize,
     /// Whether that happens within another calm.
     within: bool,
-    /// Whether an entry could not be written in the calm. Unless it is within another one, all that are left are copied then.
+    /// Whether an entry could not be written in the calm, or there is none. Unless it is within another one, all that are left
+    /// are copied then.
     refused: bool,
     few: *mut VALUE,
     keeper: *mut VALUE,
@@ -397,6 +417,7 @@ unsafe extern "C" fn entry<S: Rewind>(key: VALUE, value: VALUE, walk: VALUE) -> 
                 walk.left -= 1;
                 return st_retval::ST_CONTINUE as c_int;
             }
+            writer.refused_at = writer.refused_at.max(writer.out().mark());
             writer.out().rewind(mark);
             walk.refused = true;
             if walk.within {
