@@ -33,7 +33,9 @@ class TimeSliceTest < Minitest::Test
     "zlib.inflate" => [
       ->(text, _) { Zlib.deflate(text).then { |data| -> { Z.inflate(data) } } },
       ->(text, _) { Zlib.gzip(text).then { |data| -> { Z.gunzip(data) } } },
-      ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)).read } } }
+      ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)).read } } },
+      # Decodes nothing.
+      ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)) } } }
     ],
     "zlib.checksum" => [->(text, _) { -> { Z.crc32(text) } }, ->(text, _) { -> { Z.adler32(text) } }],
     "msgpack.encode" => [->(text, _) { text.chars.then { |value| -> { M.pack(value) } } }],

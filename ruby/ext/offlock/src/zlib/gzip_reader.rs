@@ -8,6 +8,7 @@ use super::call::{pass_on, with_keywords};
 use super::engine::Engine;
 use super::gzip;
 use super::plain::Plain;
+use crate::region;
 
 /// Packed bytes that are read at a time.
 const PACKED: u32 = 1 << 16;
@@ -30,6 +31,8 @@ fn initialize(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<(), E
 /// Opens the file in `io` with no options.
 fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     static START: LazyId = LazyId::new("start");
+    // Nothing is decoded here, which is where other threads would get the lock.
+    region::yield_between_calls()?;
     open_on(ruby, reader, io)?;
     let packed = read(ruby, io)?;
     let header = match packed {
