@@ -27,5 +27,8 @@ def test_children_forked_at_any_moment_work() -> None:
     print(f"python tests/forking.py {seed} {SECONDS}")
     program = Path(__file__).with_name("forking.py")
     command = [sys.executable, str(program), str(seed), str(SECONDS)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 300, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SECONDS + 300, check=False
+    )
     assert (run.stdout, run.stderr, run.returncode) == ("done\n", "", 0)

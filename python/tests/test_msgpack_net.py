@@ -225,6 +225,7 @@ def lateness(call: Any, after: float) -> float | None:
     return None
 
 
+@pytest.mark.timing
 @pytest.mark.usefixtures("_alarm")
 def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
     late = {}

@@ -20,5 +20,8 @@ def test_no_memory_for_small_objects_is_an_exception() -> None:
     print(f"python tests/nomemory.py {seed} {SECONDS}")
     program = Path(__file__).with_name("nomemory.py")
     command = [sys.executable, str(program), str(seed), str(SECONDS)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 300, check=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SECONDS + 300, check=False
+    )
     assert (run.stdout, run.stderr, run.returncode) == ("", "", 0)
