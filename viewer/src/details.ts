@@ -1,7 +1,9 @@
 // What is selected in the timeline, in words, with ways to go on from there.
 import { h } from "./dom";
 import { clean, duration, moment, percent } from "./format";
-import { type Facts, swatch, type Timeline } from "./timeline";
+import { swatch } from "./swatch";
+import type { Facts } from "./timeline/facts";
+import type { Timeline } from "./timeline/timeline";
 import { STATES, type Trace, WAITING } from "./trace";
 
 const MOST_OTHERS = 12;

@@ -8,7 +8,8 @@ import { histogram } from "./histogram";
 import { about, cards, findings } from "./overview";
 import { blameMatrix, spanTable, stateTable, threadTable } from "./tables";
 import { lightWhilePrinting, toggleTheme } from "./theme";
-import { swatch, Timeline } from "./timeline";
+import { swatch } from "./swatch";
+import { Timeline } from "./timeline/timeline";
 import { load, STATES, type Trace } from "./trace";
 
 const MEANINGS = ["has the lock", "wants the lock", "blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];

@@ -1,7 +1,9 @@
 // The same data as the pictures, in tables.
 import { h } from "./dom";
 import { clean, count, duration, moment, percent, size } from "./format";
-import { swatch, type Timeline } from "./timeline";
+import { swatch } from "./swatch";
+import { factsAbout } from "./timeline/facts";
+import type { Timeline } from "./timeline/timeline";
 import { type LockSummary, type SpanSummary, sliceAt, STATES, type ThreadSummary, type Times, type Trace, upperBound } from "./trace";
 
 const FIRST_ROWS = 100;
@@ -166,16 +168,16 @@ export function stateTable(trace: Trace, timeline: Timeline): HTMLElement {
   const choice = h("select", { id: "thread-choice", onchange: () => fill() }, ...options);
   const fill = () => {
     const { slices } = trace.threads[Number(choice.value)] ?? trace.threads[0];
-    const first = Math.max(0, sliceAt(slices, Math.max(timeline.from, slices.starts[0])));
-    const last = upperBound(slices.starts, timeline.to, slices.count);
+    const first = Math.max(0, sliceAt(slices, Math.max(timeline.view.from, slices.starts[0])));
+    const last = upperBound(slices.starts, timeline.view.to, slices.count);
     const rows = Array.from({ length: Math.min(last - first, MOST_STATES) }, (_, i) => first + i);
     const span = (i: number) => slices.starts[i + 1] - slices.starts[i];
     place.replaceChildren(
-      table<number>(`${last - first > MOST_STATES ? `The first ${MOST_STATES} of ` : ""}${count(last - first)} states between ${duration(timeline.from)} and ${duration(timeline.to)}`, [
+      table<number>(`${last - first > MOST_STATES ? `The first ${MOST_STATES} of ` : ""}${count(last - first)} states between ${duration(timeline.view.from)} and ${duration(timeline.view.to)}`, [
         { title: "from", cell: (i) => moment(slices.starts[i], span(i)), title_cell: true },
         { title: "state", cell: (i) => h("span", {}, swatch(slices.states[i]), ` ${STATES[slices.states[i]]}`) },
         { title: "for", cell: (i) => duration(span(i)), key: span },
-        { title: "lock held meanwhile by", cell: (i) => timeline.facts({ thread: Number(choice.value), slice: i }).others.slice(0, 3).map(([other]) => clean(trace.threads[other].name)).join(", ") },
+        { title: "lock held meanwhile by", cell: (i) => factsAbout(trace, { thread: Number(choice.value), slice: i }).others.slice(0, 3).map(([other]) => clean(trace.threads[other].name)).join(", ") },
       ], rows),
     );
   };
