@@ -89,7 +89,7 @@ fn in_a_convoy_a_network_thread_pays_a_time_slice_for_each_input() {
 #[test]
 fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
     const SWITCH_LESS: &str = "Switch less";
-    const NO_PROCESSOR: &str = "It is not the lock.";
+    const NO_PROCESSOR: &str = "The lock is not the cause.";
     for (hand_over, hold, rounds, expected) in [
         (50_000, 20_000, 2_000, Some(SWITCH_LESS)),
         (500_000, 100_000, 500, Some(SWITCH_LESS)),
@@ -255,7 +255,7 @@ fn a_big_number_of_waiting_threads_is_blamed_in_little_time() {
     let blame = Blame::of(&timeline, &timeline.locks[0]);
     assert_eq!(blame.holders.len(), offlock_core::trace::COLUMNS);
     for row in &blame.rows {
-        assert_eq!(row.by.iter().sum::<u64>() + row.by_others + row.by_nobody, row.waited);
+        assert_eq!(row.by.iter().sum::<u64>() + row.by_others + row.by_no_thread, row.waited);
     }
 }
 
@@ -334,7 +334,7 @@ proptest! {
                 prop_assert_eq!(row.by[column], slow_blame(&truth, row.thread, *holder));
             }
             prop_assert_eq!(row.by_others, 0);
-            prop_assert_eq!(row.by.iter().sum::<u64>() + row.by_nobody, row.waited);
+            prop_assert_eq!(row.by.iter().sum::<u64>() + row.by_no_thread, row.waited);
         }
         prop_assert_eq!(blame.waited(), timeline.threads.iter().flat_map(|t| &t.waits).map(|w| w.length()).sum::<u64>());
         let inflicted: Vec<u64> = (0..blame.holders.len()).map(|column| blame.inflicted(column)).collect();

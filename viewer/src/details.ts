@@ -11,7 +11,7 @@ const MOST_OTHERS = 12;
 export function details(trace: Trace, timeline: Timeline): HTMLElement {
   const panel = h("div", { class: "details", "aria-live": "polite" });
   const show = (facts: Facts | null) => {
-    const hint = h("span", { class: "muted" }, "Select a state in the timeline to see who held the lock meanwhile.");
+    const hint = h("span", { class: "muted" }, "Select a state in the timeline to see which threads held the lock meanwhile.");
     panel.replaceChildren(...(facts ? describe(trace, timeline, facts) : [hint]));
   };
   timeline.onselect = show;
@@ -36,7 +36,7 @@ function describe(trace: Trace, timeline: Timeline, facts: Facts): HTMLElement[]
   ];
   if (!lock) return parts;
   const held = others.reduce((sum, [, time]) => sum + time, 0);
-  const title = state === WAITING ? "The lock was held meanwhile by" : others.length > 0 ? "Waiting behind it meanwhile" : "Nobody waited behind it.";
+  const title = state === WAITING ? "The lock was held meanwhile by" : others.length > 0 ? "Waiting behind it meanwhile" : "No thread waited behind it.";
   const chips = others.slice(0, MOST_OTHERS).map(([thread, time]) =>
     h(
       "button",
@@ -46,7 +46,7 @@ function describe(trace: Trace, timeline: Timeline, facts: Facts): HTMLElement[]
     ),
   );
   const more = others.length > MOST_OTHERS ? h("span", { class: "muted" }, `and ${others.length - MOST_OTHERS} more`) : null;
-  const free = state === WAITING && length - held > 0 ? h("span", { class: "muted" }, `nobody, on its way: ${duration(length - held)} (${percent((length - held) / length)})`) : null;
+  const free = state === WAITING && length - held > 0 ? h("span", { class: "muted" }, `no thread (being handed over): ${duration(length - held)} (${percent((length - held) / length)})`) : null;
   parts.push(h("p", {}, `${title} `, ...chips, more, free));
   return parts;
 }

@@ -12,7 +12,7 @@ import { swatch } from "./swatch";
 import { Timeline } from "./timeline/timeline";
 import { load, STATES, type Trace } from "./trace";
 
-const MEANINGS = ["has the lock", "wants the lock", "blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
+const MEANINGS = ["holds the lock", "waits for the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
 
 function section(title: string, ...content: (Node | string | null)[]): HTMLElement {
   return h("section", {}, h("h2", {}, title), ...content);
@@ -50,7 +50,7 @@ function further(trace: Trace, timeline: Timeline): HTMLElement[] {
   const { operations, marks } = trace.summary;
   return [
     section("How long threads waited", histogram(trace)),
-    ...trace.locks.filter((lock) => lock.summary.blame.length > 0).map((lock) => section(`Who waited behind whom: ${clean(lock.name)}`, blameMatrix(trace, lock.summary))),
+    ...trace.locks.filter((lock) => lock.summary.blame.length > 0).map((lock) => section(`Which threads held ${clean(lock.name)} while others waited`, blameMatrix(trace, lock.summary))),
     section("Threads", threadTable(trace, timeline)),
     ...(operations.length > 0 ? [section("Operations off the lock", spanTable("What threads did during operations", operations))] : []),
     ...(marks.length > 0 ? [section("Marks", spanTable("What threads did during marks", marks))] : []),

@@ -140,7 +140,7 @@ export function blameMatrix(trace: Trace, lock: LockSummary): HTMLElement {
       h("td", {}, duration(row.waited)),
       ...holders.map((holder) => cell(by.get(holder) ?? 0, row.waited)),
       cell(others, row.waited),
-      cell(row.by_nobody, row.waited),
+      cell(row.by_no_thread, row.waited),
     );
   });
   const head = (content: Node | string) => h("th", { scope: "col", class: "slanted" }, h("span", {}, content));
@@ -151,8 +151,8 @@ export function blameMatrix(trace: Trace, lock: LockSummary): HTMLElement {
     h(
       "table",
       { class: "blame" },
-      h("caption", {}, "Rows waited; columns held the lock meanwhile"),
-      h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, "waited"), ...holders.map((holder) => head(name(holder))), head("others"), head("nobody (on its way)"))),
+      h("caption", {}, "Rows: threads that waited. Columns: threads that held the lock meanwhile"),
+      h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, "waited"), ...holders.map((holder) => head(name(holder))), head("others"), head("no thread (being handed over)"))),
       h("tbody", {}, ...rows),
     ),
     cut,

@@ -43,7 +43,7 @@ export interface BlameRow {
   waited: number;
   by: [thread: number, time: number][];
   by_others: number;
-  by_nobody: number;
+  by_no_thread: number;
 }
 
 export interface LockSummary {
@@ -110,7 +110,7 @@ export interface Thread {
   marks: Span[];
 }
 
-/** Who held a lock, in the order of time. */
+/** The holds of a lock, in the order of time. */
 export interface Holds {
   starts: Float64Array;
   ends: Float64Array;
@@ -200,7 +200,7 @@ function decodeSpans(bytes: Bytes, names: Map<number, string>): Span[] {
   });
 }
 
-/** The core tells only who held the lock after whom; when, the threads' own states tell. */
+/** The data has only the order of the threads that held the lock; the times follow from the threads' states. */
 function decodeHolds(bytes: Bytes, lock: number, threads: Thread[]): Holds {
   const count = bytes.number();
   const holds = { starts: new Float64Array(count), ends: new Float64Array(count), threads: new Uint32Array(count) };
@@ -242,7 +242,7 @@ export function sliceAt({ starts, count }: Slices, time: number): number {
 /** A thread and a length of time. */
 export type Share = [thread: number, time: number];
 
-/** Who held a lock between two moments and how long, longest first. */
+/** The threads that held a lock between two moments, and for how long, longest first. */
 export function holdersDuring({ starts, ends, threads }: Holds, from: number, to: number): Share[] {
   const shares = new Map<number, number>();
   for (let i = Math.max(0, upperBound(starts, from) - 1); i < starts.length && starts[i] < to; i++) {
@@ -252,7 +252,7 @@ export function holdersDuring({ starts, ends, threads }: Holds, from: number, to
   return [...shares].sort((a, b) => b[1] - a[1]);
 }
 
-/** Who waited for a lock between two moments and how long, longest first. */
+/** The threads that waited for a lock between two moments, and for how long, longest first. */
 export function waitersDuring(threads: Thread[], lock: number, from: number, to: number): Share[] {
   const shares: Share[] = [];
   threads.forEach(({ slices: { starts, states, whats, count } }, thread) => {

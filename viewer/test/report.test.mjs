@@ -65,7 +65,7 @@ describe("a report", () => {
     await page.close();
   });
 
-  test("leads from a waiting thread to whom it waited for", async () => {
+  test("leads from a waiting thread to the one that held the lock", async () => {
     const page = await open(browser, report("convoy"));
     const keyboard = await focus(page);
     await keyboard.press("ArrowDown");

@@ -54,7 +54,7 @@ export class Rows {
     drawCrosshair(context, this.scene, height);
     if (shown.length === 0) {
       context.fillStyle = theme.muted;
-      context.fillText("No thread fits.", GUTTER + 12, ROW / 2);
+      context.fillText("No thread matches.", GUTTER + 12, ROW / 2);
     }
   }
 }

@@ -161,5 +161,5 @@ export class Timeline {
 }
 
 function label({ threads, summary }: Trace): string {
-  return `Timeline of ${threads.length} threads over ${duration(summary.length)}. Up and down choose a thread, left and right a state, Enter goes to whoever held the lock. The tables below say the same in text.`;
+  return `Timeline of ${threads.length} threads over ${duration(summary.length)}. Up and down choose a thread, left and right a state, Enter goes to the thread that held the lock. The tables below say the same in text.`;
 }

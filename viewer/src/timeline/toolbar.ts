@@ -77,7 +77,7 @@ export function hints(): HTMLElement {
     "p",
     { class: "hints" },
     "Drag to pan, ", key("Ctrl"), " + wheel or ", key("+"), " ", key("−"), " to zoom, click a state for details. ",
-    "Keys: ", key("↑"), key("↓"), " thread, ", key("←"), key("→"), " state, ", key("Enter"), " who is to blame, ",
+    "Keys: ", key("↑"), key("↓"), " thread, ", key("←"), key("→"), " state, ", key("Enter"), " the thread that held the lock, ",
     key("f"), " zoom to it, ", key("a"), key("d"), " pan, ", key("0"), " everything, ", key("/"), " find.",
   );
 }

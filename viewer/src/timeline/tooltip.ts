@@ -33,7 +33,7 @@ export class Tooltip {
 
 function lines({ threads }: Trace, { name, state, start, end, what, others, marks }: Facts): HTMLElement[] {
   const all = [
-    h("div", { class: "who" }, h("bdi", {}, clean(name))),
+    h("div", { class: "thread" }, h("bdi", {}, clean(name))),
     h("div", {}, swatch(state), ` ${STATES[state]} for ${duration(end - start)}`),
     h("div", { class: "muted" }, `from ${moment(start, end - start)}${what ? ` · ${clean(what)}` : ""}`),
   ];

@@ -40,8 +40,8 @@ pub struct Row {
     pub by: Vec<u64>,
     /// How long all other threads together held it.
     pub by_others: u64,
-    /// How long no thread held it: the lock was passing from one thread to the next.
-    pub by_nobody: u64,
+    /// How long no thread held it: the lock was being handed over.
+    pub by_no_thread: u64,
 }
 
 /// Which threads waited for one lock, and behind which holders.
@@ -176,7 +176,7 @@ fn sweep(holders: &[usize], holds: &[Hold], waits: &[Wait]) -> Vec<Row> {
         let mut by: Vec<u64> = totals.iter().map(|total| *total as u64).collect();
         let held: u64 = by.iter().sum();
         let by_others = by.pop().unwrap_or(0);
-        Row { thread, waited, by, by_others, by_nobody: waited.saturating_sub(held) }
+        Row { thread, waited, by, by_others, by_no_thread: waited.saturating_sub(held) }
     };
     rows.into_iter().zip(totals.chunks(columns)).map(row).collect()
 }

@@ -126,7 +126,7 @@ fn main_holder(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<F
     } else {
         let each = duration(thread.times.holding() / thread.acquisitions.max(1));
         format!(
-            "It takes the lock {} times for {each} each. Do more per turn (batch calls), or move that work to {}.",
+            "It takes the lock {} times for {each} each. Do more per acquisition (batch calls), or move that work to {}.",
             thread.acquisitions, words.elsewhere
         )
     };
@@ -154,7 +154,7 @@ fn brief_users(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<F
         duration(words.time_slice),
     );
     let advice = format!(
-        "Take the computing threads out of this process's lock (off the lock, or {}); then these threads run at full speed.",
+        "Move the computation off the lock, or to {}; then these threads run at full speed.",
         words.elsewhere
     );
     Some(finding(Weight::Problem, text, &advice))
@@ -190,7 +190,7 @@ const FEW_HAND_OVERS: u64 = 100;
 
 /// During much of the waiting, no thread held the lock.
 fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
-    let free: u64 = lock.blame.iter().map(|row| row.by_nobody).sum();
+    let free: u64 = lock.blame.iter().map(|row| row.by_no_thread).sum();
     let share = per(free, lock.waited);
     if summary.is_estimate() || share < 0.25 || per(free, summary.length) < FEW_WAITERS {
         return None;
@@ -203,7 +203,7 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
         return Some(kept_from_a_processor(summary, lock, share, on_the_way));
     }
     let text = format!(
-        "For {} of the waiting no thread held {}: it was passing from one thread to the next, {per_second:.0} times a second.",
+        "For {} of the waiting no thread held {}: it was being handed over, {per_second:.0} times a second.",
         percent(share),
         in_lock(summary, lock),
     );
@@ -222,8 +222,7 @@ fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each
         in_lock(summary, lock),
         duration(each),
     );
-    let advice =
-        "It is not the lock. Let fewer threads compute at a time, or give the program more processors.";
+    let advice = "The lock is not the cause. Let fewer threads compute at a time, or give the program more processors.";
     finding(Weight::Problem, text, advice)
 }
 

@@ -123,7 +123,7 @@ fn rows(blame: &Blame) -> Vec<BlameRow> {
             waited: row.waited,
             by,
             by_others: row.by_others,
-            by_nobody: row.by_nobody,
+            by_no_thread: row.by_no_thread,
         }
     };
     blame.rows.iter().map(row).collect()

@@ -102,8 +102,8 @@ pub struct BlameRow {
     pub by: Vec<(usize, u64)>,
     /// How long the threads beyond the [`COLUMNS`](super::blame::COLUMNS) worst held it.
     pub by_others: u64,
-    /// How long no thread held it: the lock was passing from one thread to the next.
-    pub by_nobody: u64,
+    /// How long no thread held it: the lock was being handed over.
+    pub by_no_thread: u64,
 }
 
 /// A lock in numbers.

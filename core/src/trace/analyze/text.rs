@@ -89,7 +89,10 @@ impl Summary {
         let named = |(thread, time): &(usize, u64)| (printable(&self.threads[*thread].name), *time);
         let more: u64 = row.by.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
         let mut by: Vec<(String, u64)> = row.by.iter().take(3).map(named).collect();
-        by.extend([("others".to_owned(), more), ("(hand-over)".to_owned(), row.by_nobody)]);
+        by.extend([
+            ("others".to_owned(), more),
+            ("no thread (being handed over)".to_owned(), row.by_no_thread),
+        ]);
         by.retain(|(_, time)| per(*time, row.waited) >= 0.0005);
         let by = by.iter().map(|(name, time)| format!("{name} {}", percent(per(*time, row.waited))));
         let by = by.collect::<Vec<_>>().join(", ");
