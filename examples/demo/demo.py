@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import platform
 import sys
 import threading
@@ -86,7 +87,8 @@ def main() -> None:
     if not documents:
         sys.exit(f"{args.documents}: names no document that is UTF-8 text")
     size = sum(len(text.encode()) for text in documents) / 1e6
-    print(f"Python {platform.python_version()}: {len(documents):,} documents, {size:.1f} MB\n")
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    print(f"{machine}: {len(documents):,} documents, {size:.1f} MB\n")
     results = []
     for operation in [tokenizing(documents, args), compressing(documents, args), unpacking(documents, args)]:
         check_answers(operation)

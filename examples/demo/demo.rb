@@ -6,6 +6,7 @@
 # handler in the same process would feel. Each way of doing an operation gets the same documents, the
 # same number of seconds and the same threads.
 
+require "etc"
 require "json"
 require "offlock"
 require "optparse"
@@ -49,7 +50,8 @@ class Demo
   # Measures every way of every operation with every number of threads, and prints a table for each operation.
   # @return [Array<Result>]
   def run
-    puts format("Ruby %s: %d documents, %.1f MB\n\n", RUBY_VERSION, @documents.size, @documents.sum(&:bytesize) / 1e6)
+    size = @documents.sum(&:bytesize) / 1e6
+    puts format("Ruby %s, %d cores: %d documents, %.1f MB\n\n", RUBY_VERSION, Etc.nprocessors, @documents.size, size)
     [tokenizing, compressing, unpacking].flat_map do |operation|
       check_answers(operation)
       runs = operation.ways.product(@threads)
