@@ -6,9 +6,9 @@ require_relative "lib/offlock/version"
 Gem::Specification.new do |spec|
   spec.name = "offlock"
   spec.version = Offlock::VERSION
-  spec.summary = "See the GVL and get off it: native tokenizing that lets other threads run"
-  spec.description = "Drop-in tiktoken encodings and more, in Rust, whose work runs without Ruby's lock: " \
-                     "in threads, in Ractors, interruptible at any moment."
+  spec.summary = "Shows which threads hold the GIL or GVL and which wait for it, with drop-in libraries that work without it"
+  spec.description = "#{spec.summary}: tokenizing, zlib, MessagePack and many strings at once, in Rust, " \
+                     "in threads and Ractors, interruptible at any moment."
   spec.authors = ["The offlock authors"]
   spec.license = "MIT"
   spec.homepage = "https://github.com/offlock/offlock"
