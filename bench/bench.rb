@@ -1,16 +1,13 @@
 # frozen_string_literal: true
 
-require "etc"
-require "json"
-require "time"
 require "zlib"
 require_relative "../ruby/test/support/ractor"
+require_relative "results"
 
-# What the Ruby benchmarks share: texts, fair timing, and results kept as data.
+# What the Ruby benchmarks share: texts and fair timing; results.rb keeps the results.
 module Bench
   module_function
 
-  ROOT = File.expand_path("..", __dir__)
   DATA = ENV.fetch("OFFLOCK_DATA") { File.join(ROOT, ".cache/corpora") }
 
   # Real text by kind, five megabytes each, from the folder OFFLOCK_DATA or .cache/corpora.
@@ -108,17 +105,5 @@ module Bench
     ((user + nice + system + interrupts.first(3).sum) / 100.0) - Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
   rescue Errno::ENOENT
     0
-  end
-
-  # Writes the results to the file that `--json FILE` names, with what they were measured on.
-  def keep(results, **versions)
-    option = ARGV.index("--json") or return
-    file = ARGV.fetch(option + 1)
-    File.write(file, JSON.pretty_generate(about: about.merge(versions), results:) << "\n")
-  end
-
-  def about
-    cpu = File.exist?("/proc/cpuinfo") ? File.read("/proc/cpuinfo")[/model name\s*: (.*)/, 1] : RUBY_PLATFORM
-    { time: Time.now.utc.iso8601, ruby: RUBY_DESCRIPTION, offlock: Offlock::VERSION, cpu:, cores: Etc.nprocessors }
   end
 end

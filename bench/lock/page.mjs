@@ -4,8 +4,9 @@
 // the time to its first paint, and while the timeline pans by 24 pixels a frame, at three depths of zoom: the time between frames,
 // and how long the page works for each.
 // Needs `cargo build --bin offlock`, `cargo build -p offlock-core --example simulate` and the packages of viewer/.
-import { statSync, writeFileSync } from "node:fs";
+import { statSync } from "node:fs";
 import { launch, open, report } from "../../viewer/test/browser.mjs";
+import { keep, row } from "../results.mjs";
 
 const FRAMES = 180;
 const ZOOMS = { half: 1, near: 3, close: 8 };
@@ -46,7 +47,7 @@ const page = await open(browser, path);
 const session = await page.context().newCDPSession(page);
 await session.send("Performance.enable");
 const painted = await page.evaluate(() => performance.getEntriesByName("offlock-painted")[0].startTime);
-const result = { bytes: statSync(path).size, first_paint_ms: Math.round(painted), chromium: browser.version(), pan: {} };
+const rows = [row("a million events", { page_bytes: statSync(path).size, first_paint_ms: Math.round(painted) })];
 for (const [name, zooms] of Object.entries(ZOOMS)) {
   await page.locator("canvas.rows").focus();
   await page.keyboard.press("0");
@@ -55,8 +56,8 @@ for (const [name, zooms] of Object.entries(ZOOMS)) {
   const times = await pan(page);
   const [script_ms, task_ms] = (await work(session)).map((after, i) => Math.round(((after - before[i]) / FRAMES) * 10) / 10);
   const [p50, p95, max] = [0.5, 0.95, 1].map((share) => Math.round(quantile(times, share) * 10) / 10);
-  result.pan[name] = { frames: times.length, p50_ms: p50, p95_ms: p95, max_ms: max, script_ms, task_ms };
+  rows.push(row(`pan, ${name}`, { frames: times.length, p50_ms: p50, p95_ms: p95, max_ms: max, script_ms, task_ms }));
 }
-console.log(JSON.stringify(result, null, 2));
-if (process.argv[2]) writeFileSync(process.argv[2], `${JSON.stringify(result, null, 2)}\n`);
+for (const { case: name, figures } of rows) console.log(name, figures);
+keep(process.argv[2], rows, { chromium: browser.version() });
 await browser.close();

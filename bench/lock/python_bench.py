@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import queue
 import statistics
 import subprocess
@@ -21,7 +20,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +140,7 @@ def watched(workload: Workload) -> dict[str, Any]:
     events = sum(one.events for one in stats)
     return {
         "seconds": round(statistics.median(off), 4),
-        "ratios": {
+        "ratio": {
             name: round(statistics.median(a / b for a, b in zip(values, off, strict=True)), 3)
             for name, values in times.items()
         },
@@ -170,7 +168,9 @@ def run_alone(name: str, way: str) -> None:
 
 
 def main() -> None:
-    import offlock
+    # It imports offlock, which a process that runs a workload alone must not have done.
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from bench import by_figure, keep
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -181,14 +181,7 @@ def main() -> None:
     for name, workload in WORKLOADS.items():
         results[name] = {**watched(workload), "loaded": loaded(name)}
         print(f"{name}: {json.dumps(results[name])}")
-    if options.json:
-        about = {
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "python": platform.python_version(),
-            "offlock": offlock.__version__,
-            "cores": len(os.sched_getaffinity(0)),
-        }
-        options.json.write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n")
+    keep(options.json, by_figure(results))
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class Overhead
     ways = Watch.all.transform_values { |watch| ->(_) { watch.call(@workload) } }
     ways.each_value { |way| way.call(0) }
     times = Bench.alternate(ways, ROUNDS)
-    { seconds: Bench.median(times[:off]).round(4), ratios: ratios(times), **sizes, loaded: }
+    { seconds: Bench.median(times[:off]).round(4), ratio: ratios(times), **sizes, loaded: }
   end
 
   private
@@ -178,4 +178,4 @@ results = Workloads.all.to_h do |name, body|
   puts "#{name}: #{row.to_json}"
   [name, row]
 end
-Bench.keep(results)
+Bench.keep(Bench.by_figure(results))

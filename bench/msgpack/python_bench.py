@@ -7,13 +7,11 @@ import functools
 import gc
 import json
 import math
-import platform
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,9 @@ import ormsgpack
 
 from offlock import msgpack as ours
 from offlock import strings
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import by_figure, keep
 
 Call = Callable[[], Any]
 
@@ -162,42 +163,34 @@ def scaling(call: Call) -> float:
     return statistics.median(2 * run(1) / run(2) for _ in range(7))
 
 
-def large(value: Any) -> dict[str, Any]:
-    message = msgpack.packb(value)
+def large(message: bytes) -> dict[str, Any]:
     calls: dict[str, Call] = {
         "offlock": lambda: ours.unpackb(message),
         "msgpack": lambda: msgpack.unpackb(message),
         "msgspec": lambda: msgspec.msgpack.decode(message),
     }
-    result: dict[str, Any] = {
+    return {
         "stall_ms": {
             name: round(statistics.median(stall(call) for _ in range(9)) * 1e3, 2)
             for name, call in calls.items()
         },
         "two_threads": {name: round(scaling(call), 2) for name, call in calls.items()},
     }
-    if isinstance(value[0], dict):
-        result["extracting"] = extracting(message)
-    return result
 
 
-def in_blocks(value: Any) -> dict[str, Any]:
+def in_blocks(message: bytes, value: Any) -> dict[str, Any]:
     """The same with strings laid out in blocks: the program has to have enabled them."""
-    message = msgpack.packb(value)
     calls: dict[str, Call] = {
         "offlock": lambda: ours.unpackb(message),
         "msgspec": lambda: msgspec.msgpack.decode(message),
     }
     assert ours.unpackb(message) == value
     times = measure(calls, rounds=7)
-    result = {
+    return {
         "ratio": round(times["msgspec"] / times["offlock"], 2),
         "stall_ms": round(statistics.median(stall(calls["offlock"]) for _ in range(9)) * 1e3, 2),
         "two_threads": round(scaling(calls["offlock"]), 2),
     }
-    if isinstance(value[0], dict):
-        result["extracting"] = extracting(message)
-    return result
 
 
 def extracting(message: bytes) -> dict[str, Any]:
@@ -207,7 +200,10 @@ def extracting(message: bytes) -> dict[str, Any]:
     }
     times = measure(calls)
     return {
-        name: {"ms": round(times[name] * 1e3, 2), "two_threads": round(scaling(call), 2)}
+        f"extract {name}, records 5 MB": {
+            "ms": round(times[name] * 1e3, 2),
+            "two_threads": round(scaling(call), 2),
+        }
         for name, call in calls.items()
     }
 
@@ -229,18 +225,18 @@ def main() -> None:
                 f"{direction:6} {name:15} x{ratio:.2f}",
                 {who: f"{t * 1e6:.2f} us" for who, t in times.items()},
             )
-    result = {
-        "python": sys.version,
-        "machine": platform.machine(),
-        "versions": {name: version(name) for name in ("msgpack", "ormsgpack", "msgspec")},
-        "rows": rows,
-        "large": {name: large(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")},
-    }
+    messages = {name: msgpack.packb(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")}
+    more = {f"unpack {name}": large(message) for name, message in messages.items()}
+    more |= extracting(messages["records 5 MB"])
     strings.enable_blocks()
-    result["in_blocks"] = {name: in_blocks(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")}
-    print(json.dumps([result["large"], result["in_blocks"]], indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    more |= {
+        f"unpack {name}, in blocks": in_blocks(message, VALUES[name]) for name, message in messages.items()
+    }
+    more |= {f"{case}, in blocks": figures for case, figures in extracting(messages["records 5 MB"]).items()}
+    print(json.dumps(more, indent=1))
+    for case, figures in more.items():
+        rows[case] = rows.get(case, {}) | figures
+    keep(options.json, by_figure(rows), "msgpack", "ormsgpack", "msgspec")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def compare
     count = name.end_with?("records") ? 60 : 20_000
     mine, other = measure([[OURS, body], [THEIRS, theirs[name]]], count)
     puts format("%-18s %8.1f ns, msgpack %8.1f ns: x%.2f", name, mine * 1e9, other * 1e9, other / mine)
-    [name, { seconds: mine, msgpack: other, ratio: (other / mine).round(2) }]
+    [name, { seconds: { offlock: mine, msgpack: other }, ratio: (other / mine).round(2) }]
   end
 end
 
@@ -108,7 +108,7 @@ def memory(library)
       library.unpack(message)
       early = rss if round == 2_000
     end
-    writer.puts(JSON.generate({ early: early, end: rss }))
+    writer.puts(JSON.generate({ early_rss_kB: early, end_rss_kB: rss }))
   end
   Process.wait(pid)
   JSON.parse(reader.gets)
@@ -142,9 +142,9 @@ end
 raise "different answers" unless rows(OURS)["pack-records"].() == rows(THEIRS)["pack-records"].()
 raise "different answers" unless OURS.unpack(OURS.pack(RECORDS)) == THEIRS.unpack(THEIRS.pack(RECORDS))
 
-results = {
-  rows: compare, rss_kb: { offlock: memory(OURS), msgpack: memory(THEIRS) }, two_ractors: ractors,
-  two_threads_extracting: extraction
-}
-puts results.except(:rows)
-Bench.keep(results, msgpack: THEIRS::VERSION)
+rows = compare
+memories = { "unpack 100 KB 20,000 times" => { offlock: memory(OURS), msgpack: memory(THEIRS) } }
+gains = ractors.to_h { |work, gain| ["#{work}, two Ractors", { times_one: gain }] }
+gains["extracting, two threads"] = { times_one: extraction }
+puts memories, gains
+Bench.keep(Bench.by_figure(rows) + Bench.by_contestant(memories) + Bench.by_figure(gains), msgpack: THEIRS::VERSION)

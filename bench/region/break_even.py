@@ -10,9 +10,7 @@ medians; a run during which other programs use the machine is done again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import sys
 import threading
@@ -20,10 +18,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import offlock
 import offlock.gzip
 import offlock.tiktoken
 import offlock.zlib
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import Row, keep, make_row
 
 SIZES = [64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
 ZLIB_SIZES = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10]
@@ -53,15 +53,18 @@ def main() -> None:
         for name, (sizes, operation) in operations(args.encoding).items()
         if name.startswith(args.only)
     }
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(
-                {"versions": versions(), "encoding": args.encoding, "operations": results}, file, indent=1
-            )
+    keep(
+        args.json,
+        [kept(name, args.encoding, figures) for name, table in results.items() for figures in table],
+    )
 
 
-def versions() -> dict[str, str]:
-    return {"offlock": offlock.__version__, "python": sys.version.split()[0], "machine": platform.machine()}
+def kept(operation: str, encoding: str, figures: dict[str, float]) -> Row:
+    """A line of a table as it is kept."""
+    case = f"{operation}, {encoding}" if operation.startswith("tokens") else operation
+    return make_row(
+        f"{case}, {figures['bytes']} bytes", {name: figures[name] for name in figures if name != "bytes"}
+    )
 
 
 def operations(encoding: str) -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:

@@ -107,4 +107,7 @@ results = OPERATIONS.select { |name, _| only.nil? || name.start_with?(only) }.to
   end
   [name, rows]
 end
-Bench.keep(results)
+kept = results.flat_map do |name, rows|
+  rows.map { |row| Bench.row("#{name}, #{row[:size]} bytes", row.except(:size)) }
+end
+Bench.keep(kept)

@@ -48,4 +48,4 @@ text = Bench.texts.fetch("prose")
 text *= 100_000_000.fdiv(text.bytesize).ceil
 results = Interrupts.new(text).run
 results.each { |row| puts format("release: %-8s%-14s median %7.2f ms, max %7.2f ms", *row.values) }
-Bench.keep(results)
+Bench.keep(results.map { |row| Bench.row(row[:name], row.slice(:median_ms, :max_ms), "release: #{row[:release]}") })

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
-import platform
 import statistics
 import sys
 import threading
@@ -26,6 +24,9 @@ from pathlib import Path
 import offlock.gzip
 import offlock.tiktoken
 import offlock.zlib
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import by_contestant, keep, make_row
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
@@ -155,15 +156,7 @@ def main() -> None:
             for name in calls
         }
         show(operation, results[operation])
-    if args.json:
-        about = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "python": sys.version,
-            "machine": platform.machine(),
-            "cores": os.cpu_count(),
-            "rounds": args.rounds,
-        }
-        Path(args.json).write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n")
+    keep(args.json, [*by_contestant(results), make_row("each case", {"rounds": args.rounds})])
 
 
 def show(operation: str, rows: dict[str, dict[str, float]]) -> None:

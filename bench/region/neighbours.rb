@@ -95,4 +95,4 @@ results = OPERATIONS.select { |name, _| name.start_with?(only.to_s) }.to_h do |n
   rows.each { |contestant, row| puts format("%10s%12d%12d%12.2f%12.2f%12d%12d%12d", contestant, *row.values) }
   [name, rows]
 end
-Bench.keep(results)
+Bench.keep(Bench.by_contestant(results))

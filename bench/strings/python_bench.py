@@ -13,7 +13,6 @@ import gc
 import importlib.util
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -22,13 +21,15 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from offlock import strings
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import by_contestant, by_figure, keep, make_row
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -209,25 +210,14 @@ def main() -> None:
     for title, different in ARROW.items():
         times = measure(arrow_contestants(different), alone, 2 * options.seconds, rounds=5)
         rows[title] = shown(title, times, 1_000_000, "to_pylist")
-    result = {
-        "python": sys.version,
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "versions": {"offlock": version_of_offlock(), "pyarrow": version("pyarrow")},
-        "rows": rows,
-        "bytes_per_string": {name: memory(raw) for name, raw in texts().items()},
-        "bars": judged(rows),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
-    }
-    print(json.dumps({key: result[key] for key in ("bytes_per_string", "bars")}, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-
-
-def version_of_offlock() -> str:
-    import offlock
-
-    return offlock.__version__
+    more = {name: {"bytes_per_string": memory(raw)} for name, raw in texts().items()}
+    for name, bars in judged(rows).items():
+        more[name] = more.get(name, {}) | {"ratio": bars}
+    print(json.dumps(more, indent=1))
+    peak = {"peak_rss_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10}
+    keep(
+        options.json, [*by_contestant(rows), *by_figure(more), make_row("the whole program", peak)], "pyarrow"
+    )
 
 
 if __name__ == "__main__":

@@ -49,4 +49,4 @@ results = TEXTS.to_a.product([1, 4]).to_h do |(name, text), threads|
   puts title
   [title, compare(text, threads)]
 end
-Bench.keep(results)
+Bench.keep(Bench.by_contestant(results))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
-import platform
 import statistics
+import sys
 import time
 from pathlib import Path
 
-import offlock
 import offlock.tiktoken
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import keep, make_row
 
 ROUNDS = 5
 BYTES = 1_000_000
@@ -50,14 +51,8 @@ def main() -> None:
     with gzip.open(args.prose, "rt", encoding="utf-8") as file:
         prose = file.read(BYTES)
     results = {name: compare(name, prose) for name in ("cl100k_base", "o200k_base")}
-    if args.json:
-        about = {
-            "date": time.strftime("%Y-%m-%d"),
-            "offlock": offlock.__version__,
-            "python": platform.python_version(),
-            "unit": "time per byte, as a multiple of prose",
-        }
-        args.json.write_text(json.dumps({"about": about, "results": results}, indent=1) + "\n")
+    runs = [(f"{name}, {run}", ratio) for name, ratios in results.items() for run, ratio in ratios.items()]
+    keep(args.json, [make_row(case, {"times_prose": ratio}) for case, ratio in runs])
 
 
 def compare(name: str, prose: str) -> dict[str, float]:

@@ -16,10 +16,7 @@ import argparse
 import contextlib
 import gzip
 import importlib
-import importlib.metadata
-import json
 import os
-import platform
 import queue
 import random
 import statistics
@@ -30,10 +27,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import offlock
 import offlock.tiktoken
 from offlock.tiktoken.load import dump_tiktoken_bpe
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import Row, keep, make_row
 
 DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
 ROUNDS = 9
@@ -80,8 +80,16 @@ def main() -> None:
         show(
             f"{encoding}, all texts", chosen(results, encoding, "all"), [("list", count) for count in THREADS]
         )
-    if args.json:
-        args.json.write_text(json.dumps({"about": about(), "results": results}, indent=1) + "\n")
+    peers = ["tiktoken", "fastokens", "gigatoken", "quicktok-v1", "toktok-rs", "numpy"]
+    keep(args.json, [kept(result) for result in results], *peers)
+
+
+def kept(result: dict[str, Any]) -> Row:
+    """A result as it is kept."""
+    case = f"{result['encoding']}, {result['text']}, {result['kind']}"
+    if result["threads"]:
+        case += f", {result['threads']} threads"
+    return make_row(case, {"MB_per_s": result["mb_s"]}, result["name"])
 
 
 # The libraries.
@@ -275,22 +283,6 @@ def cell(rows: list[dict[str, object]], name: object, kind: str, threads: int) -
     if not isinstance(mine, float):
         return "-"
     return f"{mine:.0f} ({mine / theirs:.1f})" if isinstance(theirs, float) else f"{mine:.0f}"
-
-
-def about() -> dict[str, object]:
-    peers = ["tiktoken", "fastokens", "gigatoken", "quicktok-v1", "toktok-rs", "numpy"]
-    versions = {"offlock": offlock.__version__, "python": platform.python_version()}
-    for peer in peers:
-        try:
-            versions[peer] = importlib.metadata.version(peer)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "method": (__doc__ or "").split("\n\n")[1],
-        "versions": versions,
-    }
 
 
 if __name__ == "__main__":

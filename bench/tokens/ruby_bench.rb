@@ -140,4 +140,12 @@ end
 
 texts = Bench.texts
 results = TokensBench::ENCODINGS.map { |name| TokensBench.new(name, texts).run }
-Bench.keep(results, tiktoken_ruby: defined?(Tiktoken::VERSION) && Tiktoken::VERSION)
+kept = results.flat_map do |result|
+  single = result[:single].flat_map do |kind, speeds|
+    speeds.map { |way, speed| Bench.row("#{result[:encoding]}, #{kind}", { MB_per_s: speed }, way) }
+  end
+  single + %i[processes threads ractors].flat_map do |what|
+    result[what].map { |row| Bench.row("#{result[:encoding]}, all kinds, #{row[:count]} #{what}", { MB_per_s: row[:speed] }, row[:way]) }
+  end
+end
+Bench.keep(kept, tiktoken_ruby: defined?(Tiktoken::VERSION) && Tiktoken::VERSION)

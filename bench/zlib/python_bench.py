@@ -13,7 +13,6 @@ import importlib
 import json
 import math
 import os
-import platform
 import random
 import resource
 import statistics
@@ -23,11 +22,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from offlock import zlib as ours
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import by_figure, keep
 
 Call = Callable[[bytes], bytes]
 
@@ -256,26 +257,19 @@ def main() -> None:
         "100 KB of text, 2 threads": threads_to_serial(text["100 KB"], 2),
         "10 MB of text, 2 threads": threads_to_serial(text["10 MB"], 2),
     }
-    result = {
-        "python": sys.version,
-        "machine": platform.machine(),
-        "zlib": zlib.ZLIB_RUNTIME_VERSION,
-        "versions": {
-            name: version(name)
-            for name, module in {"isal": ISAL, "zlib-ng": NG, "deflate": DEFLATE}.items()
-            if module
-        },
-        "rows": rows,
-        "streams in pieces of 64 KB, 10 MB of text": streaming(text["10 MB"][0]),
-        "times one thread": threads,
-        "1 GB stream": gigabyte(),
-        "peak_rss_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    streams = {
+        f"10 MB of text in pieces of 64 KB, {name}": row for name, row in streaming(text["10 MB"][0]).items()
     }
-    for name, figures in {**rows, **result["streams in pieces of 64 KB, 10 MB of text"]}.items():
-        print(f"{name:40} x{figures['times_zlib']:<6} {figures.get('times_best_other', '')}")
-    print(json.dumps({key: result[key] for key in ("times one thread", "1 GB stream")}, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    memory = {
+        "1 GB stream": gigabyte(),
+        "the whole program": {"peak_rss_MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024},
+    }
+    for name, figures in (rows | streams).items():
+        print(f"{name:50} x{figures['times_zlib']:<6} {figures.get('times_best_other', '')}")
+    print(json.dumps(threads | memory, indent=1))
+    gains = {name: {"times_one_thread": figures} for name, figures in threads.items()}
+    kept = by_figure(rows | streams | gains | memory)
+    keep(options.json, kept, "isal", "zlib-ng", "deflate", zlib=zlib.ZLIB_RUNTIME_VERSION)
 
 
 if __name__ == "__main__":

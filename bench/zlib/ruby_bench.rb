@@ -58,7 +58,7 @@ class ZlibBench
     times = Bench.alternate(calls.transform_values { |call| ->(_) { call.() } }, rounds)
     times = times.transform_values { |values| Bench.median(values) }
     { times_zlib: (times["zlib"] / times["offlock"]).round(2),
-      mb_per_s: times.transform_values { |time| (pieces.sum(&:bytesize) / 1e6 / time).round(1) } }
+      MB_per_s: times.transform_values { |time| (pieces.sum(&:bytesize) / 1e6 / time).round(1) } }
   end
 
   def check_answers(calls, pieces, unpack)
@@ -175,4 +175,11 @@ results[:rows].merge(results[:streams].transform_keys { |name| "stream, #{name}"
   puts format("%-40s x%-6s %s", name, figures[:times_zlib], figures[:size_to_zlibs])
 end
 puts JSON.pretty_generate(results.slice(:threads, :feature6615, :gigabyte_growth_mb))
-Bench.keep(results, zlib: Zlib.zlib_version)
+tables = [
+  results[:rows],
+  results[:streams].transform_keys { |name| "10 MB of text in pieces of 64 KB, #{name}" },
+  results[:threads].transform_values { |gains| { times_one_thread: gains } },
+  results[:feature6615].transform_keys { |name| "Feature #6615, #{name}" },
+  { "1 GB stream" => { growth_MB: results[:gigabyte_growth_mb] } }
+]
+Bench.keep(Bench.by_figure(tables.inject(:merge)), zlib: Zlib.zlib_version)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
-import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -22,6 +20,9 @@ from typing import Any
 
 from offlock import gzip as our_gzip
 from offlock import zlib as our_zlib
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from bench import by_figure, keep
 
 Row = Callable[[Any, Any], object]
 
@@ -133,15 +134,7 @@ def main() -> None:
             "us_each": {module: round(taken / count * 1e6, 3) for module, taken in seconds.items()},
         }
         print(f"{name:30} x{rows[name]['times_zlib']:<6} {rows[name]['us_each']}")
-    result = {
-        "python": sys.version,
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "zlib": zlib.ZLIB_RUNTIME_VERSION,
-        "small calls": rows,
-    }
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    keep(options.json, by_figure(rows), zlib=zlib.ZLIB_RUNTIME_VERSION)
 
 
 if __name__ == "__main__":

@@ -103,5 +103,5 @@ end
 if $PROGRAM_NAME == __FILE__
   results = SmallCalls.new.run
   results.each { |name, figures| puts format("%-30s x%-6s %s us", name, figures[:times_zlib], figures[:us_each]) }
-  Bench.keep({ small_calls: results }, zlib: Zlib.zlib_version)
+  Bench.keep(Bench.by_figure(results), zlib: Zlib.zlib_version)
 end
