@@ -143,7 +143,8 @@ export function blameMatrix(trace: Trace, lock: LockSummary): HTMLElement {
       cell(row.by_no_thread, row.waited),
     );
   });
-  const head = (content: Node | string) => h("th", { scope: "col", class: "slanted" }, h("span", {}, content));
+  const head = (title: string) => h("th", { scope: "col" }, title);
+  const holderHead = (thread: number) => h("th", { scope: "col", class: "holder" }, h("span", {}, name(thread)));
   const cut = lock.blame.length > MOST_WAITERS ? h("p", { class: "muted" }, `The ${MOST_WAITERS} threads of ${count(lock.blame.length)} that waited longest.`) : null;
   return h(
     "div",
@@ -152,7 +153,7 @@ export function blameMatrix(trace: Trace, lock: LockSummary): HTMLElement {
       "table",
       { class: "blame" },
       h("caption", {}, "Rows: threads that waited. Columns: threads that held the lock meanwhile"),
-      h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, "waited"), ...holders.map((holder) => head(name(holder))), head("others"), head("no thread (being handed over)"))),
+      h("thead", {}, h("tr", {}, h("td"), head("waited"), ...holders.map(holderHead), head("others"), head("no thread (being handed over)"))),
       h("tbody", {}, ...rows),
     ),
     cut,
