@@ -7,19 +7,18 @@ export interface Counts {
   waiting: Float64Array;
 }
 
-/** Keeps the counts that were wanted last: most frames want them again. */
-export class RememberedCounts {
-  private key: string | null = null;
-  private counts!: Counts;
-
-  of({ lock, holds, waits }: Watched, from: number, to: number, columns: number): Counts {
+/** Counts, which are kept until others are wanted: most frames want the same again. */
+export function rememberedCounts(): (watched: Watched, from: number, to: number, columns: number) => Counts {
+  let last: string | null = null;
+  let counts: Counts;
+  return ({ lock, holds, waits }, from, to, columns) => {
     const key = [lock.id, from, to, columns].join();
-    if (key !== this.key) {
-      this.key = key;
-      this.counts = { held: meanCounts(holds, from, to, columns), waiting: meanCounts(waits, from, to, columns) };
+    if (key !== last) {
+      last = key;
+      counts = { held: meanCounts(holds, from, to, columns), waiting: meanCounts(waits, from, to, columns) };
     }
-    return this.counts;
-  }
+    return counts;
+  };
 }
 
 /** The top of a scale on which all of some counts fit. */

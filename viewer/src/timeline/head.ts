@@ -2,7 +2,7 @@
 import { clean, duration, moment, percent } from "../format";
 import { RUNNING, WAITING } from "../trace";
 import { contextOf, fitted } from "./canvas";
-import { highest, RememberedCounts } from "./counts";
+import { highest, rememberedCounts } from "./counts";
 import { drawCrosshair } from "./crosshair";
 import { AXIS, CHART, FONT, GUTTER, SMALL } from "./layout";
 import type { Scene } from "./scene";
@@ -16,35 +16,27 @@ interface Chart {
   format: (value: number) => string;
 }
 
-export class Head {
-  private readonly counts = new RememberedCounts();
-
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly scene: Scene,
-  ) {}
-
-  draw(): void {
-    const { view, watched } = this.scene;
+export function headDrawer(canvas: HTMLCanvasElement, scene: Scene): () => void {
+  const countsOf = rememberedCounts();
+  return () => {
+    const { view, watched, theme } = scene;
     const height = AXIS + (watched ? 2 * CHART : 0);
-    const [context, ratio] = contextOf(this.canvas, view.width, height);
+    const [context, ratio] = contextOf(canvas, view.width, height);
     context.clearRect(0, 0, view.width, height);
-    drawAxis(context, this.scene);
-    for (const chart of this.charts(ratio)) drawChart(context, this.scene, chart);
-    drawCrosshair(context, this.scene, height);
-  }
+    drawAxis(context, scene);
+    if (watched) {
+      const columns = Math.max(1, Math.round((view.width - GUTTER) * ratio));
+      const { held, waiting } = countsOf(watched, view.from, view.to, columns);
+      const color = (state: number) => theme.states[state];
+      drawChart(context, scene, { top: AXIS, values: held, most: 1, label: `${clean(watched.lock.name)} held`, color: color(RUNNING), format: percent });
+      drawChart(context, scene, { top: AXIS + CHART, values: waiting, most: Math.ceil(highest(waiting)), label: "threads waiting", color: color(WAITING), format: mean });
+    }
+    drawCrosshair(context, scene, height);
+  };
+}
 
-  private charts(ratio: number): Chart[] {
-    const { view, watched, theme } = this.scene;
-    if (!watched) return [];
-    const columns = Math.max(1, Math.round((view.width - GUTTER) * ratio));
-    const { held, waiting } = this.counts.of(watched, view.from, view.to, columns);
-    const number = (n: number) => n.toFixed(n < 10 ? 1 : 0);
-    return [
-      { top: AXIS, values: held, most: 1, label: `${clean(watched.lock.name)} held`, color: theme.states[RUNNING], format: percent },
-      { top: AXIS + CHART, values: waiting, most: Math.ceil(highest(waiting)), label: "threads waiting", color: theme.states[WAITING], format: number },
-    ];
-  }
+function mean(count: number): string {
+  return count.toFixed(count < 10 ? 1 : 0);
 }
 
 function drawAxis(context: CanvasRenderingContext2D, { view, theme }: Scene): void {
@@ -91,7 +83,7 @@ function drawChart(context: CanvasRenderingContext2D, { view, theme, pointer }: 
   context.font = SMALL;
   context.fillStyle = theme.muted;
   const column = pointer && pointer.x >= GUTTER ? Math.floor((pointer.x - GUTTER) / width) : -1;
-  const mean = values.reduce((a, b) => a + b, 0) / values.length;
-  const now = column >= 0 ? `${format(values[column] ?? 0)} here` : `${format(mean)} on average`;
+  const average = values.reduce((a, b) => a + b, 0) / values.length;
+  const now = column >= 0 ? `${format(values[column] ?? 0)} here` : `${format(average)} on average`;
   context.fillText(fitted(context, `${now}, of ${format(most)}`, GUTTER - 16), 8, top + 31);
 }

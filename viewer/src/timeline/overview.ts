@@ -2,41 +2,31 @@
 import { duration } from "../format";
 import { IDLE, RUNNING, WAITING } from "../trace";
 import { contextOf } from "./canvas";
-import { highest, RememberedCounts } from "./counts";
+import { type Counts, highest, rememberedCounts } from "./counts";
 import { GUTTER, OVERVIEW, SMALL } from "./layout";
 import type { Scene } from "./scene";
 
-export class Overview {
-  private readonly counts = new RememberedCounts();
-
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly scene: Scene,
-  ) {}
-
-  draw(): void {
-    const { trace, view, theme } = this.scene;
-    const [context] = contextOf(this.canvas, view.width, OVERVIEW);
+export function overviewDrawer(canvas: HTMLCanvasElement, scene: Scene): () => void {
+  const countsOf = rememberedCounts();
+  return () => {
+    const { trace, view, theme, watched } = scene;
+    const [context] = contextOf(canvas, view.width, OVERVIEW);
     context.clearRect(0, 0, view.width, OVERVIEW);
     context.font = SMALL;
     context.fillStyle = theme.muted;
     context.fillText(`whole recording: ${duration(trace.summary.length)}`, 8, OVERVIEW / 2);
     context.fillStyle = theme.states[IDLE];
     context.fillRect(GUTTER, 4, view.width - GUTTER, OVERVIEW - 8);
-    this.drawCounts(context);
-    drawFrame(context, this.scene);
-  }
+    if (watched) drawCounts(context, scene, countsOf(watched, 0, view.length, Math.max(1, Math.round(view.width - GUTTER))));
+    drawFrame(context, scene);
+  };
+}
 
-  /** The lock held in the upper half, threads waiting in the lower one. */
-  private drawCounts(context: CanvasRenderingContext2D): void {
-    const { view, theme, watched } = this.scene;
-    if (!watched) return;
-    const columns = Math.max(1, Math.round(view.width - GUTTER));
-    const { held, waiting } = this.counts.of(watched, 0, view.length, columns);
-    const half = (OVERVIEW - 8) / 2;
-    drawColumns(context, held, 1, 4 + half, half, theme.states[RUNNING]);
-    drawColumns(context, waiting, highest(waiting), OVERVIEW - 4, half, theme.states[WAITING]);
-  }
+/** The lock held in the upper half, threads waiting in the lower one. */
+function drawCounts(context: CanvasRenderingContext2D, { theme }: Scene, { held, waiting }: Counts): void {
+  const half = (OVERVIEW - 8) / 2;
+  drawColumns(context, held, 1, 4 + half, half, theme.states[RUNNING]);
+  drawColumns(context, waiting, highest(waiting), OVERVIEW - 4, half, theme.states[WAITING]);
 }
 
 function drawColumns(context: CanvasRenderingContext2D, values: Float64Array, most: number, base: number, half: number, color: string): void {

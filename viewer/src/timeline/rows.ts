@@ -6,7 +6,7 @@ import { drawCrosshair } from "./crosshair";
 import { factsAbout } from "./facts";
 import { BAR, FONT, GUTTER, MARK, ROW, SMALL } from "./layout";
 import type { Scene } from "./scene";
-import { States } from "./states";
+import { stateDrawer } from "./states";
 
 /** The narrowest state, in pixels, that has its operation's name written into it. */
 const NARROWEST_NAMED = 36;
@@ -16,23 +16,16 @@ const MOST_NAMED = 4_000;
 const MOST_FRAMED = 400;
 const MOST_JOINED = 12;
 
-export class Rows {
-  private readonly states = new States();
-
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly scroller: HTMLElement,
-    private readonly scene: Scene,
-  ) {}
-
-  draw(): void {
-    const { trace, view, theme, shown } = this.scene;
-    const { clientHeight: height, scrollTop: top } = this.scroller;
-    const [context, ratio] = contextOf(this.canvas, view.width, height);
+export function rowDrawer(canvas: HTMLCanvasElement, scroller: HTMLElement, scene: Scene): () => void {
+  const drawStates = stateDrawer();
+  return () => {
+    const { trace, view, theme, shown } = scene;
+    const { clientHeight: height, scrollTop: top } = scroller;
+    const [context, ratio] = contextOf(canvas, view.width, height);
     const first = Math.floor(top / ROW);
     const visible = shown.slice(first, Math.ceil((top + height) / ROW));
     const yOf = (row: number) => row * ROW - top + (ROW - BAR) / 2;
-    const { width: wide, height: tall } = this.canvas;
+    const { width: wide, height: tall } = canvas;
     const left = Math.round(GUTTER * ratio);
     const bands = visible.map((_, row) => ({
       left,
@@ -41,22 +34,20 @@ export class Rows {
       bottom: Math.min(tall, Math.round((yOf(first + row) + BAR) * ratio)),
     }));
     const key = [top, wide, tall, theme.panel, ...visible].join();
-    this.states.draw(context, { threads: visible.map((thread) => trace.threads[thread]), bands, range: view, left, theme, ratio, key });
+    drawStates(context, { threads: visible.map((thread) => trace.threads[thread]), bands, range: view, left, theme, ratio, key });
     visible.forEach((thread, row) => {
-      drawName(context, this.scene, thread, yOf(first + row));
-      drawMarks(context, this.scene, thread, yOf(first + row));
-      drawOperations(context, this.scene, thread, yOf(first + row));
+      for (const draw of [drawName, drawMarks, drawOperations]) draw(context, scene, thread, yOf(first + row));
     });
-    drawSelection(context, this.scene, (thread) => {
+    drawSelection(context, scene, (thread) => {
       const row = shown.indexOf(thread);
       return row < 0 ? null : yOf(row);
     });
-    drawCrosshair(context, this.scene, height);
+    drawCrosshair(context, scene, height);
     if (shown.length === 0) {
       context.fillStyle = theme.muted;
       context.fillText("No thread matches.", GUTTER + 12, ROW / 2);
     }
-  }
+  };
 }
 
 function drawName(context: CanvasRenderingContext2D, { trace, theme, selection }: Scene, thread: number, y: number): void {

@@ -24,14 +24,13 @@ interface Painted {
   palette: Palette;
 }
 
-export class States {
-  private painted: Painted | null = null;
-
-  /** Puts the states into the whole of a canvas. */
-  draw(context: CanvasRenderingContext2D, wanted: Wanted): void {
-    if (!this.painted || !moved(this.painted, wanted)) this.painted = paintedAfresh(context, wanted);
-    context.putImageData(this.painted.image, 0, 0);
-  }
+/** What puts the states into the whole of a canvas. */
+export function stateDrawer(): (context: CanvasRenderingContext2D, wanted: Wanted) => void {
+  let painted: Painted | null = null;
+  return (context, wanted) => {
+    if (!painted || !moved(painted, wanted)) painted = paintedAfresh(context, wanted);
+    context.putImageData(painted.image, 0, 0);
+  };
 }
 
 function paintedAfresh(context: CanvasRenderingContext2D, { threads, bands, range, theme, ratio, key }: Wanted): Painted {

@@ -7,14 +7,14 @@ import type { Lock, Trace } from "../trace";
 import { arranged } from "./arrange";
 import { type Facts, factsAbout, type Selection } from "./facts";
 import { firstState, stateAt, stateBehind, stateBeside, stateUnder, threadUnder } from "./find";
-import { Head } from "./head";
+import { headDrawer } from "./head";
 import { listen } from "./input";
 import { MOST_ROWS_SHOWN, ROW } from "./layout";
-import { Overview } from "./overview";
-import { Rows } from "./rows";
+import { overviewDrawer } from "./overview";
+import { rowDrawer } from "./rows";
 import type { Scene } from "./scene";
 import { hints, Toolbar } from "./toolbar";
-import { Tooltip } from "./tooltip";
+import { tooltipDrawer } from "./tooltip";
 import { View } from "./view";
 
 export class Timeline {
@@ -27,12 +27,13 @@ export class Timeline {
   private readonly scroller: HTMLElement;
   private readonly scene: Scene;
   private readonly toolbar: Toolbar;
-  private readonly parts: { draw(): void }[];
+  private readonly drawers: (() => void)[];
   private frame = 0;
 
   constructor(private readonly trace: Trace) {
     const overview = h("canvas", { class: "overview", "aria-hidden": "true" });
     const head = h("canvas", { class: "head", "aria-hidden": "true" });
+    const tooltip = h("div", { class: "tooltip", hidden: true });
     const rows = h("canvas", {
       class: "rows",
       tabindex: 0,
@@ -47,13 +48,17 @@ export class Timeline {
     });
     this.scene = { trace, view: this.view, theme: theme(), shown: [], selection: null, pointer: null, watched: null };
     this.toolbar = new Toolbar(this.view, trace.locks, () => this.arrange(), (lock) => this.watch(lock));
-    const tooltip = new Tooltip(this.scroller, this.scene);
-    this.parts = [new Rows(rows, this.scroller, this.scene), new Head(head, this.scene), new Overview(overview, this.scene), tooltip];
+    this.drawers = [
+      rowDrawer(rows, this.scroller, this.scene),
+      headDrawer(head, this.scene),
+      overviewDrawer(overview, this.scene),
+      tooltipDrawer(tooltip, this.scroller, this.scene),
+    ];
     this.element = h(
       "div",
       { class: "timeline" },
       this.toolbar.element,
-      h("div", { class: "canvases" }, overview, head, this.scroller, tooltip.element),
+      h("div", { class: "canvases" }, overview, head, this.scroller, tooltip),
       hints(),
     );
     listen({ overview, head, rows }, this.view, {
@@ -89,7 +94,7 @@ export class Timeline {
 
   /** Draws at once: for printing, which does not wait for a frame. */
   draw(): void {
-    for (const part of this.parts) part.draw();
+    for (const draw of this.drawers) draw();
   }
 
   private redraw(): void {

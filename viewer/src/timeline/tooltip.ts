@@ -9,26 +9,18 @@ import type { Scene } from "./scene";
 
 const MOST_OTHERS = 4;
 
-export class Tooltip {
-  readonly element = h("div", { class: "tooltip", hidden: true });
-
-  constructor(
-    private readonly scroller: HTMLElement,
-    private readonly scene: Scene,
-  ) {}
-
-  draw(): void {
-    const { pointer, trace, view } = this.scene;
-    const { style } = this.element;
-    const state = pointer && !pointer.head ? stateUnder(this.scene, pointer.x, pointer.y + this.scroller.scrollTop) : null;
-    this.element.hidden = !state;
+export function tooltipDrawer(tooltip: HTMLElement, scroller: HTMLElement, scene: Scene): () => void {
+  return () => {
+    const { pointer, trace, view } = scene;
+    const state = pointer && !pointer.head ? stateUnder(scene, pointer.x, pointer.y + scroller.scrollTop) : null;
+    tooltip.hidden = !state;
     if (!state || !pointer) return;
-    this.element.replaceChildren(...lines(trace, factsAbout(trace, state)));
+    tooltip.replaceChildren(...lines(trace, factsAbout(trace, state)));
     const right = pointer.x > view.width / 2;
-    style.left = right ? "" : `${pointer.x + 14}px`;
-    style.right = right ? `${view.width - pointer.x + 14}px` : "";
-    style.top = `${this.scroller.offsetTop + pointer.y + 18}px`;
-  }
+    tooltip.style.left = right ? "" : `${pointer.x + 14}px`;
+    tooltip.style.right = right ? `${view.width - pointer.x + 14}px` : "";
+    tooltip.style.top = `${scroller.offsetTop + pointer.y + 18}px`;
+  };
 }
 
 function lines({ threads }: Trace, { name, state, start, end, what, others, marks }: Facts): HTMLElement[] {
