@@ -141,11 +141,13 @@ end
 texts = Bench.texts
 results = TokensBench::ENCODINGS.map { |name| TokensBench.new(name, texts).run }
 kept = results.flat_map do |result|
+  name = result[:encoding]
   single = result[:single].flat_map do |kind, speeds|
-    speeds.map { |way, speed| Bench.row("#{result[:encoding]}, #{kind}", { MB_per_s: speed }, way) }
+    speeds.map { |way, speed| Bench.row("#{name}, #{kind}", { MB_per_s: speed }, way) }
   end
-  single + %i[processes threads ractors].flat_map do |what|
-    result[what].map { |row| Bench.row("#{result[:encoding]}, all kinds, #{row[:count]} #{what}", { MB_per_s: row[:speed] }, row[:way]) }
+  together = %i[processes threads ractors].flat_map do |what|
+    result[what].map { |row| Bench.row("#{name}, all kinds, #{row[:count]} #{what}", { MB_per_s: row[:speed] }, row[:way]) }
   end
+  single + together
 end
 Bench.keep(kept, tiktoken_ruby: defined?(Tiktoken::VERSION) && Tiktoken::VERSION)
