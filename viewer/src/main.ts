@@ -50,7 +50,7 @@ function further(trace: Trace, timeline: Timeline): HTMLElement[] {
   const { operations, marks } = trace.summary;
   return [
     section("How long threads waited", histogram(trace)),
-    ...trace.locks.filter((lock) => lock.summary.blame.length > 0).map((lock) => section(`Which threads held ${clean(lock.name)} while others waited`, blameMatrix(trace, lock.summary))),
+    ...trace.locks.filter((lock) => lock.summary.blame.length > 0).map((lock) => section(`Which threads held the lock while others waited: ${clean(lock.name)}`, blameMatrix(trace, lock.summary))),
     section("Threads", threadTable(trace, timeline)),
     ...(operations.length > 0 ? [section("Operations off the lock", spanTable("What threads did during operations", operations))] : []),
     ...(marks.length > 0 ? [section("Marks", spanTable("What threads did during marks", marks))] : []),

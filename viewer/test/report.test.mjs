@@ -54,6 +54,9 @@ describe("a report", () => {
     assert.deepEqual(names, expected.threads.map(({ name }) => name));
     const waiters = await page.locator("table.blame tbody th").allInnerTexts();
     assert.deepEqual(waiters, expected.locks[0].blame.map(({ thread }) => expected.threads[thread].name));
+    const last = page.locator("table.blame thead th").last();
+    assert.equal(await last.innerText(), "no thread (being handed over)");
+    assert.ok(await last.evaluate((title) => title.scrollWidth <= title.clientWidth), "the title is cut");
     await page.close();
   });
 
