@@ -12,7 +12,7 @@ import { swatch } from "./swatch";
 import { Timeline } from "./timeline/timeline";
 import { load, STATES, type Trace } from "./trace";
 
-const MEANINGS = ["holds the lock", "waits for the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
+const MEANINGS = ["holds the lock", "wants the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
 
 function section(title: string, ...content: (Node | string | null)[]): HTMLElement {
   return h("section", {}, h("h2", {}, title), ...content);
