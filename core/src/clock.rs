@@ -5,6 +5,10 @@
 //! does it at each event. The recorder's writer thread reads both clocks every few milliseconds and converts
 //! the stamps between two such readings along a straight line ([`Scale`]). So the result follows the system's
 //! clock, whose rate is adjusted while programs run.
+//!
+//! The crate `quanta` reads the same counter at the same cost, but measures its rate once, in a busy loop at
+//! first use (50 to 200 ms), and keeps it for the life of the process, behind a `OnceCell`, for which the
+//! child of a fork could wait forever.
 
 use crate::fork::Remade;
 use crate::os;

@@ -15,6 +15,10 @@
 //! The hash function has no secret, so a vocabulary can be made in which many keys share a home slot. Entries
 //! that find no slot within reach go to a sorted list, which is searched in logarithmic time. So a lookup
 //! takes O(log n) at worst, and for the public vocabularies mostly one cache miss.
+//!
+//! `hashbrown` with the same keys and a multiplicative hash function stores 16 or 24 bytes per entry and a
+//! control byte. With it, encoding takes 1.9 times as long for prose, 2.0 times for code and 1.1 to 1.5
+//! times for a mix of languages (cl100k_base and o200k_base, 2 cores, 2026-11).
 
 use super::bits;
 use crate::memory::{self, OutOfMemory};
