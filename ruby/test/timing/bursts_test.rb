@@ -17,7 +17,7 @@ class BurstsTest < Minitest::Test
   # What is left of a large Hash is copied in one go before others run, as it must not change meanwhile.
   COPIES = { "MessagePack.pack of a Hash" => 0.03 }.freeze
   LATEST = 0.05
-  ATTEMPTS = 6
+  ATTEMPTS = 12
 
   class Stop < StandardError
   end
