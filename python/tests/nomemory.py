@@ -211,7 +211,7 @@ def sweep(name: str, make: Callable[[], Prepare], dice: random.Random, seconds: 
 
 UNCLOSED = re.compile(
     r"Exception ignored in: .*\n(?:Traceback .*\n(?: .*\n)*)?"
-    r"(?:MemoryError: ?|ValueError: write\(\) on a GzipFile that is gone)\n"
+    r"(?:MemoryError: ?|ValueError: (?:write\(\) on a GzipFile that is gone|I/O operation on closed file\.))\n"
 )
 """What CPython writes when a file that nobody closed cannot be finished for want of memory."""
 
