@@ -6,6 +6,7 @@ import ast
 import functools
 import gc
 import inspect
+import math
 import os
 import random
 import resource
@@ -232,10 +233,12 @@ def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
     for name, call in large.items():
         # The machine may be busy with other things: it is the quickest answer that shows what the call does. A fast machine
         # may be done before it is asked.
-        answers = [lateness(call, after) for after in (0.008, 0.008, 0.008, 0.004, 0.002, 0.001)]
-        told = [answer for answer in answers if answer is not None]
-        assert told, f"{name} ends within 1 ms"
-        late[name] = min(told)
+        late[name] = math.inf
+        for after in (0.008, 0.004, 0.002, 0.001) * 5:
+            answer = lateness(call, after)
+            late[name] = min(late[name], math.inf if answer is None else answer)
+            if late[name] < 0.05:
+                break
     assert max(late.values()) < 0.05, late
 
 
