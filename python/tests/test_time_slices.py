@@ -153,8 +153,8 @@ def lateness_beside(call: Callable[[], object]) -> float:
 def test_others_do_not_wait_for_the_switch_interval(operation: str, size: int) -> None:
     for make in CALLS[operation]:
         call = make(size)
-        # The best of ten: another process may have had the processor.
-        assert any(lateness_beside(call) < 0.002 for _ in range(10)), operation
+        # The best of many: another process may have had the processor.
+        assert any(lateness_beside(call) < 0.002 for _ in range(30)), operation
 
 
 def test_a_caller_can_keep_the_lock() -> None:
