@@ -11,6 +11,7 @@
 //! - [`text`] cuts, validates and stores many strings.
 //! - [`trace`] records and analyzes how threads use an interpreter lock.
 //! - [`task`] is interruption and progress, [`memory`] allocation that can fail.
+//! - [`Operation`] and [`Release`] decide whether a call releases the lock.
 //! - [`time_slice`], [`SpinHint`], [`cpu`] and [`spare_capacity`] are policies that both front ends share.
 
 #![deny(unsafe_code)]
@@ -23,6 +24,7 @@ mod fork;
 mod hash;
 pub mod memory;
 pub mod msgpack;
+mod operation;
 mod os;
 mod parallel;
 pub mod spare_capacity;
@@ -35,5 +37,6 @@ pub mod trace;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
+pub use operation::{Operation, Release};
 pub use spin_hint::SpinHint;
 pub use task::{Stopped, Task};
