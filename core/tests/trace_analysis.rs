@@ -94,7 +94,7 @@ fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
         (50_000, 20_000, 2_000, Some(SWITCH_LESS)),
         (500_000, 100_000, 500, Some(SWITCH_LESS)),
         (900_000, 100_000, 500, Some(SWITCH_LESS)),
-        (500_000, 100_000, 20, Some(NO_PROCESSOR)),
+        (900_000, 400_000, 30, Some(NO_PROCESSOR)),
         (ms(5), ms(1), 100, Some(NO_PROCESSOR)),
         (ms(40), ms(10), 20, Some(NO_PROCESSOR)),
         (ms(900), ms(20), 3, Some(NO_PROCESSOR)),
@@ -122,6 +122,37 @@ fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
             );
         }
     }
+}
+
+/// A server with a pool, one of whose requests computes: mostly idle, but what it does suffers.
+#[test]
+fn a_pool_that_takes_turns_is_the_holder_and_idle_time_hides_nothing() {
+    let report = [Step::Idle(ms(900)), Step::Hold(ms(300))];
+    let hello = [Step::Idle(ms(20)), Step::Hold(200_000)];
+    let pool = (1..=3).map(|i| Script::new(&format!("web tp 00{i}"), report.into_iter().cycle().take(20)));
+    let reactor = Script::new("reactor", hello.into_iter().cycle().take(600));
+    let idle = (1..=40).map(|i| Script::new(&format!("idle {i}"), [Step::Idle(ms(12_000)), Step::Hold(1)]));
+    let (.., summary) = analyse(&pool.chain([reactor]).chain(idle).collect::<Vec<_>>());
+    let names: Vec<&str> = summary.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    let pool = summary.groups.iter().find(|group| group.name == "web tp *").unwrap();
+    assert_eq!(pool.threads.len(), 3);
+    assert!(summary.times.waiting * 10 < summary.times.total(), "idle threads dilute a share of all time");
+    let findings: Vec<&str> = summary.findings.iter().map(|finding| finding.text.as_str()).collect();
+    assert!(findings[0].starts_with("Waiting for the lock slows this program down"), "{findings:?}");
+    assert!(
+        findings.iter().any(|text| text.starts_with("`web tp *` (3 threads) held the lock for")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn uncontended_acquisitions_are_no_waits() {
+    let steps = [Step::Idle(ms(1)), Step::Hold(1_000)];
+    let (.., summary) = analyse(&[Script::new("alone", steps.into_iter().cycle().take(2_000))]);
+    let thread = &summary.threads[0];
+    assert_eq!((thread.contended.count, thread.contended.total), (0, 0));
+    assert!(summary.findings[0].text.contains("no thread lost more than 0%"), "{:?}", summary.findings);
 }
 
 #[test]

@@ -63,7 +63,9 @@ pub use analyze::blame::{Blame, COLUMNS, Row};
 pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use analyze::finding::{Finding, Weight};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
-pub use analyze::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes};
+pub use analyze::summary::{
+    BlameRow, GroupSummary, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes,
+};
 pub use analyze::timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};
 pub use capture::Capture;
 pub use environment::{ARGUMENTS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of};

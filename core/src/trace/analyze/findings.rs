@@ -1,33 +1,163 @@
 //! Findings: what the numbers of a recording mean, and what to do about it.
 //!
-//! A list of rules, each with fixed thresholds. A rule that matches gives one finding with the numbers in its
-//! text. `core/tests/trace_analysis.rs` checks each on recordings with known causes.
+//! The verdict comes first (`verdict.rs`), then its causes: a list of rules, each with fixed thresholds. A
+//! rule that matches gives one finding with the numbers in its text. `core/tests/trace_analysis.rs` checks
+//! each on recordings with known causes.
 
 use super::finding::{Finding, Weight};
-use super::summary::{LockSummary, Summary, ThreadSummary, per};
+use super::summary::{GroupSummary, LockSummary, Summary, ThreadSummary, per};
 use super::units::{duration, list, percent};
+use super::verdict::{LONG_ENOUGH, Strength, Verdict};
 
-/// The average number of waiting threads below which a lock is no problem.
-const FEW_WAITERS: f64 = 0.05;
+/// The share of the time for which a lock was held or wanted below which the waits for it cause little.
+const LITTLE: f64 = 0.05;
 
 /// The findings, the most important ones first.
 pub(super) fn of(summary: &Summary) -> Vec<Finding> {
     let words = Words::of(summary);
     let mut all = caveats(summary);
-    for lock in &summary.locks {
-        if lock.mean_waiters >= FEW_WAITERS {
-            all.extend(main_holder(summary, lock, &words));
-            all.extend(brief_users(summary, lock, &words));
-            all.extend(saturated(summary, lock, &words));
-            all.extend(hand_over(summary, lock, &words));
+    let verdict = Verdict::of(summary);
+    all.push(judged(summary, &verdict));
+    if let Verdict::Problem(..) = verdict {
+        let locks = summary.locks.iter();
+        for lock in locks.filter(|lock| per(lock.waited, lock.waited + lock.held) >= LITTLE) {
+            let lock = Contended::new(summary, lock);
+            all.extend(main_holder(&lock, &words));
+            all.extend(brief_users(&lock, &words));
+            all.extend(saturated(&lock, &words));
+            all.extend(hand_over(&lock));
         }
     }
     all.extend(garbage(summary));
     all.extend(off_lock(summary));
-    if !all.iter().any(|finding| finding.weight == Weight::Problem) {
-        all.push(no_problem(summary));
-    }
     all
+}
+
+/// The verdict in words, with what it rests on.
+fn judged(summary: &Summary, verdict: &Verdict<'_>) -> Finding {
+    match *verdict {
+        Verdict::Unused => {
+            finding(Weight::Note, "No thread used an interpreter lock during this recording.".into(), "")
+        }
+        Verdict::TooShort => too_short(summary),
+        Verdict::NoProblem(lost) => {
+            let text = format!(
+                "The lock is not what slows this program down: no thread lost more than {} of its active time waiting for it.",
+                percent(lost)
+            );
+            finding(Weight::Note, text, "")
+        }
+        Verdict::Problem(group, strength) => problem(group, strength),
+    }
+}
+
+fn too_short(summary: &Summary) -> Finding {
+    let waits: u64 = summary.groups.iter().map(|group| group.contended.count).sum();
+    let text = format!(
+        "Too short to tell: the recording took {}, and threads waited for the lock {waits} times while another had it.",
+        duration(summary.length)
+    );
+    let advice = if summary.length < LONG_ENOUGH {
+        "Record the program while it does its usual work, for some seconds."
+    } else {
+        "Record more of what the program does."
+    };
+    finding(Weight::Note, text, advice)
+}
+
+fn problem(group: &GroupSummary, strength: Strength) -> Finding {
+    let how = match strength {
+        Strength::Weak => "a little",
+        Strength::Clear => "clearly",
+        Strength::Strong => "strongly",
+    };
+    let waits = &group.contended;
+    let text = format!(
+        "Waiting for the lock slows this program down {how}: {} lost {} of {} active time in {} waits (p50 {}, p99 {}, longest {}).",
+        group.named(),
+        percent(group.lost),
+        if group.threads.len() == 1 { "its" } else { "their" },
+        waits.count,
+        duration(waits.p50),
+        duration(waits.p99),
+        duration(waits.max),
+    );
+    finding(Weight::Problem, text, "")
+}
+
+/// A lock that threads waited for, and the groups of these threads.
+struct Contended<'a> {
+    summary: &'a Summary,
+    lock: &'a LockSummary,
+    /// The index in `summary.groups` for each thread.
+    group_of: Vec<usize>,
+}
+
+impl<'a> Contended<'a> {
+    fn new(summary: &'a Summary, lock: &'a LockSummary) -> Self {
+        let mut group_of = vec![0; summary.threads.len()];
+        for (index, group) in summary.groups.iter().enumerate() {
+            group.threads.iter().for_each(|thread| group_of[*thread] = index);
+        }
+        Self { summary, lock, group_of }
+    }
+
+    fn group(&self, thread: usize) -> &'a GroupSummary {
+        &self.summary.groups[self.group_of[thread]]
+    }
+
+    /// The group during whose holds others waited longest, for how long, and for how long they waited in all.
+    /// The threads of a group wait for each other; a thread alone does not wait for itself.
+    fn worst(&self) -> Option<(usize, u64, u64)> {
+        let mut inflicted = vec![0_u64; self.summary.groups.len()];
+        for (holder, time) in self.lock.blame.iter().flat_map(|row| &row.by) {
+            inflicted[self.group_of[*holder]] += time;
+        }
+        let worst =
+            (0..inflicted.len()).max_by_key(|group| (inflicted[*group], std::cmp::Reverse(*group)))?;
+        let is_alone = self.summary.groups[worst].threads.len() == 1;
+        let others = self.lock.blame.iter().filter(|row| !is_alone || self.group_of[row.thread] != worst);
+        Some((worst, inflicted[worst], others.map(|row| row.waited).sum()))
+    }
+
+    /// The groups that waited longest, except `but` if that is a single thread, and how many more there are.
+    fn waiters(&self, but: usize) -> String {
+        let mut seen = Vec::new();
+        for row in &self.lock.blame {
+            let group = self.group_of[row.thread];
+            if !seen.contains(&group) && (group != but || self.summary.groups[but].threads.len() > 1) {
+                seen.push(group);
+            }
+        }
+        list(seen.into_iter().map(|group| match group {
+            own if own == but => "its own threads".to_owned(),
+            group => self.summary.groups[group].named(),
+        }))
+    }
+
+    fn name(&self) -> String {
+        if self.summary.locks.len() > 1 { format!("the lock {}", self.lock.name) } else { "the lock".into() }
+    }
+}
+
+/// The numbers of all threads of a group together.
+struct Totals {
+    acquisitions: u64,
+    longest_hold: u64,
+    holding: u64,
+    waiting: u64,
+}
+
+impl Totals {
+    fn of(summary: &Summary, group: &GroupSummary) -> Self {
+        let members = || group.threads.iter().map(|thread| &summary.threads[*thread]);
+        Self {
+            acquisitions: members().map(|thread: &ThreadSummary| thread.acquisitions).sum(),
+            longest_hold: members().map(|thread| thread.longest_hold).max().unwrap_or(0),
+            holding: group.times.holding(),
+            waiting: group.times.waiting,
+        }
+    }
 }
 
 /// What depends on the interpreter.
@@ -87,90 +217,83 @@ fn estimate(obstacle: Option<&str>) -> String {
     )
 }
 
-fn named(thread: &ThreadSummary) -> String {
-    format!("`{}`", thread.name)
-}
-
-/// The names of the threads that waited longest for a lock, except `but`, and how many more there are.
-fn waiters(summary: &Summary, lock: &LockSummary, but: usize) -> String {
-    let others = lock.blame.iter().filter(|row| row.thread != but);
-    list(others.map(|row| named(&summary.threads[row.thread])))
-}
-
-fn in_lock(summary: &Summary, lock: &LockSummary) -> String {
-    if summary.locks.len() > 1 { format!("the lock {}", lock.name) } else { "the lock".into() }
-}
-
-/// Most of the waiting was behind one thread.
-fn main_holder(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<Finding> {
-    let (holder, inflicted) = *lock.holders.first()?;
-    let others: u64 = lock.blame.iter().filter(|row| row.thread != holder).map(|row| row.waited).sum();
-    let share = per(inflicted, others);
-    if share < 0.5 || per(inflicted, summary.length) < FEW_WAITERS {
+/// Most of the waiting was behind one thread, or behind one pool.
+fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
+    let (holder, inflicted, waited) = lock.worst()?;
+    let share = per(inflicted, waited);
+    if share < 0.5 {
         return None;
     }
-    let thread = &summary.threads[holder];
+    let group = &lock.summary.groups[holder];
+    let totals = Totals::of(lock.summary, group);
     let text = format!(
-        "{} held {} for {} of the time in which {} waited; its longest hold took {}.",
-        named(thread),
-        in_lock(summary, lock),
+        "{} held {} for {} of the time in which {} waited; the longest hold took {}.",
+        group.named(),
+        lock.name(),
         percent(share),
-        waiters(summary, lock, holder),
-        duration(thread.longest_hold),
+        lock.waiters(holder),
+        duration(totals.longest_hold),
     );
-    let advice = if thread.longest_hold * 2 >= words.time_slice {
+    let (it, computes, takes) =
+        if group.threads.len() == 1 { ("It", "computes", "takes") } else { ("They", "compute", "take") };
+    let advice = if totals.longest_hold * 2 >= words.time_slice {
         format!(
-            "It computes with the lock. Move that work off the lock (an operation that releases it, such as offlock's) or to {}.",
+            "{it} {computes} with the lock. Move that work off the lock (an operation that releases it, such as offlock's) or to {}.",
             words.elsewhere
         )
     } else {
-        let each = duration(thread.times.holding() / thread.acquisitions.max(1));
+        let each = duration(totals.holding / totals.acquisitions.max(1));
         format!(
-            "It takes the lock {} times for {each} each. Do more per acquisition (batch calls), or move that work to {}.",
-            thread.acquisitions, words.elsewhere
+            "{it} {takes} the lock {} times for {each} each. Do more per turn (batch calls), or move that work to {}.",
+            totals.acquisitions, words.elsewhere
         )
     };
     Some(finding(Weight::Problem, text, &advice))
 }
 
 /// Threads that need the lock briefly, but wait about a time slice for it each time.
-fn brief_users(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<Finding> {
-    let suffers = |thread: &&ThreadSummary| {
-        let turns = thread.acquisitions.max(1);
-        let (wait, hold) = (thread.times.waiting / turns, thread.times.holding() / turns);
-        thread.acquisitions >= 5 && wait * 2 >= words.time_slice && hold * 5 <= wait
+fn brief_users(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
+    let suffers = |group: &GroupSummary| {
+        let totals = Totals::of(lock.summary, group);
+        let turns = totals.acquisitions.max(1);
+        let (wait, hold) = (totals.waiting / turns, totals.holding / turns);
+        totals.acquisitions >= 5 && wait * 2 >= words.time_slice && hold * 5 <= wait
     };
-    let rows = lock.blame.iter().map(|row| &summary.threads[row.thread]);
-    let sufferers: Vec<&ThreadSummary> = rows.filter(suffers).collect();
-    let first = sufferers.first()?;
+    let mut sufferers: Vec<&GroupSummary> = Vec::new();
+    for group in lock.lock.blame.iter().map(|row| lock.group(row.thread)) {
+        if !sufferers.iter().any(|other| std::ptr::eq(*other, group)) && suffers(group) {
+            sufferers.push(group);
+        }
+    }
+    let first = Totals::of(lock.summary, sufferers.first()?);
     let turns = first.acquisitions.max(1);
     let text = format!(
         "{} needed {} only briefly ({} at a time) but waited {} for it on average, {} times: each input or output costs up to a time slice ({}) of the thread that computes.",
-        list(sufferers.iter().map(|thread| named(thread))),
-        in_lock(summary, lock),
-        duration(first.times.holding() / turns),
-        duration(first.times.waiting / turns),
+        list(sufferers.iter().map(|group| group.named())),
+        lock.name(),
+        duration(first.holding / turns),
+        duration(first.waiting / turns),
         first.acquisitions,
         duration(words.time_slice),
     );
     let advice = format!(
-        "Move the computation off the lock, or to {}; then these threads run at full speed.",
+        "Take the computing threads out of this process's lock (off the lock, or {}); then these threads run at full speed.",
         words.elsewhere
     );
     Some(finding(Weight::Problem, text, &advice))
 }
 
 /// The lock is always held, and threads queue for it.
-fn saturated(summary: &Summary, lock: &LockSummary, words: &Words) -> Option<Finding> {
-    if lock.utilization < 0.9 || lock.mean_waiters < 0.5 {
+fn saturated(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
+    if lock.lock.utilization < 0.9 || lock.lock.mean_waiters < 0.5 {
         return None;
     }
     let text = format!(
         "{} was held {} of the time, and on average {:.1} threads waited for it; {:.2} threads computed at a time.",
-        capital(&in_lock(summary, lock)),
-        percent(lock.utilization),
-        lock.mean_waiters,
-        summary.useful_parallelism,
+        capital(&lock.name()),
+        percent(lock.lock.utilization),
+        lock.lock.mean_waiters,
+        lock.summary.useful_parallelism,
     );
     let advice =
         format!("More threads cannot make this faster. Move work off the lock or to {}.", words.elsewhere);
@@ -189,10 +312,11 @@ const LONG_WAY: u64 = 1_000_000;
 const FEW_HAND_OVERS: u64 = 100;
 
 /// During much of the waiting, no thread held the lock.
-fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Finding> {
+fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
+    let Contended { summary, lock, .. } = *contended;
     let free: u64 = lock.blame.iter().map(|row| row.by_no_thread).sum();
     let share = per(free, lock.waited);
-    if summary.is_estimate() || share < 0.25 || per(free, summary.length) < FEW_WAITERS {
+    if summary.is_estimate() || share < 0.25 {
         return None;
     }
     let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
@@ -200,12 +324,12 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
     let on_the_way = free.min(summary.length.saturating_sub(lock.held)) / lock.holds.max(1);
     let few = lock.holds < FEW_HAND_OVERS || per_second < FEW_HAND_OVERS as f64;
     if few || on_the_way > LONG_WAY {
-        return Some(kept_from_a_processor(summary, lock, share, on_the_way));
+        return Some(kept_from_a_processor(contended, share, on_the_way));
     }
     let text = format!(
         "For {} of the waiting no thread held {}: it was being handed over, {per_second:.0} times a second.",
         percent(share),
-        in_lock(summary, lock),
+        contended.name(),
     );
     Some(finding(
         Weight::Problem,
@@ -215,11 +339,11 @@ fn hand_over(summary: &Summary, lock: &LockSummary, _words: &Words) -> Option<Fi
 }
 
 /// The lock was free, and the threads that wanted it did not run.
-fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each: u64) -> Finding {
+fn kept_from_a_processor(lock: &Contended<'_>, share: f64, each: u64) -> Finding {
     let text = format!(
         "For {} of the waiting no thread held {}: the threads that wanted it had no processor yet, {} each time.",
         percent(share),
-        in_lock(summary, lock),
+        lock.name(),
         duration(each),
     );
     let advice = "The lock is not the cause. Let fewer threads compute at a time, or give the program more processors.";
@@ -228,7 +352,7 @@ fn kept_from_a_processor(summary: &Summary, lock: &LockSummary, share: f64, each
 
 fn garbage(summary: &Summary) -> Option<Finding> {
     let (gc, holding) = (summary.times.gc, summary.times.holding());
-    if per(gc, holding) < 0.1 || per(gc, summary.length) < FEW_WAITERS {
+    if per(gc, holding) < 0.1 || per(gc, summary.length) < LITTLE {
         return None;
     }
     let text = format!(
@@ -251,15 +375,4 @@ fn off_lock(summary: &Summary) -> Option<Finding> {
         summary.useful_parallelism,
     );
     Some(finding(Weight::Note, text, ""))
-}
-
-fn no_problem(summary: &Summary) -> Finding {
-    let share = percent(per(summary.times.waiting, summary.times.total()));
-    let text = match summary.locks.first() {
-        None => "No thread used an interpreter lock during this recording.".into(),
-        Some(_) => format!(
-            "The lock is not what slows this program down: threads waited for it {share} of their time."
-        ),
-    };
-    finding(Weight::Note, text, "")
 }

@@ -1,13 +1,17 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
 //! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread; `blame.rs`
-//! attributes waiting to holders; `summarize.rs` computes the numbers of `summary.rs`; `findings.rs` says in
-//! words what they mean. `compare.rs` puts two summaries side by side, and `text.rs` prints them.
+//! attributes waiting to holders; `contention.rs` tells contended waits from others, and `groups.rs` which
+//! threads belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
+//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, and `text.rs`
+//! prints them.
 
 pub(super) mod blame;
 pub(super) mod compare;
+mod contention;
 pub(super) mod finding;
 mod findings;
+mod groups;
 pub(super) mod recording;
 mod summarize;
 pub(super) mod summary;
@@ -15,3 +19,4 @@ mod table;
 mod text;
 pub(super) mod timeline;
 mod units;
+mod verdict;

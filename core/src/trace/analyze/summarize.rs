@@ -1,15 +1,21 @@
 //! Computes the numbers of a recording from its timeline.
 
 use super::blame::{Blame, Row};
+use super::contention::contended_waits;
 use super::findings;
+use super::groups::Groups;
 use super::recording::{Flaw, Recording};
-use super::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes, per};
-use super::timeline::{Life, LockLife, STATES, Slice, Span, Timeline};
+use super::summary::{
+    BlameRow, GroupSummary, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes, per,
+};
+use super::timeline::{Life, LockLife, STATES, Slice, Span, Stretch, Timeline};
 
 impl Summary {
     /// Computes the summary of a recording from its timeline.
     pub fn of(recording: &Recording, timeline: &Timeline) -> Self {
-        let threads: Vec<ThreadSummary> = timeline.threads.iter().map(thread).collect();
+        let contended = contended_waits(timeline);
+        let with_contended = timeline.threads.iter().zip(&contended);
+        let threads: Vec<ThreadSummary> = with_contended.map(|(life, waits)| thread(life, waits)).collect();
         let times = sum(threads.iter().map(|thread| thread.times.all()));
         let used = timeline
             .locks
@@ -27,7 +33,8 @@ impl Summary {
             is_incomplete: recording.damage.is_some_and(|damage| damage.flaw != Flaw::NoEnd),
             useful_parallelism: per(times.computing(), timeline.length),
             times,
-            waits: WaitTimes::of(timeline.threads.iter().flat_map(wait_lengths).collect()),
+            waits: WaitTimes::of(timeline.threads.iter().flat_map(|life| &life.waits)),
+            groups: groups(&threads, &contended),
             locks: used.collect(),
             operations: spans(recording, timeline, |life| &life.regions),
             marks: spans(recording, timeline, |life| &life.marks),
@@ -40,13 +47,15 @@ impl Summary {
 }
 
 impl WaitTimes {
-    fn of(mut lengths: Vec<u64>) -> Self {
+    fn of<'a>(waits: impl Iterator<Item = &'a Stretch>) -> Self {
+        let mut lengths: Vec<u64> = waits.map(Stretch::length).collect();
         lengths.sort_unstable();
         let rank = |share: f64| {
             let rank = (lengths.len() as f64 * share).ceil() as usize;
             lengths.get(rank.max(1) - 1).copied().unwrap_or(0)
         };
-        Self { count: lengths.len() as u64, p50: rank(0.5), p99: rank(0.99), max: rank(1.0) }
+        let (count, total) = (lengths.len() as u64, lengths.iter().sum());
+        Self { count, total, p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), max: rank(1.0) }
     }
 }
 
@@ -56,11 +65,20 @@ fn sum(all: impl Iterator<Item = [u64; STATES]>) -> Times {
     Times::of(times)
 }
 
-fn wait_lengths(life: &Life) -> impl Iterator<Item = u64> + '_ {
-    life.waits.iter().map(|wait| wait.length())
+fn groups(threads: &[ThreadSummary], contended: &[Vec<Stretch>]) -> Vec<GroupSummary> {
+    let found = Groups::new(threads.iter().map(|thread| thread.name.as_str()));
+    let group = |(name, members): (String, Vec<usize>)| {
+        let times = sum(members.iter().map(|member| threads[*member].times.all()));
+        let contended = WaitTimes::of(members.iter().flat_map(|member| &contended[*member]));
+        let lost = per(contended.total, contended.total + times.computing());
+        GroupSummary { name, threads: members, times, contended, lost }
+    };
+    let mut groups: Vec<GroupSummary> = found.names.into_iter().zip(found.members).map(group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.times.waiting + group.times.computing()));
+    groups
 }
 
-fn thread(life: &Life) -> ThreadSummary {
+fn thread(life: &Life, contended: &[Stretch]) -> ThreadSummary {
     let longest = life.holds.iter().rev().max_by_key(|hold| hold.length());
     ThreadSummary {
         id: life.id,
@@ -70,7 +88,8 @@ fn thread(life: &Life) -> ThreadSummary {
         times: times_within(life, life.start, life.end),
         acquisitions: life.acquisitions,
         releases: life.releases,
-        waits: WaitTimes::of(wait_lengths(life).collect()),
+        waits: WaitTimes::of(life.waits.iter()),
+        contended: WaitTimes::of(contended.iter()),
         longest_hold: longest.map_or(0, |hold| hold.length()),
         longest_hold_at: longest.map_or(0, |hold| hold.start),
         natives: natives(life),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::finding::Finding;
-use super::timeline::{STATES, State};
+use super::timeline::STATES;
 
 /// The time spent in each state, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -55,8 +55,12 @@ impl Times {
 pub struct WaitTimes {
     /// The number of waits.
     pub count: u64,
+    /// How long all of them took together.
+    pub total: u64,
     /// Half of them took at most this long.
     pub p50: u64,
+    /// 9 in 10 took at most this long.
+    pub p90: u64,
     /// 99 in 100 took at most this long.
     pub p99: u64,
     /// The longest.
@@ -82,12 +86,40 @@ pub struct ThreadSummary {
     pub releases: u64,
     /// Its waits for locks.
     pub waits: WaitTimes,
+    /// Those of its waits that were contended; see [`contention`](super::contention).
+    pub contended: WaitTimes,
     /// The longest time for which it held a lock without interruption, in nanoseconds.
     pub longest_hold: u64,
     /// When that hold began.
     pub longest_hold_at: u64,
     /// The system's ids of the native threads on which it got the lock, in the order of first use.
     pub natives: Vec<u32>,
+}
+
+/// Threads whose names differ only in a number, or a single thread, in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// The name that they share, with `*` in place of the number.
+    pub name: String,
+    /// The indices of the threads in [`Summary::threads`].
+    pub threads: Vec<usize>,
+    /// Their time in each state.
+    pub times: Times,
+    /// Their contended waits for locks.
+    pub contended: WaitTimes,
+    /// The share of their active time that they lost in contended waits. Active is a thread that waits for
+    /// the lock, holds it, or computes without it; how long it sleeps or is blocked changes nothing.
+    pub lost: f64,
+}
+
+impl GroupSummary {
+    /// Its name for a sentence, with the number of threads if there are several.
+    pub(super) fn named(&self) -> String {
+        match self.threads.len() {
+            1 => format!("`{}`", self.name),
+            count => format!("`{}` ({count} threads)", self.name),
+        }
+    }
 }
 
 /// How a thread's waiting time for a lock is divided among the holders, in nanoseconds; see
@@ -145,7 +177,7 @@ pub struct SpanSummary {
 }
 
 /// A recording in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The description of the program.
     pub about: Vec<(String, String)>,
@@ -170,6 +202,8 @@ pub struct Summary {
     pub waits: WaitTimes,
     /// The threads, in the order in which they were defined.
     pub threads: Vec<ThreadSummary>,
+    /// The threads by group, those that were active longest first.
+    pub groups: Vec<GroupSummary>,
     /// The locks that were used.
     pub locks: Vec<LockSummary>,
     /// The operations off the lock, the longest first.
@@ -195,9 +229,4 @@ impl Summary {
 /// A part of a whole, 0 if there is no whole.
 pub(in crate::trace) fn per(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// The share of a thread's life that it spent in a state.
-pub(in crate::trace) fn share(thread: &ThreadSummary, state: State) -> f64 {
-    per(thread.times.all()[state as usize], thread.lifetime)
 }

@@ -1,15 +1,26 @@
 //! The summary as text for the terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::finding::{Finding, Weight};
-use super::summary::{BlameRow, LockSummary, SpanSummary, Summary, ThreadSummary, per, share};
+use super::summary::{GroupSummary, LockSummary, SpanSummary, Summary, per};
 use super::table::{Table, printable};
 use super::timeline::State;
 use super::units::{duration, percent, size};
 
 /// The most rows of a table.
 const ROWS: usize = 20;
+
+/// [`BlameRow`](super::summary::BlameRow)s of the threads of a group, by index in [`Summary::groups`].
+#[derive(Default)]
+struct GroupBlame {
+    group: usize,
+    waited: u64,
+    by: BTreeMap<usize, u64>,
+    by_others: u64,
+    by_no_thread: u64,
+}
 
 impl Summary {
     /// The summary as JSON, times in nanoseconds.
@@ -52,18 +63,37 @@ impl Summary {
             "sleep",
             "off-lock",
             "gc",
-            "acquired",
-            "wait p50",
+            "lost",
+            "contended",
+            "p50",
             "p99",
             "max",
             "longest hold",
         ]);
-        let mut threads: Vec<&ThreadSummary> = self.threads.iter().collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.times.waiting + thread.times.computing()));
-        table.0.extend(threads.iter().take(ROWS).map(|thread| thread_row(thread)));
-        out.push_str("Threads\n");
+        table.0.extend(self.groups.iter().take(ROWS).map(|group| self.group_row(group)));
+        out.push_str("Threads (× how many in a pool; lost: of their active time, in contended waits)\n");
         table.write(out);
-        write_rest(out, threads.len());
+        write_rest(out, self.groups.len());
+    }
+
+    fn group_row(&self, group: &GroupSummary) -> Vec<String> {
+        let members = || group.threads.iter().map(|thread| &self.threads[*thread]);
+        let lifetimes: u64 = members().map(|thread| thread.lifetime).sum();
+        let longest_life = members().map(|thread| thread.lifetime).max().unwrap_or(0);
+        let mut row = vec![self.label(group), duration(longest_life)];
+        row.extend(State::ALL.map(|state| percent(per(group.times.all()[state as usize], lifetimes))));
+        row.extend([percent(group.lost), group.contended.count.to_string()]);
+        let longest_hold = members().map(|thread| thread.longest_hold).max().unwrap_or(0);
+        let waits = &group.contended;
+        row.extend([waits.p50, waits.p99, waits.max, longest_hold].map(duration));
+        row
+    }
+
+    fn label(&self, group: &GroupSummary) -> String {
+        match group.threads.len() {
+            1 => printable(&group.name),
+            count => format!("{} ×{count}", printable(&group.name)),
+        }
     }
 
     fn write_lock(&self, out: &mut String, lock: &LockSummary) {
@@ -80,15 +110,40 @@ impl Summary {
         }
         out.push_str("Blame: which threads held the lock while a thread waited\n");
         let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
-        table.0.extend(lock.blame.iter().take(ROWS).map(|row| self.blame_row(row)));
+        let rows = self.blame_by_group(lock);
+        table.0.extend(rows.iter().take(ROWS).map(|row| self.blame_row(row)));
         write_left(&table, out);
-        write_rest(out, lock.blame.len());
+        write_rest(out, rows.len());
     }
 
-    fn blame_row(&self, row: &BlameRow) -> Vec<String> {
-        let named = |(thread, time): &(usize, u64)| (printable(&self.threads[*thread].name), *time);
-        let more: u64 = row.by.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
-        let mut by: Vec<(String, u64)> = row.by.iter().take(3).map(named).collect();
+    /// The blame of the threads of a group added up, behind groups of threads.
+    fn blame_by_group(&self, lock: &LockSummary) -> Vec<GroupBlame> {
+        let mut group_of = vec![0; self.threads.len()];
+        for (index, group) in self.groups.iter().enumerate() {
+            group.threads.iter().for_each(|thread| group_of[*thread] = index);
+        }
+        let mut rows: BTreeMap<usize, GroupBlame> = BTreeMap::new();
+        for row in &lock.blame {
+            let group = group_of[row.thread];
+            let sum = rows.entry(group).or_insert_with(|| GroupBlame { group, ..GroupBlame::default() });
+            sum.waited += row.waited;
+            sum.by_others += row.by_others;
+            sum.by_no_thread += row.by_no_thread;
+            for (holder, time) in &row.by {
+                *sum.by.entry(group_of[*holder]).or_default() += time;
+            }
+        }
+        let mut rows: Vec<GroupBlame> = rows.into_values().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.waited));
+        rows
+    }
+
+    fn blame_row(&self, row: &GroupBlame) -> Vec<String> {
+        let mut holders: Vec<(usize, u64)> = row.by.iter().map(|(group, time)| (*group, *time)).collect();
+        holders.sort_by_key(|(group, time)| (std::cmp::Reverse(*time), *group));
+        let more: u64 = holders.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
+        let named = |(group, time): &(usize, u64)| (self.label(&self.groups[*group]), *time);
+        let mut by: Vec<(String, u64)> = holders.iter().take(3).map(named).collect();
         by.extend([
             ("others".to_owned(), more),
             ("no thread (being handed over)".to_owned(), row.by_no_thread),
@@ -96,7 +151,7 @@ impl Summary {
         by.retain(|(_, time)| per(*time, row.waited) >= 0.0005);
         let by = by.iter().map(|(name, time)| format!("{name} {}", percent(per(*time, row.waited))));
         let by = by.collect::<Vec<_>>().join(", ");
-        vec![printable(&self.threads[row.thread].name), duration(row.waited), by]
+        vec![self.label(&self.groups[row.group]), duration(row.waited), by]
     }
 
     fn write_findings(&self, out: &mut String) {
@@ -117,14 +172,6 @@ impl Summary {
 
 fn printable_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
-fn thread_row(thread: &ThreadSummary) -> Vec<String> {
-    let mut row = vec![printable(&thread.name), duration(thread.lifetime)];
-    row.extend(State::ALL.map(|state| percent(share(thread, state))));
-    row.push(thread.acquisitions.to_string());
-    row.extend([thread.waits.p50, thread.waits.p99, thread.waits.max, thread.longest_hold].map(duration));
-    row
 }
 
 fn write_spans(out: &mut String, title: &str, spans: &[SpanSummary]) {
