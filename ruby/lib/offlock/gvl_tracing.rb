@@ -18,7 +18,7 @@ module Offlock
       # @raise [RuntimeError] when it is recording already
       # @raise [SystemCallError] the file cannot be written
       def start(file, os_threads_view_enabled: false) # rubocop:disable Lint/UnusedMethodArgument
-        started = in_turn do
+        started = exclusively do
           next if @running&.running?
 
           @file = file.to_s
@@ -40,7 +40,7 @@ module Offlock
       # @return [String] the file
       # @raise [RuntimeError] when nothing is recording
       def stop
-        stopped = in_turn do
+        stopped = exclusively do
           running, @running = @running, nil
           running&.stop && @file
         end
@@ -50,7 +50,7 @@ module Offlock
       private
 
       # May be called in a trap handler.
-      def in_turn(&) = Lock.const_get(:Present).in_turn(nil, &)
+      def exclusively(&) = Lock.const_get(:Instrumentation).exclusively(nil, &)
     end
   end
 end

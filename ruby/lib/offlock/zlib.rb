@@ -66,20 +66,20 @@ module Offlock
     class << self
       private :native_deflate, :native_inflate, :native_gzip, :native_gunzip, :native_gunzip_all, :native_crc32,
               :native_adler32, :native_crc32_combine, :native_adler32_combine, :native_deflate_all,
-              :native_inflate_all, :native_header, :native_int, :native_uint, :native_separator, :native_turn
+              :native_inflate_all, :native_header, :native_int, :native_uint, :native_separator, :native_mutex
 
       def zlib_version = ZLIB_VERSION.b
 
       def deflate(string, level = DEFAULT_COMPRESSION, progress: nil, release: :auto, &block)
         return native_deflate(string, level || DEFAULT_COMPRESSION, MAX_WBITS, release) unless block || progress
 
-        Deflate.new(level).in_steps(string, progress, &block)
+        Deflate.new(level).offlock_in_steps(string, progress, &block)
       end
 
       def inflate(string, max_output: nil, progress: nil, release: :auto, &block)
         return native_inflate(string, MAX_WBITS, max_output, release) unless block || progress
 
-        Inflate.new(max_output: max_output).in_steps(string, progress, &block)
+        Inflate.new(max_output: max_output).offlock_in_steps(string, progress, &block)
       end
 
       def gzip(string, level: nil, strategy: nil, progress: nil, release: :auto)
@@ -149,6 +149,10 @@ require_relative "zlib/stream"
 require_relative "zlib/deflate"
 require_relative "zlib/inflate"
 require_relative "zlib/gzip_file"
+require_relative "zlib/gzip_stream"
+require_relative "zlib/line_input"
+require_relative "zlib/gzip_input"
+require_relative "zlib/gzip_output"
 require_relative "zlib/gzip_writer"
 require_relative "zlib/line_reading"
 require_relative "zlib/gzip_reader"

@@ -38,11 +38,25 @@ class TimeSliceTest < Minitest::Test
       ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)) } } }
     ],
     "zlib.checksum" => [->(text, _) { -> { Z.crc32(text) } }, ->(text, _) { -> { Z.adler32(text) } }],
-    "msgpack.encode" => [->(text, _) { text.chars.then { |value| -> { M.pack(value) } } }],
+    "msgpack.encode" => [
+      ->(text, _) { text.chars.then { |value| -> { M.pack(value) } } },
+      ->(text, _) { text.chars.then { |value| -> { M::DefaultFactory.dump(value) } } },
+      *{
+        write: [["text"]], write_string: ["text"], write_bin: ["text".b], write_array: [[1]], write_hash: [{ 1 => 2 }],
+        write_symbol: [:text], write_int: [1], write_float: [1.5], write_float32: [1.5], write_nil: [], write_true: [],
+        write_false: [], write_array_header: [1], write_map_header: [1], write_bin_header: [1], write_ext: [1, "text"],
+        write_extension: [M::ExtensionValue.new(1, "text")]
+      }.map { |name, arguments| ->(*) { M::Packer.new.then { |packer| -> { packer.public_send(name, *arguments).reset } } } }
+    ],
     "msgpack.decode" => [
       ->(text, _) { M.pack(text.chars).then { |packed| -> { M.unpack(packed) } } },
       ->(text, _) { M.pack(text.chars).then { |packed| -> { M.unpack_all([packed]) } } },
-      ->(text, _) { M.pack(text.chars).then { |packed| -> { M::Unpacker.new.feed(packed).read } } }
+      ->(text, _) { M.pack(text.chars).then { |packed| -> { M::Unpacker.new.feed(packed).read } } },
+      ->(text, _) { M.pack(text.chars).then { |packed| -> { M::Unpacker.new.feed(packed).skip } } },
+      ->(*) { M::Unpacker.new.then { |unpacker| -> { unpacker.feed("\x91").read_array_header } } },
+      ->(*) { M::Unpacker.new.then { |unpacker| -> { unpacker.feed("\x81").read_map_header } } },
+      # One call, which yields all messages.
+      ->(text, _) { (M.pack([text]) * 1000).then { |packed| -> { M::Unpacker.new.feed_each(packed) { nil } } } }
     ],
     "msgpack.extract" => [->(text, _) { M.pack([{ "a" => text }]).then { |packed| -> { M.extract(packed, "a") } } }],
     "strings.lines" => [->(text, _) { -> { S.lines(text) } }],

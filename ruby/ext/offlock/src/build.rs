@@ -1,4 +1,4 @@
-//! Results: what is large is made in bursts, between which other threads get the lock.
+//! Results: what is large is made in pace, between which other threads get the lock.
 
 use std::ffi::{c_char, c_long};
 
@@ -6,7 +6,7 @@ use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{Error, RArray, RString, TryConvert, Value};
 use rb_sys::VALUE;
 
-use crate::region::Bursts;
+use crate::region::Pace;
 
 /// How many bytes are copied in one go.
 const PIECE: usize = 256 << 10;
@@ -30,6 +30,15 @@ pub(crate) fn string(bytes: &[u8], encoding: i32) -> Result<RString, Error> {
     RString::try_convert(unsafe { Value::from_raw(string) })
 }
 
+/// A new binary String. `NoMemoryError` when there is no memory for it, raised when what the caller has is dropped.
+pub(crate) fn binary(content: &[u8]) -> Result<RString, Error> {
+    let (start, length) = (content.as_ptr().cast(), content.len() as std::ffi::c_long);
+    // SAFETY: the lock is held, and Ruby copies that many bytes. What it raises is caught here.
+    let string = protect(|| unsafe { rb_sys::rb_str_new(start, length) })?;
+    // SAFETY: Ruby just made this value, and it is a String.
+    RString::try_convert(unsafe { Value::from_raw(string) })
+}
+
 /// A binary String of `length` bytes, which `piece` tells from one offset to another; `None` when they are gone.
 ///
 /// # Safety
@@ -43,15 +52,15 @@ pub(crate) unsafe fn copied<'a>(length: usize, piece: impl Fn(usize, usize) -> O
             return rb_sys::rb_str_new(start(bytes), bytes.len() as c_long);
         }
         let string = rb_sys::rb_obj_hide(rb_sys::rb_str_buf_new(length as c_long));
-        let mut bursts = Bursts::new();
+        let mut pace = Pace::new();
         let mut from = 0;
         while from < length {
             let to = length.min(from + PIECE);
             let Some(bytes) = piece(from, to) else { break };
             rb_sys::rb_str_cat(string, start(bytes), bytes.len() as c_long);
             from = to;
-            if bursts.is_over(Bursts::copying(PIECE)) {
-                bursts.give_way_or_raise();
+            if pace.is_due(Pace::copying(PIECE)) {
+                pace.yield_or_raise();
             }
         }
         rb_sys::rb_obj_reveal(string, rb_sys::rb_cString)
@@ -61,7 +70,7 @@ pub(crate) unsafe fn copied<'a>(length: usize, piece: impl Fn(usize, usize) -> O
 /// An Array of Integers that are small enough to be no objects. Counts the work.
 pub(crate) fn integers(
     numbers: impl ExactSizeIterator<Item = usize>,
-    bursts: &mut Bursts,
+    pace: &mut Pace,
 ) -> Result<RArray, Error> {
     let mut numbers = numbers;
     let array = protect(|| {
@@ -70,8 +79,8 @@ pub(crate) fn integers(
             let array = rb_sys::rb_ary_new_capa(numbers.len() as c_long);
             while numbers.len() > 0 {
                 append(array, &mut numbers);
-                if bursts.is_over(CHUNK / IN_A_UNIT) {
-                    bursts.give_way_or_raise();
+                if pace.is_due(CHUNK / IN_A_UNIT) {
+                    pace.yield_or_raise();
                 }
             }
             array

@@ -7,14 +7,14 @@ use magnus::{Error, Ruby};
 mod borrow;
 mod build;
 mod command;
-mod lock;
-mod main_ractor;
-mod memory;
+mod cruby;
+mod error;
 mod msgpack;
 mod operations;
 mod region;
 mod strings;
 mod tiktoken;
+mod trace;
 mod zlib;
 
 // What must not compile: `script/test` tries one file of `misuse/` after the other.
@@ -27,10 +27,10 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
     // state outside of objects.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
-    main_ractor::mark();
+    cruby::ractor::mark_main();
     let offlock = ruby.define_module("Offlock")?;
     command::define(offlock)?;
-    lock::define(ruby, offlock)?;
+    trace::define(ruby, offlock)?;
     region::define(ruby, offlock)?;
     borrow::define(offlock)?;
     msgpack::define()?;

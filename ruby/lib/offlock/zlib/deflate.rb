@@ -8,55 +8,55 @@ module Offlock
 
       def initialize(level = nil, wbits = nil, mem_level = nil, strategy = nil)
         super()
-        start(Engine.deflate(level || DEFAULT_COMPRESSION, wbits || MAX_WBITS, mem_level || DEF_MEM_LEVEL,
+        offlock_start(Engine.deflate(level || DEFAULT_COMPRESSION, wbits || MAX_WBITS, mem_level || DEF_MEM_LEVEL,
                              strategy || DEFAULT_STRATEGY))
       end
 
       def deflate(string, flush = NO_FLUSH, &block)
-        return fetch if !block && (flush.nil? || flush == NO_FLUSH) && gathered?(string)
+        return offlock_fetch if !block && (flush.nil? || flush == NO_FLUSH) && offlock_gathered?(string)
 
-        turn.synchronize do
-          feed(string, flush || NO_FLUSH, &block)
-          fetch(&block)
+        offlock_mutex.synchronize do
+          offlock_feed(string, flush || NO_FLUSH, &block)
+          offlock_fetch(&block)
         end
       end
 
       def <<(string)
-        turn.synchronize { feed(string, NO_FLUSH) } unless gathered?(string)
+        offlock_mutex.synchronize { offlock_feed(string, NO_FLUSH) } unless offlock_gathered?(string)
         self
       end
 
       def flush(flush = SYNC_FLUSH, &block)
         flush ||= SYNC_FLUSH
-        turn.synchronize do
-          run("", flush, &block) unless flush == NO_FLUSH
-          fetch(&block)
+        offlock_mutex.synchronize do
+          offlock_run("", flush, &block) unless flush == NO_FLUSH
+          offlock_fetch(&block)
         end
       end
 
       def params(level, strategy)
-        turn.synchronize { append(engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
+        offlock_mutex.synchronize { offlock_append(offlock_engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
         nil
       end
 
       def set_dictionary(dictionary)
-        engine.set_dictionary(dictionary)
+        offlock_engine.set_dictionary(dictionary)
         dictionary
       end
 
       private
 
       # Whether the engine took `string` as a small piece, which costs little; not while somebody is at the stream.
-      def gathered?(string)
-        made = @engine.gather(string) if @engine && !@input && !@turn&.locked?
-        append(made) if made.is_a?(String)
+      def offlock_gathered?(string)
+        made = @offlock_engine.gather(string) if @offlock_engine && !@offlock_input && !@offlock_mutex&.locked?
+        offlock_append(made) if made.is_a?(String)
         made
       end
 
-      def step(piece, &block) = deflate(piece, &block)
+      def offlock_step(piece, &block) = deflate(piece, &block)
 
       # Once the stream is finished, nothing can be added to it.
-      def once(source, flush, limit)
+      def offlock_once(source, flush, limit)
         if finished?
           raise StreamError, "stream error" unless flush == FINISH
           raise BufError, "buffer error" unless source.empty?
@@ -64,11 +64,11 @@ module Offlock
         super
       end
 
-      def feed(string, flush, &block)
-        return run("", FINISH, &block) if string.nil?
+      def offlock_feed(string, flush, &block)
+        return offlock_run("", FINISH, &block) if string.nil?
 
-        string = text(string)
-        run(string, flush, &block) unless flush == NO_FLUSH && string.empty?
+        string = offlock_text(string)
+        offlock_run(string, flush, &block) unless flush == NO_FLUSH && string.empty?
       end
     end
   end

@@ -2,20 +2,17 @@
 
 module Offlock
   module Zlib
-    # What GzipWriter and GzipReader have in common.
+    # What GzipWriter and GzipReader have in common. All that they are is in a GzipStream, so that the names of methods and
+    # variables that a subclass chooses cannot get in its way.
     class GzipFile
       Error = ::Zlib::GzipFile::Error
       NoFooter = ::Zlib::GzipFile::NoFooter
       CRCError = ::Zlib::GzipFile::CRCError
       LengthError = ::Zlib::GzipFile::LengthError
 
-      # Bytes between two calls of a `progress:` callback.
-      REPORT_EVERY = 1 << 20
-      private_constant :REPORT_EVERY
-
       # The path of a file that has one, also after it is closed.
       module Path
-        attr_reader :path
+        def path = @offlock_path
       end
       private_constant :Path
 
@@ -33,105 +30,44 @@ module Offlock
         end
       end
 
-      def sync = io && (@sync || false)
-      def crc = io && @crc
-      def level = io && @level
-      def os_code = io && OS_CODE
-      def mtime = io && Time.at(@mtime || 0)
-      def orig_name = io && @orig_name&.dup
-      def comment = io && @comment&.dup
-      def to_io = io
+      # A copy is closed, as that of the original is.
+      def initialize_copy(other)
+        super
+        @offlock_file = @offlock_plain = nil
+      end
+
+      def sync = offlock_file.sync
+      def crc = offlock_file.crc
+      def level = offlock_file.level
+      def os_code = offlock_file.os_code
+      def mtime = offlock_file.mtime
+      def orig_name = offlock_file.orig_name
+      def comment = offlock_file.comment
+      def to_io = offlock_file.io
       alias inspect to_s
 
       def sync=(sync)
-        io
-        @sync = sync ? true : false
+        offlock_file.sync = sync
       end
 
-      def closed? = @closed != false
+      def closed? = @offlock_file.nil? || @offlock_file.closed?
 
       # Ends the gzip file, and leaves open what it is in, which it returns.
-      def finish
-        file = io
-        @closed = true
-        file
-      end
+      def finish = offlock_file.finish
 
       # Ends the gzip file, closes what it is in, and returns that.
-      def close
-        return if closed?
-
-        file = io
-        begin
-          finish
-        ensure
-          file.close if file.respond_to?(:close)
-        end
-        file
-      end
+      def close = @offlock_file&.close
 
       private
 
-      def open_on(io)
-        @io = io
-        @closed = false
-        keep_path(io.path) if io.respond_to?(:path)
+      # Never opened, or a copy.
+      def offlock_file
+        @offlock_file or raise Error, "closed gzip stream"
       end
 
-      def keep_path(path)
+      def offlock_keep_path(path)
         extend Path
-        @path = path
-      end
-
-      # How much there is to be done, if that is known.
-      def total_size = nil
-
-      # Calls `progress` with how far the work is, about every megabyte and at the end.
-      def report(done, ending: false)
-        return unless @progress && (ending || done - (@told || 0) >= REPORT_EVERY)
-
-        @told = done
-        @progress.call(done, total_size)
-      end
-
-      def io
-        return @io if @closed == false
-
-        raise GzipFile::Error, "closed gzip stream"
-      end
-
-      def string_of(object)
-        String.try_convert(object) or
-          raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
-      end
-
-      def number_of(object) = object.is_a?(Integer) ? object : Zlib.send(:native_int, object)
-
-      # Encodings from the options that IO takes.
-      def take_encodings(options)
-        return if options.empty?
-
-        external, internal = options.values_at(:external_encoding, :internal_encoding)
-        external, internal = options[:encoding].split(":", 2) if options[:encoding].is_a?(String)
-        external = options[:encoding] if options[:encoding].is_a?(Encoding)
-        @external = find_encoding(external)
-        @internal = find_encoding(internal) || (@external && Encoding.default_internal)
-        @internal = nil if @internal == @external
-        @convert = options.slice(:invalid, :undef, :replace, :fallback, :xml, :cr_newline, :crlf_newline,
-                                 :universal_newline, :newline)
-      end
-
-      # The same in another encoding; nil where that cannot be, for the original then leaves it as it is.
-      def converted(string, encoding)
-        string.encode(encoding, **@convert)
-      rescue EncodingError
-        nil
-      end
-
-      def find_encoding(encoding)
-        return encoding unless encoding.is_a?(String)
-
-        encoding == "-" ? nil : Encoding.find(encoding.sub(/\Abom\|/i, ""))
+        @offlock_path = path
       end
     end
   end

@@ -8,10 +8,6 @@ module Offlock
     class GzipWriter < GzipFile
       include Printing
 
-      # Plain bytes that are collected before they are compressed.
-      GATHER = 1 << 14
-      private_constant :GATHER
-
       def self.open(path, level = nil, strategy = nil, **options, &block)
         wrap(File.open(path, "wb"), level, strategy, **options, &block)
       end
@@ -21,7 +17,8 @@ module Offlock
         packed = StringIO.new(String.new)
         report = ->(done, _) { progress.call(done, string.bytesize) }
         wrap(packed, level, strategy, progress: report) do |file|
-          (0...string.bytesize).step(REPORT_EVERY) { |at| file.write(string.byteslice(at, REPORT_EVERY)) }
+          every = GzipStream::REPORT_EVERY
+          (0...string.bytesize).step(every) { |at| file.write(string.byteslice(at, every)) }
         end
         packed.string
       end
@@ -30,47 +27,30 @@ module Offlock
       # `progress:` is called with the plain bytes that were compressed, and nil.
       def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
         super()
-        @progress = progress
-        level ||= DEFAULT_COMPRESSION
-        strategy ||= DEFAULT_STRATEGY
-        @engine = threads == 1 ? Engine.deflate(level, -MAX_WBITS, DEF_MEM_LEVEL, strategy) : Engine.blocks(level, strategy, threads)
-        @gather = threads == 1 ? GATHER : GATHER * 16
-        @level = level
-        @plain = String.new
-        @crc = @size = 0
-        take_encodings(options)
-        open_on(io)
+        @offlock_file = GzipOutput.new(io, level, strategy, threads: threads, progress: progress, **options)
+        offlock_keep_path(io.path) if io.respond_to?(:path)
       end
 
       def mtime=(time)
-        change_header
-        @mtime = Zlib.send(:native_uint, Integer(time))
+        offlock_file.mtime = time
       end
 
       def orig_name=(name)
-        change_header
-        @orig_name = to_header(name)
+        offlock_file.orig_name = name
       end
 
       def comment=(comment)
-        change_header
-        @comment = to_header(comment)
-      end
-
-      # The checksum of what was written so far.
-      def crc
-        io
-        compress(NO_FLUSH)
-        @crc
+        offlock_file.comment = comment
       end
 
       # How many plain bytes were written so far.
-      def pos = io && (@size + @plain.bytesize)
+      def pos = offlock_file.pos
       alias tell pos
 
       def write(*strings)
-        io
-        strings.sum { |string| put(string.to_s) }
+        file = @offlock_file || offlock_file
+        file.io
+        strings.sum { |string| file.put(string.to_s) }
       end
 
       def <<(object)
@@ -90,101 +70,8 @@ module Offlock
       end
 
       def flush(flush = SYNC_FLUSH)
-        io
-        raise StreamError, "stream error" if @ended && flush != FINISH
-
-        flush ||= SYNC_FLUSH
-        @written = true unless flush == NO_FLUSH
-        compress(flush)
-        io.flush if io.respond_to?(:flush)
+        offlock_file.flush(flush)
         self
-      end
-
-      # Ends the gzip file, and leaves open what it is in.
-      def finish
-        file = io
-        packed = @ended ? String.new : pack(take_plain, FINISH)
-        file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
-        report(@size, ending: true)
-        @closed = true
-        # What the file is in may have closed it already, when it was written to.
-        @engine&.close
-        @engine = nil
-        file
-      end
-
-      private
-
-      def put(string)
-        raise StreamError, "stream error" if @ended
-
-        @written = true
-        string = converted(string, @external) || string if @internal && string.encoding != @external
-        bytes = string.bytesize
-        if @plain.empty? && bytes >= @gather
-          deflate(string, @sync ? SYNC_FLUSH : NO_FLUSH)
-        else
-          gather(string)
-        end
-        bytes
-      end
-
-      def gather(string)
-        @plain << (string.encoding == Encoding::BINARY || string.ascii_only? ? string : string.b)
-        compress(@sync ? SYNC_FLUSH : NO_FLUSH) if @sync || @plain.bytesize >= @gather
-      end
-
-      def compress(flush)
-        return if @ended || (flush == NO_FLUSH && @plain.empty?)
-
-        deflate(take_plain, flush)
-      end
-
-      def take_plain
-        plain, @plain = @plain, String.new
-        plain
-      end
-
-      def deflate(plain, flush)
-        packed = pack(plain, flush)
-        io.write(packed) unless packed.empty?
-        report(@size)
-      end
-
-      # What `plain` is packed to, behind the header if that was not made yet.
-      def pack(plain, flush)
-        @crc = Zlib.crc32(plain, @crc)
-        @size += plain.bytesize
-        packed = run(plain, flush)
-        @ended = true if flush == FINISH
-        @header_made ? packed : make_header << packed
-      end
-
-      # An interrupt leaves what was not read to the next run.
-      def run(plain, flush)
-        engine = @engine or raise GzipFile::Error, "closed gzip stream"
-        plain = @unread << plain.b if @unread
-        engine.run(plain, flush, nil)
-      ensure
-        unread = engine ? engine.unread : 0
-        @unread = unread.zero? ? nil : plain.byteslice(-unread, unread).b
-      end
-
-      def make_header
-        @header_made = true
-        @mtime ||= Time.now.to_i
-        Zlib.send(:native_header, @level, @mtime, @orig_name, @comment)
-      end
-
-      def change_header
-        io
-        raise GzipFile::Error, "header is already written" if @written
-      end
-
-      # Header fields end at their first NUL.
-      def to_header(string)
-        field = string_of(string)
-        field.byteslice(0, field.b.index("\0") || field.bytesize)
       end
     end
   end

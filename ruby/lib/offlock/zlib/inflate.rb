@@ -9,35 +9,35 @@ module Offlock
       # `max_output:` is how many bytes may come out in all.
       def initialize(wbits = MAX_WBITS, max_output: nil)
         super()
-        start(Engine.inflate(wbits || MAX_WBITS))
-        @max_output = max_output
-        @dictionaries = nil
+        offlock_start(Engine.inflate(wbits || MAX_WBITS))
+        @offlock_max_output = max_output
+        @offlock_dictionaries = nil
       end
 
       def initialize_copy(other)
         super
-        @dictionaries = @dictionaries&.dup
+        @offlock_dictionaries = @offlock_dictionaries&.dup
       end
 
       def inflate(string, buffer: nil, &block)
-        turn.synchronize do
-          buffer &&= text(buffer)
+        offlock_mutex.synchronize do
+          buffer &&= offlock_text(buffer)
           if block && buffer
             give = block
-            block = ->(chunk) { give.call(put(chunk, buffer)) }
+            block = ->(chunk) { give.call(offlock_put(chunk, buffer)) }
           end
-          made = finished? ? after_the_end(string, &block) : feed(string, &block)
-          buffer && made ? put(made, buffer) : made
+          made = finished? ? offlock_after_the_end(string, &block) : offlock_feed(string, &block)
+          buffer && made ? offlock_put(made, buffer) : made
         end
       end
 
       def <<(string)
-        turn.synchronize do
+        offlock_mutex.synchronize do
           if finished?
-            append(text(string).b) unless string.nil?
+            offlock_append(offlock_text(string).b) unless string.nil?
           else
-            work(string)
-            pass_through
+            offlock_work(string)
+            offlock_pass_through
           end
         end
         self
@@ -45,84 +45,84 @@ module Offlock
 
       # A dictionary to be used when a stream asks for it.
       def add_dictionary(dictionary)
-        (@dictionaries ||= {})[Zlib.adler32(dictionary)] = dictionary
+        (@offlock_dictionaries ||= {})[Zlib.adler32(dictionary)] = dictionary
         self
       end
 
       def set_dictionary(dictionary)
-        engine.set_dictionary(dictionary)
+        offlock_engine.set_dictionary(dictionary)
         dictionary
       end
 
       # Skips input up to a full flush point; true when there was one.
       def sync(string)
-        turn.synchronize { seek(flush_next_in << text(string).b) }
+        offlock_mutex.synchronize { offlock_seek(flush_next_in << offlock_text(string).b) }
       end
 
-      def sync_point? = engine.sync_point?
+      def sync_point? = offlock_engine.sync_point?
 
       private
 
       # The bytes of `made`, as what the buffer's encoding makes of them.
-      def put(made, buffer) = buffer.replace(made.force_encoding(buffer.encoding))
+      def offlock_put(made, buffer) = buffer.replace(made.force_encoding(buffer.encoding))
 
       # What follows the stream is dropped, as it is without a block.
-      def step(piece, &block)
+      def offlock_step(piece, &block)
         return if finished?
 
         inflate(piece, &block)
-        @output = nil if finished?
+        @offlock_output = nil if finished?
       end
 
-      def feed(string, &block)
-        work(string, &block)
-        made = fetch(&block)
-        pass_through
+      def offlock_feed(string, &block)
+        offlock_work(string, &block)
+        made = offlock_fetch(&block)
+        offlock_pass_through
         made
       end
 
-      def work(string, &block)
-        return run("", FINISH, &block) if string.nil?
+      def offlock_work(string, &block)
+        return offlock_run("", FINISH, &block) if string.nil?
 
-        string = text(string)
-        run(string, SYNC_FLUSH, &block) unless string.empty? && @input.nil?
+        string = offlock_text(string)
+        offlock_run(string, SYNC_FLUSH, &block) unless string.empty? && @offlock_input.nil?
       end
 
       # What comes after the end of the stream is handed on as it is, with the next output.
-      def after_the_end(string, &block)
-        return fetch(&block) if string.nil?
+      def offlock_after_the_end(string, &block)
+        return offlock_fetch(&block) if string.nil?
 
-        append(text(string).b)
+        offlock_append(offlock_text(string).b)
         String.new
       end
 
-      def pass_through
-        append(flush_next_in) if finished? && @input
+      def offlock_pass_through
+        offlock_append(flush_next_in) if finished? && @offlock_input
       end
 
-      def once(source, flush, limit)
-        return super unless @max_output
+      def offlock_once(source, flush, limit)
+        return super unless @offlock_max_output
 
-        left = @max_output - total_out
+        left = @offlock_max_output - total_out
         made = super(source, flush, [limit, left + 1].compact.min)
-        raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if made.bytesize > left
+        raise OutputLimitError, "the output would exceed max_output: #{@offlock_max_output} bytes" if made.bytesize > left
 
         made
       end
 
-      def need_dictionary(flush)
-        dictionary = @dictionaries&.[](adler) or return super
+      def offlock_need_dictionary(flush)
+        dictionary = @offlock_dictionaries&.[](adler) or return super
         set_dictionary(dictionary)
-        run("", flush)
+        offlock_run("", flush)
       end
 
-      def seek(input)
+      def offlock_seek(input)
         return false if input.empty?
 
         begin
-          engine.sync(input)
+          offlock_engine.sync(input)
         ensure
-          keep(input)
+          offlock_keep(input)
         end
       end
     end

@@ -2,117 +2,27 @@
 
 module Offlock
   module Zlib
-    # What GzipReader gives line by line. `gets` and `readline` are native: they do here what is not the next whole line.
+    # What GzipReader gives line by line. `gets` and `readline` are native, and leave to Ruby what is not the next whole line.
     module LineReading
-      def lineno = io && @plain.lineno
+      def lineno = offlock_file.lineno
 
       def lineno=(number)
-        io
-        @plain.lineno = number
+        offlock_file.lineno = number
       end
 
-      def each_line(*arguments, chomp: false)
-        return to_enum(:each_line, *arguments, chomp: chomp) unless block_given?
+      def each_line(*arguments, chomp: false, &block)
+        return to_enum(:each_line, *arguments, chomp: chomp) unless block
 
-        io
-        separator, limit = limits(arguments)
-        raise ArgumentError, "invalid limit: 0 for each_line" if limit&.zero?
-
-        while (line = (@plain.line(separator, chomp) unless limit) || next_line(separator, limit, chomp))
-          yield line
-        end
+        offlock_file.each_line(*arguments, chomp: chomp, &block)
         self
       end
       alias each each_line
 
-      def readlines(*arguments, chomp: false)
-        lines = []
-        io
-        separator, limit = limits(arguments)
-        loop do
-          @plain.lines_to(lines, separator, chomp) unless limit
-          line = next_line(separator, limit, chomp) or return lines
-          lines << line
-        end
-      end
+      def readlines(*arguments, chomp: false) = offlock_file.readlines(*arguments, chomp: chomp)
 
       private
 
-      # The next line that `gets` is called for with these arguments.
-      def read_line(*arguments, chomp: false) = next_line(*limits(arguments), chomp)
-
-      # Separator and limit from what `gets` is called with.
-      def limits(arguments)
-        case arguments.size
-        when 0 then [Zlib.send(:native_separator), nil]
-        when 1 then separator_or_limit(*arguments)
-        when 2 then [arguments[0] && string_of(arguments[0]), arguments[1] && number_of(arguments[1])]
-        else raise ArgumentError, "wrong number of arguments (given #{arguments.size}, expected 0..2)"
-        end
-      end
-
-      def separator_or_limit(argument)
-        return [nil, nil] if argument.nil?
-
-        separator = String.try_convert(argument)
-        separator ? [separator, nil] : [Zlib.send(:native_separator), number_of(argument)]
-      end
-
-      def next_line(separator, limit, chomp)
-        io
-        return text(+"") if limit&.zero?
-        return unless fill(1)
-
-        paragraph = separator && separator.empty?
-        skip_newlines if paragraph
-        line = cut_line(paragraph ? "\n\n" : separator, limit) or return
-        skip_newlines if paragraph
-        @plain.lineno += 1
-        return line unless chomp && separator
-
-        line.chomp(paragraph ? "\n" : separator)
-      end
-
-      def cut_line(separator, limit)
-        size = line_size(separator, limit)
-        return if size.zero?
-
-        # As in the original, what is shorter than a separator could be has no encoding.
-        line = @plain.cut(size)
-        separator && size < separator.bytesize && @plain.size.zero? ? line : text(line)
-      end
-
-      def skip_newlines
-        nil until @plain.skip_newlines || !fill(1)
-      end
-
-      # How many bytes the next line has.
-      def line_size(separator, limit)
-        wanted = limit&.positive? ? limit : nil
-        found = line_end(separator, wanted)
-        size = found || @plain.size
-        return size unless wanted && size > wanted
-
-        whole_characters(wanted)&.bytesize || wanted
-      end
-
-      # Where the separator ends, if it does within `wanted` bytes of what is to come.
-      def line_end(separator, wanted)
-        from = 0
-        loop do
-          found = separator && @plain.find(separator, from)
-          return found if found
-          return if wanted && @plain.size >= wanted
-
-          if drained?
-            raise @failure if @failure && !in_footer?
-
-            return
-          end
-          from = separator ? [@plain.size - separator.bytesize + 1, 0].max : 0
-          more
-        end
-      end
+      def offlock_read_line(*arguments, **options) = offlock_file.read_line(*arguments, **options)
     end
     private_constant :LineReading
   end

@@ -4,7 +4,7 @@ module Offlock
   module Zlib
     # Lets one thread into a stream at a time. A block that calls the stream which calls it gets what the original raises
     # there: ThreadError from Ruby 3.4 on, InProgressError before.
-    class Turn < Thread::Mutex
+    class StreamMutex < Thread::Mutex
       if RUBY_VERSION < "3.4"
         def synchronize
           raise InProgressError, "zstream is in progress" if owned?
@@ -13,74 +13,74 @@ module Offlock
         end
       end
     end
-    private_constant :Turn
+    private_constant :StreamMutex
 
     # What Deflate and Inflate have in common: an engine, input that it did not read yet, output that nobody fetched yet.
     class ZStream
       def initialize_copy(other)
         super
-        @engine = other.engine.copy
-        @input = other.input&.dup
-        @output = other.output&.dup
-        @turn = nil
+        @offlock_engine = other.offlock_engine.copy
+        @offlock_input = other.offlock_input&.dup
+        @offlock_output = other.offlock_output&.dup
+        @offlock_mutex = nil
       end
 
-      def avail_in = @input ? @input.bytesize : 0
-      def avail_out = @avail_out || 0
+      def avail_in = @offlock_input ? @offlock_input.bytesize : 0
+      def avail_out = @offlock_avail_out || 0
 
       # Of no consequence: output grows as it must.
       def avail_out=(size)
-        @avail_out = Zlib.send(:native_int, size) & 0xffffffff
+        @offlock_avail_out = Zlib.send(:native_int, size) & 0xffffffff
       end
 
-      def total_in = engine.total_in
-      def total_out = engine.total_out
-      def adler = engine.adler
-      def data_type = engine.data_type
-      def finished? = engine.ended?
-      def closed? = @engine.nil?
+      def total_in = offlock_engine.total_in
+      def total_out = offlock_engine.total_out
+      def adler = offlock_engine.adler
+      def data_type = offlock_engine.data_type
+      def finished? = offlock_engine.ended?
+      def closed? = @offlock_engine.nil?
       alias stream_end? finished?
       alias inspect to_s
       alias ended? closed?
 
       # Ends the stream and returns what is left of its output, or yields it.
       def finish(&block)
-        turn.synchronize do
-          run("", FINISH, &block)
-          fetch(&block)
+        offlock_mutex.synchronize do
+          offlock_run("", FINISH, &block)
+          offlock_fetch(&block)
         end
       end
 
       def flush_next_in
-        rest, @input = @input, nil
+        rest, @offlock_input = @offlock_input, nil
         rest || String.new
       end
 
       def flush_next_out(&block)
-        turn.synchronize { fetch(&block) }
+        offlock_mutex.synchronize { offlock_fetch(&block) }
       end
 
       def reset
-        engine.reset
-        @input = @output = nil
+        offlock_engine.reset
+        @offlock_input = @offlock_output = nil
       end
 
       def close
-        engine.close
-        @engine = @input = nil
+        offlock_engine.close
+        @offlock_engine = @offlock_input = nil
       end
       alias end close
 
       # Works through `string` and ends the stream, telling `progress` after each megabyte how far it is.
-      def in_steps(string, progress, &block)
-        string = text(string)
+      def offlock_in_steps(string, progress, &block)
+        string = offlock_text(string)
         made = block ? nil : String.new
         take = block || ->(chunk) { made << chunk }
         done = 0
         while done < string.bytesize
           piece = string.byteslice(done, STEP)
           done += piece.bytesize
-          step(piece, &take)
+          offlock_step(piece, &take)
           progress&.call(done, string.bytesize)
         end
         finish(&take)
@@ -89,14 +89,14 @@ module Offlock
 
       protected
 
-      attr_reader :input, :output
+      attr_reader :offlock_input, :offlock_output
 
-      def engine
-        @engine or raise Error, "stream is not ready"
+      def offlock_engine
+        @offlock_engine or raise Error, "stream is not ready"
       end
 
-      def turn
-        @turn || (engine && Zlib.send(:native_turn, self, Turn))
+      def offlock_mutex
+        @offlock_mutex || (offlock_engine && Zlib.send(:native_mutex, self, StreamMutex))
       end
 
       private
@@ -105,77 +105,77 @@ module Offlock
       STEP = 1 << 20
       private_constant :STEP
 
-      def start(engine)
-        @engine = engine
-        @input = @output = @turn = nil
+      def offlock_start(engine)
+        @offlock_engine = engine
+        @offlock_input = @offlock_output = @offlock_mutex = nil
       end
 
-      def text(object)
+      def offlock_text(object)
         String.try_convert(object) or
           raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
       end
 
       # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.
-      def run(source, flush, &block)
-        return run_in_chunks(source, flush, &block) if block
+      def offlock_run(source, flush, &block)
+        return offlock_run_in_chunks(source, flush, &block) if block
 
-        append(once(source, flush, nil))
-        settle(flush)
+        offlock_append(offlock_once(source, flush, nil))
+        offlock_settle(flush)
       end
 
-      def run_in_chunks(source, flush, &block)
+      def offlock_run_in_chunks(source, flush, &block)
         loop do
-          give_chunks(&block)
-          append(once(source, flush, CHUNK - (@output&.bytesize || 0)))
+          offlock_give_chunks(&block)
+          offlock_append(offlock_once(source, flush, CHUNK - (@offlock_output&.bytesize || 0)))
           source = ""
-          break unless engine.status == :full
+          break unless offlock_engine.status == :full
         end
-        give_chunks(&block)
-        settle(flush)
+        offlock_give_chunks(&block)
+        offlock_settle(flush)
       end
 
-      def give_chunks
-        while @output && @output.bytesize >= CHUNK
-          chunk, @output = @output.byteslice(0, CHUNK), @output.byteslice(CHUNK..)
+      def offlock_give_chunks
+        while @offlock_output && @offlock_output.bytesize >= CHUNK
+          chunk, @offlock_output = @offlock_output.byteslice(0, CHUNK), @offlock_output.byteslice(CHUNK..)
           yield chunk
         end
       end
 
-      def once(source, flush, limit)
-        input = @input ? @input << source.b : source
-        engine.run(input, flush, limit)
+      def offlock_once(source, flush, limit)
+        input = @offlock_input ? @offlock_input << source.b : source
+        offlock_engine.run(input, flush, limit)
       ensure
-        keep(input)
+        offlock_keep(input)
       end
 
-      def keep(input)
-        unread = @engine ? @engine.unread : 0
-        @input = unread.zero? || input.nil? ? nil : input.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
+      def offlock_keep(input)
+        unread = @offlock_engine ? @offlock_engine.unread : 0
+        @offlock_input = unread.zero? || input.nil? ? nil : input.byteslice(-unread, unread).force_encoding(Encoding::BINARY)
       end
 
-      def append(made)
-        @output.nil? || @output.empty? ? @output = made : @output << made
+      def offlock_append(made)
+        @offlock_output.nil? || @offlock_output.empty? ? @offlock_output = made : @offlock_output << made
       end
 
       # Raises what the last run ended with, if that is an error.
-      def settle(flush)
-        case engine.status
-        when :failed then engine.raise_failure
-        when :need_dict then need_dictionary(flush)
+      def offlock_settle(flush)
+        case offlock_engine.status
+        when :failed then offlock_engine.raise_failure
+        when :need_dict then offlock_need_dictionary(flush)
         when :more
           raise BufError, "buffer error" if flush == FINISH
         end
       end
 
-      def need_dictionary(_flush)
+      def offlock_need_dictionary(_flush)
         raise NeedDict, "need dictionary"
       end
 
       # The output, which is kept back from a block until the stream ends: chunks are to be whole.
-      def fetch
+      def offlock_fetch
         return if block_given? && !finished?
 
-        made, @output = @output, nil
+        made, @offlock_output = @offlock_output, nil
         return made || String.new unless block_given?
 
         yield made unless made.nil? || made.empty?

@@ -2,7 +2,7 @@
 
 use magnus::{Error, RArray, Value};
 
-use crate::region::Bursts;
+use crate::region::Pace;
 
 /// How many numbers are taken in one go, and of how many one is a unit of work.
 const RUN: usize = 1 << 13;
@@ -14,7 +14,7 @@ pub(crate) fn numbers<T>(
     plain: impl Fn(Value) -> Option<T>,
     convert: impl Fn(Value, usize) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    let mut bursts = Bursts::new();
+    let mut pace = Pace::new();
     let mut taken = Vec::with_capacity(array.len());
     loop {
         // SAFETY: nothing is called while the view is used that could change the Array.
@@ -28,6 +28,6 @@ pub(crate) fn numbers<T>(
         if index - before < RUN {
             taken.push(convert(array.entry(index as isize)?, index)?);
         }
-        bursts.pass(1 + (index - before) / IN_A_UNIT)?;
+        pace.keep(1 + (index - before) / IN_A_UNIT)?;
     }
 }

@@ -7,10 +7,10 @@ use offlock_core::msgpack::write::Sink;
 use rb_sys::*;
 
 use super::globals::globals;
-use super::rb::{self, Held, Kind, NIL};
 use super::sink::Rewind;
 use crate::borrow::frozen;
 use crate::build::copied;
+use crate::cruby::raw::{self as rb, DataType, Held, NIL};
 
 /// How much is asked of an IO at once, and kept for it at most, unless the options say otherwise.
 const IO_BUFFER_SIZE: usize = 32 * 1024;
@@ -289,9 +289,9 @@ pub(super) struct Owner {
 }
 
 impl Held for Buffer {
-    const KIND: &'static Kind = {
-        static KIND: Kind = rb::kind::<Buffer>(c"Offlock::MessagePack::Buffer", false);
-        &KIND
+    const DATA_TYPE: &'static DataType = {
+        static DATA_TYPE: DataType = rb::data_type::<Buffer>(c"Offlock::MessagePack::Buffer", false);
+        &DATA_TYPE
     };
 
     fn mark(&self) {

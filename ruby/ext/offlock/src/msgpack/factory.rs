@@ -8,10 +8,10 @@ use rb_sys::*;
 use super::buffer::io_and_options;
 use super::globals::globals;
 use super::packer::{self, check_changeable};
-use super::rb::{self, Held, Kind, NIL};
 use super::registry::{Callable, PackEntry, Registry, UnpackEntry, changeable, ext_type};
 use super::unpacker::{self, class_method};
-use crate::main_ractor;
+use crate::cruby::ractor;
+use crate::cruby::raw::{self as rb, DataType, Held, NIL};
 
 /// What an object of the class `Factory` holds. A frozen one can be shared between Ractors, and so can the default
 /// factory, whose types only the main Ractor may change: hence the lock, which is held for a moment only and never
@@ -20,9 +20,9 @@ use crate::main_ractor;
 pub(super) struct Factory(Mutex<Arc<Registry>>);
 
 impl Held for Factory {
-    const KIND: &'static Kind = {
-        static KIND: Kind = rb::kind::<Factory>(c"Offlock::MessagePack::Factory", true);
-        &KIND
+    const DATA_TYPE: &'static DataType = {
+        static DATA_TYPE: DataType = rb::data_type::<Factory>(c"Offlock::MessagePack::Factory", true);
+        &DATA_TYPE
     };
 
     fn mark(&self) {
@@ -127,7 +127,7 @@ unsafe extern "C" fn register_type_internal(
 
 /// The default factory is seen by all Ractors, but belongs to the main one.
 fn check_ractor(this: VALUE) {
-    if main_ractor::is_current() || default_factory() != this {
+    if ractor::is_main() || default_factory() != this {
         return;
     }
     // SAFETY: the name of a class.

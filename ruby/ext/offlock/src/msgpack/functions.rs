@@ -4,23 +4,20 @@ use std::ffi::c_int;
 
 use rb_sys::*;
 
+use super::build::{Builder, Options};
 use super::factory::{ask_default, default_registry};
 use super::globals::globals;
-use super::index::{is_large, unpack_large};
-use super::maker::{Maker, Options};
+use super::input::StringInput;
+use super::pack::Writer;
 use super::packer::{self, full_pack, with_writer};
-use super::place::InString;
-use super::rb::{self, NIL};
 use super::sink::StringSink;
 use super::unpacker::{self, check_extra, options_from};
-use super::writer::Writer;
-use crate::region;
+use super::view::{is_large, unpack_large};
+use crate::cruby::raw::{self as rb, NIL};
 
 /// `pack(object, io = nil, options = nil)`
 unsafe extern "C" fn pack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
-    rb::method(|| {
-        // SAFETY: Ruby called with the lock held, and nothing needs dropping yet.
-        unsafe { region::yield_between_calls_or_raise() };
+    rb::small_method(|| {
         // SAFETY: what Ruby passed.
         let arguments = unsafe { rb::arguments(count, first) };
         rb::check_count(arguments.len(), 1, 3);
@@ -50,9 +47,7 @@ fn pack_alone(object: VALUE) -> Option<VALUE> {
 
 /// `unpack(source, options = nil)`
 unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
-    rb::method(|| {
-        // SAFETY: Ruby called with the lock held, and nothing needs dropping yet.
-        unsafe { region::yield_between_calls_or_raise() };
+    rb::small_method(|| {
         // SAFETY: what Ruby passed.
         let arguments = unsafe { rb::arguments(count, first) };
         rb::check_count(arguments.len(), 1, 2);
@@ -77,9 +72,9 @@ unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> 
 /// Unpacks a String without an unpacker, and without extension types.
 fn unpack_alone(source: VALUE, options: Options) -> VALUE {
     // SAFETY: without types.
-    let mut maker = unsafe { Maker::new(InString::new(source), options, std::ptr::null_mut()) };
-    let object = maker.value(0);
-    check_extra(maker.source.extra());
+    let mut builder = unsafe { Builder::new(StringInput::new(source), options, std::ptr::null_mut()) };
+    let object = builder.value(0);
+    check_extra(builder.source.extra());
     object
 }
 

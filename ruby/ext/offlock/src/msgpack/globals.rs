@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use rb_sys::*;
 
-use super::rb;
+use crate::cruby::raw as rb;
 
 /// See the module. The classes are constants, so they are alive, and in place, for ever.
 pub(super) struct Globals {

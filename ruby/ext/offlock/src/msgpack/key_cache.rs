@@ -5,7 +5,7 @@ use rb_sys::*;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use super::rb;
+use crate::cruby::raw as rb;
 
 /// Remembers the String or Symbol of a key by its bytes: one key in each place, the newest one wins.
 ///
@@ -69,22 +69,22 @@ pub(super) fn of_this_ractor(symbols: bool) -> *mut KeyCache {
 }
 
 /// Where each Ractor keeps its own; made once.
-static PLACE: OnceLock<Place> = OnceLock::new();
+static PLACE: OnceLock<Input> = OnceLock::new();
 
 #[derive(Clone, Copy)]
-struct Place(rb_ractor_local_key_t);
+struct Input(rb_ractor_local_key_t);
 
 // SAFETY: a key that Ruby made for all threads and Ractors.
-unsafe impl Send for Place {}
+unsafe impl Send for Input {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for Input {}
 
-static KIND: rb_ractor_local_storage_type =
+static DATA_TYPE: rb_ractor_local_storage_type =
     rb_ractor_local_storage_type { mark: Some(mark_keys), free: Some(free_keys) };
 
-fn make_place() -> Place {
+fn make_place() -> Input {
     // SAFETY: the functions fit what is stored, and live for ever.
-    Place(unsafe { rb_ractor_local_storage_ptr_newkey(&raw const KIND) })
+    Input(unsafe { rb_ractor_local_storage_ptr_newkey(&raw const DATA_TYPE) })
 }
 
 unsafe extern "C" fn mark_keys(keys: *mut c_void) {

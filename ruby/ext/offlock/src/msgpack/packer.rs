@@ -8,9 +8,9 @@ use rb_sys::*;
 
 use super::buffer::{self, Bytes, Owner};
 use super::globals::globals;
-use super::rb::{self, Held, Kind, NIL};
+use super::pack::Writer;
 use super::registry::{Callable, PackEntry, Registry, changeable, ext_type};
-use super::writer::Writer;
+use crate::cruby::raw::{self as rb, DataType, Held, NIL};
 
 /// What an object of the class `Packer` holds.
 pub(super) struct Packer {
@@ -40,9 +40,9 @@ impl Default for Packer {
 }
 
 impl Held for Packer {
-    const KIND: &'static Kind = {
-        static KIND: Kind = rb::kind::<Packer>(c"Offlock::MessagePack::Packer", false);
-        &KIND
+    const DATA_TYPE: &'static DataType = {
+        static DATA_TYPE: DataType = rb::data_type::<Packer>(c"Offlock::MessagePack::Packer", false);
+        &DATA_TYPE
     };
 
     fn mark(&self) {
@@ -182,7 +182,7 @@ unsafe extern "C" fn buffer_of(this: VALUE) -> VALUE {
 macro_rules! writes {
     ($name:ident, |$writer:ident $(, $argument:ident)*| $body:expr) => {
         unsafe extern "C" fn $name(this: VALUE $(, $argument: VALUE)*) -> VALUE {
-            rb::method(|| with_writer(this, |$writer| { $body; }))
+            rb::small_method(|| with_writer(this, |$writer| { $body; }))
         }
     };
 }

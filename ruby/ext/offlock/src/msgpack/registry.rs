@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rb_sys::*;
 
-use super::rb::{self, NIL};
-use crate::main_ractor;
+use crate::cruby::ractor;
+use crate::cruby::raw::{self as rb, NIL};
 
 /// Something that packs or unpacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Callable {
 impl Callable {
     /// A Proc that the calling Ractor registers.
     pub(super) fn of_proc(block: VALUE) -> Self {
-        Self::Proc(block, main_ractor::is_current())
+        Self::Proc(block, ractor::is_main())
     }
 
     /// Calls it with `subject` and, if any, one more argument.
@@ -65,7 +65,7 @@ impl Callable {
 
 /// A Proc of the main Ractor can be called in others only if it is shareable: raises when it may not be called here.
 fn check_shareable(block: VALUE) {
-    if main_ractor::is_current() {
+    if ractor::is_main() {
         return;
     }
     // SAFETY: reads constants, and asks about a live object.

@@ -8,7 +8,7 @@ use std::ptr;
 use offlock_core::msgpack::write::Sink;
 use rb_sys::*;
 
-use super::rb;
+use crate::cruby::raw as rb;
 
 const SHORT: usize = 512;
 

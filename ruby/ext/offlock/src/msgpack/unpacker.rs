@@ -8,15 +8,15 @@ use offlock_core::msgpack::{Error, ErrorKind, Reader, Scanner, Token};
 use rb_sys::*;
 
 use super::buffer::{self, Bytes, Owner};
+use super::build::{self, Builder, LIMITS, Options};
 use super::globals::globals;
+use super::input::{Input as _, UnpackerInput};
 use super::key_cache::KeyCache;
-use super::maker::{self, LIMITS, Maker, Options};
 use super::packer::check_changeable;
-use super::place::{InUnpacker, Place as _};
-use super::rb::{self, Held, Kind, NIL};
 use super::registry::{Callable, Registry, UnpackEntry, changeable, ext_type};
+use crate::cruby::raw::{self as rb, DataType, Held, NIL};
 use crate::region;
-use crate::region::Bursts;
+use crate::region::Pace;
 
 /// What an object of the class `Unpacker` holds.
 pub(super) struct Unpacker {
@@ -51,9 +51,9 @@ impl Default for Unpacker {
 }
 
 impl Held for Unpacker {
-    const KIND: &'static Kind = {
-        static KIND: Kind = rb::kind::<Unpacker>(c"Offlock::MessagePack::Unpacker", false);
-        &KIND
+    const DATA_TYPE: &'static DataType = {
+        static DATA_TYPE: DataType = rb::data_type::<Unpacker>(c"Offlock::MessagePack::Unpacker", false);
+        &DATA_TYPE
     };
 
     fn mark(&self) {
@@ -131,10 +131,10 @@ fn make_next(this: VALUE) -> VALUE {
         let (depth, options) = ((*unpacker).depth, (*unpacker).options);
         // Should the message turn out to be incomplete, this is a reason to look first the next time.
         (*unpacker).scanner.get_or_insert_default();
-        let mut maker = Maker::new(InUnpacker::new(this), options, unpacker);
-        let object = maker.value(depth);
+        let mut builder = Builder::new(UnpackerInput::new(this), options, unpacker);
+        let object = builder.value(depth);
         (*unpacker).scanner = None;
-        maker.source.leave();
+        builder.source.leave();
         object
     }
 }
@@ -161,12 +161,12 @@ unsafe fn arrived(unpacker: *mut Unpacker) -> usize {
                 Err(error) => {
                     let offset = (*unpacker).bytes.head() + error.offset;
                     (*unpacker).bytes.take_to(offset);
-                    maker::raise(Error { offset, ..error });
+                    build::raise(Error { offset, ..error });
                 }
             }
             if !buffer::fill(&raw mut (*unpacker).bytes) {
                 let offset = (*unpacker).bytes.head();
-                maker::raise(Error { kind: ErrorKind::Truncated, offset });
+                build::raise(Error { kind: ErrorKind::Truncated, offset });
             }
         }
     }
@@ -180,7 +180,7 @@ const WINDOW: usize = 256 << 10;
 /// # Safety
 /// `unpacker` is what a live object holds. Interrupts raise.
 unsafe fn scan(unpacker: *mut Unpacker) -> Result<Option<usize>, Error> {
-    let mut bursts = Bursts::new();
+    let mut pace = Pace::new();
     let mut end = WINDOW;
     // SAFETY: the contract of this function; no reference is held while other threads run.
     unsafe {
@@ -194,8 +194,8 @@ unsafe fn scan(unpacker: *mut Unpacker) -> Result<Option<usize>, Error> {
                 return found;
             }
             end += WINDOW;
-            if bursts.is_over(WINDOW) {
-                bursts.give_way_or_raise();
+            if pace.is_due(WINDOW) {
+                pace.yield_or_raise();
             }
         }
     }
@@ -255,30 +255,22 @@ unsafe extern "C" fn buffer_of(this: VALUE) -> VALUE {
 }
 
 unsafe extern "C" fn read_method(this: VALUE) -> VALUE {
-    rb::method(|| {
-        // SAFETY: Ruby called with the lock held, and nothing needs dropping.
-        unsafe { region::yield_between_calls_or_raise() };
-        read(this)
-    })
+    rb::small_method(|| read(this))
 }
 
 unsafe extern "C" fn full_unpack_method(this: VALUE) -> VALUE {
-    rb::method(|| {
-        // SAFETY: Ruby called with the lock held, and nothing needs dropping.
-        unsafe { region::yield_between_calls_or_raise() };
-        full_unpack(this)
-    })
+    rb::small_method(|| full_unpack(this))
 }
 
 unsafe extern "C" fn feed_method(this: VALUE, data: VALUE) -> VALUE {
-    rb::method(|| {
+    rb::small_method(|| {
         feed(this, data);
         this
     })
 }
 
 unsafe extern "C" fn skip(this: VALUE) -> VALUE {
-    rb::method(|| {
+    rb::small_method(|| {
         let unpacker = rb::held::<Unpacker>(this);
         // SAFETY: what a live object holds; no reference is held while Ruby code runs.
         unsafe {
@@ -303,7 +295,7 @@ unsafe fn next_byte(unpacker: *mut Unpacker) -> u8 {
             }
             if !buffer::fill(&raw mut (*unpacker).bytes) {
                 let offset = (*unpacker).bytes.head();
-                maker::raise(Error { kind: ErrorKind::Truncated, offset });
+                build::raise(Error { kind: ErrorKind::Truncated, offset });
             }
         }
     }
@@ -311,15 +303,15 @@ unsafe fn next_byte(unpacker: *mut Unpacker) -> u8 {
 
 unsafe extern "C" fn skip_nil(this: VALUE) -> VALUE {
     // SAFETY: what a live object holds.
-    rb::method(|| if unsafe { next_byte(rb::held(this)) } == 0xc0 { rb::TRUE } else { rb::FALSE })
+    rb::small_method(|| if unsafe { next_byte(rb::held(this)) } == 0xc0 { rb::TRUE } else { rb::FALSE })
 }
 
 unsafe extern "C" fn read_array_header(this: VALUE) -> VALUE {
-    rb::method(|| header(this, "array", |head| matches!(head, 0x90..=0x9f | 0xdc | 0xdd)))
+    rb::small_method(|| header(this, "array", |head| matches!(head, 0x90..=0x9f | 0xdc | 0xdd)))
 }
 
 unsafe extern "C" fn read_map_header(this: VALUE) -> VALUE {
-    rb::method(|| header(this, "map", |head| matches!(head, 0x80..=0x8f | 0xde | 0xdf)))
+    rb::small_method(|| header(this, "map", |head| matches!(head, 0x80..=0x8f | 0xde | 0xdf)))
 }
 
 fn header(this: VALUE, wanted: &str, is_header: fn(u8) -> bool) -> VALUE {
@@ -341,7 +333,7 @@ fn header(this: VALUE, wanted: &str, is_header: fn(u8) -> bool) -> VALUE {
                 return rb::int(length.into());
             }
             if !buffer::fill(&raw mut (*unpacker).bytes) {
-                maker::raise(Error { kind: ErrorKind::Truncated, offset: start });
+                build::raise(Error { kind: ErrorKind::Truncated, offset: start });
             }
         }
     }
@@ -370,6 +362,7 @@ unsafe extern "C" fn each_message(this: VALUE) -> VALUE {
                 if (*unpacker).bytes.io == NIL && !is_complete(unpacker) {
                     return NIL;
                 }
+                region::yield_between_calls_or_raise();
                 let object = if (*unpacker).bytes.io == NIL { make_next(this) } else { read(this) };
                 rb_yield(object);
             }

@@ -4,12 +4,12 @@ use magnus::rb_sys::{AsRawValue, protect};
 use magnus::{Error, RArray, RString, Ruby, TryConvert};
 
 use crate::build;
-use crate::region::Bursts;
+use crate::region::Pace;
 
 /// The same Strings, each with bytes of its own.
 pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
     let copies = ruby.ary_new_capa(strings.len());
-    let mut bursts = Bursts::new();
+    let mut pace = Pace::new();
     let mut index = 0;
     // By index, because `to_str` and other threads may change the Array.
     while index < strings.len() {
@@ -28,7 +28,7 @@ pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
             }
         })?;
         index += 1;
-        bursts.pass(1)?;
+        pace.keep(1)?;
     }
     Ok(copies)
 }

@@ -10,11 +10,11 @@ use offlock_core::text::Span;
 use rb_sys::{VALUE, ruby_coderange_type};
 
 use crate::borrow::Bytes;
-use crate::region::Bursts;
+use crate::region::Pace;
 
-/// What is known about the characters of a text.
+/// What is validity about the characters of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Validity {
     /// All are ASCII.
     Ascii,
     /// They are valid UTF-8.
@@ -32,18 +32,18 @@ const EMBEDDED: usize = 15;
 const CHUNK: usize = 128;
 
 /// The pieces of `text` at `spans`, in order.
-pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray, Error> {
+pub(super) fn array(text: &Bytes, spans: &[Span], validity: Validity) -> Result<RArray, Error> {
     let array = protect(|| {
         // SAFETY: the lock is held, and what is raised is caught above; nothing here needs to be dropped.
         // The Array is on the stack while it is filled.
         unsafe {
-            let maker = Maker::new(text, known);
+            let cutter = Cutter::new(text, validity);
             let array = rb_sys::rb_ary_new_capa(spans.len() as _);
-            let mut bursts = Bursts::new();
+            let mut pace = Pace::new();
             for spans in spans.chunks(CHUNK) {
-                maker.append(array, spans);
-                if bursts.is_over(CHUNK) {
-                    bursts.give_way_or_raise();
+                cutter.append(array, spans);
+                if pace.is_due(CHUNK) {
+                    pace.yield_or_raise();
                 }
             }
             array
@@ -54,21 +54,21 @@ pub(super) fn array(text: &Bytes, spans: &[Span], known: Known) -> Result<RArray
 }
 
 /// Makes pieces of one text.
-struct Maker<'a> {
+struct Cutter<'a> {
     /// A share of it that nobody else has.
     text: VALUE,
     bytes: &'a [u8],
     encoding: *mut rb_sys::rb_encoding,
     /// Whether this Ruby shares the end of a String, as is expected.
     shares: bool,
-    known: Known,
+    validity: Validity,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> Cutter<'a> {
     /// # Safety
     ///
     /// The lock is held, and the caller catches what Ruby raises.
-    unsafe fn new(text: &'a Bytes, known: Known) -> Self {
+    unsafe fn new(text: &'a Bytes, validity: Validity) -> Self {
         let (bytes, text) = (text.view(), text.share().as_raw());
         // SAFETY: as promised by the caller; all of the text, which is a String, is asked for.
         unsafe {
@@ -79,7 +79,7 @@ impl<'a> Maker<'a> {
             note(share, ruby_coderange_type::RUBY_ENC_CODERANGE_UNKNOWN);
             // A program can find it in `ObjectSpace`.
             rb_sys::rb_obj_freeze(share);
-            Self { text: share, bytes, encoding: rb_sys::rb_enc_get(text), shares, known }
+            Self { text: share, bytes, encoding: rb_sys::rb_enc_get(text), shares, validity }
         }
     }
 
@@ -126,15 +126,15 @@ impl<'a> Maker<'a> {
     #[inline]
     fn range_of(&self, span: Span) -> ruby_coderange_type {
         let begins = |at: usize| self.bytes.get(at).is_none_or(|byte| byte & 0xC0 != 0x80);
-        match self.known {
-            Known::Ascii => ruby_coderange_type::RUBY_ENC_CODERANGE_7BIT,
-            Known::Utf8 if self.bytes[span.start..span.end].is_ascii() => {
+        match self.validity {
+            Validity::Ascii => ruby_coderange_type::RUBY_ENC_CODERANGE_7BIT,
+            Validity::Utf8 if self.bytes[span.start..span.end].is_ascii() => {
                 ruby_coderange_type::RUBY_ENC_CODERANGE_7BIT
             }
-            Known::Utf8 if begins(span.start) && begins(span.end) => {
+            Validity::Utf8 if begins(span.start) && begins(span.end) => {
                 ruby_coderange_type::RUBY_ENC_CODERANGE_VALID
             }
-            Known::Utf8 | Known::PerhapsUtf8 | Known::Nothing => {
+            Validity::Utf8 | Validity::PerhapsUtf8 | Validity::Nothing => {
                 ruby_coderange_type::RUBY_ENC_CODERANGE_UNKNOWN
             }
         }
@@ -149,7 +149,7 @@ impl<'a> Maker<'a> {
 #[inline]
 #[allow(
     deprecated,
-    reason = "there is no other way to change a length; `Maker::new` sees whether it is there"
+    reason = "there is no other way to change a length; `Cutter::new` sees whether it is there"
 )]
 unsafe fn length(string: VALUE) -> *mut std::ffi::c_long {
     // SAFETY: that is what Strings look like in the header files that this was built with.

@@ -7,14 +7,14 @@ use offlock_core::tokens::TokenId;
 
 use crate::borrow::numbers;
 use crate::build;
-use crate::region::Bursts;
+use crate::region::Pace;
 
 /// An Array of Integers, or a packed String. Counts the work.
-pub(super) fn build(ids: &[TokenId], packed: bool, bursts: &mut Bursts) -> Result<Value, Error> {
+pub(super) fn build(ids: &[TokenId], packed: bool, pace: &mut Pace) -> Result<Value, Error> {
     if packed {
         Ok(pack(ids)?.as_value())
     } else {
-        Ok(build::integers(ids.iter().map(|&id| id as usize), bursts)?.as_value())
+        Ok(build::integers(ids.iter().map(|&id| id as usize), pace)?.as_value())
     }
 }
 

@@ -5,10 +5,10 @@ use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
 use offlock_core::Task;
 use offlock_core::deflate::{self, Batch};
 
-use super::failure::Indexed;
+use super::error::BatchError;
 use super::number::Int;
 use crate::borrow::borrowed;
-use crate::memory;
+use crate::build;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Operation, Region, Release};
 
@@ -62,10 +62,10 @@ fn in_groups(
     for group in deflate::groups(views, progress.is_some()) {
         let first = made.len();
         let size = group.iter().map(|view| view.len()).sum();
-        let batch = Region::new(operation, size)
-            .release(release)
-            .run(ruby, |task| work(group, task).map_err(|(index, error)| Indexed((first + index, error))))?;
-        batch.iter().try_for_each(|result| made.push(memory::string(result)?))?;
+        let batch = Region::new(operation, size).release(release).run(ruby, |task| {
+            work(group, task).map_err(|(index, error)| BatchError((first + index, error)))
+        })?;
+        batch.iter().try_for_each(|result| made.push(build::binary(result)?))?;
         done += size;
         progress.map(|progress| progress.funcall::<_, _, Value>("call", (done, total))).transpose()?;
     }

@@ -5,8 +5,8 @@ use magnus::{Error, Fixnum, IntoValue, Object, RModule, RString, Ruby, Value, fu
 use offlock_core::deflate;
 use offlock_core::{Stopped, Task};
 
-use super::call::pass_on;
-use super::failure::Failed;
+use super::error::ZlibError;
+use super::forward::forward;
 use super::number::Checksum;
 use crate::borrow::borrowed;
 use crate::operations::ZLIB_CHECKSUM;
@@ -41,7 +41,7 @@ fn checksum(
     let view = data.view();
     Region::new(&ZLIB_CHECKSUM, view.len())
         .release(release)
-        .run(ruby, |task| Ok::<_, Failed>(sum(value, view, task)?))
+        .run(ruby, |task| Ok::<_, ZlibError>(sum(value, view, task)?))
 }
 
 fn crc32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value, Error> {
@@ -51,7 +51,7 @@ fn crc32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value, 
             yield_between_calls()?;
             Ok(sum.into_value_with(ruby))
         }
-        None => pass_on(ruby, zlib, &OTHERWISE, arguments),
+        None => forward(ruby, zlib, &OTHERWISE, arguments),
     }
 }
 
@@ -62,7 +62,7 @@ fn adler32_of_any(ruby: &Ruby, zlib: Value, arguments: &[Value]) -> Result<Value
             yield_between_calls()?;
             Ok(sum.into_value_with(ruby))
         }
-        None => pass_on(ruby, zlib, &OTHERWISE, arguments),
+        None => forward(ruby, zlib, &OTHERWISE, arguments),
     }
 }
 

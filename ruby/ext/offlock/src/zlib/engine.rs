@@ -12,16 +12,17 @@ use offlock_core::deflate::{
     self, BlockDeflater, Config, Deflater, ErrorKind, Flush, GzipDecoder, Inflater, Members, Output, Status,
 };
 
-use super::failure::Failed;
+use super::error::ZlibError;
 use super::gzip;
 use super::number::Int;
 use crate::borrow::borrowed;
-use crate::memory;
+use crate::build;
+use crate::error::IntoException;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
-use crate::region::{Failure, Region, Release};
+use crate::region::{Region, Release};
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
-    zlib.define_singleton_method("native_turn", function!(turn, 2))?;
+    zlib.define_singleton_method("native_mutex", function!(mutex, 2))?;
     let class = zlib.define_class("Engine", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_singleton_method("deflate", function!(Engine::deflate, 4))?;
@@ -54,16 +55,16 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
 }
 
 /// The mutex of a stream, made when somebody first needs it. Here, because no other thread can come between looking and making.
-fn turn(ruby: &Ruby, stream: RObject, class: RClass) -> Result<Value, Error> {
-    static TURN: LazyId = LazyId::new("@turn");
-    let name = LazyId::get_inner_with(&TURN, ruby);
-    let turn: Value = stream.ivar_get(name)?;
-    if !turn.is_nil() {
-        return Ok(turn);
+fn mutex(ruby: &Ruby, stream: RObject, class: RClass) -> Result<Value, Error> {
+    static MUTEX: LazyId = LazyId::new("@offlock_mutex");
+    let name = LazyId::get_inner_with(&MUTEX, ruby);
+    let mutex: Value = stream.ivar_get(name)?;
+    if !mutex.is_nil() {
+        return Ok(mutex);
     }
-    let turn: Value = class.new_instance(())?.as_value();
-    stream.ivar_set(name, turn)?;
-    Ok(turn)
+    let mutex: Value = class.new_instance(())?.as_value();
+    stream.ivar_set(name, mutex)?;
+    Ok(mutex)
 }
 
 /// The kinds of stream.
@@ -76,7 +77,7 @@ enum Codec {
 }
 
 /// A stream, and what its last run left.
-struct State {
+struct Stream {
     codec: Codec,
     /// What an interrupted run had made: the next one gives it out first.
     kept: Vec<u8>,
@@ -89,7 +90,7 @@ struct State {
     told: usize,
 }
 
-impl State {
+impl Stream {
     /// Lets the collector know how much memory it would free, as it collects the sooner the more there is. Must be called with
     /// the lock held.
     fn tell(&mut self) {
@@ -104,7 +105,7 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for Stream {
     /// Called by the collector, which holds the lock.
     fn drop(&mut self) {
         self.codec = Codec::Closed;
@@ -115,7 +116,7 @@ impl Drop for State {
 /// A stream. Its Ruby owner lets one thread in at a time; should two get here, the second gets an error.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::Engine", free_immediately, size)]
-pub(super) struct Engine(Mutex<State>);
+pub(super) struct Engine(Mutex<Stream>);
 
 impl DataTypeFunctions for Engine {
     fn size(&self) -> usize {
@@ -126,12 +127,12 @@ impl DataTypeFunctions for Engine {
 impl Engine {
     fn new(codec: Codec) -> Self {
         let state =
-            State { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None, told: 0 };
+            Stream { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None, told: 0 };
         Self(Mutex::new(state))
     }
 
     fn made(ruby: &Ruby, codec: Result<Codec, deflate::Error>) -> Result<Self, Error> {
-        codec.map(Self::new).map_err(|error| Failed(error).into_exception(ruby))
+        codec.map(Self::new).map_err(|error| ZlibError(error).into_exception(ruby))
     }
 
     fn deflate(ruby: &Ruby, level: Int, wbits: Int, mem_level: Int, strategy: Int) -> Result<Self, Error> {
@@ -159,7 +160,7 @@ impl Engine {
         Self::made(ruby, decoder.map(Codec::Gunzip))
     }
 
-    fn state(&self, ruby: &Ruby) -> Result<MutexGuard<'_, State>, Error> {
+    fn state(&self, ruby: &Ruby) -> Result<MutexGuard<'_, Stream>, Error> {
         self.0.try_lock().map_err(|_| {
             let busy = ruby.class_object().const_get::<_, RModule>("Offlock");
             let class = busy.and_then(|offlock| offlock.const_get::<_, RModule>("Zlib"));
@@ -182,8 +183,8 @@ impl Engine {
         let mut rest = input.view();
         let mut state = this.state(ruby)?;
         let flush = Flush::of(flush.0)
-            .ok_or_else(|| Failed(deflate::Error::new(ErrorKind::Stream, 0)).into_exception(ruby))?;
-        let State { codec, kept, .. } = &mut *state;
+            .ok_or_else(|| ZlibError(deflate::Error::new(ErrorKind::Stream, 0)).into_exception(ruby))?;
+        let Stream { codec, kept, .. } = &mut *state;
         let mut out = Output::new().limited(limit.unwrap_or(usize::MAX).max(kept.len()));
         out.resume(kept);
         let operation = match codec {
@@ -195,7 +196,7 @@ impl Engine {
         let ended =
             Region::new(operation, rest.len() + codec.gathered()).release(release).run(ruby, |task| {
                 match codec.run(&mut rest, &mut out, flush, task) {
-                    Err(error) if error.kind == ErrorKind::Stopped => Err(Failed(error)),
+                    Err(error) if error.kind == ErrorKind::Stopped => Err(ZlibError(error)),
                     ended => Ok(ended),
                 }
             });
@@ -209,7 +210,7 @@ impl Engine {
                 return Err(interrupt);
             }
         }
-        memory::string(&out.into_bytes())
+        build::binary(&out.into_bytes())
     }
 
     /// Takes a small piece of what is to be compressed, to be worked on with what comes later. True, or a String if something is
@@ -260,7 +261,7 @@ impl Engine {
 
     fn raise_failure(ruby: &Ruby, this: &Self) -> Result<(), Error> {
         let failure = this.state(ruby)?.failure.clone();
-        failure.map_or(Ok(()), |error| Err(Failed(error).into_exception(ruby)))
+        failure.map_or(Ok(()), |error| Err(ZlibError(error).into_exception(ruby)))
     }
 
     fn ended(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
@@ -315,7 +316,7 @@ impl Engine {
         };
         state.kept.clear();
         (state.unread, state.status, state.failure) = (0, Status::More, None);
-        done.map_err(|error| Failed(error).into_exception(ruby))
+        done.map_err(|error| ZlibError(error).into_exception(ruby))
     }
 
     fn copy(ruby: &Ruby, this: &Self) -> Result<Self, Error> {
@@ -343,8 +344,8 @@ impl Engine {
             Codec::Deflate(stream) => stream.params(level.0, strategy.0, &mut out, &Task::new()),
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
-        done.map_err(|error| Failed(error).into_exception(ruby))?;
-        memory::string(&out.into_bytes())
+        done.map_err(|error| ZlibError(error).into_exception(ruby))?;
+        build::binary(&out.into_bytes())
     }
 
     fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {
@@ -354,7 +355,7 @@ impl Engine {
             Codec::Inflate(stream) => stream.set_dictionary(dictionary.view()),
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
-        done.map_err(|error| Failed(error).into_exception(ruby))
+        done.map_err(|error| ZlibError(error).into_exception(ruby))
     }
 
     fn sync(ruby: &Ruby, this: &Self, input: RString) -> Result<bool, Error> {
@@ -366,7 +367,7 @@ impl Engine {
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         state.unread = rest.len();
-        found.map_err(|error| Failed(error).into_exception(ruby))
+        found.map_err(|error| ZlibError(error).into_exception(ruby))
     }
 
     fn sync_point(ruby: &Ruby, this: &Self) -> Result<bool, Error> {

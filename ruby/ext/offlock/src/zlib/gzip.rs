@@ -3,9 +3,9 @@
 use magnus::{Error, Object, RArray, RModule, RString, Ruby, function};
 use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX, RESERVED};
 
-use super::failure::Failed;
-use crate::memory;
-use crate::region::Failure as _;
+use super::error::ZlibError;
+use crate::build;
+use crate::error::IntoException as _;
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_header", function!(bytes, 4))
@@ -24,18 +24,18 @@ pub(super) fn header(level: i32, mtime: u32, name: Option<Vec<u8>>, comment: Opt
 fn bytes(level: i32, mtime: u32, name: Option<RString>, comment: Option<RString>) -> Result<RString, Error> {
     // SAFETY: copied at once.
     let owned = |string: RString| unsafe { string.as_slice() }.to_vec();
-    memory::string(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+    build::binary(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
 /// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while it is not complete. Fails
 /// where the original refuses it.
 pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error> {
     // SAFETY: read before anything is called that could change it.
-    let parsed = Header::parse(unsafe { file.as_slice() }).and_then(|parsed| {
-        parsed.map(|(header, _)| refuse_reserved(header.reserved).map(|()| header)).transpose()
-    });
-    let Some(header) = parsed.map_err(|error| Failed(error).into_exception(ruby))? else { return Ok(None) };
-    let text = |text: &Option<Vec<u8>>| text.as_deref().map(memory::string).transpose();
+    let bytes = unsafe { file.as_slice() };
+    let parsed = refuse_header(bytes).and_then(|()| Header::parse(bytes));
+    let header = parsed.map_err(|error| ZlibError(error).into_exception(ruby))?;
+    let Some((header, _)) = header else { return Ok(None) };
+    let text = |text: &Option<Vec<u8>>| text.as_deref().map(build::binary).transpose();
     let fields = ruby.ary_new_capa(5);
     fields.push(header.mtime)?;
     fields.push(header.extra_flags)?;
@@ -45,20 +45,34 @@ pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error
     Ok(Some(fields))
 }
 
-/// Fails on flags that mean nothing yet.
-pub(super) fn refuse_reserved(flags: u8) -> Result<(), Failure> {
+/// The flag that RFC 1952 gives to a checksum of the header, and gzip before it gave to files of several parts.
+const MULTI_PART: u8 = 0x02;
+const ENCRYPTED: u8 = 0x20;
+
+/// Fails on the flags that the original refuses.
+fn refuse_flags(flags: u8) -> Result<(), Failure> {
     let words = match flags {
-        0 => return Ok(()),
-        flags if flags & 0x20 != 0 => "encrypted gzip file is not supported".to_owned(),
-        flags => format!("unknown flags {flags:#04x}"),
+        _ if flags & MULTI_PART != 0 => "multi-part gzip file is not supported".to_owned(),
+        _ if flags & ENCRYPTED != 0 => "encrypted gzip file is not supported".to_owned(),
+        _ if flags & RESERVED != 0 => format!("unknown flags {flags:#04x}"),
+        _ => return Ok(()),
     };
     Err(Failure::with_detail(ErrorKind::NotGzip, words, 3))
 }
 
-/// Fails on what the original refuses at the beginning of a gzip file in a String.
-pub(super) fn refuse_header(file: &[u8]) -> Result<(), Failure> {
-    let Some(fixed) = file.first_chunk::<10>() else {
+/// Fails on what the original refuses at the beginning of a gzip file. What is no such file, or ends before its flags, is
+/// left to the decoder.
+fn refuse_header(file: &[u8]) -> Result<(), Failure> {
+    match file.first_chunk() {
+        Some(&[first, second, 8, flags]) if [first, second] == MAGIC => refuse_flags(flags),
+        _ => Ok(()),
+    }
+}
+
+/// As [`refuse_header`], for all of a file, which must have a header.
+pub(super) fn refuse_file(file: &[u8]) -> Result<(), Failure> {
+    if file.len() < 10 {
         return Err(Failure::with_detail(ErrorKind::NotGzip, "unexpected end of string", file.len() as u64));
-    };
-    if fixed[..2] == MAGIC && fixed[2] == 8 { refuse_reserved(fixed[3] & RESERVED) } else { Ok(()) }
+    }
+    refuse_header(file)
 }

@@ -1,13 +1,15 @@
 //! `GzipReader.new`: native, so that to open a small file costs little. What is not the usual case is left to Ruby.
 
 use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
-use magnus::value::{LazyId, ReprValue};
-use magnus::{Error, IntoValue, Module, RModule, RObject, RString, Ruby, Value, method};
+use magnus::value::{InnerValue, Lazy, LazyId, ReprValue};
+use magnus::{
+    Class, Error, IntoValue, Module, RClass, RModule, RObject, RString, Ruby, TryConvert, Value, method,
+};
 
-use super::call::{pass_on, with_keywords};
 use super::engine::Engine;
+use super::forward::{forward, with_keywords};
 use super::gzip;
-use super::plain::Plain;
+use super::read_buffer::ReadBuffer;
 use crate::region;
 
 /// Packed bytes that are read at a time.
@@ -16,15 +18,25 @@ const PACKED: u32 = 1 << 16;
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     let file = zlib.define_class("GzipFile", ruby.class_object())?;
     let reader = zlib.define_class("GzipReader", file)?;
-    reader.const_set("PACKED", PACKED)?;
-    reader.define_private_method("initialize", method!(initialize, -1))
+    reader.define_private_method("initialize", method!(initialize, -1))?;
+    INPUT.get_inner_with(ruby).const_set("PACKED", PACKED)
 }
 
+/// The class of what a reader reads by; the rest of it is in `lib/offlock/zlib/gzip_input.rb`.
+static INPUT: Lazy<RClass> = Lazy::new(|ruby| {
+    let zlib = ruby.define_module("Offlock").and_then(|offlock| offlock.define_module("Zlib"));
+    let input = zlib.and_then(|zlib| {
+        let stream = zlib.define_class("GzipStream", ruby.class_object())?;
+        zlib.define_class("GzipInput", stream)
+    });
+    input.expect("the extension defines these classes when it is loaded")
+});
+
 fn initialize(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<(), Error> {
-    static OTHERWISE: LazyId = LazyId::new("open_with");
+    static OTHERWISE: LazyId = LazyId::new("offlock_open_with");
     match arguments {
         [io] if !with_keywords() => open(ruby, reader, *io),
-        _ => pass_on(ruby, reader.as_value(), &OTHERWISE, arguments).map(drop),
+        _ => forward(ruby, reader.as_value(), &OTHERWISE, arguments).map(drop),
     }
 }
 
@@ -33,24 +45,24 @@ fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     static START: LazyId = LazyId::new("start");
     // Nothing is decoded here, which is where other threads would get the lock.
     region::yield_between_calls()?;
-    open_on(ruby, reader, io)?;
+    let input = open_on(ruby, reader, io)?;
     let packed = read(ruby, io)?;
     let header = match packed {
         Some(packed) => gzip::fields(ruby, packed).unwrap_or_default(),
         None => None,
     };
     match (packed, header) {
-        (Some(packed), Some(header)) => begin(ruby, reader, packed, header.as_value()),
+        (Some(packed), Some(header)) => begin(ruby, input, packed, header.as_value()),
         // It is incomplete, or bad.
         (packed, _) => {
             let start = LazyId::get_inner_with(&START, ruby);
-            reader.funcall::<_, _, Value>(start, (packed,)).map(drop)
+            input.funcall::<_, _, Value>(start, (packed,)).map(drop)
         }
     }
 }
 
-/// What the object has before anything is read.
-fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
+/// What the reader has before anything is read.
+fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<RObject, Error> {
     static IO: LazyId = LazyId::new("@io");
     static CLOSED: LazyId = LazyId::new("@closed");
     static EXTERNAL: LazyId = LazyId::new("@external");
@@ -59,25 +71,35 @@ fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     static READ: LazyId = LazyId::new("@read");
     static MADE: LazyId = LazyId::new("@made");
     static CRC: LazyId = LazyId::new("@crc");
+    static FILE: LazyId = LazyId::new("@offlock_file");
+    static OWN_PLAIN: LazyId = LazyId::new("@offlock_plain");
     static PATH: LazyId = LazyId::new("path");
-    static KEEP_PATH: LazyId = LazyId::new("keep_path");
+    static KEEP_PATH: LazyId = LazyId::new("offlock_keep_path");
     // SAFETY: the lock is held, and Ruby always has a default encoding.
     let external = unsafe { Value::from_raw(rb_sys::rb_enc_default_external()) };
-    let plain = ruby.obj_wrap(Plain::of(ruby, external)?).as_value();
+    let plain = ruby.obj_wrap(ReadBuffer::of(ruby, external)?).as_value();
     let engine = ruby.obj_wrap(Engine::first_member(ruby)?).as_value();
     let (closed, none) = (ruby.qfalse().as_value(), 0.into_value_with(ruby));
+    let input = RObject::try_convert(INPUT.get_inner_with(ruby).obj_alloc()?)?;
     set(
         ruby,
-        reader,
-        [(&IO, io), (&CLOSED, closed), (&EXTERNAL, external), (&PLAIN, plain), (&ENGINE, engine)],
+        input,
+        [
+            (&IO, io),
+            (&CLOSED, closed),
+            (&EXTERNAL, external),
+            (&PLAIN, plain),
+            (&ENGINE, engine),
+            (&READ, none),
+            (&MADE, none),
+            (&CRC, none),
+        ],
     )?;
-    set(ruby, reader, [(&READ, none), (&MADE, none), (&CRC, none)])?;
-    match io.check_funcall::<_, _, Value>(LazyId::get_inner_with(&PATH, ruby), ()) {
-        Some(path) => {
-            reader.funcall::<_, _, Value>(LazyId::get_inner_with(&KEEP_PATH, ruby), (path?,)).map(drop)
-        }
-        None => Ok(()),
+    set(ruby, reader, [(&FILE, input.as_value()), (&OWN_PLAIN, plain)])?;
+    if let Some(path) = io.check_funcall::<_, _, Value>(LazyId::get_inner_with(&PATH, ruby), ()) {
+        reader.funcall::<_, _, Value>(LazyId::get_inner_with(&KEEP_PATH, ruby), (path?,))?;
     }
+    Ok(input)
 }
 
 /// What the file has first; nil at its end.
@@ -92,14 +114,14 @@ fn read(ruby: &Ruby, io: Value) -> Result<Option<RString>, Error> {
 }
 
 /// Keeps what was read.
-fn begin(ruby: &Ruby, reader: RObject, packed: RString, header: Value) -> Result<(), Error> {
+fn begin(ruby: &Ruby, input: RObject, packed: RString, header: Value) -> Result<(), Error> {
     static HEADER: LazyId = LazyId::new("@header");
     static PACKED: LazyId = LazyId::new("@packed");
     static READ: LazyId = LazyId::new("@read");
     // SAFETY: copied at once.
     let copy = ruby.str_from_slice(unsafe { packed.as_slice() });
     let read = copy.len().into_value_with(ruby);
-    set(ruby, reader, [(&HEADER, header), (&PACKED, copy.as_value()), (&READ, read)])
+    set(ruby, input, [(&HEADER, header), (&PACKED, copy.as_value()), (&READ, read)])
 }
 
 /// Sets instance variables, all in one guarded call.

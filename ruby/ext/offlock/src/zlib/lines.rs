@@ -5,9 +5,9 @@ use magnus::typed_data::Obj;
 use magnus::value::{LazyId, ReprValue};
 use magnus::{Error, Module, Object, RModule, RObject, RString, Ruby, TryConvert, Value, function, method};
 
-use super::call::pass_on;
-use super::plain::Plain;
-use crate::main_ractor;
+use super::forward::forward;
+use super::read_buffer::ReadBuffer;
+use crate::cruby::ractor;
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_separator", function!(separator, 0))?;
@@ -23,7 +23,7 @@ fn separator(ruby: &Ruby) -> Result<Value, Error> {
     let separator = unsafe { Value::from_raw(rb_sys::rb_rs) };
     match RString::from_value(separator) {
         // Another Ractor must not get what this one could change.
-        Some(string) if !main_ractor::is_current() && !string.is_frozen() => {
+        Some(string) if !ractor::is_main() && !string.is_frozen() => {
             // SAFETY: copied at once.
             Ok(ruby.str_from_slice(unsafe { string.as_slice() }).as_value())
         }
@@ -52,21 +52,22 @@ fn readline(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, 
 }
 
 fn read(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Error> {
-    static OTHERWISE: LazyId = LazyId::new("read_line");
+    static OTHERWISE: LazyId = LazyId::new("offlock_read_line");
     match usual(ruby, reader, arguments)? {
         Some(line) => Ok(line.as_value()),
-        None => pass_on(ruby, reader.as_value(), &OTHERWISE, arguments),
+        None => forward(ruby, reader.as_value(), &OTHERWISE, arguments),
     }
 }
 
 /// The next line, where no arguments ask for another one and all of it was decompressed already.
 fn usual(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Option<RString>, Error> {
-    static PLAIN: LazyId = LazyId::new("@plain");
+    static PLAIN: LazyId = LazyId::new("@offlock_plain");
     if !arguments.is_empty() {
         return Ok(None);
     }
     let plain: Value = reader.ivar_get(LazyId::get_inner_with(&PLAIN, ruby))?;
-    let (plain, separator) = (Obj::<Plain>::try_convert(plain).ok(), RString::from_value(separator(ruby)?));
+    let (plain, separator) =
+        (Obj::<ReadBuffer>::try_convert(plain).ok(), RString::from_value(separator(ruby)?));
     match (plain, separator) {
         (Some(plain), Some(separator)) if plain.is_direct() => plain.next_line(ruby, separator, false),
         _ => Ok(None),

@@ -4,14 +4,15 @@ use magnus::{Error, Object, RModule, RString, Ruby, function};
 use offlock_core::Task;
 use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 
-use super::build::Lent;
-use super::failure::{BadGzip, Failed};
-use super::gzip::refuse_header;
+use super::error::{GzipError, ZlibError};
+use super::gzip::refuse_file;
+use super::lend::LentString;
 use super::number::{Checksum, Int, Long, Uint};
 use crate::borrow::borrowed;
-use crate::memory;
+use crate::build;
+use crate::error::{self, IntoException};
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
-use crate::region::{Failure, Region, Release};
+use crate::region::{Region, Release};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_deflate", function!(deflate, 4))?;
@@ -33,9 +34,9 @@ fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release)
     let packed = Region::new(&ZLIB_DEFLATE, view.len()).release(release).run(ruby, |task| {
         let mut out = Output::new();
         deflate::compress(view, level.0, wbits, &mut out, task)?;
-        Ok::<_, Failed>(out.into_bytes())
+        Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    memory::string(&packed)
+    build::binary(&packed)
 }
 
 fn inflate(
@@ -45,13 +46,13 @@ fn inflate(
     max_output: Option<usize>,
     release: Release,
 ) -> Result<RString, Error> {
-    decode::<Failed>(ruby, data, wbits, max_output, release, |view, out, task| {
+    decode::<ZlibError>(ruby, data, wbits, max_output, release, |view, out, task| {
         deflate::decompress(view, wbits, out, task).map(drop)
     })
 }
 
 /// Runs `work` over `data` into a String of about the right size, where that saves a copy.
-fn decode<F: Failure + From<deflate::Error>>(
+fn decode<F: IntoException + From<deflate::Error>>(
     ruby: &Ruby,
     data: RString,
     wbits: i32,
@@ -65,7 +66,7 @@ fn decode<F: Failure + From<deflate::Error>>(
     let region = Region::new(&ZLIB_INFLATE, view.len()).release(release);
     if deflate::worth_lending(view.len()) {
         let size = deflate::expected_size(view, wbits).min(limit).max(1 << 10);
-        match Lent::new(size) {
+        match LentString::new(size) {
             Ok(mut lent) => {
                 let memory = lent.memory();
                 // The work may run twice, the second time from the beginning.
@@ -77,7 +78,7 @@ fn decode<F: Failure + From<deflate::Error>>(
                 return lent.finish(used, &rest);
             }
             // Without so much memory in one piece, the result grows by itself.
-            Err(none) => memory::forget(none),
+            Err(none) => error::forget(none),
         }
     }
     let plain = region.run(ruby, |task| {
@@ -85,7 +86,7 @@ fn decode<F: Failure + From<deflate::Error>>(
         work(view, &mut out, task)?;
         Ok::<_, F>(out.into_bytes())
     })?;
-    memory::string(&plain)
+    build::binary(&plain)
 }
 
 fn gzip(
@@ -110,15 +111,15 @@ fn gzip(
         }
         out.push(&deflate::crc32(0, view, task)?.to_le_bytes())?;
         out.push(&(view.len() as u32).to_le_bytes())?;
-        Ok::<_, Failed>(out.into_bytes())
+        Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    memory::string(&packed)
+    build::binary(&packed)
 }
 
 /// The first member, as the original does; what follows it is left alone.
 fn gunzip(ruby: &Ruby, data: RString, max_output: Option<usize>, release: Release) -> Result<RString, Error> {
-    decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
-        refuse_header(view)?;
+    decode::<GzipError>(ruby, data, 31, max_output, release, |view, out, task| {
+        refuse_file(view)?;
         deflate::first_member(view, out, task).map(drop)
     })
 }
@@ -130,7 +131,7 @@ fn gunzip_all(
     max_output: Option<usize>,
     release: Release,
 ) -> Result<RString, Error> {
-    decode::<BadGzip>(ruby, data, 31, max_output, release, |view, out, task| {
+    decode::<GzipError>(ruby, data, 31, max_output, release, |view, out, task| {
         deflate::gunzip(view, threads, out, task)
     })
 }

@@ -1,0 +1,56 @@
+//! Errors as Ruby sees them.
+
+use magnus::error::ErrorType;
+use magnus::rb_sys::{AsRawValue, protect};
+use magnus::value::ReprValue;
+use magnus::{Error, ExceptionClass, Ruby};
+use offlock_core::Stopped;
+use offlock_core::memory::OutOfMemory;
+
+/// What ended a run of a region without a result.
+pub(crate) trait IntoException: Send {
+    /// The exception, when the run was not interrupted.
+    fn into_exception(self, ruby: &Ruby) -> Error;
+}
+
+impl IntoException for Stopped {
+    fn into_exception(self, ruby: &Ruby) -> Error {
+        internal_error(ruby, "the work was stopped although nothing interrupted it".into())
+    }
+}
+
+impl IntoException for OutOfMemory {
+    fn into_exception(self, ruby: &Ruby) -> Error {
+        no_memory(ruby)
+    }
+}
+
+/// `NoMemoryError`.
+pub(crate) fn no_memory(ruby: &Ruby) -> Error {
+    Error::new(ruby.exception_no_mem_error(), OutOfMemory.to_string())
+}
+
+/// `Offlock::InternalError`.
+pub(crate) fn internal_error(ruby: &Ruby, message: String) -> Error {
+    exception(ruby, "Offlock::InternalError", message)
+}
+
+/// An exception of one of our own classes, looked up by its full name.
+pub(crate) fn exception(ruby: &Ruby, class: &str, message: String) -> Error {
+    let class = ruby.class_object().funcall("const_get", (class,));
+    class.map_or_else(|error| error, |class: ExceptionClass| Error::new(class, message))
+}
+
+/// Drops an error that is not going to be raised.
+///
+/// While a `NoMemoryError` is on its way Ruby handles no interrupt, and ends the process should memory run out again. That
+/// it has arrived Ruby sees where code of its own rescues it, and where another exception sets out: so this one does once
+/// more.
+pub(crate) fn forget(error: Error) {
+    if let ErrorType::Exception(exception) = error.error_type() {
+        let exception = exception.as_raw();
+        // SAFETY: the lock is held, and what is raised is caught here.
+        let raised = protect(|| unsafe { rb_sys::rb_exc_raise(exception) });
+        drop(raised);
+    }
+}

@@ -1,0 +1,143 @@
+//! Work without the interpreter lock, and how it is kept from running when nobody waits for it any more.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use magnus::Error;
+use magnus::rb_sys::protect;
+use offlock_core::SpinHint;
+
+use super::release::{FLAGS, unpoisoned};
+use crate::cruby::ractor;
+
+/// How the lock of the main Ractor goes from one of us to the next. In another one a thread is mostly alone with its lock.
+static SPIN_HINT: SpinHint = SpinHint::new();
+
+/// Work to be done without the lock, once at most, by whichever thread comes first.
+pub(super) struct Job {
+    body: *mut (dyn FnMut() + Send),
+    unblock: *const (dyn Fn() + Sync),
+    spin_hint: Option<&'static SpinHint>,
+    phase: Mutex<Phase>,
+    ended: Condvar,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Running,
+    Closed,
+}
+
+// SAFETY: `body` is `Send` and called by the one thread that turns the state from `Open` to `Running`; `unblock` is
+// `Sync`; the rest is a mutex and a condition variable.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    /// `close` has to be called before the closures go out of scope.
+    pub(super) fn new<'a>(
+        body: &'a mut (dyn FnMut() + Send + 'a),
+        unblock: &'a (dyn Fn() + Sync + 'a),
+    ) -> Self {
+        let body = ptr::from_mut(body);
+        let unblock = ptr::from_ref(unblock);
+        // SAFETY: only the lifetimes are lost, see above.
+        let (body, unblock) = unsafe {
+            (
+                std::mem::transmute::<*mut (dyn FnMut() + Send + 'a), *mut (dyn FnMut() + Send)>(body),
+                std::mem::transmute::<*const (dyn Fn() + Sync + 'a), *const (dyn Fn() + Sync)>(unblock),
+            )
+        };
+        Self {
+            body,
+            unblock,
+            spin_hint: ractor::is_main().then_some(&SPIN_HINT),
+            phase: Mutex::new(Phase::Open),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Releases the lock of the calling thread and calls the body, unless the job is closed or an interrupt is pending.
+    pub(super) fn run_released(&self) -> Result<(), Error> {
+        let this = ptr::from_ref(self).cast_mut().cast();
+        protect(|| {
+            // SAFETY: the calling thread holds the lock, and `self` outlives the call. What a fiber scheduler
+            // raises is caught here.
+            unsafe { rb_sys::rb_nogvl(Some(Self::released), this, Some(Self::unblock), this, FLAGS) };
+            if let Some(spin_hint) = self.spin_hint {
+                spin_hint.took();
+            }
+            rb_sys::Qnil as rb_sys::VALUE
+        })?;
+        Ok(())
+    }
+
+    /// To be called by a thread that has just given up its lock and takes it again afterwards.
+    unsafe extern "C" fn released(this: *mut c_void) -> *mut c_void {
+        // SAFETY: `run_released` passed `self`.
+        let this = unsafe { &*this.cast::<Self>() };
+        if let Some(spin_hint) = this.spin_hint {
+            spin_hint.gave();
+        }
+        this.run();
+        if let Some(spin_hint) = this.spin_hint {
+            spin_hint.claim();
+        }
+        ptr::null_mut()
+    }
+
+    /// Runs the body, if that is still wanted.
+    pub(super) fn run(&self) {
+        if self.advance(Phase::Open, Phase::Running) {
+            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
+            unsafe { (*self.body)() };
+            self.advance(Phase::Running, Phase::Closed);
+            self.ended.notify_all();
+        }
+    }
+
+    pub(super) unsafe extern "C" fn unblock(this: *mut c_void) {
+        // SAFETY: `run_released` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not returned, or while the
+        // operation that keeps `self` is there.
+        let this = unsafe { &*this.cast::<Self>() };
+        this.interrupt();
+    }
+
+    /// Calls `unblock` with the state held, so that the job cannot be closed meanwhile. The body may be about to
+    /// run as well as running.
+    fn interrupt(&self) {
+        let phase = self.phase();
+        if *phase != Phase::Closed {
+            // SAFETY: the job is not closed, so the closure is alive.
+            unsafe { (*self.unblock)() };
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        *self.phase() == Phase::Open
+    }
+
+    /// Makes sure that the body does not run and never will again.
+    pub(super) fn close(&self) {
+        self.advance(Phase::Open, Phase::Closed);
+        self.interrupt();
+        let running = |phase: &mut Phase| *phase == Phase::Running;
+        drop(unpoisoned(self.ended.wait_while(self.phase(), running)));
+    }
+
+    fn advance(&self, from: Phase, to: Phase) -> bool {
+        let mut phase = self.phase();
+        let due = *phase == from;
+        if due {
+            *phase = to;
+        }
+        due
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        unpoisoned(self.phase.lock())
+    }
+}

@@ -1,0 +1,79 @@
+//! The pace of long work under the lock, as that of making many objects: after each time slice the thread yields the lock to
+//! a thread that waits, for which Ruby itself would let that one wait a tenth of a second, and handles interrupts.
+
+use magnus::Error;
+use magnus::rb_sys::protect;
+use offlock_core::time_slice;
+
+use super::{release, yielding};
+
+/// How many units of work are done between two looks at the thread's time slice. A unit takes 10 to 100 ns.
+const LOOK_EVERY: usize = 512;
+
+/// How many bytes that are copied are a unit of work.
+const BYTES: usize = 256;
+
+/// Counts one piece of work, which may be interrupted, and holds no lock of ours meanwhile.
+pub(crate) struct Pace {
+    /// The units of work until the next look.
+    left: usize,
+}
+
+impl Pace {
+    /// Nothing is done yet.
+    pub(crate) const fn new() -> Self {
+        Self { left: LOOK_EVERY }
+    }
+
+    /// Counts work, of which a unit is to make a small object. Whether it is time to let other threads run.
+    #[inline]
+    pub(crate) fn is_due(&mut self, work: usize) -> bool {
+        if self.left > work {
+            self.left -= work;
+            return false;
+        }
+        self.left = LOOK_EVERY;
+        time_slice::look_is_due()
+    }
+
+    /// The work of copying so many bytes.
+    #[inline]
+    pub(crate) const fn copying(bytes: usize) -> usize {
+        bytes / BYTES
+    }
+
+    /// Counts work, and lets other threads run when it is time. An error is an exception that an interrupt raised.
+    #[inline]
+    pub(crate) fn keep(&mut self, work: usize) -> Result<(), Error> {
+        if self.is_due(work) { self.yield_lock() } else { Ok(()) }
+    }
+
+    /// Lets other threads run if the time slice is over, and handles interrupts.
+    #[cold]
+    pub(crate) fn yield_lock(&mut self) -> Result<(), Error> {
+        protect(|| {
+            // SAFETY: the lock is held; what is raised is caught here.
+            unsafe { self.yield_or_raise() };
+            rb_sys::Qnil as rb_sys::VALUE
+        })?;
+        Ok(())
+    }
+
+    /// Whether `yield_lock` would let others run, or handle an interrupt.
+    #[cold]
+    pub(crate) fn has_to_yield(&self) -> bool {
+        release::is_interrupted() || yielding::is_due_in_call()
+    }
+
+    /// Lets others run if the time slice is over, and handles interrupts: for code that Ruby calls and that owns nothing
+    /// which needs dropping.
+    ///
+    /// # Safety
+    /// The lock is held. Interrupts raise, which skips destructors.
+    #[cold]
+    pub(crate) unsafe fn yield_or_raise(&mut self) {
+        yielding::yield_if_due_in_call();
+        // SAFETY: the contract of this function.
+        unsafe { rb_sys::rb_thread_check_ints() };
+    }
+}

@@ -1,0 +1,271 @@
+//! Seeing Ruby's lock: traces, live numbers and marks. The Ruby half is `lib/offlock/lock/`.
+
+mod events;
+mod exclusion;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use events::RactorName;
+use magnus::rb_sys::AsRawValue;
+use magnus::value::ReprValue;
+use magnus::{
+    DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, TryConvert, TypedData, Value, function,
+    method,
+};
+use offlock_core::trace::{self, Capture, Format, Metric, Name, Options, Stand, metrics};
+
+/// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
+///
+/// The lock is held at the beginning and at the end.
+pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
+    if !trace::is_tracing() {
+        return work();
+    }
+    let thread = events::current();
+    thread.region_begin(trace::now(), Name::of(operation));
+    let result = work();
+    thread.region_end(trace::now(), bytes as u64);
+    result
+}
+
+/// Defines the private module `Offlock::Lock::Native`.
+pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
+    events::prepare();
+    exclusion::prepare();
+    let native = offlock.define_module("Lock")?.define_module("Native")?;
+    let recorder = native.define_class("Recorder", ruby.class_object())?;
+    recorder.define_singleton_method("start", function!(Recorder::start, 5))?;
+    recorder.define_singleton_method("from_environment", function!(Recorder::from_environment, 3))?;
+    recorder.define_method("stop", method!(Recorder::stop, 1))?;
+    recorder.define_method("summary", method!(Recorder::summary, 0))?;
+    recorder.define_method("running?", method!(Recorder::is_running, 0))?;
+    native.define_singleton_method("gc_point", function!(gc_point, 0))?;
+    native.define_singleton_method("name_thread", function!(name_thread, 2))?;
+    native.define_singleton_method("name_ractor", function!(name_ractor, 3))?;
+    native.define_singleton_method("sleeps=", function!(set_sleeps, 1))?;
+    native.define_singleton_method("mark_begin", function!(mark_begin, 1))?;
+    native.define_singleton_method("mark_end", function!(mark_end, 0))?;
+    native.define_singleton_method("enable", function!(enable, 2))?;
+    native.define_singleton_method("disable", function!(disable, 1))?;
+    native.define_singleton_method("enabled?", function!(is_enabled, 1))?;
+    native.define_singleton_method("global_numbers", function!(global_numbers, 0))?;
+    native.define_singleton_method("reset_global", function!(metrics::reset, 0))?;
+    native.define_singleton_method("waiting", function!(metrics::waiting, 0))?;
+    native.define_singleton_method("reset_waiting", function!(metrics::reset_waiting, 0))?;
+    native.define_singleton_method("local_numbers", function!(local_numbers, 1))?;
+    native.define_singleton_method("reset_local", function!(reset_local, 1))?;
+    native.define_singleton_method("waits", function!(waits, 1))?;
+    native.define_singleton_method("exclusively", function!(exclusion::exclusively, 1))
+}
+
+/// Asks Ruby to call on events. The lock is held, and `ractor` is the current Ractor.
+fn watch(ruby: &Ruby, ractor: Value) {
+    events::watch(ruby.thread_current().as_raw(), ractor.as_raw());
+}
+
+/// A trace that is being recorded.
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Lock::Native::Recorder", free_immediately)]
+struct Recorder(Mutex<Capture>);
+
+impl DataTypeFunctions for Recorder {}
+
+/// A thread, its name, and whether it stands in line for the lock (`Thread#status` is "run").
+type ThreadEntry = (Value, String, bool);
+
+impl Recorder {
+    /// Starts a trace into a file, or into memory when there is no path. Of the other tools' formats, only gvl-tracing's
+    /// is asked for by other means than the file's name.
+    fn start(
+        ruby: &Ruby,
+        (path, as_gvl_tracing): (Option<PathBuf>, bool),
+        about: Vec<(String, String)>,
+        threads: RArray,
+        ractor: Value,
+        limit: Option<u64>,
+    ) -> Result<Self, Error> {
+        let options = Options { about, limit };
+        Self::begin(ruby, threads, ractor, || match path {
+            Some(path) => Capture::to_file(path, as_gvl_tracing.then_some(Format::GvlTracing), &options),
+            None => Capture::to_memory(&options),
+        })
+    }
+
+    /// Starts the trace that `offlock trace` asked for in the environment; nil when it did not.
+    fn from_environment(
+        ruby: &Ruby,
+        about: Vec<(String, String)>,
+        threads: RArray,
+        ractor: Value,
+    ) -> Result<Option<Self>, Error> {
+        if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
+            return Ok(None);
+        }
+        let options = Options { about, limit: None };
+        let nothing = || Err(std::io::Error::other("the environment names no trace"));
+        let start = || Capture::from_environment(&options).unwrap_or_else(nothing);
+        Self::begin(ruby, threads, ractor, start).map(Some)
+    }
+
+    fn begin(
+        ruby: &Ruby,
+        threads: RArray,
+        ractor: Value,
+        start: impl FnOnce() -> std::io::Result<Capture>,
+    ) -> Result<Self, Error> {
+        watch(ruby, ractor);
+        let own = ruby.thread_current().as_raw();
+        for entry in threads {
+            let (thread, name, ready) = ThreadEntry::try_convert(entry)?;
+            let stand = match ready {
+                _ if thread.as_raw() == own => Stand::Holds,
+                true => Stand::Wants,
+                false => Stand::Off,
+            };
+            // SAFETY: `Thread.list` gave it, and the array keeps it alive.
+            unsafe { events::name_thread(thread.as_raw(), &name, Some(stand)) };
+        }
+        start().map(|capture| Self(Mutex::new(capture))).map_err(|error| system_call_error(ruby, &error))
+    }
+
+    /// Stops the trace; a second call changes nothing.
+    ///
+    /// Returns the numbers of events, of lost events and of bytes, or nil when it was stopped before or belongs to the
+    /// process that this one was forked from.
+    fn stop(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<(u64, u64, u64)>, Error> {
+        for entry in threads {
+            let (thread, name, _) = ThreadEntry::try_convert(entry)?;
+            // SAFETY: `Thread.list` gave it, and the array keeps it alive.
+            unsafe { events::name_thread(thread.as_raw(), &name, None) };
+        }
+        let stats = this.capture().stop().map_err(|error| system_call_error(ruby, &error))?;
+        Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
+    }
+
+    /// The summary of a stopped trace into memory, as text and as JSON.
+    fn summary(ruby: &Ruby, this: &Self) -> Result<Option<(String, String)>, Error> {
+        let Some(summary) = this.capture().summary() else { return Ok(None) };
+        match summary {
+            Ok(summary) => Ok(Some((summary.to_text(), summary.to_json()))),
+            Err(error) => Err(Error::new(ruby.exception_runtime_error(), error.to_string())),
+        }
+    }
+
+    /// Whether the trace is being recorded by this process.
+    fn is_running(&self) -> bool {
+        self.capture().is_running()
+    }
+
+    fn capture(&self) -> MutexGuard<'_, Capture> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The `Errno` exception of a failed system call, an IOError for other errors.
+fn system_call_error(ruby: &Ruby, error: &std::io::Error) -> Error {
+    let class: Result<magnus::ExceptionClass, Error> = match error.raw_os_error() {
+        Some(number) => ruby
+            .class_object()
+            .const_get::<_, magnus::RClass>("SystemCallError")
+            .and_then(|class| class.funcall::<_, _, Value>("new", (number,)))
+            .and_then(|exception| exception.funcall("class", ())),
+        None => Ok(ruby.exception_io_error()),
+    };
+    match class {
+        Ok(class) => Error::new(class, error.to_string()),
+        Err(error) => error,
+    }
+}
+
+fn gc_point(ruby: &Ruby) -> Value {
+    use magnus::rb_sys::FromRawValue;
+    let _ = ruby;
+    // SAFETY: a trace point just made.
+    unsafe { Value::from_raw(events::gc_point()) }
+}
+
+fn name_thread(thread: Value, name: String) {
+    if trace::is_active() {
+        // SAFETY: the Ruby half passes threads that run.
+        unsafe { events::name_thread(thread.as_raw(), &name, None) };
+    }
+}
+
+fn name_ractor(ractor: Value, lock: String, threads: Option<String>) {
+    // SAFETY: the Ruby half passes Ractors.
+    unsafe { events::name_ractor(ractor.as_raw(), RactorName { lock, threads }) };
+}
+
+fn set_sleeps(sleeps: bool) {
+    if trace::is_active() {
+        events::set_sleeps(sleeps);
+    }
+}
+
+fn mark_begin(name: String) {
+    if trace::is_tracing() {
+        events::current().mark_begin(trace::now(), Name::of(&name));
+    }
+}
+
+fn mark_end() {
+    if trace::is_tracing() {
+        events::current().mark_end(trace::now());
+    }
+}
+
+fn metric(ruby: &Ruby, name: &str) -> Result<Metric, Error> {
+    match name {
+        "global" => Ok(Metric::Global),
+        "local" => Ok(Metric::Local),
+        "waiting" => Ok(Metric::Waiting),
+        _ => Err(Error::new(ruby.exception_arg_error(), format!("no metric is called {name:?}"))),
+    }
+}
+
+fn enable(ruby: &Ruby, name: String, ractor: Value) -> Result<(), Error> {
+    let metric = metric(ruby, &name)?;
+    watch(ruby, ractor);
+    metric.enable();
+    Ok(())
+}
+
+fn disable(ruby: &Ruby, name: String) -> Result<(), Error> {
+    metric(ruby, &name)?.disable();
+    Ok(())
+}
+
+fn is_enabled(ruby: &Ruby, name: String) -> Result<bool, Error> {
+    Ok(metric(ruby, &name)?.is_enabled())
+}
+
+/// Nanoseconds that all threads together have waited, and the number of acquisitions.
+fn global_numbers() -> (u64, u64) {
+    (metrics::waited(), metrics::acquisitions())
+}
+
+/// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
+fn local_numbers(thread: Value) -> (u64, u64, u64) {
+    // SAFETY: the Ruby half passes threads.
+    let numbers = unsafe { events::find(thread.as_raw()) }.map(|thread| thread.metrics()).unwrap_or_default();
+    (numbers.waited, numbers.acquisitions, numbers.releases)
+}
+
+fn reset_local(thread: Value) {
+    // SAFETY: the Ruby half passes threads.
+    if let Some(thread) = unsafe { events::find(thread.as_raw()) } {
+        thread.reset_metrics();
+    }
+}
+
+/// The waits of all threads, or of one: pairs of a duration in nanoseconds and a count.
+fn waits(thread: Option<Value>) -> Vec<(u64, u64)> {
+    match thread {
+        None => metrics::waits().0,
+        // SAFETY: the Ruby half passes threads.
+        Some(thread) => {
+            unsafe { events::find(thread.as_raw()) }.map_or(Vec::new(), |thread| thread.waits().0)
+        }
+    }
+}

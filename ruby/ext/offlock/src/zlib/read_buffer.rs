@@ -1,0 +1,302 @@
+//! What a `GzipReader` has decompressed, and nobody has taken yet.
+
+use std::cell::Cell;
+
+use magnus::encoding::{EncodingCapable, Index, RbEncoding};
+use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
+use magnus::value::{InnerValue, Opaque, ReprValue};
+use magnus::{
+    Class, DataTypeFunctions, Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert,
+    TypedData, Value, function, gc, method,
+};
+use offlock_core::deflate::end_of_line;
+
+use super::number::Int;
+
+pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
+    let class = zlib.define_class("ReadBuffer", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("new", function!(ReadBuffer::new, 3))?;
+    class.define_method("clear", method!(ReadBuffer::clear, 0))?;
+    class.define_method("size", method!(ReadBuffer::size, 0))?;
+    class.define_method("rest", method!(ReadBuffer::rest, 0))?;
+    class.define_method("replace", method!(ReadBuffer::replace, 1))?;
+    class.define_method("unread", method!(ReadBuffer::unread, 2))?;
+    class.define_method("uncounted", method!(ReadBuffer::uncounted, 0))?;
+    class.define_method("peek", method!(ReadBuffer::peek, 1))?;
+    class.define_method("cut", method!(ReadBuffer::cut, 1))?;
+    class.define_method("exactly", method!(ReadBuffer::exactly, 1))?;
+    class.define_method("getbyte", method!(ReadBuffer::getbyte, 0))?;
+    class.define_method("char", method!(ReadBuffer::char, 0))?;
+    class.define_method("line", method!(ReadBuffer::line, 2))?;
+    class.define_method("lines_to", method!(ReadBuffer::lines_to, 3))?;
+    class.define_method("find", method!(ReadBuffer::find, 2))?;
+    class.define_method("skip_newlines", method!(ReadBuffer::skip_newlines, 0))?;
+    class.define_method("lineno", method!(ReadBuffer::lineno, 0))?;
+    class.define_method("lineno=", method!(ReadBuffer::set_lineno, 1))?;
+    Ok(())
+}
+
+/// From this size on a piece shares its bytes with the whole, where it can.
+const WORTH_SHARING: usize = 1 << 10;
+
+/// Bytes in a String that no Ruby program sees, and how far they were taken.
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Zlib::ReadBuffer", free_immediately, mark, size)]
+pub(super) struct ReadBuffer {
+    string: Cell<Option<Opaque<RString>>>,
+    /// How many bytes were taken.
+    at: Cell<usize>,
+    /// How many were taken into the checksum. What was put back was there before, so that may be more.
+    counted: Cell<usize>,
+    lineno: Cell<i32>,
+    encoding: Index,
+    /// Whether text is given out as it is, and what ASCII says in it is one byte.
+    as_it_is: bool,
+    ascii: bool,
+}
+
+impl DataTypeFunctions for ReadBuffer {
+    fn mark(&self, marker: &gc::Marker) {
+        if let Some(string) = self.string.get() {
+            marker.mark(string);
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+impl ReadBuffer {
+    /// For text in `encoding`, which has `ascii` as it is; `converted` to another one, it is not given out directly.
+    fn new(encoding: RbEncoding, ascii: bool, converted: bool) -> Self {
+        Self {
+            string: Cell::new(None),
+            at: Cell::default(),
+            counted: Cell::default(),
+            lineno: Cell::default(),
+            encoding: encoding.into(),
+            as_it_is: !converted,
+            ascii,
+        }
+    }
+
+    /// For text in `encoding`, given out as it is.
+    pub(super) fn of(ruby: &Ruby, encoding: Value) -> Result<Self, Error> {
+        let index = Index::from(RbEncoding::try_convert(encoding)?);
+        let ascii = index == ruby.utf8_encindex() || encoding.funcall("ascii_compatible?", ())?;
+        Ok(Self::new(index.into(), ascii, false))
+    }
+
+    /// Back to how it was at the beginning.
+    fn clear(&self) {
+        self.string.set(None);
+        self.at.set(0);
+        self.counted.set(0);
+        self.lineno.set(0);
+    }
+
+    fn string(&self, ruby: &Ruby) -> RString {
+        self.string.get().map_or_else(|| ruby.str_buf_new(0), |string| string.get_inner_with(ruby))
+    }
+
+    /// What was not taken. Valid until the next call of Ruby.
+    fn bytes(&self, ruby: &Ruby) -> &[u8] {
+        let Some(string) = self.string.get() else { return &[] };
+        let string = string.get_inner_with(ruby);
+        // SAFETY: the String is this object's own, which keeps it alive and in place; nothing changes it while the lock is
+        // held and no function of Ruby but one that makes a String of it is called.
+        let bytes: &[u8] = unsafe {
+            let bytes = string.as_slice();
+            std::slice::from_raw_parts(bytes.as_ptr(), bytes.len())
+        };
+        bytes.get(self.at.get()..).unwrap_or_default()
+    }
+
+    fn size(ruby: &Ruby, this: &Self) -> usize {
+        this.bytes(ruby).len()
+    }
+
+    fn taken(&self, size: usize) {
+        self.at.set(self.at.get() + size);
+    }
+
+    /// The next `size` bytes in their encoding, which are not counted as taken yet.
+    fn text(&self, ruby: &Ruby, from: usize, size: usize, encoding: Index) -> Result<RString, Error> {
+        if size < WORTH_SHARING {
+            let bytes = self.bytes(ruby).get(from..).unwrap_or_default();
+            return Ok(ruby.enc_str_new(&bytes[..size.min(bytes.len())], RbEncoding::from(encoding)));
+        }
+        let whole = self.string(ruby);
+        let (from, size) = ((self.at.get() + from) as std::ffi::c_long, size as std::ffi::c_long);
+        // SAFETY: a String and a place in it; what running out of memory raises is caught here.
+        let part = protect(|| unsafe { rb_sys::rb_str_subseq(whole.as_raw(), from, size) })?;
+        // SAFETY: Ruby just made this value, and it is a String.
+        let part = RString::try_convert(unsafe { Value::from_raw(part) })?;
+        part.enc_associate(encoding)?;
+        Ok(part)
+    }
+
+    /// What was not taken, as a String that this object has no more use for: `replace` is to follow.
+    fn rest(ruby: &Ruby, this: &Self) -> Result<RString, Error> {
+        match this.at.get() {
+            0 => Ok(this.string(ruby)),
+            _ => this.text(ruby, 0, this.bytes(ruby).len(), ruby.ascii8bit_encindex()),
+        }
+    }
+
+    /// Takes another String, which begins with what was not taken of the one before.
+    fn replace(&self, string: RString) {
+        self.string.set(Some(string.into()));
+        self.counted.set(self.counted.get().saturating_sub(self.at.get()));
+        self.at.set(0);
+    }
+
+    /// Takes another String, which is `rest` behind `before` bytes that were in the checksum.
+    fn unread(&self, string: RString, before: usize) {
+        self.replace(string);
+        self.counted.set(self.counted.get() + before);
+    }
+
+    /// What was taken since the last time, for the checksum.
+    fn uncounted(ruby: &Ruby, this: &Self) -> Result<Option<RString>, Error> {
+        let (at, counted) = (this.at.get(), this.counted.get());
+        if counted >= at {
+            return Ok(None);
+        }
+        let whole = this.string(ruby);
+        let (from, size) = (counted as std::ffi::c_long, (at - counted) as std::ffi::c_long);
+        // SAFETY: a String and a place in it; what running out of memory raises is caught here.
+        let part = protect(|| unsafe { rb_sys::rb_str_subseq(whole.as_raw(), from, size) })?;
+        this.counted.set(at);
+        // SAFETY: Ruby just made this value, and it is a String.
+        RString::try_convert(unsafe { Value::from_raw(part) }).map(Some)
+    }
+
+    /// At most `size` bytes, which are not taken yet.
+    fn peek(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
+        let size = size.min(this.bytes(ruby).len());
+        this.text(ruby, 0, size, this.encoding)
+    }
+
+    /// At most `size` bytes.
+    fn cut(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
+        let size = size.min(this.bytes(ruby).len());
+        let cut = this.text(ruby, 0, size, ruby.ascii8bit_encindex())?;
+        this.taken(size);
+        Ok(cut)
+    }
+
+    /// So many bytes, if they are here; nil otherwise, and for what is no such number.
+    fn exactly(ruby: &Ruby, this: &Self, size: Value) -> Result<Option<RString>, Error> {
+        let size = Fixnum::from_value(size).and_then(|size| size.to_usize().ok());
+        match size.filter(|size| (1..=this.bytes(ruby).len()).contains(size)) {
+            Some(size) => Self::cut(ruby, this, size).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn getbyte(ruby: &Ruby, this: &Self) -> Option<u8> {
+        let byte = this.bytes(ruby).first().copied()?;
+        this.taken(1);
+        Some(byte)
+    }
+
+    /// The next character, where there is no doubt which one it is.
+    fn char(ruby: &Ruby, this: &Self) -> Result<Option<RString>, Error> {
+        let bytes = this.bytes(ruby);
+        let Some(&first) = bytes.first().filter(|_| this.as_it_is && this.ascii) else { return Ok(None) };
+        let size = match first {
+            ..0x80 => 1,
+            _ => utf8_size(bytes, this.encoding == ruby.utf8_encindex()),
+        };
+        if size == 0 {
+            return Ok(None);
+        }
+        let char = this.text(ruby, 0, size, this.encoding)?;
+        this.taken(size);
+        Ok(Some(char))
+    }
+
+    /// The next line, if all of it is here, without what ends it if `chomp`; nil also for what is no plain separator.
+    fn line(ruby: &Ruby, this: &Self, separator: Value, chomp: bool) -> Result<Option<RString>, Error> {
+        let Some(separator) = RString::from_value(separator).filter(|_| this.as_it_is) else {
+            return Ok(None);
+        };
+        if chomp && !this.ascii {
+            return Ok(None);
+        }
+        this.next_line(ruby, separator, chomp)
+    }
+
+    /// The next line, if all of it is here.
+    pub(super) fn next_line(
+        &self,
+        ruby: &Ruby,
+        separator: RString,
+        chomp: bool,
+    ) -> Result<Option<RString>, Error> {
+        let bytes = self.bytes(ruby);
+        // SAFETY: read before anything is called that could change it.
+        let separator = unsafe { separator.as_slice() };
+        let Some(size) = end_of_line(bytes, separator) else { return Ok(None) };
+        let kept = if chomp { chomped(&bytes[..size], separator).len() } else { size };
+        let line = self.text(ruby, 0, kept, self.encoding)?;
+        self.taken(size);
+        self.lineno.set(self.lineno.get().wrapping_add(1));
+        Ok(Some(line))
+    }
+
+    /// Appends the next lines to `lines`, as many as are here as `line` has it.
+    fn lines_to(ruby: &Ruby, this: &Self, lines: RArray, separator: Value, chomp: bool) -> Result<(), Error> {
+        while let Some(line) = Self::line(ruby, this, separator, chomp)? {
+            lines.push(line)?;
+        }
+        Ok(())
+    }
+
+    /// Whether lines can be given out as they are.
+    pub(super) fn is_direct(&self) -> bool {
+        self.as_it_is
+    }
+
+    /// Where, behind the next `from` bytes, the separator ends.
+    fn find(ruby: &Ruby, this: &Self, separator: RString, from: usize) -> Option<usize> {
+        let bytes = this.bytes(ruby).get(from..)?;
+        // SAFETY: read before anything is called that could change it.
+        end_of_line(bytes, unsafe { separator.as_slice() }).map(|end| from + end)
+    }
+
+    /// Takes line feeds; whether something else follows.
+    fn skip_newlines(ruby: &Ruby, this: &Self) -> bool {
+        let bytes = this.bytes(ruby);
+        let other = bytes.iter().position(|&byte| byte != b'\n');
+        this.taken(other.unwrap_or(bytes.len()));
+        other.is_some()
+    }
+
+    fn lineno(&self) -> i32 {
+        self.lineno.get()
+    }
+
+    fn set_lineno(&self, Int(number): Int) {
+        self.lineno.set(number);
+    }
+}
+
+/// The line without what ends it, as `String#chomp` has it.
+fn chomped<'a>(line: &'a [u8], separator: &[u8]) -> &'a [u8] {
+    let line = line.strip_suffix(separator).unwrap_or(line);
+    if separator == b"\n" { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
+}
+
+/// How many bytes a character has that is not ASCII; 0 where that is in doubt.
+fn utf8_size(bytes: &[u8], is_utf8: bool) -> usize {
+    let longest = &bytes[..bytes.len().min(4)];
+    let valid = match std::str::from_utf8(longest) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&longest[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    valid.chars().next().filter(|_| is_utf8).map_or(0, char::len_utf8)
+}

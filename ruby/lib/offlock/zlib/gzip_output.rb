@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+module Offlock
+  module Zlib
+    # What a GzipWriter does, apart from the object that a program may subclass.
+    class GzipOutput < GzipStream
+      # Plain bytes that are collected before they are compressed.
+      GATHER = 1 << 14
+
+      # `threads:` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader reads as one stream.
+      # `progress:` is called with the plain bytes that were compressed, and nil.
+      def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
+        super()
+        @progress = progress
+        level ||= DEFAULT_COMPRESSION
+        strategy ||= DEFAULT_STRATEGY
+        @engine = threads == 1 ? Engine.deflate(level, -MAX_WBITS, DEF_MEM_LEVEL, strategy) : Engine.blocks(level, strategy, threads)
+        @gather = threads == 1 ? GATHER : GATHER * 16
+        @level = level
+        @plain = String.new
+        @crc = @size = 0
+        take_encodings(options)
+        @io = io
+        @closed = false
+      end
+
+      def mtime=(time)
+        change_header
+        @mtime = Zlib.send(:native_uint, Integer(time))
+      end
+
+      def orig_name=(name)
+        change_header
+        @orig_name = to_header(name)
+      end
+
+      def comment=(comment)
+        change_header
+        @comment = to_header(comment)
+      end
+
+      # The checksum of what was written so far.
+      def crc
+        io
+        compress(NO_FLUSH)
+        @crc
+      end
+
+      # How many plain bytes were written so far.
+      def pos = io && (@size + @plain.bytesize)
+      alias tell pos
+
+      # Takes one String, and returns its size.
+      def put(string)
+        raise StreamError, "stream error" if @ended
+
+        @written = true
+        string = converted(string, @external) || string if @internal && string.encoding != @external
+        bytes = string.bytesize
+        if @plain.empty? && bytes >= @gather
+          deflate(string, @sync ? SYNC_FLUSH : NO_FLUSH)
+        else
+          gather(string)
+        end
+        bytes
+      end
+
+      def flush(flush = SYNC_FLUSH)
+        io
+        raise StreamError, "stream error" if @ended && flush != FINISH
+
+        flush ||= SYNC_FLUSH
+        @written = true unless flush == NO_FLUSH
+        compress(flush)
+        io.flush if io.respond_to?(:flush)
+      end
+
+      # Ends the gzip file, and leaves open what it is in.
+      def finish
+        file = io
+        packed = @ended ? String.new : pack(take_plain, FINISH)
+        file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
+        report(@size, ending: true)
+        @closed = true
+        # What the file is in may have closed it already, when it was written to.
+        @engine&.close
+        @engine = nil
+        file
+      end
+
+      private
+
+      def gather(string)
+        @plain << (string.encoding == Encoding::BINARY || string.ascii_only? ? string : string.b)
+        compress(@sync ? SYNC_FLUSH : NO_FLUSH) if @sync || @plain.bytesize >= @gather
+      end
+
+      def compress(flush)
+        return if @ended || (flush == NO_FLUSH && @plain.empty?)
+
+        deflate(take_plain, flush)
+      end
+
+      def take_plain
+        plain, @plain = @plain, String.new
+        plain
+      end
+
+      def deflate(plain, flush)
+        packed = pack(plain, flush)
+        io.write(packed) unless packed.empty?
+        report(@size)
+      end
+
+      # What `plain` is packed to, behind the header if that was not made yet.
+      def pack(plain, flush)
+        @crc = Zlib.crc32(plain, @crc)
+        @size += plain.bytesize
+        packed = run(plain, flush)
+        @ended = true if flush == FINISH
+        @header_made ? packed : make_header << packed
+      end
+
+      # An interrupt leaves what was not read to the next run.
+      def run(plain, flush)
+        engine = @engine or raise GzipFile::Error, "closed gzip stream"
+        plain = @unread << plain.b if @unread
+        engine.run(plain, flush, nil)
+      ensure
+        unread = engine ? engine.unread : 0
+        @unread = unread.zero? ? nil : plain.byteslice(-unread, unread).b
+      end
+
+      def make_header
+        @header_made = true
+        @mtime ||= Time.now.to_i
+        Zlib.send(:native_header, @level, @mtime, @orig_name, @comment)
+      end
+
+      def change_header
+        io
+        raise GzipFile::Error, "header is already written" if @written
+      end
+
+      # Header fields end at their first NUL.
+      def to_header(string)
+        field = string_of(string)
+        field.byteslice(0, field.b.index("\0") || field.bytesize)
+      end
+    end
+    private_constant :GzipOutput
+  end
+end

@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+module Offlock
+  module Zlib
+    # What GzipInput and GzipOutput have in common: the state of a gzip file. It is not in the GzipReader or GzipWriter itself,
+    # so that a subclass may have any names of methods and variables, and so that a frozen one works as the original does.
+    class GzipStream
+      # Bytes between two calls of a `progress:` callback.
+      REPORT_EVERY = 1 << 20
+
+      def sync = io && (@sync || false)
+      def crc = io && @crc
+      def level = io && @level
+      def os_code = io && OS_CODE
+      def mtime = io && Time.at(@mtime || 0)
+      def orig_name = io && @orig_name&.dup
+      def comment = io && @comment&.dup
+
+      def sync=(sync)
+        io
+        @sync = sync ? true : false
+      end
+
+      def closed? = @closed != false
+
+      # Ends the gzip file, and leaves open what it is in, which it returns.
+      def finish
+        file = io
+        @closed = true
+        file
+      end
+
+      # Ends the gzip file, closes what it is in, and returns that.
+      def close
+        return if closed?
+
+        file = io
+        begin
+          finish
+        ensure
+          file.close if file.respond_to?(:close)
+        end
+        file
+      end
+
+      # What the gzip file is in. Raises when the gzip file was ended.
+      def io
+        return @io if @closed == false
+
+        raise GzipFile::Error, "closed gzip stream"
+      end
+
+      private
+
+      # How much there is to be done, if that is known.
+      def total_size = nil
+
+      # Calls `progress` with how far the work is, about every megabyte and at the end.
+      def report(done, ending: false)
+        return unless @progress && (ending || done - (@told || 0) >= REPORT_EVERY)
+
+        @told = done
+        @progress.call(done, total_size)
+      end
+
+      def string_of(object)
+        String.try_convert(object) or
+          raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
+      end
+
+      def number_of(object) = object.is_a?(Integer) ? object : Zlib.send(:native_int, object)
+
+      # Encodings from the options that IO takes.
+      def take_encodings(options)
+        return if options.empty?
+
+        external, internal = options.values_at(:external_encoding, :internal_encoding)
+        external, internal = options[:encoding].split(":", 2) if options[:encoding].is_a?(String)
+        external = options[:encoding] if options[:encoding].is_a?(Encoding)
+        @external = find_encoding(external)
+        @internal = find_encoding(internal) || (@external && Encoding.default_internal)
+        @internal = nil if @internal == @external
+        @convert = options.slice(:invalid, :undef, :replace, :fallback, :xml, :cr_newline, :crlf_newline,
+                                 :universal_newline, :newline)
+      end
+
+      # The same in another encoding; nil where that cannot be, for the original then leaves it as it is.
+      def converted(string, encoding)
+        string.encode(encoding, **@convert)
+      rescue EncodingError
+        nil
+      end
+
+      def find_encoding(encoding)
+        return encoding unless encoding.is_a?(String)
+
+        encoding == "-" ? nil : Encoding.find(encoding.sub(/\Abom\|/i, ""))
+      end
+    end
+    private_constant :GzipStream
+  end
+end
