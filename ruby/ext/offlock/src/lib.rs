@@ -27,13 +27,13 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
     // state outside of objects.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
-    cruby::ractor::mark_main();
+    cruby::prepare(ruby)?;
     let offlock = ruby.define_module("Offlock")?;
     command::define(offlock)?;
     trace::define(ruby, offlock)?;
     region::define(ruby, offlock)?;
     borrow::define(offlock)?;
-    msgpack::define()?;
+    msgpack::define(ruby)?;
     strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;
     zlib::define(ruby, offlock)

@@ -28,16 +28,17 @@ use magnus::{
 };
 use offlock_core::{Stopped, Task};
 
+use crate::cruby;
 use crate::error::IntoException;
 use crate::region::Pace;
 
 /// How many bytes are checked for being valid UTF-8 between two looks at the stop flag.
 const CHECK_EVERY: usize = 1 << 18;
 
-mod in_place;
+pub(crate) mod in_place;
 mod numbers;
 
-pub(crate) use in_place::{define, frozen};
+pub(crate) use in_place::define;
 pub(crate) use numbers::numbers;
 
 /// The permission to borrow, which [`borrowed!`] has: what is borrowed with it stays on the stack.
@@ -99,6 +100,12 @@ pub(crate) struct Share<'a> {
 impl Share<'_> {
     pub(crate) fn as_raw(self) -> rb_sys::VALUE {
         self.string.as_raw()
+    }
+
+    /// The String, to be kept by an object that marks it.
+    pub(crate) fn kept(self) -> cruby::string::Share {
+        // SAFETY: a frozen String, made of one whose bytes nobody can change in place.
+        unsafe { cruby::string::Share::promised(cruby::Object::of(self.string)) }
     }
 
     /// What Ruby knows about the bytes, and in which encoding they are.

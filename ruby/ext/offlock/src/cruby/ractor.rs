@@ -1,15 +1,18 @@
-//! Ractors: whether the calling one is the main one.
+//! Ractors: which one is the main one, and what each keeps for itself.
 
+use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use rb_sys::{
-    rb_ractor_local_key_t, rb_ractor_local_storage_ptr, rb_ractor_local_storage_ptr_newkey,
-    rb_ractor_local_storage_ptr_set, rb_ractor_local_storage_type,
-};
+use rb_sys::*;
+
+use super::data::{Marker, marker};
+use super::gvl::{Gvl, Natives};
 
 /// Set in the main Ractor, which loads the extension, and in no other.
-static KEY: OnceLock<Key> = OnceLock::new();
+static MAIN: OnceLock<Key> = OnceLock::new();
 
+#[derive(Clone, Copy)]
 struct Key(rb_ractor_local_key_t);
 
 // SAFETY: a key that Ruby made for all threads and Ractors.
@@ -17,22 +20,89 @@ unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
 
+static NOTHING_TO_FREE: rb_ractor_local_storage_type =
+    rb_ractor_local_storage_type { mark: None, free: None };
+
 /// Remembers that the calling Ractor is the main one.
 pub(crate) fn mark_main() {
     static HERE: u8 = 1;
     // SAFETY: makes a key whose values need no freeing, and stores the address of something that lives for ever.
-    KEY.get_or_init(|| unsafe {
+    MAIN.get_or_init(|| unsafe {
         let key = rb_ractor_local_storage_ptr_newkey(&raw const NOTHING_TO_FREE);
         rb_ractor_local_storage_ptr_set(key, (&raw const HERE).cast_mut().cast());
         Key(key)
     });
 }
 
-static NOTHING_TO_FREE: rb_ractor_local_storage_type =
-    rb_ractor_local_storage_type { mark: None, free: None };
-
 /// Whether the calling Ractor is the main one. Must be called with the lock held.
 pub(crate) fn is_main() -> bool {
     // SAFETY: a key that exists.
-    KEY.get().is_none_or(|key| !unsafe { rb_ractor_local_storage_ptr(key.0) }.is_null())
+    MAIN.get().is_none_or(|key| !unsafe { rb_ractor_local_storage_ptr(key.0) }.is_null())
+}
+
+/// What a Ractor keeps for itself.
+pub(crate) trait Local: Default + 'static {
+    /// Marks the Ruby objects that it refers to.
+    fn mark(&self, marker: &Marker);
+}
+
+/// A `T` of each Ractor, made when it is first asked for.
+pub(crate) struct RactorLocal<T> {
+    key: OnceLock<Key>,
+    kind: rb_ractor_local_storage_type,
+    holds: PhantomData<fn() -> T>,
+}
+
+impl<T: Local> RactorLocal<T> {
+    pub(crate) const fn new() -> Self {
+        let kind = rb_ractor_local_storage_type { mark: Some(mark::<T>), free: Some(free::<T>) };
+        Self { key: OnceLock::new(), kind, holds: PhantomData }
+    }
+
+    /// That of the calling Ractor.
+    pub(crate) fn own(&'static self, _: &Gvl) -> RactorOwn<T> {
+        // SAFETY: the functions fit what is stored, and live for ever.
+        let key = *self
+            .key
+            .get_or_init(|| Key(unsafe { rb_ractor_local_storage_ptr_newkey(&raw const self.kind) }));
+        // SAFETY: a key that exists, and a pointer of this type or null. What is stored is freed with the Ractor.
+        unsafe {
+            let mut own: *mut T = rb_ractor_local_storage_ptr(key.0).cast();
+            if own.is_null() {
+                own = Box::into_raw(Box::default());
+                rb_ractor_local_storage_ptr_set(key.0, own.cast());
+            }
+            RactorOwn(own)
+        }
+    }
+}
+
+/// The `T` of the calling Ractor. Only its own threads use it, one at a time.
+pub(crate) struct RactorOwn<T>(*mut T);
+
+impl<T> Clone for RactorOwn<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for RactorOwn<T> {}
+
+impl<T> RactorOwn<T> {
+    #[inline(always)]
+    pub(crate) fn get_mut(self, _: &mut Natives) -> &mut T {
+        // SAFETY: lives as long as the Ractor, whose lock the caller has; there is no other reference, as each is
+        // borrowed from `Natives`.
+        unsafe { &mut *self.0 }
+    }
+}
+
+unsafe extern "C" fn mark<T: Local>(own: *mut c_void) {
+    // SAFETY: what `own` stored; nobody has a reference to it while the collector runs.
+    unsafe { (*own.cast::<T>()).mark(&marker()) }
+}
+
+unsafe extern "C" fn free<T: Local>(own: *mut c_void) {
+    // SAFETY: what `own` stored, freed once.
+    drop(unsafe { Box::from_raw(own.cast::<T>()) });
 }

@@ -1,78 +1,80 @@
 //! `MessagePack.pack`, `MessagePack.unpack`: whole messages.
 
-use std::ffi::c_int;
-
-use rb_sys::*;
-
-use super::build::{Builder, Options};
+use super::build::{Builder, check_extra};
+use super::byte_queue::io_and_options;
 use super::factory::{ask_default, default_registry};
 use super::globals::globals;
 use super::input::StringInput;
+use super::options::Options;
 use super::pack::Writer;
-use super::packer::{self, full_pack, with_writer};
-use super::sink::StringSink;
-use super::unpacker::{self, check_extra, options_from};
+use super::packer_class::{full_pack, with_writer};
+use super::unpacker_class::full_unpack;
 use super::view::{is_large, unpack_large};
-use crate::cruby::raw::{self as rb, NIL};
+use super::{packer, unpacker};
+use crate::cruby::string::StringWriter;
+use crate::cruby::{Arguments, Gvl, Object, Str, methods};
 
-/// `pack(object, io = nil, options = nil)`
-unsafe extern "C" fn pack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
-    rb::small_method(|| {
-        // SAFETY: what Ruby passed.
-        let arguments = unsafe { rb::arguments(count, first) };
-        rb::check_count(arguments.len(), 1, 3);
+methods! {
+    /// `pack(object, io = nil, options = nil)`
+    small fn pack(gvl, _this, ..arguments) {
+        Arguments::check(arguments, 1, 3);
         let object = arguments[0];
         if arguments.len() == 1
-            && !ask_default(|registry| registry.symbols)
-            && let Some(message) = pack_alone(object)
+            && !ask_default(gvl, |registry| registry.symbols)
+            && let Some(message) = pack_alone(gvl, object)
         {
             return message;
         }
-        let (io, options) = super::buffer::io_and_options(&arguments[1..]);
-        let packer = packer::make(io, options, default_registry());
-        with_writer(packer, |writer| {
+        let (io, options) = io_and_options(gvl, &arguments[1..]);
+        let registry = default_registry(gvl);
+        let packer = packer::make(gvl, io, options, registry);
+        with_writer(gvl, packer, |writer| {
             writer.value(object);
         });
-        full_pack(packer)
-    })
+        let packed = full_pack(gvl, packer);
+        packer.keep();
+        packed
+    }
+
+    /// `unpack(source, options = nil)`
+    small fn unpack(gvl, _this, ..arguments) {
+        Arguments::check(arguments, 1, 2);
+        let (source, options) = (arguments[0], arguments.get(1).copied().unwrap_or(Object::NIL));
+        let string = gvl.objects.str(source);
+        if let Some(string) = string
+            && is_large(gvl, string, options)
+        {
+            return unpack_large(gvl, source, options);
+        }
+        let options = gvl.objects.hash(options);
+        let is_plain = ask_default(gvl, |registry| registry.unpackers.is_empty());
+        if let Some(string) = string
+            && is_plain
+        {
+            return unpack_alone(gvl, string, Options::from(&gvl.objects, options));
+        }
+        let io = if string.is_some() { Object::NIL } else { source };
+        let registry = default_registry(gvl);
+        let unpacker = unpacker::make(gvl, io, options, registry);
+        if string.is_some() {
+            unpacker::feed(gvl, unpacker, source);
+        }
+        let object = full_unpack(gvl, unpacker);
+        unpacker.keep();
+        object
+    }
 }
 
 /// Packs what needs no packer; `None` for other objects.
-fn pack_alone(object: VALUE) -> Option<VALUE> {
-    StringSink::collect(|sink| {
-        // SAFETY: the sink lives as long as the writer.
-        unsafe { Writer::alone(sink) }.value(object)
-    })
-}
-
-/// `unpack(source, options = nil)`
-unsafe extern "C" fn unpack(count: c_int, first: *const VALUE, _this: VALUE) -> VALUE {
-    rb::small_method(|| {
-        // SAFETY: what Ruby passed.
-        let arguments = unsafe { rb::arguments(count, first) };
-        rb::check_count(arguments.len(), 1, 2);
-        let (source, options) = (arguments[0], arguments.get(1).copied().unwrap_or(NIL));
-        let is_string = rb::is(source, ruby_value_type::RUBY_T_STRING);
-        if is_string && is_large(source, options) {
-            return unpack_large(source, options);
-        }
-        let plain = ask_default(|registry| registry.unpackers.is_empty());
-        if is_string && plain {
-            return unpack_alone(source, options_from(options));
-        }
-        let io = if is_string { NIL } else { source };
-        let unpacker = unpacker::make(io, options, default_registry());
-        if is_string {
-            unpacker::feed(unpacker, source);
-        }
-        unpacker::full_unpack(unpacker)
-    })
+fn pack_alone(gvl: &mut Gvl, object: Object) -> Option<Object> {
+    StringWriter::collect(gvl, |gvl, target| Writer::alone(gvl, target).value(object))
 }
 
 /// Unpacks a String without an unpacker, and without extension types.
-fn unpack_alone(source: VALUE, options: Options) -> VALUE {
-    // SAFETY: without types.
-    let mut builder = unsafe { Builder::new(StringInput::new(source), options, std::ptr::null_mut()) };
+fn unpack_alone(gvl: &mut Gvl, source: Str, options: Options) -> Object {
+    // SAFETY: the builder is on the stack, and suspends its input before it runs other code.
+    let input = unsafe { StringInput::new(gvl, source) };
+    let mut builder = Builder::new(gvl, input, options, None);
     let object = builder.value(0);
     check_extra(builder.source.extra());
     object
@@ -81,8 +83,8 @@ fn unpack_alone(source: VALUE, options: Options) -> VALUE {
 /// Defines the functions.
 pub(super) fn define() {
     let module = globals().module;
-    rb::define_function(module, c"pack", pack as _, -1);
-    rb::define_function(module, c"dump", pack as _, -1);
-    rb::define_function(module, c"unpack", unpack as _, -1);
-    rb::define_function(module, c"load", unpack as _, -1);
+    pack().define_in(module, c"pack");
+    pack().define_in(module, c"dump");
+    unpack().define_in(module, c"unpack");
+    unpack().define_in(module, c"load");
 }

@@ -3,34 +3,39 @@
 //! Nothing is shared between Ractors: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack`
 //! and `MessagePack.unpack` work on the stack, and each Ractor remembers some map keys of its own.
 
-use magnus::Error;
+use magnus::{Error, Ruby};
 
-use crate::cruby::raw;
+use crate::cruby::{Object, catch};
 
 mod buffer;
 mod build;
+mod byte_queue;
 mod factory;
 mod functions;
 mod globals;
 mod input;
 mod key_cache;
+mod options;
 mod pack;
 mod packer;
+mod packer_class;
 mod registry;
 mod sink;
 mod unpacker;
+mod unpacker_class;
 mod view;
 
 /// Defines `Offlock::MessagePack`; the rest of it is in `offlock/message_pack.rb`.
-pub(crate) fn define() -> Result<(), Error> {
-    magnus::rb_sys::protect(|| {
-        buffer::define();
-        factory::define();
-        packer::define();
-        unpacker::define();
+pub(crate) fn define(ruby: &Ruby) -> Result<(), Error> {
+    catch(ruby, |gvl| {
+        globals::define(gvl);
+        buffer::define(gvl);
+        factory::define(gvl);
+        packer_class::define(gvl);
+        unpacker_class::define(gvl);
         functions::define();
-        view::define();
-        raw::NIL
-    })
-    .and_then(|_| view::define_functions())
+        view::define(gvl);
+        Object::NIL
+    })?;
+    view::define_functions()
 }

@@ -2,88 +2,85 @@
 
 use std::sync::Arc;
 
-use rb_sys::*;
-
-use crate::cruby::ractor;
-use crate::cruby::raw::{self as rb, NIL};
+use crate::cruby::{Gvl, Id, Marker, Object, Objects, classes, ractor, raise};
 
 /// Something that packs or unpacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callable {
     /// A Proc, and whether the main Ractor registered it.
-    Proc(VALUE, bool),
+    Proc(Object, bool),
     /// A method of the object that is packed.
-    Own(ID),
+    Own(Id),
     /// A method of a class, which gets the payload.
-    Of(VALUE, ID),
+    Of(Object, Id),
 }
 
 impl Callable {
     /// A Proc that the calling Ractor registers.
-    pub(super) fn of_proc(block: VALUE) -> Self {
+    pub(super) fn of_proc(block: Object) -> Self {
         Self::Proc(block, ractor::is_main())
     }
 
+    /// A method of a class, by name; raises `NameError` when there is none.
+    pub(super) fn of_class(gvl: &mut Gvl, class: Object, name: Object) -> Self {
+        let id = gvl.to_id(name);
+        if !gvl.has_method(class, id) {
+            gvl.call(class, Id::of(c"method"), &[name]);
+        }
+        Self::Of(class, id)
+    }
+
     /// Calls it with `subject` and, if any, one more argument.
-    pub(super) fn call(self, subject: VALUE, more: Option<VALUE>) -> VALUE {
-        let arguments = [subject, more.unwrap_or(NIL)];
+    pub(super) fn call(self, gvl: &mut Gvl, subject: Object, more: Option<Object>) -> Object {
+        let arguments = [subject, more.unwrap_or(Object::NIL)];
         let count = 1 + usize::from(more.is_some());
         match self {
             Self::Proc(block, from_main) => {
                 if from_main {
-                    check_shareable(block);
+                    check_shareable(gvl, block);
                 }
-                // SAFETY: a Proc, and as many live objects as said.
-                unsafe { rb_proc_call_with_block(block, count as i32, arguments.as_ptr(), NIL) }
+                gvl.call_proc(block, &arguments[..count])
             }
-            Self::Own(name) => rb::call(subject, name, &arguments[1..count]),
-            Self::Of(class, name) => rb::call(class, name, &arguments[..count]),
+            Self::Own(name) => gvl.call(subject, name, &arguments[1..count]),
+            Self::Of(class, name) => gvl.call(class, name, &arguments[..count]),
         }
     }
 
     /// As a Proc, for programs that look at what is registered.
-    pub(super) fn to_proc(self) -> VALUE {
-        match self {
-            Self::Proc(block, _) => block,
-            // SAFETY: the name of a method.
-            Self::Own(name) => rb::call(unsafe { rb_id2sym(name) }, rb::id(c"to_proc"), &[]),
-            Self::Of(class, name) => {
-                // SAFETY: the name of a method.
-                let method = rb::call(class, rb::id(c"method"), &[unsafe { rb_id2sym(name) }]);
-                rb::call(method, rb::id(c"to_proc"), &[])
-            }
-        }
+    pub(super) fn to_proc(self, gvl: &mut Gvl) -> Object {
+        let callable = match self {
+            Self::Proc(block, _) => return block,
+            Self::Own(name) => name.symbol(),
+            Self::Of(class, name) => gvl.call(class, Id::of(c"method"), &[name.symbol()]),
+        };
+        gvl.call(callable, Id::of(c"to_proc"), &[])
     }
 
-    fn mark(self) {
+    fn mark(self, marker: &Marker) {
         match self {
-            Self::Proc(object, _) | Self::Of(object, _) => rb::mark_object(object),
+            Self::Proc(object, _) | Self::Of(object, _) => marker.mark(object),
             Self::Own(_) => {}
         }
     }
 }
 
 /// A Proc of the main Ractor can be called in others only if it is shareable: raises when it may not be called here.
-fn check_shareable(block: VALUE) {
+fn check_shareable(gvl: &mut Gvl, block: Object) {
     if ractor::is_main() {
         return;
     }
-    // SAFETY: reads constants, and asks about a live object.
-    let (shareable, class) = unsafe {
-        let ractor = rb_path2class(c"Ractor".as_ptr());
-        let shareable = rb::call(ractor, rb::id(c"shareable?"), &[block]) == rb::TRUE;
-        (shareable, rb_path2class(c"Ractor::IsolationError".as_ptr()))
-    };
-    if !shareable {
+    let ractor = gvl.class_named(c"Ractor");
+    if gvl.call(ractor, Id::of(c"shareable?"), &[block]) != Object::TRUE {
+        let class = gvl.class_named(c"Ractor::IsolationError");
         let advice = "make it with Ractor.make_shareable, or register the name of a method";
-        rb::raise(class, format_args!("a Proc of the main Ractor cannot be called in this one: {advice}"));
+        raise(class, format_args!("a Proc of the main Ractor cannot be called in this one: {advice}"));
     }
 }
 
 /// How a class is packed.
 #[derive(Clone, Copy)]
 pub(super) struct PackEntry {
-    pub(super) class: VALUE,
+    pub(super) class: Object,
     pub(super) kind: i8,
     /// `None`: registered for unpacking only.
     pub(super) packer: Option<Callable>,
@@ -94,10 +91,28 @@ pub(super) struct PackEntry {
 #[derive(Clone, Copy)]
 pub(super) struct UnpackEntry {
     pub(super) kind: i8,
-    pub(super) class: VALUE,
+    pub(super) class: Object,
     /// `None`: registered for packing only.
     pub(super) unpacker: Option<Callable>,
     pub(super) recursive: bool,
+}
+
+impl PackEntry {
+    /// `[type, proc, flags]`
+    pub(super) fn shown(self, gvl: &mut Gvl) -> Object {
+        let packer = self.packer.map_or(Object::NIL, |packer| packer.to_proc(gvl));
+        let parts = [gvl.int(self.kind.into()), packer, gvl.int(self.recursive.into())];
+        gvl.array(&parts).into()
+    }
+}
+
+impl UnpackEntry {
+    /// `[class, proc, flags]`
+    pub(super) fn shown(self, gvl: &mut Gvl) -> Object {
+        let unpacker = self.unpacker.map_or(Object::NIL, |unpacker| unpacker.to_proc(gvl));
+        let parts = [self.class, unpacker, gvl.int(self.recursive.into())];
+        gvl.array(&parts).into()
+    }
 }
 
 /// The registered types. Shared between a factory and what it makes, until one of them registers another.
@@ -114,14 +129,14 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    pub(super) fn mark(&self) {
+    pub(super) fn mark(&self, marker: &Marker) {
         for entry in &self.packers {
-            rb::mark_object(entry.class);
-            entry.packer.into_iter().for_each(Callable::mark);
+            marker.mark(entry.class);
+            entry.packer.into_iter().for_each(|packer| packer.mark(marker));
         }
         for entry in &self.unpackers {
-            rb::mark_object(entry.class);
-            entry.unpacker.into_iter().for_each(Callable::mark);
+            marker.mark(entry.class);
+            entry.unpacker.into_iter().for_each(|unpacker| unpacker.mark(marker));
         }
     }
 
@@ -152,18 +167,15 @@ impl Registry {
     }
 
     /// The entry for an object: for its singleton class, its class, or the first registered ancestor.
-    pub(super) fn packer(&self, object: VALUE) -> Option<PackEntry> {
+    pub(super) fn packer(&self, objects: &Objects, object: Object) -> Option<PackEntry> {
         if self.packers.is_empty() {
             return None;
         }
-        // SAFETY: live objects; the classes are marked by the owner of the registry.
-        let found = unsafe {
-            let (singleton, class) = (rb::class_of(object), rb_obj_class(object));
-            let exactly = |wanted| self.packers.iter().find(|entry| entry.class == wanted);
-            exactly(singleton).or_else(|| exactly(class)).or_else(|| {
-                self.packers.iter().find(|entry| rb_class_inherited_p(singleton, entry.class) == rb::TRUE)
-            })
-        };
+        let (singleton, class) = (objects.class_of(object), objects.plain_class_of(object));
+        let exactly = |wanted| self.packers.iter().find(|entry| entry.class == wanted);
+        let found = exactly(singleton)
+            .or_else(|| exactly(class))
+            .or_else(|| self.packers.iter().find(|entry| objects.inherits(singleton, entry.class)));
         found.copied().filter(|entry| entry.packer.is_some())
     }
 }
@@ -174,12 +186,16 @@ pub(super) fn changeable(registry: &mut Arc<Registry>) -> &mut Registry {
 }
 
 /// Checks the number of an extension type.
-pub(super) fn ext_type(number: VALUE) -> i8 {
-    // SAFETY: converts any object, or raises.
-    let number = unsafe { rb_num2long(number) };
+pub(super) fn ext_type(gvl: &mut Gvl, number: Object) -> i8 {
+    let number = gvl.to_i64(number);
     i8::try_from(number).unwrap_or_else(|_| {
-        // SAFETY: reads a class that lives for ever.
-        let class = unsafe { rb_eRangeError };
-        rb::raise(class, format_args!("integer {number} too big to convert to `signed char'"))
+        raise(classes::range_error(), format_args!("integer {number} too big to convert to `signed char'"))
     })
+}
+
+/// Raises `FrozenError` for a frozen object.
+pub(super) fn check_changeable(objects: &Objects, this: Object, class: &str) {
+    if objects.is_frozen(this) {
+        raise(classes::frozen_error(), format_args!("can't modify frozen MessagePack::{class}"));
+    }
 }

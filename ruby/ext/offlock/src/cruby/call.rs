@@ -1,0 +1,158 @@
+//! What needs the interpreter lock: calling methods, raising exceptions, letting other threads run.
+
+use std::any::Any;
+use std::ffi::c_int;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use magnus::rb_sys::{FromRawValue, protect};
+use magnus::{Error, Value};
+use rb_sys::*;
+
+use super::gvl::Gvl;
+use super::object::{Id, Kind, Object, classes};
+use crate::region::{self, Pace};
+
+impl Gvl {
+    /// Calls a method.
+    pub(crate) fn call(&mut self, object: Object, name: Id, arguments: &[Object]) -> Object {
+        let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
+        // SAFETY: live objects, as many as said.
+        Object::raw(unsafe { rb_funcallv(object.as_raw(), name.0, count, first) })
+    }
+
+    /// Calls a Proc.
+    pub(crate) fn call_proc(&mut self, block: Object, arguments: &[Object]) -> Object {
+        let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
+        // SAFETY: a live object, of which Ruby checks that it is a Proc, and as many live objects as said.
+        Object::raw(unsafe { rb_proc_call_with_block(block.as_raw(), count, first, Qnil as VALUE) })
+    }
+
+    /// Calls the block of the method that runs.
+    pub(crate) fn yield_value(&mut self, object: Object) -> Object {
+        // SAFETY: a live object; raises where there is no block.
+        Object::raw(unsafe { rb_yield(object.as_raw()) })
+    }
+
+    /// The block of the method that runs, as a Proc.
+    pub(crate) fn block(&mut self) -> Option<Object> {
+        // SAFETY: asks about, and takes, the block of the method that runs.
+        unsafe { (rb_block_given_p() != 0).then(|| Object::raw(rb_block_proc())) }
+    }
+
+    /// Whether an object responds to a public method.
+    pub(crate) fn responds_to(&mut self, object: Object, name: Id) -> bool {
+        // SAFETY: a live object.
+        unsafe { rb_respond_to(object.as_raw(), name.0) != 0 }
+    }
+
+    /// Whether an object responds to a method, be it private.
+    pub(crate) fn has_method(&mut self, object: Object, name: Id) -> bool {
+        // SAFETY: a live object.
+        unsafe { rb_obj_respond_to(object.as_raw(), name.0, 1) != 0 }
+    }
+
+    /// Calls `body`, and `after` also when it raises.
+    pub(crate) fn ensure<B: FnMut(&mut Self) -> Object>(
+        &mut self,
+        mut body: B,
+        after: impl FnOnce(&mut Self),
+    ) -> Object {
+        unsafe extern "C" fn call<B: FnMut(&mut Gvl) -> Object>(body: VALUE) -> VALUE {
+            // SAFETY: the address that is passed below, of what outlives the call; the lock is held, and the caller's proof is
+            // not used meanwhile.
+            unsafe { (*(body as *mut B))(&mut Gvl::held()) }.as_raw()
+        }
+        let mut state = 0;
+        // SAFETY: `body` outlives the call. What is raised goes on its way after `after`.
+        unsafe {
+            let result = rb_protect(Some(call::<B>), (&raw mut body) as VALUE, &raw mut state);
+            after(self);
+            if state != 0 {
+                rb_jump_tag(state);
+            }
+            Object::raw(result)
+        }
+    }
+
+    /// A member of a Struct; raises when it has none of that number.
+    pub(crate) fn member(&mut self, structure: Object, index: i64) -> Object {
+        let index = self.int(index);
+        if !matches!(self.objects.kind(structure), Kind::Struct) {
+            raise(classes::type_error(), format_args!("not a Struct"));
+        }
+        // SAFETY: a Struct.
+        Object::raw(unsafe { rb_struct_aref(structure.as_raw(), index.as_raw()) })
+    }
+
+    /// Lets other threads run between two calls if it is their time, and handles interrupts, which may raise.
+    #[inline]
+    pub(crate) fn yield_between_calls(&mut self) {
+        // SAFETY: the lock is held. That nothing needs dropping is the rule of this module.
+        unsafe { region::yield_between_calls_or_raise() };
+    }
+
+    /// Lets other threads run in the middle of a call if it is their time, and handles interrupts, which may raise.
+    #[cold]
+    pub(crate) fn yield_in_call(&mut self, pace: &mut Pace) {
+        // SAFETY: as in `yield_between_calls`.
+        unsafe { pace.yield_or_raise() };
+    }
+
+    /// Counts work, and lets other threads run when it is time.
+    #[inline]
+    pub(crate) fn keep_pace(&mut self, pace: &mut Pace, work: usize) {
+        if pace.is_due(work) {
+            self.yield_in_call(pace);
+        }
+    }
+
+    /// Raises `SystemStackError` before the stack overflows.
+    #[inline]
+    pub(crate) fn check_stack(&self) {
+        // SAFETY: compares the stack pointer with the end of this thread's or fiber's stack.
+        if unsafe { ruby_stack_check() } != 0 {
+            raise(classes::system_stack_error(), format_args!("stack level too deep"));
+        }
+    }
+}
+
+/// Raises an exception of `class`.
+#[cold]
+pub(crate) fn raise(class: Object, message: fmt::Arguments<'_>) -> ! {
+    raise_owned(class, message.to_string())
+}
+
+/// Raises an exception of `class`, for a message made of what has to be dropped before.
+#[cold]
+pub(crate) fn raise_owned(class: Object, text: String) -> ! {
+    // SAFETY: copies `len` bytes from the pointer into a new String.
+    let exception = unsafe { rb_exc_new(class.as_raw(), text.as_ptr().cast(), text.len() as _) };
+    drop(text);
+    // SAFETY: this frame owns nothing that needs dropping, as the rule of this module demands of its callers, too.
+    unsafe { rb_exc_raise(exception) }
+}
+
+/// Runs `body`, and returns what it raises as an error.
+pub(crate) fn catch(_ruby: &magnus::Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Result<Value, Error> {
+    // SAFETY: who has a `Ruby` has the lock; this proof is used by the body alone.
+    let object = protect(|| body(&mut unsafe { Gvl::held() }).as_raw())?;
+    // SAFETY: Ruby just returned this value.
+    Ok(unsafe { Value::from_raw(object) })
+}
+
+/// Runs the body of a method that Ruby called; a panic becomes an exception.
+#[inline(always)]
+pub(super) fn run_method(body: impl FnOnce(&mut Gvl) -> Object) -> VALUE {
+    // SAFETY: Ruby calls methods with the lock held, and each gets a proof of its own.
+    match catch_unwind(AssertUnwindSafe(|| body(&mut unsafe { Gvl::held() }))) {
+        Ok(object) => object.as_raw(),
+        Err(panic) => panicked(panic),
+    }
+}
+
+#[cold]
+fn panicked(panic: Box<dyn Any + Send>) -> ! {
+    drop(panic);
+    raise(classes::fatal(), format_args!("the native code panicked"))
+}
