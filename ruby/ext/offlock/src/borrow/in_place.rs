@@ -16,6 +16,8 @@ use magnus::rb_sys::protect;
 use magnus::{Error, Module as _, Object as _, RModule, function};
 use rb_sys::VALUE;
 
+use crate::cruby;
+
 /// The flags that Ruby's header files do not tell.
 #[derive(Clone, Copy)]
 struct Flags {
@@ -23,7 +25,7 @@ struct Flags {
     shared: VALUE,
 }
 
-/// Found out when the extension is loaded.
+/// Found out when the extension is loaded. Without them each String is copied.
 static FLAGS: OnceLock<Flags> = OnceLock::new();
 
 /// How many blocks of `IO::Buffer.for` and `IO::Buffer.string` run.
@@ -90,11 +92,13 @@ pub(crate) unsafe fn frozen(string: VALUE) -> VALUE {
 
 /// Defines what `offlock/io_buffer.rb` tells of.
 pub(crate) fn define(offlock: RModule) -> Result<(), Error> {
-    protect(|| {
-        // SAFETY: the lock is held while the extension is loaded; what is raised is caught here.
-        FLAGS.get_or_init(|| unsafe { find_flags() });
-        rb_sys::Qnil as VALUE
-    })?;
+    if cruby::uses_internals() {
+        protect(|| {
+            // SAFETY: the lock is held while the extension is loaded; what is raised is caught here.
+            FLAGS.get_or_init(|| unsafe { find_flags() });
+            rb_sys::Qnil as VALUE
+        })?;
+    }
     let native = offlock.define_module("Buffers")?;
     native.define_singleton_method("enter", function!(|| BUFFERS.fetch_add(1, Ordering::AcqRel), 0))?;
     native.define_singleton_method("leave", function!(|| BUFFERS.fetch_sub(1, Ordering::AcqRel), 0))

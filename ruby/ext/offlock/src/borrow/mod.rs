@@ -98,10 +98,6 @@ pub(crate) struct Share<'a> {
 }
 
 impl Share<'_> {
-    pub(crate) fn as_raw(self) -> rb_sys::VALUE {
-        self.string.as_raw()
-    }
-
     /// The String, to be kept by an object that marks it.
     pub(crate) fn kept(self) -> cruby::string::Share {
         // SAFETY: a frozen String, made of one whose bytes nobody can change in place.

@@ -1,16 +1,16 @@
 //! What needs the interpreter lock: calling methods, raising exceptions, letting other threads run.
 
 use std::any::Any;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use magnus::rb_sys::{FromRawValue, protect};
-use magnus::{Error, Value};
+use magnus::{Error, Ruby, Value};
 use rb_sys::*;
 
 use super::gvl::Gvl;
-use super::object::{Id, Kind, Object, classes};
+use super::object::{Id, Kind, Object, Str, classes};
 use crate::region::{self, Pace};
 
 impl Gvl {
@@ -18,7 +18,54 @@ impl Gvl {
     pub(crate) fn call(&mut self, object: Object, name: Id, arguments: &[Object]) -> Object {
         let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
         // SAFETY: live objects, as many as said.
-        Object::raw(unsafe { rb_funcallv(object.as_raw(), name.0, count, first) })
+        Object::raw(unsafe { rb_funcallv(object.as_raw(), name.as_raw(), count, first) })
+    }
+
+    /// Calls a method with the arguments that the running one was called with, keywords as keywords.
+    pub(crate) fn forward(&mut self, receiver: Object, method: Id, arguments: &[Object]) -> Object {
+        let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
+        // SAFETY: live objects, as many as said.
+        Object::raw(unsafe {
+            rb_funcallv_kw(receiver.as_raw(), method.as_raw(), count, first, has_keywords().into())
+        })
+    }
+
+    /// Writes objects to something that has `write`, as `IO#print` does.
+    pub(crate) fn print_to(&mut self, writer: Object, objects: &[Object]) -> Object {
+        // SAFETY: live objects, as many as said.
+        Object::raw(unsafe { rb_io_print(objects.len() as c_int, objects.as_ptr().cast(), writer.as_raw()) })
+    }
+
+    /// Writes objects to something that has `write`, as `IO#puts` does.
+    pub(crate) fn puts_to(&mut self, writer: Object, objects: &[Object]) -> Object {
+        // SAFETY: live objects, as many as said.
+        Object::raw(unsafe { rb_io_puts(objects.len() as c_int, objects.as_ptr().cast(), writer.as_raw()) })
+    }
+
+    /// Sets instance variables.
+    pub(crate) fn set_variables(&mut self, object: Object, variables: &[(Id, Object)]) {
+        for (name, value) in variables {
+            // SAFETY: live objects; raises where the object is frozen.
+            unsafe { rb_ivar_set(object.as_raw(), name.as_raw(), value.as_raw()) };
+        }
+    }
+
+    /// Sets the caller's `$_`.
+    pub(crate) fn set_last_line(&mut self, line: Object) {
+        // SAFETY: a live object.
+        unsafe { rb_lastline_set(line.as_raw()) };
+    }
+
+    /// The encoding that texts from outside have.
+    pub(crate) fn external_encoding(&self) -> Object {
+        // SAFETY: Ruby always has one.
+        Object::raw(unsafe { rb_enc_default_external() })
+    }
+
+    /// A part of a String, which shares its bytes where Ruby does that.
+    pub(crate) fn part(&self, string: Str, from: usize, length: usize) -> Str {
+        // SAFETY: a String, in which Ruby looks whether there is such a part.
+        Str::raw(unsafe { rb_str_subseq(Object::from(string).as_raw(), from as c_long, length as c_long) })
     }
 
     /// Calls a Proc.
@@ -43,13 +90,13 @@ impl Gvl {
     /// Whether an object responds to a public method.
     pub(crate) fn responds_to(&mut self, object: Object, name: Id) -> bool {
         // SAFETY: a live object.
-        unsafe { rb_respond_to(object.as_raw(), name.0) != 0 }
+        unsafe { rb_respond_to(object.as_raw(), name.as_raw()) != 0 }
     }
 
     /// Whether an object responds to a method, be it private.
     pub(crate) fn has_method(&mut self, object: Object, name: Id) -> bool {
         // SAFETY: a live object.
-        unsafe { rb_obj_respond_to(object.as_raw(), name.0, 1) != 0 }
+        unsafe { rb_obj_respond_to(object.as_raw(), name.as_raw(), 1) != 0 }
     }
 
     /// Calls `body`, and `after` also when it raises.
@@ -117,6 +164,25 @@ impl Gvl {
     }
 }
 
+/// Whether the last argument of the running method is made of keywords.
+pub(crate) fn has_keywords() -> bool {
+    // SAFETY: looks at the frame of the method that runs, or at none.
+    unsafe { rb_keyword_given_p() != 0 }
+}
+
+/// The separator of lines, `$/`, which Ruby programs cannot read in a Ractor other than the main one.
+#[allow(deprecated, reason = "what is deprecated is to change it; the original reads it here, too")]
+pub(crate) fn line_separator(_ruby: &Ruby) -> Object {
+    // SAFETY: who has a `Ruby` has the lock; the variable always holds a value.
+    Object::raw(unsafe { rb_rs })
+}
+
+/// Tells the garbage collector that memory outside of objects was allocated, or freed. The lock is held.
+pub(crate) fn adjust_memory(difference: isize) {
+    // SAFETY: adds to a counter, also while the collector frees objects.
+    unsafe { rb_gc_adjust_memory_usage(difference as ssize_t) };
+}
+
 /// Raises an exception of `class`.
 #[cold]
 pub(crate) fn raise(class: Object, message: fmt::Arguments<'_>) -> ! {
@@ -134,7 +200,7 @@ pub(crate) fn raise_owned(class: Object, text: String) -> ! {
 }
 
 /// Runs `body`, and returns what it raises as an error.
-pub(crate) fn catch(_ruby: &magnus::Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Result<Value, Error> {
+pub(crate) fn catch(_ruby: &Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Result<Value, Error> {
     // SAFETY: who has a `Ruby` has the lock; this proof is used by the body alone.
     let object = protect(|| body(&mut unsafe { Gvl::held() }).as_raw())?;
     // SAFETY: Ruby just returned this value.

@@ -25,12 +25,14 @@ mod class;
 mod data;
 mod gvl;
 mod hash;
+pub(crate) mod lent_string;
 mod object;
 pub(crate) mod ractor;
+pub(crate) mod slices;
 pub(crate) mod string;
 pub(crate) mod thread;
 
-pub(crate) use call::{catch, raise, raise_owned};
+pub(crate) use call::{adjust_memory, catch, has_keywords, line_separator, raise, raise_owned};
 pub(crate) use class::{
     Arguments, Class, Method, define_class, define_module, define_shared_constant, include, methods,
 };

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_long};
 use std::ops::Deref;
 
 use magnus::Value;
-use magnus::rb_sys::{AsRawValue, FromRawValue};
+use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};
 use magnus::value::ReprValue;
 use rb_sys::*;
 
@@ -37,7 +37,7 @@ pub(crate) struct Bignum(Object);
 
 /// The name of a method or constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Id(pub(super) ID);
+pub(crate) struct Id(ID);
 
 /// What an object is.
 pub(crate) enum Kind {
@@ -84,6 +84,18 @@ impl Object {
     #[inline]
     pub(crate) const fn bool(value: bool) -> Self {
         if value { Self::TRUE } else { Self::FALSE }
+    }
+
+    /// An Integer of at most 62 bits.
+    #[inline(always)]
+    pub(crate) const fn fixnum(value: i64) -> Self {
+        Self((value as VALUE) << 1 | ruby_special_consts::RUBY_FIXNUM_FLAG as VALUE)
+    }
+
+    /// As magnus has objects.
+    pub(crate) fn all(values: &[Value]) -> &[Self] {
+        // SAFETY: both are a reference as Ruby has it, and nothing else.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
     }
 
     #[inline(always)]
@@ -133,7 +145,17 @@ impl Str {
     }
 }
 
+impl From<magnus::value::Id> for Id {
+    fn from(id: magnus::value::Id) -> Self {
+        Self(id.as_raw())
+    }
+}
+
 impl Id {
+    pub(super) const fn as_raw(self) -> ID {
+        self.0
+    }
+
     /// The name of these characters.
     pub(crate) fn of(name: &CStr) -> Self {
         // SAFETY: a C string.
@@ -491,6 +513,13 @@ impl Gvl {
     pub(crate) fn to_usize(&mut self, object: Object) -> usize {
         // SAFETY: takes any object.
         unsafe { rb_num2ulong(object.0) as usize }
+    }
+
+    /// A C `int`; raises for what is none, or too large.
+    #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
+    pub(crate) fn to_i32(&mut self, object: Object) -> i32 {
+        // SAFETY: takes any object.
+        unsafe { rb_num2int(object.0) as i32 }
     }
 
     /// A number of 32 bits; raises for what is none, or too large.

@@ -5,6 +5,8 @@ use std::ffi::{c_int, c_long};
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use magnus::encoding::RbEncoding;
+use magnus::{RString, Ruby};
 use rb_sys::*;
 
 use super::gvl::Gvl;
@@ -216,4 +218,42 @@ impl Share {
     pub(crate) fn object(self) -> Object {
         self.0
     }
+}
+
+/// What `read` finds in the bytes of a String. Neither it nor what it finds has a Ruby value: nothing can change the
+/// bytes meanwhile.
+#[inline]
+pub(crate) fn with_bytes<T: Send>(string: RString, read: impl FnOnce(&[u8]) -> T + Send) -> T {
+    // SAFETY: `magnus` gives Strings to threads that hold the lock. Nothing of Ruby is called before `read` is done.
+    let found = read(unsafe { string.as_slice() });
+    std::hint::black_box(string);
+    found
+}
+
+/// The same for two Strings.
+#[inline]
+pub(crate) fn with_bytes_of_both<T: Send>(
+    first: RString,
+    second: RString,
+    read: impl FnOnce(&[u8], &[u8]) -> T + Send,
+) -> T {
+    // SAFETY: as in `with_bytes`.
+    let found = read(unsafe { first.as_slice() }, unsafe { second.as_slice() });
+    std::hint::black_box((first, second));
+    found
+}
+
+/// A String of some bytes of another one, as far as that has them.
+pub(crate) fn copied_part(
+    ruby: &Ruby,
+    string: RString,
+    part: std::ops::Range<usize>,
+    encoding: RbEncoding,
+) -> RString {
+    // SAFETY: the bytes are copied before anything can change them.
+    let bytes = unsafe { string.as_slice() };
+    let end = part.end.min(bytes.len());
+    let copy = ruby.enc_str_new(bytes.get(part.start..end).unwrap_or_default(), encoding);
+    std::hint::black_box(string);
+    copy
 }

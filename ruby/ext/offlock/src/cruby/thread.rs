@@ -28,7 +28,8 @@ pub(crate) unsafe fn learn(thread: VALUE, ractor: VALUE) {
     WORD.get_or_init(|| {
         // SAFETY: `rb_thread_t` is far larger than the words that are read.
         let word = |index: usize| unsafe { *structure.add(index) };
-        (1..WORDS).find(|&index| word(index - 1) == thread as usize && word(index) == wanted)
+        let known = super::uses_internals();
+        (1..WORDS).find(|&index| known && word(index - 1) == thread as usize && word(index) == wanted)
     });
 }
 

@@ -100,7 +100,7 @@ fn cut(
     let (spans, validity) = Region::new(operation, view.len())
         .release(release)
         .run(ruby, |task| Ok::<_, CutError>((find(view, task)?, given.or_found(view, task)?)))?;
-    pieces::array(text, &spans, validity)
+    pieces::array(ruby, text, &spans, validity)
 }
 
 fn encoding_of(string: RString) -> RbEncoding {

@@ -10,18 +10,18 @@ use crate::build;
 use crate::region::Pace;
 
 /// An Array of Integers, or a packed String. Counts the work.
-pub(super) fn build(ids: &[TokenId], packed: bool, pace: &mut Pace) -> Result<Value, Error> {
+pub(super) fn build(ruby: &Ruby, ids: &[TokenId], packed: bool, pace: &mut Pace) -> Result<Value, Error> {
     if packed {
-        Ok(pack(ids)?.as_value())
+        Ok(pack(ruby, ids)?.as_value())
     } else {
-        Ok(build::integers(ids.iter().map(|&id| id as usize), pace)?.as_value())
+        Ok(build::integers(ruby, ids.iter().map(|&id| id as usize), pace)?.as_value())
     }
 }
 
-fn pack(ids: &[TokenId]) -> Result<magnus::RString, Error> {
+fn pack(ruby: &Ruby, ids: &[TokenId]) -> Result<magnus::RString, Error> {
     // SAFETY: any bytes of a number may be looked at as such.
     let bytes = unsafe { std::slice::from_raw_parts(ids.as_ptr().cast::<u8>(), size_of_val(ids)) };
-    build::string(bytes, build::BINARY)
+    build::binary_in_pieces(ruby, bytes)
 }
 
 /// Checks that a String is packed tokens.

@@ -123,7 +123,7 @@ impl Encoding {
         let ids = Region::new(&TOKENS_ENCODE, view.len()).release(release).run(ruby, |task| {
             Ok::<_, TokensError>(core.encode(view.checked(task)?, allowed.specials(), task)?)
         })?;
-        ids::build(&ids, packed, &mut Pace::new())
+        ids::build(ruby, &ids, packed, &mut Pace::new())
     }
 
     fn count(
@@ -162,7 +162,7 @@ impl Encoding {
         let built = ruby.ary_new_capa(lists.len());
         let mut pace = Pace::new();
         for ids in lists {
-            built.push(ids::build(&ids, packed, &mut pace)?)?;
+            built.push(ids::build(ruby, &ids, packed, &mut pace)?)?;
             pace.keep(1)?;
         }
         Ok(built)
@@ -184,7 +184,7 @@ impl Encoding {
             let texts = borrow::all_checked(batch.views, task)?;
             Ok::<_, TokensError>(core.count_batch(&texts, allowed.specials(), batch.threads, task)?)
         })?;
-        build::integers(counts.into_iter(), &mut Pace::new())
+        build::integers(ruby, counts.into_iter(), &mut Pace::new())
     }
 
     fn truncate(
@@ -211,12 +211,11 @@ impl Encoding {
 
     fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
         let bytes = this.bytes(ruby, tokens, release, borrow::check_utf8)?;
-        // SAFETY: asks for a number.
-        build::string(&bytes, unsafe { rb_sys::rb_utf8_encindex() })
+        build::utf8(ruby, &bytes)
     }
 
     fn decode_bytes(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
-        build::string(&this.bytes(ruby, tokens, release, |_, _| Ok(()))?, build::BINARY)
+        build::binary_in_pieces(ruby, &this.bytes(ruby, tokens, release, |_, _| Ok(()))?)
     }
 
     /// The bytes that the tokens stand for, if `check` finds nothing wrong with them.
@@ -252,9 +251,9 @@ impl Encoding {
         Ok(self.core().encode_single_token(bytes.view()))
     }
 
-    fn decode_single_token(&self, token: TokenId) -> Result<Option<RString>, Error> {
-        let bytes = self.core().decode_single_token_bytes(token);
-        bytes.map(|bytes| build::string(bytes, build::BINARY)).transpose()
+    fn decode_single_token(ruby: &Ruby, this: &Self, token: TokenId) -> Result<Option<RString>, Error> {
+        let bytes = this.core().decode_single_token_bytes(token);
+        bytes.map(|bytes| build::binary(ruby, bytes)).transpose()
     }
 }
 

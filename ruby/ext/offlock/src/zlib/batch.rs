@@ -65,7 +65,7 @@ fn in_groups(
         let batch = Region::new(operation, size).release(release).run(ruby, |task| {
             work(group, task).map_err(|(index, error)| BatchError((first + index, error)))
         })?;
-        batch.iter().try_for_each(|result| made.push(build::binary(result)?))?;
+        batch.iter().try_for_each(|result| made.push(build::binary(ruby, result)?))?;
         done += size;
         progress.map(|progress| progress.funcall::<_, _, Value>("call", (done, total))).transpose()?;
     }

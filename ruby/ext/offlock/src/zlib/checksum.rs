@@ -9,6 +9,7 @@ use super::error::ZlibError;
 use super::forward::forward;
 use super::number::Checksum;
 use crate::borrow::borrowed;
+use crate::cruby::string::with_bytes;
 use crate::operations::ZLIB_CHECKSUM;
 use crate::region::{Region, Release, yield_between_calls};
 
@@ -74,7 +75,5 @@ fn of_small(arguments: &[Value], initial: u32, sum: fn(u32, &[u8]) -> u32) -> Op
         _ => return None,
     };
     let string = RString::from_value(string)?;
-    // SAFETY: read at once, with the lock held, before any function of Ruby is called.
-    let bytes = unsafe { string.as_slice() };
-    (bytes.len() <= SMALL).then(|| sum(value, bytes))
+    with_bytes(string, |bytes| (bytes.len() <= SMALL).then(|| sum(value, bytes)))
 }

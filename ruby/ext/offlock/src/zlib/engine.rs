@@ -17,6 +17,8 @@ use super::gzip;
 use super::number::Int;
 use crate::borrow::borrowed;
 use crate::build;
+use crate::cruby;
+use crate::cruby::string::with_bytes;
 use crate::error::IntoException;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Region, Release};
@@ -96,10 +98,7 @@ impl Stream {
     fn tell(&mut self) {
         let memory = self.codec.memory();
         if memory != self.told {
-            // SAFETY: the lock is held, and this may be called while the collector frees objects.
-            unsafe {
-                rb_sys::rb_gc_adjust_memory_usage(memory as rb_sys::ssize_t - self.told as rb_sys::ssize_t)
-            };
+            cruby::adjust_memory(memory as isize - self.told as isize);
             self.told = memory;
         }
     }
@@ -210,7 +209,7 @@ impl Engine {
                 return Err(interrupt);
             }
         }
-        build::binary(&out.into_bytes())
+        build::binary(ruby, &out.into_bytes())
     }
 
     /// Takes a small piece of what is to be compressed, to be worked on with what comes later. True, or a String if something is
@@ -219,8 +218,7 @@ impl Engine {
         let (input, mut state) = (RString::from_value(input)?, this.0.try_lock().ok()?);
         let Codec::Deflate(stream) = &mut state.codec else { return None };
         let mut out = Output::new();
-        // SAFETY: copied at once, with the lock held.
-        let took = stream.gather(unsafe { input.as_slice() }, &mut out);
+        let took = with_bytes(input, |input| stream.gather(input, &mut out));
         drop(state);
         took.then(|| match &*out.into_bytes() {
             [] => ruby.qtrue().as_value(),
@@ -345,7 +343,7 @@ impl Engine {
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         done.map_err(|error| ZlibError(error).into_exception(ruby))?;
-        build::binary(&out.into_bytes())
+        build::binary(ruby, &out.into_bytes())
     }
 
     fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {

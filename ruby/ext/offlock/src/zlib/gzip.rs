@@ -5,6 +5,7 @@ use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX,
 
 use super::error::ZlibError;
 use crate::build;
+use crate::cruby::string::with_bytes;
 use crate::error::IntoException as _;
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
@@ -21,21 +22,24 @@ pub(super) fn header(level: i32, mtime: u32, name: Option<Vec<u8>>, comment: Opt
     Header { mtime, extra_flags, os: OS_UNIX, name, comment, ..Header::default() }
 }
 
-fn bytes(level: i32, mtime: u32, name: Option<RString>, comment: Option<RString>) -> Result<RString, Error> {
-    // SAFETY: copied at once.
-    let owned = |string: RString| unsafe { string.as_slice() }.to_vec();
-    build::binary(&header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+fn bytes(
+    ruby: &Ruby,
+    level: i32,
+    mtime: u32,
+    name: Option<RString>,
+    comment: Option<RString>,
+) -> Result<RString, Error> {
+    let owned = |string| with_bytes(string, <[u8]>::to_vec);
+    build::binary(ruby, &header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
 /// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while it is not complete. Fails
 /// where the original refuses it.
 pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error> {
-    // SAFETY: read before anything is called that could change it.
-    let bytes = unsafe { file.as_slice() };
-    let parsed = refuse_header(bytes).and_then(|()| Header::parse(bytes));
+    let parsed = with_bytes(file, |bytes| refuse_header(bytes).and_then(|()| Header::parse(bytes)));
     let header = parsed.map_err(|error| ZlibError(error).into_exception(ruby))?;
     let Some((header, _)) = header else { return Ok(None) };
-    let text = |text: &Option<Vec<u8>>| text.as_deref().map(build::binary).transpose();
+    let text = |text: &Option<Vec<u8>>| text.as_deref().map(|text| build::binary(ruby, text)).transpose();
     let fields = ruby.ary_new_capa(5);
     fields.push(header.mtime)?;
     fields.push(header.extra_flags)?;

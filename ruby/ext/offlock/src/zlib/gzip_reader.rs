@@ -1,15 +1,15 @@
 //! `GzipReader.new`: native, so that to open a small file costs little. What is not the usual case is left to Ruby.
 
-use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue, protect};
 use magnus::value::{InnerValue, Lazy, LazyId, ReprValue};
 use magnus::{
     Class, Error, IntoValue, Module, RClass, RModule, RObject, RString, Ruby, TryConvert, Value, method,
 };
 
 use super::engine::Engine;
-use super::forward::{forward, with_keywords};
+use super::forward::{forward, has_keywords};
 use super::gzip;
 use super::read_buffer::ReadBuffer;
+use crate::cruby::{Id, Object, catch};
 use crate::region;
 
 /// Packed bytes that are read at a time.
@@ -35,7 +35,7 @@ static INPUT: Lazy<RClass> = Lazy::new(|ruby| {
 fn initialize(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<(), Error> {
     static OTHERWISE: LazyId = LazyId::new("offlock_open_with");
     match arguments {
-        [io] if !with_keywords() => open(ruby, reader, *io),
+        [io] if !has_keywords() => open(ruby, reader, *io),
         _ => forward(ruby, reader.as_value(), &OTHERWISE, arguments).map(drop),
     }
 }
@@ -75,8 +75,7 @@ fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<RObject, Error> {
     static OWN_PLAIN: LazyId = LazyId::new("@offlock_plain");
     static PATH: LazyId = LazyId::new("path");
     static KEEP_PATH: LazyId = LazyId::new("offlock_keep_path");
-    // SAFETY: the lock is held, and Ruby always has a default encoding.
-    let external = unsafe { Value::from_raw(rb_sys::rb_enc_default_external()) };
+    let external = catch(ruby, |gvl| gvl.external_encoding())?;
     let plain = ruby.obj_wrap(ReadBuffer::of(ruby, external)?).as_value();
     let engine = ruby.obj_wrap(Engine::first_member(ruby)?).as_value();
     let (closed, none) = (ruby.qfalse().as_value(), 0.into_value_with(ruby));
@@ -118,8 +117,10 @@ fn begin(ruby: &Ruby, input: RObject, packed: RString, header: Value) -> Result<
     static HEADER: LazyId = LazyId::new("@header");
     static PACKED: LazyId = LazyId::new("@packed");
     static READ: LazyId = LazyId::new("@read");
-    // SAFETY: copied at once.
-    let copy = ruby.str_from_slice(unsafe { packed.as_slice() });
+    let copy = RString::try_convert(catch(ruby, |gvl| {
+        let packed = gvl.to_str(Object::of(packed));
+        gvl.copied(&packed).into()
+    })?)?;
     let read = copy.len().into_value_with(ruby);
     set(ruby, input, [(&HEADER, header), (&PACKED, copy.as_value()), (&READ, read)])
 }
@@ -130,13 +131,11 @@ fn set<const N: usize>(
     object: RObject,
     variables: [(&'static LazyId, Value); N],
 ) -> Result<(), Error> {
-    let variables = variables.map(|(name, value)| (LazyId::get_inner_with(name, ruby), value));
-    protect(|| {
-        for (name, value) in variables {
-            // SAFETY: the lock is held, and both are live, being on the stack. What is raised is caught here.
-            unsafe { rb_sys::rb_ivar_set(object.as_raw(), name.as_raw(), value.as_raw()) };
-        }
-        rb_sys::Qnil.into()
+    let variables =
+        variables.map(|(name, value)| (Id::from(LazyId::get_inner_with(name, ruby)), Object::of(value)));
+    catch(ruby, |gvl| {
+        gvl.set_variables(Object::of(object), &variables);
+        Object::NIL
     })?;
     Ok(())
 }

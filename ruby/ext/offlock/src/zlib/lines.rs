@@ -1,13 +1,13 @@
 //! `gets` and `readline`: native, so that the usual line costs one String, and `$_` is that of the caller.
 
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::typed_data::Obj;
 use magnus::value::{LazyId, ReprValue};
 use magnus::{Error, Module, Object, RModule, RObject, RString, Ruby, TryConvert, Value, function, method};
 
 use super::forward::forward;
 use super::read_buffer::ReadBuffer;
-use crate::cruby::ractor;
+use crate::cruby::string::with_bytes;
+use crate::cruby::{self, catch, ractor};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_separator", function!(separator, 0))?;
@@ -16,16 +16,14 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     reading.define_method("readline", method!(readline, -1))
 }
 
-#[allow(deprecated, reason = "what is deprecated is to change it; the original reads it here, too")]
 /// `$/`, which Ruby programs cannot read in a Ractor other than the main one.
 fn separator(ruby: &Ruby) -> Result<Value, Error> {
-    // SAFETY: a variable of Ruby's, read with the lock held; it always holds a value.
-    let separator = unsafe { Value::from_raw(rb_sys::rb_rs) };
+    let separator = cruby::line_separator(ruby).value();
     match RString::from_value(separator) {
         // Another Ractor must not get what this one could change.
         Some(string) if !ractor::is_main() && !string.is_frozen() => {
-            // SAFETY: copied at once.
-            Ok(ruby.str_from_slice(unsafe { string.as_slice() }).as_value())
+            let copy = with_bytes(string, <[u8]>::to_vec);
+            Ok(ruby.str_from_slice(&copy).as_value())
         }
         _ => Ok(separator),
     }
@@ -34,10 +32,9 @@ fn separator(ruby: &Ruby) -> Result<Value, Error> {
 fn gets(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Error> {
     let line = read(ruby, reader, arguments)?;
     if !line.is_nil() {
-        // SAFETY: called with the lock held, on a live object; running out of memory is caught here.
-        protect(|| unsafe {
-            rb_sys::rb_lastline_set(line.as_raw());
-            rb_sys::Qnil.into()
+        catch(ruby, |gvl| {
+            gvl.set_last_line(cruby::Object::of(line));
+            cruby::Object::NIL
         })?;
     }
     Ok(line)

@@ -10,7 +10,6 @@ mod error;
 mod forward;
 mod gzip;
 mod gzip_reader;
-mod lend;
 mod lines;
 mod number;
 mod one_shot;

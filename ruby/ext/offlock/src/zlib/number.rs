@@ -1,7 +1,8 @@
 //! Numbers as the original takes them: what is none is refused in the same words.
 
-use magnus::rb_sys::{AsRawValue, protect};
-use magnus::{Error, Fixnum, TryConvert, Value};
+use magnus::{Error, Fixnum, Ruby, TryConvert, Value};
+
+use crate::cruby::{Gvl, Object, catch};
 
 /// A C `int`.
 #[derive(Clone, Copy)]
@@ -15,33 +16,28 @@ pub(super) struct Long(pub(super) i64);
 #[derive(Clone, Copy)]
 pub(super) struct Checksum(pub(super) u32);
 
-/// Converts with a function of Ruby's that raises where it cannot.
-fn converted<T: Default>(
-    value: Value,
-    convert: unsafe extern "C" fn(rb_sys::VALUE) -> T,
-) -> Result<T, Error> {
+/// Converts by a function that raises where it cannot.
+fn converted<T: Default>(value: Value, convert: fn(&mut Gvl, Object) -> T) -> Result<T, Error> {
     let mut number = T::default();
-    protect(|| {
-        // SAFETY: called with the lock held, on a live object; what it raises is caught.
-        number = unsafe { convert(value.as_raw()) };
-        rb_sys::Qnil.into()
+    catch(&Ruby::get_with(value), |gvl| {
+        number = convert(gvl, Object::of(value));
+        Object::NIL
     })?;
     Ok(number)
 }
 
 impl TryConvert for Int {
-    #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
     fn try_convert(value: Value) -> Result<Self, Error> {
         if let Some(small) = small(value).and_then(|number| number.try_into().ok()) {
             return Ok(Self(small));
         }
-        Ok(Self(converted(value, rb_sys::rb_num2int)? as i32))
+        Ok(Self(converted(value, Gvl::to_i32)?))
     }
 }
 
 impl TryConvert for Long {
     fn try_convert(value: Value) -> Result<Self, Error> {
-        Ok(Self(converted(value, rb_sys::rb_num2long)?))
+        Ok(Self(converted(value, Gvl::to_i64)?))
     }
 }
 
@@ -50,7 +46,7 @@ impl TryConvert for Checksum {
     fn try_convert(value: Value) -> Result<Self, Error> {
         match small(value) {
             Some(small) => Ok(Self(small as u32)),
-            None => Ok(Self(converted(value, rb_sys::rb_num2ulong)? as u32)),
+            None => Ok(Self(converted(value, Gvl::to_usize)? as u32)),
         }
     }
 }
@@ -60,12 +56,8 @@ impl TryConvert for Checksum {
 pub(super) struct Uint(pub(super) u32);
 
 impl TryConvert for Uint {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the function has checked that it is an `unsigned int`"
-    )]
     fn try_convert(value: Value) -> Result<Self, Error> {
-        Ok(Self(converted(value, rb_sys::rb_num2uint)? as u32))
+        Ok(Self(converted(value, Gvl::to_u32)?))
     }
 }
 

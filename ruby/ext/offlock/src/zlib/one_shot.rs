@@ -6,10 +6,10 @@ use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 
 use super::error::{GzipError, ZlibError};
 use super::gzip::refuse_file;
-use super::lend::LentString;
 use super::number::{Checksum, Int, Long, Uint};
 use crate::borrow::borrowed;
 use crate::build;
+use crate::cruby::lent_string::LentString;
 use crate::error::{self, IntoException};
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Region, Release};
@@ -36,7 +36,7 @@ fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release)
         deflate::compress(view, level.0, wbits, &mut out, task)?;
         Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    build::binary(&packed)
+    build::binary(ruby, &packed)
 }
 
 fn inflate(
@@ -86,7 +86,7 @@ fn decode<F: IntoException + From<deflate::Error>>(
         work(view, &mut out, task)?;
         Ok::<_, F>(out.into_bytes())
     })?;
-    build::binary(&plain)
+    build::binary(ruby, &plain)
 }
 
 fn gzip(
@@ -113,7 +113,7 @@ fn gzip(
         out.push(&(view.len() as u32).to_le_bytes())?;
         Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    build::binary(&packed)
+    build::binary(ruby, &packed)
 }
 
 /// The first member, as the original does; what follows it is left alone.

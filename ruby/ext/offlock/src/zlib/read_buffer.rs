@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use magnus::encoding::{EncodingCapable, Index, RbEncoding};
-use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
 use magnus::value::{InnerValue, Opaque, ReprValue};
 use magnus::{
     Class, DataTypeFunctions, Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert,
@@ -12,6 +11,8 @@ use magnus::{
 use offlock_core::deflate::end_of_line;
 
 use super::number::Int;
+use crate::cruby::string::{self, with_bytes, with_bytes_of_both};
+use crate::cruby::{self, catch};
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     let class = zlib.define_class("ReadBuffer", ruby.class_object())?;
@@ -101,21 +102,16 @@ impl ReadBuffer {
         self.string.get().map_or_else(|| ruby.str_buf_new(0), |string| string.get_inner_with(ruby))
     }
 
-    /// What was not taken. Valid until the next call of Ruby.
-    fn bytes(&self, ruby: &Ruby) -> &[u8] {
-        let Some(string) = self.string.get() else { return &[] };
-        let string = string.get_inner_with(ruby);
-        // SAFETY: the String is this object's own, which keeps it alive and in place; nothing changes it while the lock is
-        // held and no function of Ruby but one that makes a String of it is called.
-        let bytes: &[u8] = unsafe {
-            let bytes = string.as_slice();
-            std::slice::from_raw_parts(bytes.as_ptr(), bytes.len())
-        };
-        bytes.get(self.at.get()..).unwrap_or_default()
+    /// What `read` finds in the bytes that were not taken.
+    #[inline]
+    fn with_bytes<T: Send>(&self, ruby: &Ruby, read: impl FnOnce(&[u8]) -> T + Send) -> T {
+        let Some(string) = self.string.get() else { return read(&[]) };
+        let at = self.at.get();
+        with_bytes(string.get_inner_with(ruby), |bytes| read(bytes.get(at..).unwrap_or_default()))
     }
 
     fn size(ruby: &Ruby, this: &Self) -> usize {
-        this.bytes(ruby).len()
+        this.with_bytes(ruby, <[u8]>::len)
     }
 
     fn taken(&self, size: usize) {
@@ -124,25 +120,29 @@ impl ReadBuffer {
 
     /// The next `size` bytes in their encoding, which are not counted as taken yet.
     fn text(&self, ruby: &Ruby, from: usize, size: usize, encoding: Index) -> Result<RString, Error> {
+        let from = self.at.get() + from;
         if size < WORTH_SHARING {
-            let bytes = self.bytes(ruby).get(from..).unwrap_or_default();
-            return Ok(ruby.enc_str_new(&bytes[..size.min(bytes.len())], RbEncoding::from(encoding)));
+            return Ok(string::copied_part(ruby, self.string(ruby), from..from + size, encoding.into()));
         }
-        let whole = self.string(ruby);
-        let (from, size) = ((self.at.get() + from) as std::ffi::c_long, size as std::ffi::c_long);
-        // SAFETY: a String and a place in it; what running out of memory raises is caught here.
-        let part = protect(|| unsafe { rb_sys::rb_str_subseq(whole.as_raw(), from, size) })?;
-        // SAFETY: Ruby just made this value, and it is a String.
-        let part = RString::try_convert(unsafe { Value::from_raw(part) })?;
+        let part = self.part(ruby, from, size)?;
         part.enc_associate(encoding)?;
         Ok(part)
+    }
+
+    /// A part of the String, which shares its bytes where it can.
+    fn part(&self, ruby: &Ruby, from: usize, size: usize) -> Result<RString, Error> {
+        let whole = cruby::Object::of(self.string(ruby));
+        RString::try_convert(catch(ruby, |gvl| {
+            let whole = gvl.to_str(whole);
+            gvl.part(whole, from, size).into()
+        })?)
     }
 
     /// What was not taken, as a String that this object has no more use for: `replace` is to follow.
     fn rest(ruby: &Ruby, this: &Self) -> Result<RString, Error> {
         match this.at.get() {
             0 => Ok(this.string(ruby)),
-            _ => this.text(ruby, 0, this.bytes(ruby).len(), ruby.ascii8bit_encindex()),
+            _ => this.text(ruby, 0, Self::size(ruby, this), ruby.ascii8bit_encindex()),
         }
     }
 
@@ -165,24 +165,20 @@ impl ReadBuffer {
         if counted >= at {
             return Ok(None);
         }
-        let whole = this.string(ruby);
-        let (from, size) = (counted as std::ffi::c_long, (at - counted) as std::ffi::c_long);
-        // SAFETY: a String and a place in it; what running out of memory raises is caught here.
-        let part = protect(|| unsafe { rb_sys::rb_str_subseq(whole.as_raw(), from, size) })?;
+        let part = this.part(ruby, counted, at - counted)?;
         this.counted.set(at);
-        // SAFETY: Ruby just made this value, and it is a String.
-        RString::try_convert(unsafe { Value::from_raw(part) }).map(Some)
+        Ok(Some(part))
     }
 
     /// At most `size` bytes, which are not taken yet.
     fn peek(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
-        let size = size.min(this.bytes(ruby).len());
+        let size = size.min(Self::size(ruby, this));
         this.text(ruby, 0, size, this.encoding)
     }
 
     /// At most `size` bytes.
     fn cut(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
-        let size = size.min(this.bytes(ruby).len());
+        let size = size.min(Self::size(ruby, this));
         let cut = this.text(ruby, 0, size, ruby.ascii8bit_encindex())?;
         this.taken(size);
         Ok(cut)
@@ -191,26 +187,29 @@ impl ReadBuffer {
     /// So many bytes, if they are here; nil otherwise, and for what is no such number.
     fn exactly(ruby: &Ruby, this: &Self, size: Value) -> Result<Option<RString>, Error> {
         let size = Fixnum::from_value(size).and_then(|size| size.to_usize().ok());
-        match size.filter(|size| (1..=this.bytes(ruby).len()).contains(size)) {
+        match size.filter(|size| (1..=Self::size(ruby, this)).contains(size)) {
             Some(size) => Self::cut(ruby, this, size).map(Some),
             None => Ok(None),
         }
     }
 
     fn getbyte(ruby: &Ruby, this: &Self) -> Option<u8> {
-        let byte = this.bytes(ruby).first().copied()?;
+        let byte = this.with_bytes(ruby, |bytes| bytes.first().copied())?;
         this.taken(1);
         Some(byte)
     }
 
     /// The next character, where there is no doubt which one it is.
     fn char(ruby: &Ruby, this: &Self) -> Result<Option<RString>, Error> {
-        let bytes = this.bytes(ruby);
-        let Some(&first) = bytes.first().filter(|_| this.as_it_is && this.ascii) else { return Ok(None) };
-        let size = match first {
-            ..0x80 => 1,
-            _ => utf8_size(bytes, this.encoding == ruby.utf8_encindex()),
-        };
+        if !(this.as_it_is && this.ascii) {
+            return Ok(None);
+        }
+        let is_utf8 = this.encoding == ruby.utf8_encindex();
+        let size = this.with_bytes(ruby, |bytes| match bytes.first() {
+            None => 0,
+            Some(..0x80) => 1,
+            Some(_) => utf8_size(bytes, is_utf8),
+        });
         if size == 0 {
             return Ok(None);
         }
@@ -237,11 +236,13 @@ impl ReadBuffer {
         separator: RString,
         chomp: bool,
     ) -> Result<Option<RString>, Error> {
-        let bytes = self.bytes(ruby);
-        // SAFETY: read before anything is called that could change it.
-        let separator = unsafe { separator.as_slice() };
-        let Some(size) = end_of_line(bytes, separator) else { return Ok(None) };
-        let kept = if chomp { chomped(&bytes[..size], separator).len() } else { size };
+        let at = self.at.get();
+        let found = with_bytes_of_both(self.string(ruby), separator, |bytes, separator| {
+            let bytes = bytes.get(at..)?;
+            let size = end_of_line(bytes, separator)?;
+            Some((size, if chomp { chomped(&bytes[..size], separator).len() } else { size }))
+        });
+        let Some((size, kept)) = found else { return Ok(None) };
         let line = self.text(ruby, 0, kept, self.encoding)?;
         self.taken(size);
         self.lineno.set(self.lineno.get().wrapping_add(1));
@@ -263,16 +264,16 @@ impl ReadBuffer {
 
     /// Where, behind the next `from` bytes, the separator ends.
     fn find(ruby: &Ruby, this: &Self, separator: RString, from: usize) -> Option<usize> {
-        let bytes = this.bytes(ruby).get(from..)?;
-        // SAFETY: read before anything is called that could change it.
-        end_of_line(bytes, unsafe { separator.as_slice() }).map(|end| from + end)
+        let start = this.at.get() + from;
+        with_bytes_of_both(this.string(ruby), separator, |bytes, separator| {
+            end_of_line(bytes.get(start..)?, separator).map(|end| from + end)
+        })
     }
 
     /// Takes line feeds; whether something else follows.
     fn skip_newlines(ruby: &Ruby, this: &Self) -> bool {
-        let bytes = this.bytes(ruby);
-        let other = bytes.iter().position(|&byte| byte != b'\n');
-        this.taken(other.unwrap_or(bytes.len()));
+        let other = this.with_bytes(ruby, |bytes| bytes.iter().position(|&byte| byte != b'\n'));
+        this.taken(other.unwrap_or_else(|| Self::size(ruby, this)));
         other.is_some()
     }
 

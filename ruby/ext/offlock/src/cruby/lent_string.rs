@@ -1,4 +1,4 @@
-//! Strings that are filled before anyone sees them.
+//! Strings that native code fills before any program sees them.
 
 use std::mem::MaybeUninit;
 
@@ -9,14 +9,14 @@ use offlock_core::spare_capacity;
 /// Memory inside a new binary String, for a result whose size is not known yet.
 ///
 /// What is lent too much costs nothing: large memory that was never touched is no memory yet.
-pub(super) struct LentString {
+pub(crate) struct LentString {
     string: RString,
     size: usize,
 }
 
 impl LentString {
     /// `NoMemoryError` when there is no such piece of memory.
-    pub(super) fn new(size: usize) -> Result<Self, Error> {
+    pub(crate) fn new(size: usize) -> Result<Self, Error> {
         // SAFETY: makes a String, which no program finds in `ObjectSpace`; what running out of memory raises is caught here.
         let string =
             protect(|| unsafe { rb_sys::rb_obj_hide(rb_sys::rb_str_buf_new(size as std::ffi::c_long)) })?;
@@ -25,7 +25,7 @@ impl LentString {
     }
 
     /// The memory; nobody else knows of it.
-    pub(super) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
+    pub(crate) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
         // SAFETY: the String has room for `size` bytes (and a NUL), which may be anything. It is too large to lie inside
         // the object, so it stays in place; `self`, on the stack, keeps it alive.
         unsafe {
@@ -35,7 +35,7 @@ impl LentString {
     }
 
     /// The String, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
-    pub(super) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
+    pub(crate) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
         let length = used as std::ffi::c_long;
         // SAFETY: a String that nobody else knows, with room for that many bytes. Either raises only for lack of memory,
         // which is caught here.
