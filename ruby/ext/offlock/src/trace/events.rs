@@ -1,6 +1,6 @@
 //! From Ruby's thread instrumentation to the recorder: which thread it is, which lock, and what happened to them.
 //!
-//! Ruby calls [`on_event`] with its scheduler's mutex held, in the order in which its lock changes hands, and not
+//! Ruby calls [`Recording::on_event`] with its scheduler's mutex held, in the order in which its lock changes hands, and not
 //! always on the thread that the event is about. What the recorder knows of a thread hangs on the thread itself, in
 //! Ruby's storage for tools, which can be read without the lock.
 //!
@@ -8,27 +8,19 @@
 //! said of that. It shows at the next thing that only a thread with the lock can do.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread};
-use rb_sys::{
-    RUBY_INTERNAL_EVENT_GC_ENTER, RUBY_INTERNAL_EVENT_GC_EXIT, RUBY_INTERNAL_THREAD_EVENT_EXITED as EXITED,
-    RUBY_INTERNAL_THREAD_EVENT_READY as READY, RUBY_INTERNAL_THREAD_EVENT_RESUMED as RESUMED,
-    RUBY_INTERNAL_THREAD_EVENT_STARTED as STARTED, RUBY_INTERNAL_THREAD_EVENT_SUSPENDED as SUSPENDED, VALUE,
-    rb_event_flag_t, rb_internal_thread_event_data_t,
+
+use crate::cruby::Object;
+use crate::cruby::thread::{
+    self, Hook, Ractor, RactorAddress, RubyThread, ThreadEvent, ThreadSlot, add_hook,
 };
 
-use crate::cruby::thread::{self, RactorAddress};
-
 /// Where threads keep their [`ThreadRecord`].
-static KEY: OnceLock<c_int> = OnceLock::new();
-
-fn key() -> c_int {
-    *KEY.get().expect("reserved when the extension was loaded")
-}
+static RECORDS: ThreadSlot<ThreadRecord> = ThreadSlot::new();
 
 /// What is known of a thread.
 struct ThreadRecord {
@@ -171,8 +163,7 @@ const NAMELESS: &str = "thread";
 /// The child has one thread, whose lock stays what it was. Another thread may have been in the parent's table.
 extern "C" fn after_fork_in_child() {
     RACTORS.forget();
-    // SAFETY: asks only for a thread if the native one is a thread of Ruby's; that lives.
-    let own = unsafe { (rb_sys::ruby_native_thread_p() != 0).then(|| get(rb_sys::rb_thread_current())) };
+    let own = RubyThread::current_if_any().map(|thread| RECORDS.get(thread));
     if let Some(known) = own.flatten() {
         ractors()
             .present
@@ -185,77 +176,63 @@ extern "C" fn after_fork_in_child() {
 pub(super) fn prepare() {
     trace::watch_forks();
     trace::after_fork_in_child(after_fork_in_child);
-    // SAFETY: the lock is held.
-    KEY.get_or_init(|| unsafe { rb_sys::rb_internal_thread_specific_key_create() });
+    RECORDS.reserve();
 }
 
-/// # Safety
-/// `thread` is a live Ruby thread.
-unsafe fn get(thread: VALUE) -> Option<&'static ThreadRecord> {
-    // SAFETY: the slot holds null or what `adopt` put there, which lives until `forget` empties the slot.
-    unsafe { rb_sys::rb_internal_thread_specific_get(thread, key()).cast::<ThreadRecord>().as_ref() }
+fn known(thread: RubyThread) -> &'static ThreadRecord {
+    RECORDS.get(thread).unwrap_or_else(|| adopt(thread, Thread::start(trace::now(), NAMELESS), true))
 }
 
-/// # Safety
-/// `thread` is a live Ruby thread.
-unsafe fn known(thread: VALUE) -> &'static ThreadRecord {
-    // SAFETY: passed on.
-    unsafe { get(thread).unwrap_or_else(|| adopt(thread, Thread::start(trace::now(), NAMELESS), true)) }
-}
-
-/// # Safety
-/// `thread` is a live Ruby thread that is not known yet.
+/// Begins to know a thread.
 #[cold]
-unsafe fn adopt(thread: VALUE, own: &'static Thread, is_nameless: bool) -> &'static ThreadRecord {
-    // SAFETY: passed on.
-    let ractor = unsafe { thread::of(thread) };
+fn adopt(thread: RubyThread, own: &'static Thread, is_nameless: bool) -> &'static ThreadRecord {
+    let ractor = thread.ractor();
     let lock = ractors().enter(ractor, is_nameless.then_some(own));
-    let known =
-        Box::leak(Box::new(ThreadRecord { thread: own, lock, ractor, sleeps: AtomicBool::new(false) }));
-    // SAFETY: passed on.
-    unsafe { rb_sys::rb_internal_thread_specific_set(thread, key(), ptr::from_mut(known).cast()) };
-    known
+    RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps: AtomicBool::new(false) })
 }
 
 /// The thread ended; nothing happens to it any more.
-///
-/// # Safety
-/// `thread` is a Ruby thread of which no further event comes.
-unsafe fn forget(thread: VALUE) {
-    // SAFETY: passed on.
-    if let Some(known) = unsafe { get(thread) } {
-        // SAFETY: passed on.
-        unsafe { rb_sys::rb_internal_thread_specific_set(thread, key(), ptr::null_mut()) };
+fn forget(thread: RubyThread) {
+    // SAFETY: no further event of the thread comes.
+    if let Some(known) = unsafe { RECORDS.take(thread) } {
         ractors().leave(known.ractor, known.thread);
         known.thread.end(trace::now());
-        // SAFETY: leaked in `adopt`, and the only way to it was just removed.
-        drop(unsafe { Box::from_raw(ptr::from_ref(known).cast_mut()) });
     }
 }
 
-unsafe extern "C" fn on_event(
-    event: rb_event_flag_t,
-    data: *const rb_internal_thread_event_data_t,
-    _: *mut c_void,
-) {
-    if event == EXITED {
-        // SAFETY: Ruby passes the thread that ends, at its last event.
-        unsafe { forget((*data).thread) };
-        return;
-    }
-    if !trace::is_active() {
-        return;
-    }
-    // SAFETY: Ruby passes the thread that the event is about; it lives.
-    let known = unsafe { known((*data).thread) };
-    match event {
-        READY => known.thread.wants(trace::now(), known.lock),
-        RESUMED => known.thread.acquired(trace::now_holding(), known.lock),
-        SUSPENDED => {
-            known.thread.holds(known.lock);
-            known.thread.released(trace::now_releasing(), known.lock, known.reason());
+/// What Ruby calls.
+struct Recording;
+
+impl Hook for Recording {
+    #[inline]
+    fn on_event(event: ThreadEvent, thread: RubyThread) {
+        if matches!(event, ThreadEvent::Exited) {
+            forget(thread);
+            return;
         }
-        _ => {}
+        if !trace::is_active() {
+            return;
+        }
+        let known = known(thread);
+        match event {
+            ThreadEvent::Ready => known.thread.wants(trace::now(), known.lock),
+            ThreadEvent::Resumed => known.thread.acquired(trace::now_holding(), known.lock),
+            ThreadEvent::Suspended => {
+                known.thread.holds(known.lock);
+                known.thread.released(trace::now_releasing(), known.lock, known.reason());
+            }
+            ThreadEvent::Started | ThreadEvent::Exited => {}
+        }
+    }
+
+    fn on_gc(begins: bool, thread: RubyThread) {
+        if !trace::is_tracing() {
+            return;
+        }
+        let now = trace::now();
+        let Some(known) = RECORDS.get(thread) else { return };
+        known.thread.holds(known.lock);
+        if begins { known.thread.gc_enter(now) } else { known.thread.gc_exit(now) }
     }
 }
 
@@ -266,56 +243,31 @@ impl ThreadRecord {
     }
 }
 
-unsafe extern "C" fn on_gc(point: VALUE, _: *mut c_void) {
-    if !trace::is_tracing() {
-        return;
-    }
-    let now = trace::now();
-    // SAFETY: Ruby passes its own trace point, and calls on the thread that collects, which holds the lock. Neither of
-    // these allocates objects.
-    let (event, known) = unsafe {
-        let event = rb_sys::rb_tracearg_event_flag(rb_sys::rb_tracearg_from_tracepoint(point));
-        (event, get(rb_sys::rb_thread_current()))
-    };
-    let Some(known) = known else { return };
-    known.thread.holds(known.lock);
-    match event {
-        RUBY_INTERNAL_EVENT_GC_ENTER => known.thread.gc_enter(now),
-        _ => known.thread.gc_exit(now),
-    }
-}
-
 /// Asks Ruby to call. Does nothing when it does already. The lock is held.
 ///
 /// The hook stays for good, and does nothing while nobody wants to know. Ruby calls hooks under a lock for reading, and
 /// changes their list under the same one for writing. In the child of a fork that lock may still count threads of the
 /// parent as readers, so that a child which changes the list waits for them for ever. It uses the hook that it
 /// inherits.
-pub(super) fn watch(thread: VALUE, ractor: VALUE) {
+pub(super) fn watch(ractor: Option<Ractor>) {
     static ADDED: AtomicBool = AtomicBool::new(false);
-    // SAFETY: the caller holds the lock and passes the current thread and Ractor.
-    unsafe { thread::learn(thread, ractor) };
+    if let Some(ractor) = ractor {
+        thread::learn(RubyThread::current(), ractor);
+    }
     if !ADDED.swap(true, Ordering::AcqRel) {
-        let events = STARTED | READY | RESUMED | SUSPENDED | EXITED;
-        // SAFETY: `on_event` may be called at any time from here on, and is never unloaded.
-        unsafe { rb_sys::rb_internal_thread_add_event_hook(Some(on_event), events, ptr::null_mut()) };
+        add_hook::<Recording>();
     }
 }
 
 /// Ruby's trace point for garbage collection, to be enabled while a trace runs. The lock is held.
-pub(super) fn gc_point() -> VALUE {
-    let events = RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT;
-    // SAFETY: `on_gc` allocates no objects.
-    unsafe { rb_sys::rb_tracepoint_new(0, events, Some(on_gc), ptr::null_mut()) }
+pub(super) fn gc_point() -> Object {
+    thread::gc_point::<Recording>()
 }
 
-/// Gives a thread the name under which it is shown, and says how it stands if it was there before anyone watched.
-///
-/// # Safety
-/// `thread` is a live Ruby thread, and the lock is held.
-pub(super) unsafe fn name_thread(thread: VALUE, name: &str, stand: Option<Stand>) {
-    // SAFETY: passed on.
-    let known = unsafe { get(thread).unwrap_or_else(|| adopt(thread, Thread::present(name), false)) };
+/// Gives a thread the name under which it is shown, and says how it stands if it was there before anyone watched. The lock is
+/// held.
+pub(super) fn name_thread(thread: RubyThread, name: &str, stand: Option<Stand>) {
+    let known = RECORDS.get(thread).unwrap_or_else(|| adopt(thread, Thread::present(name), false));
     if let Some(stand) = stand {
         known.thread.assume(stand);
     }
@@ -324,35 +276,23 @@ pub(super) unsafe fn name_thread(thread: VALUE, name: &str, stand: Option<Stand>
 }
 
 /// Gives a Ractor's lock and its threads the Ractor's name.
-///
-/// # Safety
-/// `ractor` is a Ractor.
-pub(super) unsafe fn name_ractor(ractor: VALUE, name: RactorName) {
-    // SAFETY: passed on.
-    let address = unsafe { thread::address(ractor) };
-    ractors().rename(address, name);
+pub(super) fn name_ractor(ractor: Ractor, name: RactorName) {
+    ractors().rename(ractor.address(), name);
 }
 
 /// The recorder's thread of a Ruby thread, if it is known.
-///
-/// # Safety
-/// `thread` is a live Ruby thread.
-pub(super) unsafe fn find(thread: VALUE) -> Option<&'static Thread> {
-    // SAFETY: passed on.
-    unsafe { get(thread).map(|known| known.thread) }
+pub(super) fn find(thread: RubyThread) -> Option<&'static Thread> {
+    RECORDS.get(thread).map(|known| known.thread)
 }
 
 /// The recorder's thread of the current Ruby thread. The lock is held.
 pub(super) fn current() -> &'static Thread {
-    // SAFETY: the current thread lives.
-    let known = unsafe { known(rb_sys::rb_thread_current()) };
+    let known = known(RubyThread::current());
     known.thread.holds(known.lock);
     known.thread
 }
 
 /// The current thread goes into `sleep` or comes out of it. The lock is held.
 pub(super) fn set_sleeps(sleeps: bool) {
-    // SAFETY: the current thread lives.
-    let known = unsafe { known(rb_sys::rb_thread_current()) };
-    known.sleeps.store(sleeps, Ordering::Relaxed);
+    known(RubyThread::current()).sleeps.store(sleeps, Ordering::Relaxed);
 }

@@ -6,6 +6,7 @@ mod exclusion;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::cruby::thread::{Ractor, RubyThread};
 use events::RactorName;
 use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
@@ -60,8 +61,8 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
 }
 
 /// Asks Ruby to call on events. The lock is held, and `ractor` is the current Ractor.
-fn watch(ruby: &Ruby, ractor: Value) {
-    events::watch(ruby.thread_current().as_raw(), ractor.as_raw());
+fn watch(ractor: Value) {
+    events::watch(Ractor::of(ractor));
 }
 
 /// A trace that is being recorded.
@@ -114,7 +115,7 @@ impl Recorder {
         ractor: Value,
         start: impl FnOnce() -> std::io::Result<Capture>,
     ) -> Result<Self, Error> {
-        watch(ruby, ractor);
+        watch(ractor);
         let own = ruby.thread_current().as_raw();
         for entry in threads {
             let (thread, name, ready) = ThreadEntry::try_convert(entry)?;
@@ -123,8 +124,9 @@ impl Recorder {
                 true => Stand::Wants,
                 false => Stand::Off,
             };
-            // SAFETY: `Thread.list` gave it, and the array keeps it alive.
-            unsafe { events::name_thread(thread.as_raw(), &name, Some(stand)) };
+            if let Some(thread) = RubyThread::of(thread) {
+                events::name_thread(thread, &name, Some(stand));
+            }
         }
         start().map(|capture| Self(Mutex::new(capture))).map_err(|error| system_call_error(ruby, &error))
     }
@@ -136,8 +138,9 @@ impl Recorder {
     fn stop(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<(u64, u64, u64)>, Error> {
         for entry in threads {
             let (thread, name, _) = ThreadEntry::try_convert(entry)?;
-            // SAFETY: `Thread.list` gave it, and the array keeps it alive.
-            unsafe { events::name_thread(thread.as_raw(), &name, None) };
+            if let Some(thread) = RubyThread::of(thread) {
+                events::name_thread(thread, &name, None);
+            }
         }
         let stats = this.capture().stop().map_err(|error| system_call_error(ruby, &error))?;
         Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
@@ -178,23 +181,22 @@ fn system_call_error(ruby: &Ruby, error: &std::io::Error) -> Error {
     }
 }
 
-fn gc_point(ruby: &Ruby) -> Value {
-    use magnus::rb_sys::FromRawValue;
-    let _ = ruby;
-    // SAFETY: a trace point just made.
-    unsafe { Value::from_raw(events::gc_point()) }
+fn gc_point() -> Value {
+    events::gc_point().value()
 }
 
 fn name_thread(thread: Value, name: String) {
-    if trace::is_active() {
-        // SAFETY: the Ruby half passes threads that run.
-        unsafe { events::name_thread(thread.as_raw(), &name, None) };
+    if trace::is_active()
+        && let Some(thread) = RubyThread::of(thread)
+    {
+        events::name_thread(thread, &name, None);
     }
 }
 
 fn name_ractor(ractor: Value, lock: String, threads: Option<String>) {
-    // SAFETY: the Ruby half passes Ractors.
-    unsafe { events::name_ractor(ractor.as_raw(), RactorName { lock, threads }) };
+    if let Some(ractor) = Ractor::of(ractor) {
+        events::name_ractor(ractor, RactorName { lock, threads });
+    }
 }
 
 fn set_sleeps(sleeps: bool) {
@@ -226,7 +228,7 @@ fn metric(ruby: &Ruby, name: &str) -> Result<Metric, Error> {
 
 fn enable(ruby: &Ruby, name: String, ractor: Value) -> Result<(), Error> {
     let metric = metric(ruby, &name)?;
-    watch(ruby, ractor);
+    watch(ractor);
     metric.enable();
     Ok(())
 }
@@ -245,16 +247,19 @@ fn global_numbers() -> (u64, u64) {
     (metrics::waited(), metrics::acquisitions())
 }
 
+/// The recorder's thread of a Ruby thread, if it is known.
+fn find(thread: Value) -> Option<&'static trace::Thread> {
+    RubyThread::of(thread).and_then(events::find)
+}
+
 /// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
 fn local_numbers(thread: Value) -> (u64, u64, u64) {
-    // SAFETY: the Ruby half passes threads.
-    let numbers = unsafe { events::find(thread.as_raw()) }.map(|thread| thread.metrics()).unwrap_or_default();
+    let numbers = find(thread).map(|thread| thread.metrics()).unwrap_or_default();
     (numbers.waited, numbers.acquisitions, numbers.releases)
 }
 
 fn reset_local(thread: Value) {
-    // SAFETY: the Ruby half passes threads.
-    if let Some(thread) = unsafe { events::find(thread.as_raw()) } {
+    if let Some(thread) = find(thread) {
         thread.reset_metrics();
     }
 }
@@ -263,9 +268,6 @@ fn reset_local(thread: Value) {
 fn waits(thread: Option<Value>) -> Vec<(u64, u64)> {
     match thread {
         None => metrics::waits().0,
-        // SAFETY: the Ruby half passes threads.
-        Some(thread) => {
-            unsafe { events::find(thread.as_raw()) }.map_or(Vec::new(), |thread| thread.waits().0)
-        }
+        Some(thread) => find(thread).map_or(Vec::new(), |thread| thread.waits().0),
     }
 }
