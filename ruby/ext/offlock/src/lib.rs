@@ -27,7 +27,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
     // state outside of objects.
     unsafe { rb_sys::rb_ext_ractor_safe(true) };
-    cruby::prepare(ruby)?;
+    cruby::ractor::mark_main();
     let offlock = ruby.define_module("Offlock")?;
     command::define(offlock)?;
     trace::define(ruby, offlock)?;

@@ -1,13 +1,12 @@
 //! Walking through a Hash.
 
-use std::ffi::{CStr, c_int};
-use std::sync::OnceLock;
+use std::ffi::{c_int, c_long};
+use std::ptr;
 
 use rb_sys::*;
 
-use super::call::raise;
 use super::gvl::{Gvl, Locked};
-use super::object::{Array, Hash, Id, Kind, Object, classes};
+use super::object::{Hash, Object};
 
 /// Calls `visit` with each entry of a Hash until it says that this is enough.
 ///
@@ -46,95 +45,68 @@ pub(crate) fn for_each_entry<C: Locked>(
 /// Up to so many entries are copied to the stack.
 const FEW: usize = 32;
 
+type Entry = (Object, Object);
+
 /// The last entries of a Hash as they were once, for when the Hash may have become another one.
 pub(crate) struct Entries {
-    few: [(Object, Object); FEW],
-    /// The keys and the values of the whole Hash, where there are more than a few entries.
-    all: Option<(Array, Array)>,
-    /// Where the entries begin, and end.
-    from: usize,
-    to: usize,
+    few: [Entry; FEW],
+    /// Memory for more, in which the garbage collector looks for objects, and what keeps it.
+    many: *mut Entry,
+    keeper: VALUE,
+    count: usize,
 }
 
 impl Entries {
-    /// The last `count` entries of a Hash, without running Ruby code or another thread.
-    ///
-    /// An entry that is walked to costs ten times as much as one that Ruby copies with all others at once.
+    /// The last `count` entries of a Hash, copied without running Ruby code or another thread.
     pub(crate) fn last(gvl: &mut Gvl, hash: Hash, count: usize) -> Self {
-        let length = gvl.objects.hash_len(hash);
-        let mut entries = Self { few: [(Object::NIL, Object::NIL); FEW], all: None, from: 0, to: count };
+        let few = [(Object::NIL, Object::NIL); FEW];
+        let mut entries = Self { few, many: ptr::null_mut(), keeper: Qnil as VALUE, count: 0 };
         if count > FEW {
-            (entries.from, entries.to) = (length.saturating_sub(count), length);
-            entries.all = Some((column(gvl, hash, &KEYS, c"keys"), column(gvl, hash, &VALUES, c"values")));
-            return entries;
+            let size = count * size_of::<Entry>();
+            // SAFETY: allocates, or raises. What keeps the memory is on the stack as long as the entries are.
+            entries.many = unsafe { rb_alloc_tmp_buffer(&raw mut entries.keeper, size as c_long) }.cast();
         }
-        let mut skip = length.saturating_sub(count);
-        let mut found = 0;
+        let mut skip = gvl.objects.hash_len(hash).saturating_sub(count);
         for_each_entry(gvl, hash, |_, key, value| {
             if skip > 0 {
                 skip -= 1;
-            } else if let Some(place) = entries.few.get_mut(found) {
-                *place = (key, value);
-                found += 1;
+            } else if entries.count < count {
+                // SAFETY: there is room for `count` entries: on the stack up to `FEW`, or in the memory.
+                unsafe { entries.room().add(entries.count).write((key, value)) };
+                entries.count += 1;
             }
             true
         });
-        entries.to = found;
         entries
+    }
+
+    fn room(&mut self) -> *mut Entry {
+        if self.many.is_null() { self.few.as_mut_ptr() } else { self.many }
     }
 
     /// How many there are.
     pub(crate) const fn len(&self) -> usize {
-        self.to - self.from
+        self.count
     }
 
     /// Calls `visit` with each entry, until it says that this is enough. Whether it never did.
     pub(crate) fn for_each<C: Locked>(
-        &self,
+        mut self,
         context: &mut C,
         mut visit: impl FnMut(&mut C, Object, Object) -> bool,
     ) -> bool {
-        let goes_on = (self.from..self.to).all(|index| {
-            let (key, value) = match self.all {
-                Some((keys, values)) => {
-                    let objects = &context.gvl().objects;
-                    (objects.item(keys, index), objects.item(values, index))
-                }
-                None => self.few[index],
-            };
+        let room = self.room();
+        let goes_on = (0..self.count).all(|index| {
+            // SAFETY: so many entries were copied.
+            let (key, value) = unsafe { *room.add(index) };
             visit(context, key, value)
         });
         // The garbage collector finds the entries here.
-        std::hint::black_box(self);
+        std::hint::black_box(&self);
+        if !self.many.is_null() {
+            // SAFETY: what was allocated above, freed once.
+            unsafe { rb_free_tmp_buffer(&raw mut self.keeper) };
+        }
         goes_on
     }
-}
-
-/// `Hash#keys` and `Hash#values`, as they are when the extension is loaded.
-static KEYS: OnceLock<Object> = OnceLock::new();
-static VALUES: OnceLock<Object> = OnceLock::new();
-
-/// Remembers methods of Hash.
-pub(crate) fn prepare(gvl: &mut Gvl) {
-    for (method, name) in [(&KEYS, c"keys"), (&VALUES, c"values")] {
-        let name = Id::of(name).symbol();
-        let found = gvl.call(classes::hash(), Id::of(c"instance_method"), &[name]);
-        // SAFETY: a live object, which lives for ever from here on.
-        unsafe { rb_gc_register_mark_object(found.as_raw()) };
-        method.get_or_init(|| found);
-    }
-}
-
-/// The keys, or values, of a Hash, in an Array that no program finds.
-fn column(gvl: &mut Gvl, hash: Hash, method: &OnceLock<Object>, name: &CStr) -> Array {
-    let column = match method.get() {
-        Some(&method) => gvl.call(method, Id::of(c"bind_call"), &[hash.into()]),
-        None => gvl.call(hash.into(), Id::of(name), &[]),
-    };
-    let Kind::Array(array) = gvl.objects.kind(column) else {
-        raise(classes::type_error(), format_args!("the Hash has no {name:?}"))
-    };
-    // SAFETY: an Array that was just made.
-    unsafe { rb_obj_hide(column.as_raw()) };
-    array
 }

@@ -18,8 +18,6 @@
 
 use std::sync::OnceLock;
 
-use magnus::{Error, Ruby};
-
 mod call;
 mod class;
 mod data;
@@ -40,16 +38,6 @@ pub(crate) use data::{Data, DataType, Handle, Marker};
 pub(crate) use gvl::{Gvl, Locked, Natives, Objects};
 pub(crate) use hash::{Entries, for_each_entry};
 pub(crate) use object::{Array, Bignum, Hash, Id, Kind, Object, Str, Symbol, classes, encodings};
-
-/// Looks up what is needed later. The extension is being loaded.
-pub(crate) fn prepare(ruby: &Ruby) -> Result<(), Error> {
-    ractor::mark_main();
-    catch(ruby, |gvl| {
-        hash::prepare(gvl);
-        Object::NIL
-    })?;
-    Ok(())
-}
 
 /// Whether to use what is assumed of CRuby beyond its public interface.
 pub(crate) fn uses_internals() -> bool {
