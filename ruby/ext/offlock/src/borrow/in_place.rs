@@ -25,7 +25,7 @@ struct Flags {
     shared: VALUE,
 }
 
-/// Found out when the extension is loaded. Without them each String is copied.
+/// Found out when the extension is loaded; if that fails, each String is copied.
 static FLAGS: OnceLock<Flags> = OnceLock::new();
 
 /// How many blocks of `IO::Buffer.for` and `IO::Buffer.string` run.
@@ -95,7 +95,10 @@ pub(crate) fn define(offlock: RModule) -> Result<(), Error> {
     if cruby::uses_internals() {
         protect(|| {
             // SAFETY: the lock is held while the extension is loaded; what is raised is caught here.
-            FLAGS.get_or_init(|| unsafe { find_flags() });
+            let flags = unsafe { find_flags() };
+            if flags.locked != 0 && flags.shared != 0 {
+                FLAGS.get_or_init(|| flags);
+            }
             rb_sys::Qnil as VALUE
         })?;
     }
