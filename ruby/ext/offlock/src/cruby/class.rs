@@ -20,10 +20,8 @@ impl Method {
     /// The function takes as many objects, the receiver first, or for -1 a count, a pointer and the receiver.
     pub(crate) const unsafe fn new(function: *const (), arguments: c_int) -> Self {
         // SAFETY: Ruby casts it back to what it is, by the number of arguments.
-        Self {
-            function: unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn() -> VALUE>(function) },
-            arguments,
-        }
+        let function = unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn() -> VALUE>(function) };
+        Self { function, arguments }
     }
 }
 
@@ -92,9 +90,12 @@ impl Arguments {
         first: *const Object,
         body: impl FnOnce(&mut Gvl, &[Object]) -> Object,
     ) -> Object {
-        // SAFETY: the contract of this function; an Object is a reference as Ruby has it.
-        let arguments =
-            if count <= 0 { &[] } else { unsafe { std::slice::from_raw_parts(first, count as usize) } };
+        let count = usize::try_from(count).unwrap_or_default();
+        let arguments = match count {
+            0 => &[],
+            // SAFETY: the contract of this function; an Object is a reference as Ruby has it.
+            _ => unsafe { std::slice::from_raw_parts(first, count) },
+        };
         Object::raw(run_method(|gvl| body(gvl, arguments)))
     }
 

@@ -126,7 +126,7 @@ impl<T: Data> Handle<T> {
 
     /// What it holds.
     #[inline(always)]
-    pub(crate) fn get<'a>(self, _: &'a Natives) -> &'a T {
+    pub(crate) fn get(self, _: &Natives) -> &T {
         // SAFETY: an object that holds a `T`. Nobody can change it: that takes `Natives` mutably, or another Ractor, in which
         // this object is not, or is not changed.
         unsafe { &*self.data }
@@ -134,7 +134,7 @@ impl<T: Data> Handle<T> {
 
     /// What it holds, to be changed.
     #[inline(always)]
-    pub(crate) fn get_mut<'a>(self, _: &'a mut Natives) -> &'a mut T {
+    pub(crate) fn get_mut(self, _: &mut Natives) -> &mut T {
         const { assert!(!T::IS_SHAREABLE, "what Ractors share is not changed") };
         // SAFETY: as above; there is no other reference, as each is borrowed from `Natives`.
         unsafe { &mut *self.data }

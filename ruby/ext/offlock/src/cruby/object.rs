@@ -476,14 +476,14 @@ impl Gvl {
 /// What may run Ruby code.
 impl Gvl {
     /// A String, or what `to_str` makes of the object; raises `TypeError` for others.
-    pub(crate) fn to_str(&mut self, object: Object) -> Str {
+    pub(crate) fn coerce_str(&mut self, object: Object) -> Str {
         let mut value = object.0;
         // SAFETY: takes any object.
         Str(Object(unsafe { rb_string_value(&raw mut value) }))
     }
 
     /// What `to_s` makes of the object.
-    pub(crate) fn to_s(&mut self, object: Object) -> Str {
+    pub(crate) fn display(&mut self, object: Object) -> Str {
         // SAFETY: takes any object.
         Str(Object(unsafe { rb_obj_as_string(object.0) }))
     }
@@ -498,26 +498,26 @@ impl Gvl {
     }
 
     /// A number as a Float; raises for what is none.
-    pub(crate) fn to_f64(&mut self, object: Object) -> f64 {
+    pub(crate) fn coerce_f64(&mut self, object: Object) -> f64 {
         // SAFETY: takes any object.
         unsafe { rb_num2dbl(object.0) }
     }
 
     /// A number; raises for what is none, or too large.
-    pub(crate) fn to_i64(&mut self, object: Object) -> i64 {
+    pub(crate) fn coerce_i64(&mut self, object: Object) -> i64 {
         // SAFETY: takes any object.
         unsafe { rb_num2long(object.0) }
     }
 
     /// A number; raises for what is none, or too large.
-    pub(crate) fn to_usize(&mut self, object: Object) -> usize {
+    pub(crate) fn coerce_usize(&mut self, object: Object) -> usize {
         // SAFETY: takes any object.
         unsafe { rb_num2ulong(object.0) as usize }
     }
 
     /// A C `int`; raises for what is none, or too large.
     #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
-    pub(crate) fn to_i32(&mut self, object: Object) -> i32 {
+    pub(crate) fn coerce_i32(&mut self, object: Object) -> i32 {
         // SAFETY: takes any object.
         unsafe { rb_num2int(object.0) as i32 }
     }
@@ -527,13 +527,13 @@ impl Gvl {
         clippy::cast_possible_truncation,
         reason = "the function has checked that it is an `unsigned int`"
     )]
-    pub(crate) fn to_u32(&mut self, object: Object) -> u32 {
+    pub(crate) fn coerce_u32(&mut self, object: Object) -> u32 {
         // SAFETY: takes any object.
         unsafe { rb_num2uint(object.0) as u32 }
     }
 
     /// The name that a Symbol or String is; raises for others.
-    pub(crate) fn to_id(&mut self, object: Object) -> Id {
+    pub(crate) fn coerce_id(&mut self, object: Object) -> Id {
         // SAFETY: takes any object.
         Id(unsafe { rb_to_id(object.0) })
     }

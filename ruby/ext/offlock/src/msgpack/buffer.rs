@@ -87,14 +87,14 @@ methods! {
     }
 
     fn write(gvl, this, string) {
-        let string = gvl.to_str(string);
+        let string = gvl.coerce_str(string);
         append_string(gvl, of(this), string);
         gvl.int(gvl.objects.bytesize(string) as i64)
     }
 
     /// Takes at most so many of the bytes that are there.
     fn take(gvl, this, most) {
-        let most = gvl.to_usize(most);
+        let most = gvl.coerce_usize(most);
         let queue = of(this).queue(&gvl.natives);
         let (rest, head) = (queue.rest(), queue.head());
         let length = rest.len().min(most);

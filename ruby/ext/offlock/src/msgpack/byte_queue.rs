@@ -216,7 +216,7 @@ pub(super) fn fill(gvl: &mut Gvl, queue: impl HasQueue) -> bool {
     let name = if gvl.responds_to(io, partially) { partially } else { Id::of(c"read") };
     let size = gvl.int(size as i64);
     let more = gvl.call(io, name, &[size]);
-    let more = if more.is_nil() { None } else { Some(gvl.to_str(more)) };
+    let more = if more.is_nil() { None } else { Some(gvl.coerce_str(more)) };
     let Some(more) = more.filter(|more| gvl.objects.bytesize(*more) > 0) else {
         raise(classes::eof_error(), format_args!("IO reached end of file"))
     };
@@ -243,7 +243,7 @@ pub(super) fn write_to(gvl: &mut Gvl, queue: impl HasQueue, io: Object) -> usize
 /// Sets the IO, and the options that are about it. Other options of msgpack's buffer steer copies that are not made here.
 pub(super) fn set_options(gvl: &mut Gvl, queue: impl HasQueue, io: Object, options: Option<Hash>) {
     let size = gvl.objects.option(options, c"io_buffer_size");
-    let size = if size.is_nil() { None } else { Some(gvl.to_usize(size).max(1024)) };
+    let size = if size.is_nil() { None } else { Some(gvl.coerce_usize(size).max(1024)) };
     let queue = queue.queue_mut(&mut gvl.natives);
     queue.io = io;
     queue.io_buffer_size = size.unwrap_or(queue.io_buffer_size);

@@ -82,7 +82,7 @@ methods! {
         check_ractor(gvl, this);
         let kind = ext_type(gvl, kind);
         let packer = given(gvl, callables, 0).map(|given| {
-            if gvl.objects.is_symbol(given) { Callable::Own(gvl.to_id(given)) } else { Callable::of_proc(given) }
+            if gvl.objects.is_symbol(given) { Callable::Own(gvl.coerce_id(given)) } else { Callable::of_proc(given) }
         });
         let unpacker = given(gvl, callables, 1).map(|given| {
             if gvl.objects.is_symbol(given) {

@@ -176,7 +176,7 @@ impl<T: Target> Writer<'_, T> {
 
     /// Writes a Float, or any Numeric as one.
     pub(super) fn float(&mut self, object: Object) {
-        let value = self.gvl.to_f64(object);
+        let value = self.gvl.coerce_f64(object);
         write::f64(self.out(), value);
     }
 
@@ -329,7 +329,7 @@ impl<T: Target> Writer<'_, T> {
             self.recursive(packer, object, entry)
         } else {
             let payload = callable.call(self.gvl, object, None);
-            self.gvl.to_str(payload)
+            self.gvl.coerce_str(payload)
         };
         self.ext(entry.kind, payload);
         true

@@ -137,19 +137,19 @@ methods! {
     }
 
     small fn write_array_header(gvl, this, length) {
-        let length = gvl.to_u32(length) as usize;
+        let length = gvl.coerce_u32(length) as usize;
         with_writer(gvl, of(this), |writer| write::array_header(writer.out(), length));
         this
     }
 
     small fn write_map_header(gvl, this, length) {
-        let length = gvl.to_u32(length) as usize;
+        let length = gvl.coerce_u32(length) as usize;
         with_writer(gvl, of(this), |writer| write::map_header(writer.out(), length));
         this
     }
 
     small fn write_bin_header(gvl, this, length) {
-        let length = gvl.to_u32(length) as usize;
+        let length = gvl.coerce_u32(length) as usize;
         with_writer(gvl, of(this), |writer| write::bin_header(writer.out(), length));
         this
     }
@@ -158,14 +158,14 @@ methods! {
         if !gvl.objects.is_a(number, classes::numeric()) {
             raise(classes::argument_error(), format_args!("Expected numeric"));
         }
-        let number = gvl.to_f64(number) as f32;
+        let number = gvl.coerce_f64(number) as f32;
         with_writer(gvl, of(this), |writer| write::f32(writer.out(), number));
         this
     }
 
     small fn write_ext(gvl, this, kind, payload) {
         let kind = ext_type(gvl, kind);
-        let payload = gvl.to_str(payload);
+        let payload = gvl.coerce_str(payload);
         with_writer(gvl, of(this), |writer| writer.ext(kind, payload));
         this
     }
@@ -179,7 +179,7 @@ methods! {
             too_big(gvl, kind);
         }
         let kind = ext_type(gvl, kind);
-        let payload = gvl.to_str(payload);
+        let payload = gvl.coerce_str(payload);
         with_writer(gvl, of(this), |writer| writer.ext(kind, payload));
         this
     }
@@ -254,7 +254,7 @@ methods! {
 }
 
 fn too_big(gvl: &mut Gvl, kind: Object) -> ! {
-    let shown = gvl.to_s(kind);
+    let shown = gvl.display(kind);
     let shown = String::from_utf8_lossy(&gvl.objects.bytes(shown)).into_owned();
     let message = format!("integer {shown} too big to convert to `signed char'");
     drop(shown);
@@ -267,7 +267,7 @@ fn packer_of(gvl: &mut Gvl, given: Object) -> Callable {
         return Callable::of_proc(block);
     }
     if matches!(gvl.objects.kind(given), Kind::Symbol(_) | Kind::Str(_)) {
-        return Callable::Own(gvl.to_id(given));
+        return Callable::Own(gvl.coerce_id(given));
     }
     Callable::of_proc(gvl.call(given, Id::of(c"to_proc"), &[]))
 }

@@ -23,7 +23,7 @@ impl Callable {
 
     /// A method of a class, by name; raises `NameError` when there is none.
     pub(super) fn of_class(gvl: &mut Gvl, class: Object, name: Object) -> Self {
-        let id = gvl.to_id(name);
+        let id = gvl.coerce_id(name);
         if !gvl.has_method(class, id) {
             gvl.call(class, Id::of(c"method"), &[name]);
         }
@@ -187,7 +187,7 @@ pub(super) fn changeable(registry: &mut Arc<Registry>) -> &mut Registry {
 
 /// Checks the number of an extension type.
 pub(super) fn ext_type(gvl: &mut Gvl, number: Object) -> i8 {
-    let number = gvl.to_i64(number);
+    let number = gvl.coerce_i64(number);
     i8::try_from(number).unwrap_or_else(|_| {
         raise(classes::range_error(), format_args!("integer {number} too big to convert to `signed char'"))
     })

@@ -81,7 +81,7 @@ pub(super) fn configure(gvl: &mut Gvl, unpacker: Handle<Unpacker>, io: Object, o
 
 /// Appends a String to what is to be unpacked.
 pub(super) fn feed(gvl: &mut Gvl, unpacker: Handle<Unpacker>, data: Object) {
-    let data = gvl.to_str(data);
+    let data = gvl.coerce_str(data);
     byte_queue::append_string(gvl, unpacker, data);
 }
 

@@ -235,7 +235,7 @@ fn of(this: Object) -> Handle<Index> {
 methods! {
     /// `[kind, size]` of the value at a place: `:array`, `:map` or `:value`.
     fn kind(gvl, this, place) {
-        let place = gvl.to_usize(place);
+        let place = gvl.coerce_usize(place);
         let held = of(this).get(&gvl.natives);
         let (kind, size) = match held.tape.node(held.bytes(), place).0 {
             Node::Array(size) => (c"array", size),
@@ -247,7 +247,7 @@ methods! {
 
     /// The places of the values in a container, in order: of a map, those of keys and values.
     fn places(gvl, this, place) {
-        let place = gvl.to_usize(place);
+        let place = gvl.coerce_usize(place);
         let places = gvl.array_with_room(0);
         let mut pace = Pace::new();
         let held = of(this).get(&gvl.natives);
@@ -267,7 +267,7 @@ methods! {
 
     /// The place of the value under a key that is a String, or nil.
     fn lookup(gvl, this, place, key) {
-        let (place, key) = (gvl.to_usize(place), gvl.to_str(key));
+        let (place, key) = (gvl.coerce_usize(place), gvl.coerce_str(key));
         let held = of(this).get(&gvl.natives);
         let found = held.tape.lookup(held.bytes(), place, &gvl.objects.bytes(key));
         found.map_or(Object::NIL, |place| gvl.int(place as i64))
@@ -277,7 +277,7 @@ methods! {
     fn build(gvl, this, ..arguments) {
         Arguments::check(arguments, 1, 2);
         let options = arguments.get(1).copied().unwrap_or(Object::NIL);
-        match gvl.to_usize(arguments[0]) {
+        match gvl.coerce_usize(arguments[0]) {
             0 => whole(gvl, this, options),
             place => build_at(gvl, this, place, options),
         }

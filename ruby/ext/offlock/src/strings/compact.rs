@@ -14,7 +14,7 @@ pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
     while index < strings.len() {
         let string = RString::try_convert(strings.entry(index as isize)?)?;
         catch(ruby, |gvl| {
-            let string = gvl.to_str(Object::of(string));
+            let string = gvl.coerce_str(Object::of(string));
             let encoding = gvl.objects.encoding(string);
             let copy = gvl.copied(&string);
             gvl.push(Object::of(copies), gvl.in_encoding(copy, encoding).into());

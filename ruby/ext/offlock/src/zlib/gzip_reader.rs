@@ -118,7 +118,7 @@ fn begin(ruby: &Ruby, input: RObject, packed: RString, header: Value) -> Result<
     static PACKED: LazyId = LazyId::new("@packed");
     static READ: LazyId = LazyId::new("@read");
     let copy = RString::try_convert(catch(ruby, |gvl| {
-        let packed = gvl.to_str(Object::of(packed));
+        let packed = gvl.coerce_str(Object::of(packed));
         gvl.copied(&packed).into()
     })?)?;
     let read = copy.len().into_value_with(ruby);

@@ -31,13 +31,13 @@ impl TryConvert for Int {
         if let Some(small) = small(value).and_then(|number| number.try_into().ok()) {
             return Ok(Self(small));
         }
-        Ok(Self(converted(value, Gvl::to_i32)?))
+        Ok(Self(converted(value, Gvl::coerce_i32)?))
     }
 }
 
 impl TryConvert for Long {
     fn try_convert(value: Value) -> Result<Self, Error> {
-        Ok(Self(converted(value, Gvl::to_i64)?))
+        Ok(Self(converted(value, Gvl::coerce_i64)?))
     }
 }
 
@@ -46,7 +46,7 @@ impl TryConvert for Checksum {
     fn try_convert(value: Value) -> Result<Self, Error> {
         match small(value) {
             Some(small) => Ok(Self(small as u32)),
-            None => Ok(Self(converted(value, Gvl::to_usize)? as u32)),
+            None => Ok(Self(converted(value, Gvl::coerce_usize)? as u32)),
         }
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Uint(pub(super) u32);
 
 impl TryConvert for Uint {
     fn try_convert(value: Value) -> Result<Self, Error> {
-        Ok(Self(converted(value, Gvl::to_u32)?))
+        Ok(Self(converted(value, Gvl::coerce_u32)?))
     }
 }
 

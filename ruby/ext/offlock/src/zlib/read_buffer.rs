@@ -133,7 +133,7 @@ impl ReadBuffer {
     fn part(&self, ruby: &Ruby, from: usize, size: usize) -> Result<RString, Error> {
         let whole = cruby::Object::of(self.string(ruby));
         RString::try_convert(catch(ruby, |gvl| {
-            let whole = gvl.to_str(whole);
+            let whole = gvl.coerce_str(whole);
             gvl.part(whole, from, size).into()
         })?)
     }
