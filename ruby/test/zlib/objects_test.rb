@@ -103,7 +103,9 @@ class ZlibObjectsTest < Minitest::Test
   end
 
   def test_a_frozen_writer_writes
-    expected, found = [Zlib, Z].map { |zlib| StringIO.new(+"").then { |target| written(zlib::GzipWriter.new(target).freeze, target) } }
+    expected, found = [Zlib, Z].map do |zlib|
+      StringIO.new(+"").then { |target| written(zlib::GzipWriter.new(target).freeze, target) }
+    end
     assert_equal expected, found
   end
 

@@ -9,7 +9,7 @@ module Offlock
       def initialize(level = nil, wbits = nil, mem_level = nil, strategy = nil)
         super()
         offlock_start(Engine.deflate(level || DEFAULT_COMPRESSION, wbits || MAX_WBITS, mem_level || DEF_MEM_LEVEL,
-                             strategy || DEFAULT_STRATEGY))
+                                     strategy || DEFAULT_STRATEGY))
       end
 
       def deflate(string, flush = NO_FLUSH, &block)
@@ -35,7 +35,9 @@ module Offlock
       end
 
       def params(level, strategy)
-        offlock_mutex.synchronize { offlock_append(offlock_engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY)) }
+        offlock_mutex.synchronize do
+          offlock_append(offlock_engine.params(level || DEFAULT_COMPRESSION, strategy || DEFAULT_STRATEGY))
+        end
         nil
       end
 
