@@ -1,11 +1,12 @@
 //! Errors as Ruby sees them.
 
 use magnus::error::ErrorType;
-use magnus::rb_sys::{AsRawValue, protect};
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Ruby};
 use offlock_core::Stopped;
 use offlock_core::memory::OutOfMemory;
+
+use crate::cruby::{Object, catch};
 
 /// What ended a run of a region without a result.
 pub(crate) trait IntoException: Send {
@@ -48,9 +49,8 @@ pub(crate) fn exception(ruby: &Ruby, class: &str, message: String) -> Error {
 /// more.
 pub(crate) fn forget(error: Error) {
     if let ErrorType::Exception(exception) = error.error_type() {
-        let exception = exception.as_raw();
-        // SAFETY: the lock is held, and what is raised is caught here.
-        let raised = protect(|| unsafe { rb_sys::rb_exc_raise(exception) });
+        let exception = exception.as_value();
+        let raised = catch(&Ruby::get_with(exception), |gvl| gvl.raise_object(Object::of(exception)));
         drop(raised);
     }
 }

@@ -24,9 +24,7 @@ include!(env!("OFFLOCK_MISUSE"));
 /// Called by Ruby when it loads the extension.
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
-    // SAFETY: only says that what this extension defines may be called from every Ractor. It may: there is no mutable
-    // state outside of objects.
-    unsafe { rb_sys::rb_ext_ractor_safe(true) };
+    cruby::ractor::declare_safe();
     cruby::ractor::mark_main();
     let offlock = ruby.define_module("Offlock")?;
     command::define(offlock)?;

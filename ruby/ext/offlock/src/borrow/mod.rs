@@ -5,7 +5,7 @@
 //! somebody else may write to in place (`IO::Buffer.for`, a read into it) is copied.
 //!
 //! The share is kept alive, and in place, by lying on the stack, where the garbage collector finds it; in a `Vec` or a
-//! `Box` it would be collected. So nobody but the macro [`borrowed!`] makes one, which hands out a reference to a local
+//! `Box` it would be collected. So only the macro [`borrowed!`] makes one, which hands out a reference to a local
 //! value that has no name: it cannot be moved.
 //!
 //! ```ignore
@@ -100,7 +100,7 @@ pub(crate) struct Share<'a> {
 impl Share<'_> {
     /// The String, to be kept by an object that marks it.
     pub(crate) fn kept(self) -> cruby::string::Share {
-        // SAFETY: a frozen String, made of one whose bytes nobody can change in place.
+        // SAFETY: a frozen String, made of one whose bytes cannot change in place.
         unsafe { cruby::string::Share::promised(cruby::Object::of(self.string)) }
     }
 
@@ -421,7 +421,7 @@ fn settled(string: RString) -> Result<RString, Error> {
 
 /// The bytes of a frozen String, which the caller keeps alive and in place for as long as the view is used.
 fn view(share: &RString) -> &[u8] {
-    // SAFETY: nobody can change a frozen String.
+    // SAFETY: a frozen String does not change.
     unsafe { share.as_slice() }
 }
 

@@ -132,6 +132,12 @@ impl Gvl {
         Object::raw(unsafe { rb_struct_aref(structure.as_raw(), index.as_raw()) })
     }
 
+    /// Raises an exception.
+    pub(crate) fn raise_object(&mut self, exception: Object) -> ! {
+        // SAFETY: raises `TypeError` for what is no exception. That nothing needs dropping is the rule of this module.
+        unsafe { rb_exc_raise(exception.as_raw()) }
+    }
+
     /// Lets other threads run between two calls if it is their time, and handles interrupts, which may raise.
     #[inline]
     pub(crate) fn yield_between_calls(&mut self) {
@@ -173,7 +179,7 @@ pub(crate) fn has_keywords() -> bool {
 /// The separator of lines, `$/`, which Ruby programs cannot read in a Ractor other than the main one.
 #[allow(deprecated, reason = "what is deprecated is to change it; the original reads it here, too")]
 pub(crate) fn line_separator(_ruby: &Ruby) -> Object {
-    // SAFETY: who has a `Ruby` has the lock; the variable always holds a value.
+    // SAFETY: a thread that has a `Ruby` has the lock; the variable always holds a value.
     Object::raw(unsafe { rb_rs })
 }
 
@@ -201,7 +207,7 @@ pub(crate) fn raise_owned(class: Object, text: String) -> ! {
 
 /// Runs `body`, and returns what it raises as an error.
 pub(crate) fn catch(_ruby: &Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Result<Value, Error> {
-    // SAFETY: who has a `Ruby` has the lock; this proof is used by the body alone.
+    // SAFETY: a thread that has a `Ruby` has the lock; this proof is used by the body alone.
     let object = protect(|| body(&mut unsafe { Gvl::held() }).as_raw())?;
     // SAFETY: Ruby just returned this value.
     Ok(unsafe { Value::from_raw(object) })

@@ -24,7 +24,7 @@ impl LentString {
         Ok(Self { string: RString::try_convert(unsafe { Value::from_raw(string) })?, size })
     }
 
-    /// The memory; nobody else knows of it.
+    /// The memory, which no other code knows.
     pub(crate) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
         // SAFETY: the String has room for `size` bytes (and a NUL), which may be anything. It is too large to lie inside
         // the object, so it stays in place; `self`, on the stack, keeps it alive.
@@ -37,7 +37,7 @@ impl LentString {
     /// The String, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
     pub(crate) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
         let length = used as std::ffi::c_long;
-        // SAFETY: a String that nobody else knows, with room for that many bytes. Either raises only for lack of memory,
+        // SAFETY: a String that no other code knows, with room for that many bytes. Either raises only for lack of memory,
         // which is caught here.
         protect(|| unsafe {
             rb_sys::rb_obj_reveal(self.string.as_raw(), rb_sys::rb_cString);

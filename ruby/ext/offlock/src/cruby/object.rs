@@ -278,7 +278,7 @@ impl Objects {
     /// The bytes of a String.
     #[inline(always)]
     pub(crate) fn bytes(&self, string: Str) -> Bytes<'_> {
-        // SAFETY: a String, which nobody changes as long as `self` is borrowed, and which `Bytes` keeps.
+        // SAFETY: a String, which nothing changes as long as `self` is borrowed, and which `Bytes` keeps.
         let bytes = unsafe {
             std::slice::from_raw_parts(RSTRING_PTR(string.0.0).cast(), RSTRING_LEN(string.0.0) as usize)
         };

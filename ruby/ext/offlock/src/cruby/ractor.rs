@@ -9,6 +9,12 @@ use rb_sys::*;
 use super::data::{Marker, marker};
 use super::gvl::{Gvl, Natives};
 
+/// Says that what this extension defines may be called from every Ractor.
+pub(crate) fn declare_safe() {
+    // SAFETY: it may: there is no mutable state outside of objects.
+    unsafe { rb_ext_ractor_safe(true) };
+}
+
 /// Set in the main Ractor, which loads the extension, and in no other.
 static MAIN: OnceLock<Key> = OnceLock::new();
 
@@ -98,7 +104,7 @@ impl<T> RactorOwn<T> {
 }
 
 unsafe extern "C" fn mark<T: Local>(own: *mut c_void) {
-    // SAFETY: what `own` stored; nobody has a reference to it while the collector runs.
+    // SAFETY: what `own` stored; there is no mutable reference to it while the collector runs.
     unsafe { (*own.cast::<T>()).mark(&marker()) }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum CodeRange {
 
 /// A text that is cut into pieces.
 pub(crate) struct Slices {
-    /// A share of it that nobody else has.
+    /// A share of it that no other code has.
     text: Object,
     share: Share,
     encoding: *mut rb_encoding,

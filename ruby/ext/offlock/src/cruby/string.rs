@@ -147,7 +147,7 @@ impl Pieces for Str {
 
     fn piece<'a>(&'a self, gvl: &'a Gvl, from: usize, to: usize) -> Option<&'a [u8]> {
         let length = gvl.objects.bytesize(*self);
-        // SAFETY: a String, which nobody changes as long as the lock is borrowed, and which whoever copies it has on the stack.
+        // SAFETY: a String, which nothing changes as long as the lock is borrowed, and which the caller has on the stack.
         let bytes =
             unsafe { std::slice::from_raw_parts(RSTRING_PTR(Object::from(*self).as_raw()).cast(), length) };
         bytes.get(from..to.min(length))
@@ -199,7 +199,7 @@ impl Share {
     /// As one of ours holds it.
     ///
     /// # Safety
-    /// A frozen String, whose bytes nobody can change in place.
+    /// A frozen String, whose bytes cannot change in place.
     pub(crate) const unsafe fn promised(string: Object) -> Self {
         Self(string)
     }

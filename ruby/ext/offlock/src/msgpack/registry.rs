@@ -180,7 +180,7 @@ impl Registry {
     }
 }
 
-/// A registry to change: a copy, unless nobody else has it.
+/// A registry to change: a copy, if it is shared.
 pub(super) fn changeable(registry: &mut Arc<Registry>) -> &mut Registry {
     Arc::make_mut(registry)
 }

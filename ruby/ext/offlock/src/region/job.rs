@@ -1,4 +1,4 @@
-//! Work without the interpreter lock, and how it is kept from running when nobody waits for it any more.
+//! Work without the interpreter lock, and how it is kept from running when no thread waits for it any more.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -92,7 +92,7 @@ impl Job {
     /// Runs the body, if that is still wanted.
     pub(super) fn run(&self) {
         if self.advance(Phase::Open, Phase::Running) {
-            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and nobody else calls it.
+            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and no other thread calls it.
             unsafe { (*self.body)() };
             self.advance(Phase::Running, Phase::Closed);
             self.ended.notify_all();

@@ -23,8 +23,8 @@
 //! known only once the lock is held again and the interrupt has been handled. Hence:
 //!
 //! - A short run is told to stop. If the interrupt raises, everything the run had made is dropped first and the
-//!   exception goes on its way. If not, the work runs once more, *aside*.
-//! - A run aside, and any run over [`ASIDE`] bytes, works on a thread of its own while the Ruby thread waits for it.
+//!   exception goes on its way. If not, the work runs once more, on a worker thread.
+//! - On a worker thread, where runs over [`WORKER_BYTES`] bytes work from the start, the work goes on while the Ruby thread waits for it.
 //!   Interrupts then only end the wait; the work is told to stop when one of them raises.
 //!
 //! So an interrupt that raises nothing costs a short run at most one more start, and a long one nothing. The closure
@@ -62,9 +62,9 @@ pub(crate) use pace::Pace;
 use release::unpoisoned;
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};
 
-/// Runs over at least this many bytes work aside from the start: they last long enough (tens of milliseconds)
+/// Runs over at least this many bytes work on a worker thread from the start: they last long enough (tens of milliseconds)
 /// that starting a thread is nothing and starting over would be felt.
-const ASIDE: usize = 4 << 20;
+const WORKER_BYTES: usize = 4 << 20;
 
 /// What kind of work a region does: its name in traces, and when it is worth leaving the lock.
 pub(crate) struct Operation {
@@ -159,7 +159,7 @@ impl Region {
         }
     }
 
-    /// A caller who says `:never` keeps the lock.
+    /// With `release: :never` the lock is kept.
     fn yield_between_calls(&self) -> Result<(), Error> {
         if self.release == Release::Auto { yield_between_calls() } else { Ok(()) }
     }
@@ -171,12 +171,12 @@ impl Region {
         ruby: &Ruby,
         work: &mut (impl FnMut(&Task<'_>) -> Result<T, E> + Send),
     ) -> Result<Outcome<T, E>, Error> {
-        let mut short = self.bytes < ASIDE;
+        let mut short = self.bytes < WORKER_BYTES;
         loop {
             if short && let Some(outcome) = in_place(ruby, work)? {
                 return Ok(outcome);
             }
-            if let Some(outcome) = aside(ruby, self.operation.name, work)? {
+            if let Some(outcome) = on_worker(ruby, self.operation.name, work)? {
                 return Ok(outcome);
             }
             // No thread to be had: stay on this one.
@@ -256,7 +256,7 @@ fn in_place<T: Send, E: Send>(
 
 /// Runs `work` on a thread of its own while this one waits without the lock, handling interrupts; `None` when
 /// there is no thread to be had.
-fn aside<T: Send, E: Send>(
+fn on_worker<T: Send, E: Send>(
     ruby: &Ruby,
     name: &str,
     work: &mut (impl FnMut(&Task<'_>) -> Result<T, E> + Send),

@@ -2,7 +2,7 @@
 //!
 //! `rb_nogvl` would do that for us, but Ruby keeps what belongs to the operation on the stack of the waiting fiber: all of
 //! it in 3.4, the place for its result in 4.0. When an exception ends the wait (`Timeout`, `Fiber#raise`, one of the
-//! scheduler's own), who runs the operation afterwards runs into what is gone. So what we offer holds on to the
+//! scheduler's own), a thread that runs the operation afterwards uses memory that is gone. So the operation keeps the
 //! [`Job`], which is closed by then.
 
 use std::sync::Arc;
@@ -78,7 +78,7 @@ mod operation {
     struct Offer {
         scheduler: Opaque<Value>,
         job: Arc<Job>,
-        /// Where Ruby leaves what the function returned, which nobody asks for.
+        /// Where Ruby leaves what the function returned, which is not used.
         outcome: UnsafeCell<Outcome>,
     }
 

@@ -5,7 +5,7 @@
 require "timeout"
 
 SHORT = 1 << 20
-LONG = Native::ASIDE
+LONG = Native::WORKER_BYTES
 
 def check(what)
   outcome = yield

@@ -61,8 +61,8 @@ fn yield_lock() {
     time_slice::yielding(TIME_SLICE, release::release_and_take);
 }
 
-/// In the middle of a call a thread yields sooner, at its second look at the clocks: that costs nothing while nobody waits, and
-/// what is looked at each half millisecond would otherwise last for nearly two.
+/// In the middle of a call a thread yields sooner, at its second look at the clocks: that costs nothing while no thread waits, and
+/// a slice that is looked at each half millisecond would otherwise last for nearly two.
 const SHORTEST_SLICE_IN_CALL: u64 = 400_000;
 
 /// For how long CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in nanoseconds.

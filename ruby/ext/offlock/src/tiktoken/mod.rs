@@ -82,7 +82,7 @@ impl Encoding {
         }
     }
 
-    /// Loads first and remembers then, so that nobody waits for a thread that a fork has left behind.
+    /// Loads first and remembers then, so that no thread waits for one that a fork has left behind.
     fn load(&self) -> &'static tokens::Encoding {
         let core = tokens::get(self.name).expect("a public encoding has a public name");
         self.core.get_or_init(|| core)

@@ -245,7 +245,7 @@ impl ThreadRecord {
 
 /// Asks Ruby to call. Does nothing when it does already. The lock is held.
 ///
-/// The hook stays for good, and does nothing while nobody wants to know. Ruby calls hooks under a lock for reading, and
+/// The hook is never removed, and does nothing while there is no trace and no metric. Ruby calls hooks under a lock for reading, and
 /// changes their list under the same one for writing. In the child of a fork that lock may still count threads of the
 /// parent as readers, so that a child which changes the list waits for them for ever. It uses the hook that it
 /// inherits.

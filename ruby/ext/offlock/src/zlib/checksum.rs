@@ -20,7 +20,7 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("adler32", method!(adler32_of_any, -1))
 }
 
-/// Up to this size nobody notices how long a checksum takes: below a microsecond.
+/// Up to this size a checksum takes less than a microsecond.
 const SMALL: usize = 8 << 10;
 
 fn crc32(ruby: &Ruby, value: Checksum, data: RString, release: Release) -> Result<u32, Error> {

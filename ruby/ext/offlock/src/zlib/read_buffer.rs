@@ -1,4 +1,4 @@
-//! What a `GzipReader` has decompressed, and nobody has taken yet.
+//! What a `GzipReader` has decompressed, and the program has not read yet.
 
 use std::cell::Cell;
 
