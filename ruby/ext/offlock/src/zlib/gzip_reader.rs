@@ -80,21 +80,23 @@ fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<RObject, Error> {
     let engine = ruby.obj_wrap(Engine::first_member(ruby)?).as_value();
     let (closed, none) = (ruby.qfalse().as_value(), 0.into_value_with(ruby));
     let input = RObject::try_convert(INPUT.get_inner_with(ruby).obj_alloc()?)?;
-    set(
-        ruby,
-        input,
-        [
-            (&IO, io),
-            (&CLOSED, closed),
-            (&EXTERNAL, external),
-            (&PLAIN, plain),
-            (&ENGINE, engine),
-            (&READ, none),
-            (&MADE, none),
-            (&CRC, none),
-        ],
-    )?;
-    set(ruby, reader, [(&FILE, input.as_value()), (&OWN_PLAIN, plain)])?;
+    let of_input = [
+        (&IO, io),
+        (&CLOSED, closed),
+        (&EXTERNAL, external),
+        (&PLAIN, plain),
+        (&ENGINE, engine),
+        (&READ, none),
+        (&MADE, none),
+        (&CRC, none),
+    ];
+    let of_input = of_input.map(|variable| named(ruby, variable));
+    let own = [(&FILE, input.as_value()), (&OWN_PLAIN, plain)].map(|variable| named(ruby, variable));
+    catch(ruby, |gvl| {
+        gvl.set_variables(Object::of(input), &of_input);
+        gvl.set_variables(Object::of(reader), &own);
+        Object::NIL
+    })?;
     if let Some(path) = io.check_funcall::<_, _, Value>(LazyId::get_inner_with(&PATH, ruby), ()) {
         reader.funcall::<_, _, Value>(LazyId::get_inner_with(&KEEP_PATH, ruby), (path?,))?;
     }
@@ -112,30 +114,23 @@ fn read(ruby: &Ruby, io: Value) -> Result<Option<RString>, Error> {
     }
 }
 
-/// Keeps what was read.
+/// Keeps what was read: a copy, as it is somebody else's String.
 fn begin(ruby: &Ruby, input: RObject, packed: RString, header: Value) -> Result<(), Error> {
     static HEADER: LazyId = LazyId::new("@header");
     static PACKED: LazyId = LazyId::new("@packed");
     static READ: LazyId = LazyId::new("@read");
-    let copy = RString::try_convert(catch(ruby, |gvl| {
-        let packed = gvl.coerce_str(Object::of(packed));
-        gvl.copied(&packed).into()
-    })?)?;
-    let read = copy.len().into_value_with(ruby);
-    set(ruby, input, [(&HEADER, header), (&PACKED, copy.as_value()), (&READ, read)])
-}
-
-/// Sets instance variables, all in one guarded call.
-fn set<const N: usize>(
-    ruby: &Ruby,
-    object: RObject,
-    variables: [(&'static LazyId, Value); N],
-) -> Result<(), Error> {
-    let variables =
-        variables.map(|(name, value)| (Id::from(LazyId::get_inner_with(name, ruby)), Object::of(value)));
+    let [header, packed, read] =
+        [(&HEADER, header), (&PACKED, packed.as_value()), (&READ, packed.len().into_value_with(ruby))]
+            .map(|variable| named(ruby, variable));
     catch(ruby, |gvl| {
-        gvl.set_variables(Object::of(object), &variables);
+        let string = gvl.coerce_str(packed.1);
+        let copy = gvl.copied(&string);
+        gvl.set_variables(Object::of(input), &[header, (packed.0, copy.into()), read]);
         Object::NIL
     })?;
     Ok(())
+}
+
+fn named(ruby: &Ruby, (name, value): (&'static LazyId, Value)) -> (Id, Object) {
+    (Id::from(LazyId::get_inner_with(name, ruby)), Object::of(value))
 }
