@@ -9,8 +9,9 @@ use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{Error, Ruby, Value};
 use rb_sys::*;
 
+use super::classes;
 use super::gvl::Gvl;
-use super::object::{Id, Kind, Object, Str, classes};
+use super::object::{Id, Kind, Object, Str};
 use crate::region::{self, Pace};
 
 impl Gvl {

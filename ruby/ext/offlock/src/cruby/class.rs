@@ -5,9 +5,10 @@ use std::ffi::{CStr, c_int};
 use rb_sys::*;
 
 use super::call::{raise, run_method};
+use super::classes;
 use super::data::{Data, alloc};
 use super::gvl::Gvl;
-use super::object::{Object, classes};
+use super::object::Object;
 
 /// A function that Ruby calls, with the number of its arguments; -1 for any number.
 pub(crate) struct Method {

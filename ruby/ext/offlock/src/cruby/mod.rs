@@ -20,10 +20,14 @@ use std::sync::OnceLock;
 
 mod call;
 mod class;
+pub(crate) mod classes;
+mod coerce;
 mod data;
+pub(crate) mod encodings;
 mod gvl;
 mod hash;
 pub(crate) mod lent_string;
+mod make;
 mod object;
 pub(crate) mod ractor;
 pub(crate) mod slices;
@@ -37,7 +41,7 @@ pub(crate) use class::{
 pub(crate) use data::{Data, DataType, Handle, Marker};
 pub(crate) use gvl::{Gvl, Locked, Natives, Objects};
 pub(crate) use hash::{Entries, for_each_entry};
-pub(crate) use object::{Array, Bignum, Hash, Id, Kind, Object, Str, Symbol, classes, encodings};
+pub(crate) use object::{Array, Bignum, Hash, Id, Kind, Object, Str, Symbol};
 
 /// Whether to use what is assumed of CRuby beyond its public interface.
 pub(crate) fn uses_internals() -> bool {

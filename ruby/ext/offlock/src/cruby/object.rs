@@ -1,6 +1,6 @@
 //! Ruby's own objects: what they are, what is in them, and how they are made.
 
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{CStr, c_int};
 use std::ops::Deref;
 
 use magnus::Value;
@@ -8,7 +8,7 @@ use magnus::rb_sys::{AsRawId, AsRawValue, FromRawValue};
 use magnus::value::ReprValue;
 use rb_sys::*;
 
-use super::gvl::{Gvl, Objects};
+use super::gvl::Objects;
 
 /// Any object. Has to be on the stack, or marked, as long as it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +126,20 @@ impl Object {
 macro_rules! is_an_object {
     ($($kind:ident)+) => {
         $(
+            impl $kind {
+                #[inline(always)]
+                #[allow(dead_code, reason = "of some types no objects are made")]
+                pub(super) const fn raw(value: VALUE) -> Self {
+                    Self(Object(value))
+                }
+
+                #[inline(always)]
+                #[allow(dead_code, reason = "some types are only read")]
+                pub(super) const fn as_raw(self) -> VALUE {
+                    self.0.0
+                }
+            }
+
             impl From<$kind> for Object {
                 #[inline(always)]
                 fn from(object: $kind) -> Self {
@@ -138,13 +152,6 @@ macro_rules! is_an_object {
 
 is_an_object!(Str Array Hash Symbol Bignum);
 
-impl Str {
-    #[inline(always)]
-    pub(super) const fn raw(value: VALUE) -> Self {
-        Self(Object(value))
-    }
-}
-
 impl From<magnus::value::Id> for Id {
     fn from(id: magnus::value::Id) -> Self {
         Self(id.as_raw())
@@ -152,6 +159,10 @@ impl From<magnus::value::Id> for Id {
 }
 
 impl Id {
+    pub(super) const fn raw(id: ID) -> Self {
+        Self(id)
+    }
+
     pub(super) const fn as_raw(self) -> ID {
         self.0
     }
@@ -361,261 +372,5 @@ impl Objects {
     pub(crate) fn bignum_unsigned(&self, number: Bignum) -> u64 {
         // SAFETY: an Integer.
         unsafe { rb_big2ull(number.0.0) }
-    }
-}
-
-/// What makes objects, which may collect garbage but runs no Ruby code.
-impl Gvl {
-    /// An Integer.
-    #[inline]
-    pub(crate) fn int(&self, value: i64) -> Object {
-        // SAFETY: makes an Integer of any value.
-        Object(unsafe { rb_ll2inum(value) })
-    }
-
-    /// An Integer.
-    #[inline]
-    pub(crate) fn uint(&self, value: u64) -> Object {
-        // SAFETY: makes an Integer of any value.
-        Object(unsafe { rb_ull2inum(value) })
-    }
-
-    /// A Float.
-    #[inline]
-    pub(crate) fn float(&self, value: f64) -> Object {
-        // SAFETY: makes a Float of any value.
-        Object(unsafe { rb_float_new(value) })
-    }
-
-    /// A binary String.
-    #[inline]
-    pub(crate) fn binary(&self, bytes: &[u8]) -> Str {
-        // SAFETY: copies `len` bytes from the pointer.
-        Str(Object(unsafe { rb_str_new(bytes.as_ptr().cast(), bytes.len() as c_long) }))
-    }
-
-    /// A String in UTF-8, valid or not.
-    #[inline]
-    pub(crate) fn utf8(&self, bytes: &[u8]) -> Str {
-        // SAFETY: copies `len` bytes from the pointer.
-        Str(Object(unsafe { rb_utf8_str_new(bytes.as_ptr().cast(), bytes.len() as c_long) }))
-    }
-
-    /// The one frozen String of these characters, in UTF-8.
-    #[inline]
-    pub(crate) fn interned(&self, bytes: &[u8]) -> Str {
-        // SAFETY: copies `len` bytes from the pointer; the encoding lives for ever.
-        Str(Object(unsafe {
-            rb_enc_interned_str(bytes.as_ptr().cast(), bytes.len() as c_long, rb_utf8_encoding())
-        }))
-    }
-
-    /// The Symbol of these characters; raises `EncodingError` when they are not valid UTF-8.
-    pub(crate) fn symbol(&self, bytes: &[u8]) -> Object {
-        let length = bytes.len() as c_long;
-        // SAFETY: copies `len` bytes from the pointer; the encoding lives for ever.
-        let known = unsafe { rb_check_symbol_cstr(bytes.as_ptr().cast(), length, rb_utf8_encoding()) };
-        if known == Qnil as VALUE { self.symbol_of(self.utf8(bytes)) } else { Object(known) }
-    }
-
-    /// The Symbol of a String; raises `EncodingError` when it is not valid.
-    pub(crate) fn symbol_of(&self, string: Str) -> Object {
-        // SAFETY: a String.
-        Object(unsafe { rb_str_intern(string.0.0) })
-    }
-
-    /// An empty Array with room for so many items.
-    #[inline]
-    pub(crate) fn array_with_room(&self, items: usize) -> Array {
-        // SAFETY: makes an Array, or raises.
-        Array(Object(unsafe { rb_ary_new_capa(items as c_long) }))
-    }
-
-    /// An Array.
-    pub(crate) fn array(&self, items: &[Object]) -> Array {
-        // SAFETY: live objects, as many as said.
-        Array(Object(unsafe { rb_ary_new_from_values(items.len() as c_long, items.as_ptr().cast()) }))
-    }
-
-    /// Appends to an Array; raises when that is frozen.
-    #[inline]
-    pub(crate) fn extend(&self, array: Array, items: &[Object]) {
-        // SAFETY: an Array, and as many live objects as said.
-        unsafe { rb_ary_cat(array.0.0, items.as_ptr().cast(), items.len() as c_long) };
-    }
-
-    /// Appends an item to an Array, of which that is checked; raises when it is frozen.
-    pub(crate) fn push(&self, array: Object, item: Object) {
-        if let Kind::Array(array) = self.objects.kind(array) {
-            self.extend(array, &[item]);
-        }
-    }
-
-    /// An empty Hash with room for so many entries.
-    #[inline]
-    pub(crate) fn hash_with_room(&self, entries: usize) -> Hash {
-        // SAFETY: makes a Hash, or raises.
-        Hash(Object(unsafe { rb_hash_new_capa(entries as c_long) }))
-    }
-
-    /// A copy of a Hash.
-    pub(crate) fn hash_dup(&self, hash: Hash) -> Hash {
-        // SAFETY: a Hash.
-        Hash(Object(unsafe { rb_hash_dup(hash.0.0) }))
-    }
-
-    /// The object, frozen.
-    #[inline]
-    pub(crate) fn frozen(&self, object: Object) -> Object {
-        // SAFETY: a live object.
-        unsafe { rb_obj_freeze(object.0) };
-        object
-    }
-}
-
-/// What may run Ruby code.
-impl Gvl {
-    /// A String, or what `to_str` makes of the object; raises `TypeError` for others.
-    pub(crate) fn coerce_str(&mut self, object: Object) -> Str {
-        let mut value = object.0;
-        // SAFETY: takes any object.
-        Str(Object(unsafe { rb_string_value(&raw mut value) }))
-    }
-
-    /// What `to_s` makes of the object.
-    pub(crate) fn display(&mut self, object: Object) -> Str {
-        // SAFETY: takes any object.
-        Str(Object(unsafe { rb_obj_as_string(object.0) }))
-    }
-
-    /// The String in another encoding, the one with this number; raises where that cannot be.
-    pub(crate) fn encode(&mut self, string: Str, encoding: c_int) -> Str {
-        // SAFETY: a String, and an encoding of Ruby's own.
-        Str(Object(unsafe {
-            let encoding = rb_enc_from_encoding(rb_enc_from_index(encoding));
-            rb_str_encode(string.0.0, encoding, 0, Qnil as VALUE)
-        }))
-    }
-
-    /// A number as a Float; raises for what is none.
-    pub(crate) fn coerce_f64(&mut self, object: Object) -> f64 {
-        // SAFETY: takes any object.
-        unsafe { rb_num2dbl(object.0) }
-    }
-
-    /// A number; raises for what is none, or too large.
-    pub(crate) fn coerce_i64(&mut self, object: Object) -> i64 {
-        // SAFETY: takes any object.
-        unsafe { rb_num2long(object.0) }
-    }
-
-    /// A number; raises for what is none, or too large.
-    pub(crate) fn coerce_usize(&mut self, object: Object) -> usize {
-        // SAFETY: takes any object.
-        unsafe { rb_num2ulong(object.0) as usize }
-    }
-
-    /// A C `int`; raises for what is none, or too large.
-    #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
-    pub(crate) fn coerce_i32(&mut self, object: Object) -> i32 {
-        // SAFETY: takes any object.
-        unsafe { rb_num2int(object.0) as i32 }
-    }
-
-    /// A number of 32 bits; raises for what is none, or too large.
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the function has checked that it is an `unsigned int`"
-    )]
-    pub(crate) fn coerce_u32(&mut self, object: Object) -> u32 {
-        // SAFETY: takes any object.
-        unsafe { rb_num2uint(object.0) as u32 }
-    }
-
-    /// The name that a Symbol or String is; raises for others.
-    pub(crate) fn coerce_id(&mut self, object: Object) -> Id {
-        // SAFETY: takes any object.
-        Id(unsafe { rb_to_id(object.0) })
-    }
-
-    /// Puts an entry into a Hash, which may call the key's `hash` and `eql?`.
-    pub(crate) fn insert(&mut self, hash: Hash, key: Object, value: Object) {
-        // SAFETY: a Hash and live objects.
-        unsafe { rb_hash_aset(hash.0.0, key.0, value.0) };
-    }
-
-    /// Puts keys and values, which follow each other, into a Hash.
-    #[inline]
-    pub(crate) fn insert_all(&mut self, hash: Hash, objects: &[Object]) {
-        // SAFETY: a Hash, and as many live objects as said.
-        unsafe { rb_hash_bulk_insert(objects.len() as c_long, objects.as_ptr().cast(), hash.0.0) };
-    }
-
-    /// A constant of a module.
-    pub(crate) fn constant(&mut self, module: Object, name: Id) -> Object {
-        // SAFETY: a live module, or it raises.
-        Object(unsafe { rb_const_get(module.0, name.0) })
-    }
-
-    /// The class of this full name.
-    pub(crate) fn class_named(&mut self, name: &CStr) -> Object {
-        // SAFETY: a C string.
-        Object(unsafe { rb_path2class(name.as_ptr()) })
-    }
-}
-
-/// Classes of Ruby's, which live for ever.
-pub(crate) mod classes {
-    use super::Object;
-
-    macro_rules! classes {
-        ($($name:ident = $variable:ident,)+) => {
-            $(
-                #[inline]
-                pub(crate) fn $name() -> Object {
-                    // SAFETY: reads a class, which Ruby set before it loaded any extension.
-                    Object(unsafe { rb_sys::$variable })
-                }
-            )+
-        };
-    }
-
-    classes! {
-        array = rb_cArray,
-        hash = rb_cHash,
-        module = rb_cModule,
-        numeric = rb_cNumeric,
-        object = rb_cObject,
-        string = rb_cString,
-        symbol = rb_cSymbol,
-        argument_error = rb_eArgError,
-        eof_error = rb_eEOFError,
-        fatal = rb_eFatal,
-        frozen_error = rb_eFrozenError,
-        no_memory_error = rb_eNoMemError,
-        range_error = rb_eRangeError,
-        standard_error = rb_eStandardError,
-        system_stack_error = rb_eSysStackError,
-        type_error = rb_eTypeError,
-    }
-}
-
-/// The numbers of Ruby's own encodings.
-pub(crate) mod encodings {
-    use std::ffi::c_int;
-
-    pub(crate) fn utf8() -> c_int {
-        // SAFETY: asks for a number.
-        unsafe { rb_sys::rb_utf8_encindex() }
-    }
-
-    pub(crate) fn us_ascii() -> c_int {
-        // SAFETY: asks for a number.
-        unsafe { rb_sys::rb_usascii_encindex() }
-    }
-
-    pub(crate) fn binary() -> c_int {
-        // SAFETY: asks for a number.
-        unsafe { rb_sys::rb_ascii8bit_encindex() }
     }
 }
