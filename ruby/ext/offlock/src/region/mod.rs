@@ -1,6 +1,6 @@
-//! The region: the one file of the Ruby front end that releases the interpreter lock.
+//! The region: the one folder of the Ruby front end that releases the interpreter lock.
 //!
-//! An operation has three beats. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on
+//! An operation has three beats. It *borrows* its inputs while the lock is held (`borrow/`), *works* on
 //! plain Rust values inside [`Region::run`], and *builds* its Ruby result when the lock is held again:
 //!
 //! ```ignore
