@@ -1,4 +1,10 @@
-"""See the interpreter lock of Python programs, and get off it."""
+"""Traces CPython's interpreter lock, and offers drop-in libraries that work without it.
+
+- `offlock.lock` records which threads hold the lock and which wait for it.
+- `offlock.tiktoken`, `offlock.zlib`, `offlock.gzip` and `offlock.msgpack` have the interfaces of the originals.
+- `offlock.strings` makes many ``str`` at once.
+- `replace` and `restore` exchange the originals for offlock's modules in the whole program.
+"""
 
 try:
     from ._offlock import __VERSION__ as __version__

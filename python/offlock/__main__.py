@@ -8,10 +8,10 @@ from ._offlock import run_cli
 
 
 def main() -> int:
-    """Runs the command with the program's arguments and returns its exit status."""
-    # It runs in native code: Ctrl-C ends it as it ends any other program.
+    """Runs the command with the arguments in `sys.argv` and returns its exit status."""
+    # The command runs in native code, where Python's handler for Ctrl-C would never run.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Where `offlock trace` finds what makes a Python program trace itself.
+    # `offlock trace` puts this folder on the PYTHONPATH of the programs that it starts.
     os.environ.setdefault(
         "OFFLOCK_PYTHONPATH", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_autotrace")
     )

@@ -1,4 +1,4 @@
-"""Native calls from asyncio programs: small ones at once, others on a thread while the event loop goes on."""
+"""Native calls from asyncio programs: small ones run at once, larger ones on another thread."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ._offlock import Cancel
 T = TypeVar("T")
 
 INLINE = 16 << 10
-"""Below this size, in characters, a call takes less time than going through another thread."""
+"""The size of an input, in characters, below which a call takes less time than a switch to another thread."""
 
 
 async def run(size: int, call: Callable[[Cancel | None], T]) -> T:
-    """What ``call`` returns for an input of ``size`` characters.
+    """Returns the result of ``call``, whose input has ``size`` characters.
 
-    A large call runs in the running loop's default executor; cancelling the await ends it within about a
-    millisecond.
+    A call with a large input runs in the default executor of the running event loop. Cancelling the await ends it
+    within about a millisecond.
     """
-    import asyncio  # the caller has; other programs need not wait for it
+    import asyncio  # here, so that programs without asyncio do not load it
 
     if size < INLINE:
         return call(None)

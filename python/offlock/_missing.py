@@ -1,4 +1,4 @@
-"""Says why the extension module is not there."""
+"""Explains why the extension module cannot be imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 def explain() -> str:
-    """What this Python looks for, what there is instead, and what to do, in one line."""
+    """Returns one line: the file that this Python looks for, the files that exist, and the command that fixes it."""
     folder = os.path.dirname(os.path.abspath(__file__))
     names = (os.path.basename(path) for path in glob.glob(os.path.join(glob.escape(folder), "_offlock.*")))
     present = sorted(name for name in names if name.endswith((".so", ".pyd")))

@@ -1,4 +1,4 @@
-"""Puts offlock's modules in the place of those that they stand in for: `offlock.replace` and `offlock.restore`."""
+"""Replaces the original modules by offlock's in the whole program: `offlock.replace` and `offlock.restore`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABCMeta
 from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-# Each module that can be replaced, with ours for it and for what is imported from inside it.
+# For each module that can be replaced: offlock's modules for it and for its submodules.
 _OURS = {
     "zlib": {"zlib": "offlock.zlib"},
     "gzip": {"gzip": "offlock.gzip"},
@@ -32,11 +32,12 @@ NAMES = tuple(_OURS)
 
 
 class _Undo:
-    """What brings one original back."""
+    """The state that `restore` needs to put one original module back."""
 
     def __init__(self, modules: dict[str, ModuleType]) -> None:
         self.modules = modules
-        # Where a name of a module meant the original's object: the module's names, the name, the original's object and ours.
+        # Attributes of modules that were rebound: the module's `__dict__`, the attribute's name, the original's
+        # object and offlock's.
         self.bindings: list[tuple[dict[str, object], str, object, object]] = []
 
 
@@ -44,7 +45,10 @@ _replaced: dict[str, _Undo] = {}
 
 
 class Replacement(tuple[str, ...]):
-    """The names of the modules that a call of `offlock.replace` replaced; used as a context, puts them back at its end."""
+    """The names of the modules that a call of `offlock.replace` replaced.
+
+    Used as a context manager, it puts the originals back at the end of the block.
+    """
 
     __slots__ = ()
 
@@ -58,17 +62,19 @@ class Replacement(tuple[str, ...]):
 def replace(*names: str) -> Replacement:
     """Makes the whole program use offlock's modules in place of the originals.
 
-    `names` are some of "zlib", "gzip", "msgpack" and "tiktoken"; all of them if none is given. The originals need not be
-    installed. Importing them gives offlock's from now on. In modules that are loaded already, attributes that are the original
-    module, or a function or class of it (`from zlib import crc32`), become offlock's. What is held elsewhere stays the
-    original: objects that were made before, classes that derive from the original's, default values of parameters, attributes of
-    objects. So it is best called first.
+    `names` are some of "zlib", "gzip", "msgpack" and "tiktoken"; without names all four are replaced. The originals
+    need not be installed. From this call on, importing an original imports offlock's module. In modules that are
+    loaded already, attributes that are the original module, or a function or class of it
+    (`from zlib import crc32`), become offlock's. All other references keep the original: objects made before,
+    classes that derive from the original's, default values of parameters, and attributes of objects. So call this
+    function before other imports.
 
-    Returns the names of what it replaced, without those that were replaced already. `restore` puts the originals
-    back; so does leaving a `with` block of what is returned.
+    Returns:
+        The names of the modules that this call replaced, without those that were replaced already. `restore` puts
+        the originals back; so does the end of a `with` block over the returned value.
 
     Raises:
-        ValueError: there is nothing to replace a module of that name.
+        ValueError: offlock replaces no module of that name.
     """
     _check(names)
     wanted = [name for name in dict.fromkeys(names or NAMES) if name not in _replaced]
@@ -78,12 +84,12 @@ def replace(*names: str) -> Replacement:
 
 
 def restore(*names: str) -> None:
-    """Puts the originals back: of `names`, or all that `replace` replaced.
+    """Puts the originals of `names` back; without names, all that `replace` replaced.
 
-    Modules that were loaded in between keep what they imported.
+    Modules that were loaded in between keep offlock's modules, functions and classes that they imported.
 
     Raises:
-        ValueError: there is nothing to replace a module of that name.
+        ValueError: offlock replaces no module of that name.
     """
     _check(names)
     _restore(names or NAMES)
@@ -97,7 +103,7 @@ def _check(names: tuple[str, ...]) -> None:
 
 def _put(name: str) -> None:
     ours = {key: importlib.import_module(target) for key, target in _OURS[name].items()}
-    # Whatever of the original is loaded goes, not to be mixed with ours.
+    # Remove every loaded submodule of the original, so that the program never mixes them with offlock's.
     originals = {key: module for key, module in list(sys.modules.items()) if _belongs(key, name)}
     for key in originals:
         sys.modules.pop(key, None)
@@ -120,19 +126,22 @@ def _belongs(module: str, name: str) -> bool:
 
 
 def _pairs(name: str, original: ModuleType, ours: ModuleType) -> Iterator[tuple[object, object]]:
-    """The original module and its functions and classes, each with ours."""
+    """Yields the original module and its functions and classes, each with offlock's counterpart."""
     yield original, ours
     for key, old in vars(original).items():
         new = getattr(ours, key, old)
         if new is old or not _is_made_by(name, old):
             continue
         if isinstance(old, ABCMeta) and isinstance(new, type):
-            old.register(new)  # for whoever holds the class and asks `isinstance`
+            old.register(new)  # `isinstance` against the original class accepts offlock's objects
         yield old, new
 
 
 def _is_made_by(name: str, value: object) -> bool:
-    """Whether this is a function or class of the original: its numbers and texts may be anybody's."""
+    """Whether the value is a function or class of the module.
+
+    Other values, such as numbers and strings, are not replaced: unrelated modules may refer to equal ones.
+    """
     is_native = type(value).__name__ == "cython_function_or_method"
     if not (is_native or isinstance(value, (type, FunctionType, BuiltinFunctionType))):
         return False
@@ -145,7 +154,7 @@ def _rebound(
     for key, module in list(sys.modules.items()):
         if _belongs(key, "offlock") or not issubclass(type(module), ModuleType):
             continue
-        # Not through the module's own way, which may load what is to be loaded late.
+        # A module's own `__getattribute__` may import the modules that it loads lazily.
         namespace = object.__getattribute__(module, "__dict__")
         for name, value in list(namespace.items()):
             if id(value) in stand_ins:
@@ -163,5 +172,5 @@ def _restore(names: tuple[str, ...]) -> None:
             sys.modules.pop(key, None)
         sys.modules.update(undo.modules)
         for namespace, attribute, original, ours in undo.bindings:
-            if namespace.get(attribute) is ours:  # nobody has changed it since
+            if namespace.get(attribute) is ours:  # the program has not assigned it since
                 namespace[attribute] = original

@@ -11,28 +11,28 @@ from .strings import Kind
 
 @final
 class Arena:
-    """Strings that are found, checked and stored, but not made yet.
+    """Strings that have been found, checked and stored, but whose Python objects have not been made.
 
-    Comes from the operations of offlock.strings with ``into=Arena``. To make the same strings again, or some
-    time later, costs only the making. Immutable; to be shared between threads.
+    The operations of offlock.strings return it with ``into=Arena``. `list` and `tuple` make the objects, at any time
+    and any number of times, without a new search. Immutable; can be shared between threads.
     """
 
     def __len__(self) -> int:
-        """How many strings there are, nulls included."""
+        """The number of strings, including nulls."""
 
     @property
     def nbytes(self) -> int:
-        """How many bytes they take."""
+        """The number of bytes that the stored strings take."""
 
     def tuple(
         self, kind: Kind = "view", *, release: Release = "auto", cancel: Cancel | None = None
     ) -> tuple[str, ...]:
-        """The strings in a new tuple."""
+        """Returns the strings in a new tuple."""
 
     def list(
         self, kind: Kind = "view", *, release: Release = "auto", cancel: Cancel | None = None
     ) -> list[str]:
-        """The strings in a new list."""
+        """Returns the strings in a new list."""
 
 def view_class() -> type[str]: ...
 def lines(buffer: Buffer, newline: str | None, keepends: bool, options: StringOptions) -> object: ...

@@ -1,4 +1,4 @@
-"""Types that signatures name. Only type checkers load this module."""
+"""Types for signatures. Only type checkers load this module."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -11,13 +11,13 @@ from ._offlock import Cancel
 
 Release: TypeAlias = Literal["auto", "always", "never"]
 
-# What is called with the bytes done and the bytes in all; of a file these may not be known.
+# Callables that take the number of bytes done and the total number of bytes. A file's total may be unknown.
 Progress: TypeAlias = Callable[[int, int], object]
 FileProgress: TypeAlias = Callable[[int, int | None], object]
 
 StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
-# How a gzip file is opened: with one of these, what `open` returns is known.
+# Modes for which the return type of `gzip.open` is known.
 BinaryMode: TypeAlias = Literal["r", "rb", "a", "ab", "w", "wb", "x", "xb"]
 TextMode: TypeAlias = Literal["rt", "at", "wt", "xt"]
 

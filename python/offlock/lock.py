@@ -1,4 +1,4 @@
-"""See CPython's lock: who holds it, who waits for it, for how long and behind whom.
+"""Traces CPython's lock: which thread holds it, which threads wait for it, for how long and for which holder.
 
 Record a file for ``offlock summary`` and ``offlock report``::
 
@@ -11,9 +11,9 @@ Or keep live numbers in production::
     ...
     statsd.gauge("lock.waited_ns", offlock.lock.GlobalTimer.monotonic_time())
 
-Recording is exact: every time a thread asks for, gets or gives up the lock, from an ordinary extension
-module. That needs CPython 3.11 to 3.14 with a GIL on Linux. Elsewhere `obstacle` says what is missing; a
-trace is then an estimate from samples, and labelled as one wherever it is shown, and live numbers stay zero.
+Recording is exact: the trace has every request, acquisition and release of the lock. That needs CPython 3.11 to
+3.14 with a GIL on Linux. Elsewhere `obstacle` returns the reason. A trace is then an estimate from samples, which
+all reports label as such, and the live numbers stay zero.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ __all__ = [
 
 
 def obstacle() -> str | None:
-    """Why the lock cannot be watched in this process, as a sentence; None when it can.
+    """Returns the reason why the lock cannot be traced exactly in this process; None when it can.
 
-    With ``OFFLOCK_FEED=samples`` in the environment it never is: traces are estimates then.
+    ``OFFLOCK_FEED=samples`` in the environment makes all traces estimates.
     """
     return _native.obstacle()
 
 
 @dataclass(frozen=True)
 class Stats:
-    """How a trace went.
+    """The size of a trace, and how much of it is missing.
 
     Attributes:
         events: the number of events recorded.
-        lost: the number of events missing, because threads were faster than the writer for longer than
-            the buffers last, or because the trace reached its limit.
-        bytes: the size of the trace.
+        lost: the number of events missing, because threads filled the buffers faster than the writer emptied
+            them, or because the trace reached its limit.
+        bytes: the size of the trace in bytes.
     """
 
     events: int
@@ -77,18 +77,18 @@ class Stats:
 
 
 class Summary:
-    """What a trace amounts to: times per thread, who kept whom waiting, findings."""
+    """The results of a trace: times per thread, which threads made which others wait, and findings."""
 
     def __init__(self, text: str, json_text: str) -> None:
         self._text = text
         self._json = json_text
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers, times in nanoseconds; the keys are those of ``offlock export --format json``."""
+        """Returns all numbers, times in nanoseconds. The keys are those of ``offlock export --format json``."""
         return cast(dict[str, Any], json.loads(self._json))
 
     def to_json(self) -> str:
-        """`to_dict` as JSON."""
+        """Returns the contents of `to_dict` as JSON."""
         return self._json
 
     def __str__(self) -> str:
@@ -108,14 +108,14 @@ class Summary:
 
 
 class Trace:
-    """A recording of what all threads do with the lock.
+    """A recording of how all threads use the lock.
 
-    Several may run at the same time. A trace that runs when the program ends is stopped and complete; after
-    a kill the file can be read up to the last flush, some milliseconds before. A forked child writes
-    nothing to its parent's trace.
+    Several traces may run at the same time. A trace that still runs when the program exits is stopped and
+    complete. After a kill the file is readable up to the last flush, some milliseconds before. A forked child
+    writes nothing to its parent's trace.
 
-    The file can be read by its owner only. It tells the program's name; its arguments, which may be secret,
-    only if that is asked for.
+    Only its owner can read the file. It contains the program's name, and the program's arguments, which may be
+    secret, only with ``arguments=True``.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class Trace:
         """Start recording into the file at `path`, or into memory without one.
 
         Args:
-            path: a regular file that is there is replaced, a link refused. A name that stands for another
-                tool's format (``app.pftrace``, for Perfetto, ``app.gvl.json``, ``app.firefox.json``,
-                ``app.json`` for the summary) gets that at the end, from a trace beside it (``app.offlock``, or
-                ``app-2.offlock`` where that is there, and so on).
-            limit: the most bytes to write; what comes after is counted in `Stats.lost`.
-            arguments: whether to keep the program's arguments.
+            path: an existing regular file is replaced; a link is refused. If the name has the extension of
+                another format (``app.pftrace`` for Perfetto, ``app.gvl.json``, ``app.firefox.json``,
+                ``app.json`` for the summary), `stop` writes that format, from a trace that is recorded beside
+                it in ``app.offlock``, or ``app-2.offlock`` if that exists, and so on.
+            limit: the maximum size of the trace in bytes. Later events are counted in `Stats.lost`.
+            arguments: whether to record the program's arguments.
 
         Raises:
             OSError: the file cannot be written.
@@ -142,7 +142,7 @@ class Trace:
 
     @classmethod
     def from_environment(cls) -> Trace | None:
-        """Start the trace that ``offlock trace`` asked for; None when the program was started otherwise."""
+        """Start the trace that ``offlock trace`` asked for; None when it did not start this program."""
         if "OFFLOCK_TRACE" not in os.environ:
             return None
         running = cls.__new__(cls)
@@ -168,14 +168,14 @@ class Trace:
 
     @property
     def is_running(self) -> bool:
-        """Whether this process is recording it."""
+        """Whether this process is recording the trace."""
         return self._recorder.is_running
 
     def stop(self) -> Stats | None:
         """Stop recording and complete the file. A second call changes nothing.
 
         Returns:
-            How the trace went; None in a process that was forked from the one that records.
+            The numbers of the trace; None in a process that was forked from the one that records.
 
         Raises:
             OSError: the end of the file could not be written.
@@ -193,7 +193,7 @@ class Trace:
 
     @property
     def summary(self) -> Summary | None:
-        """What a stopped trace into memory amounts to; None for one into a file."""
+        """The summary of a stopped trace in memory; None for a trace into a file."""
         if self._summary is None and not self.is_running and (texts := self._recorder.summary()):
             self._summary = Summary(*texts)
         return self._summary
@@ -216,13 +216,13 @@ class Trace:
 
 
 _running: list[Trace] = []
-"""The traces that this process records, and those that its parent did."""
+"""The traces that this process records, and those that its parent recorded when it forked."""
 
 
 def _complete_all() -> None:
-    """Complete all files, just before the process leaves without running its exit handlers.
+    """Complete all files, just before the process exits without running its exit handlers.
 
-    It may do so at any point: no lock of Python's is taken.
+    The process may exit at any point, so this function takes no Python lock.
     """
     for running in list(_running):
         if running.is_running:
@@ -233,13 +233,13 @@ def _complete_all() -> None:
 def trace(
     path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False
 ) -> Iterator[Trace]:
-    """Record what happens in the block into the file at `path`. See `Trace`."""
+    """Record the block into the file at `path`. See `Trace` for the arguments."""
     with Trace(path, limit=limit, arguments=arguments) as running:
         yield running
 
 
 def measure() -> Trace:
-    """Record a block to look at its summary::
+    """Record a block into memory, for its summary::
 
     with offlock.lock.measure() as measured:
         work()
@@ -250,58 +250,71 @@ def measure() -> Trace:
 
 _started: Trace | None = None
 _starting = threading.RLock()
-_has_turn = False
+_is_changing = False
 
 
 @contextmanager
-def _turn() -> Iterator[bool]:
-    """One thread at a time. A signal handler that interrupts its own thread's turn gets False."""
-    global _has_turn
+def _change_alone() -> Iterator[bool]:
+    """Run the block in one thread at a time.
+
+    The value is False in a signal handler that interrupts such a block of its own thread.
+    """
+    global _is_changing
     with _starting:
-        if _has_turn:
+        if _is_changing:
             yield False
             return
-        _has_turn = True
+        _is_changing = True
         try:
             yield True
         finally:
-            _has_turn = False
+            _is_changing = False
 
 
 def start(path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False) -> bool:
-    """Start the process's own trace, from any thread or a signal handler, until `stop`. See `Trace`.
+    """Start the process's own trace. It runs until `stop`. See `Trace` for the arguments.
+
+    May be called from any thread and from a signal handler.
 
     Returns:
-        False, and nothing changes, when it is running already, or when a signal handler interrupts this very
-        function or `stop`.
+        True; False, without any change, if the trace is running already, or in a signal handler that interrupts
+        this function or `stop`.
+
+    Raises:
+        OSError: the file cannot be written.
     """
     global _started
-    with _turn() as is_ours:
-        if not is_ours or (_started is not None and _started.is_running):
+    with _change_alone() as is_alone:
+        if not is_alone or (_started is not None and _started.is_running):
             return False
         _started = Trace(path, limit=limit, arguments=arguments)
         return True
 
 
 def stop() -> Stats | None:
-    """Stop what `start` started, from any thread or a signal handler.
+    """Stop the trace that `start` started.
+
+    May be called from any thread and from a signal handler.
 
     Returns:
-        How the trace went; None when nothing was running, or when a signal handler interrupts this very function or
-        `start`.
+        The numbers of the trace; None if no trace was running, or in a signal handler that interrupts this function
+        or `start`.
+
+    Raises:
+        OSError: the end of the file could not be written.
     """
     global _started
-    with _turn() as is_ours:
-        if not is_ours:
+    with _change_alone() as is_alone:
+        if not is_alone:
             return None
         running, _started = _started, None
         return running.stop() if running else None
 
 
 class mark(ContextDecorator):
-    """Name what the calling thread does in a block, or in each call of a decorated function, for the report.
+    """Name the work of the calling thread in a block, or in each call of a decorated function, for the report.
 
-    Costs next to nothing while no trace is running.
+    Costs almost nothing while no trace is running.
     """
 
     def __init__(self, name: str) -> None:
@@ -316,13 +329,16 @@ class mark(ContextDecorator):
 
 
 class _Metric:
-    """What the three kinds of live numbers have in common."""
+    """The switch that the three kinds of live numbers share."""
 
     _name: ClassVar[str]
 
     @classmethod
     def enable(cls) -> None:
-        """Start measuring. Where the lock cannot be watched the numbers stay zero, as a `RuntimeWarning` says."""
+        """Start measuring.
+
+        Where the lock cannot be traced exactly, the numbers stay zero and a `RuntimeWarning` gives the reason.
+        """
         if _native.is_enabled(cls._name):
             return
         if reason := _native.enable(cls._name):
@@ -330,33 +346,33 @@ class _Metric:
 
     @classmethod
     def disable(cls) -> None:
-        """Stop measuring; the numbers stay."""
+        """Stop measuring. The numbers remain readable."""
         _native.disable(cls._name)
 
     @classmethod
     def enabled(cls) -> bool:
-        """Whether it is being measured."""
+        """Whether measuring is on."""
         return _native.is_enabled(cls._name)
 
 
 class GlobalTimer(_Metric):
-    """How long all threads together have waited for the lock. Reading never blocks."""
+    """The time that all threads together have waited for the lock. Reading never blocks."""
 
     _name = "global"
 
     @staticmethod
     def monotonic_time() -> int:
-        """Nanoseconds waited since the last `reset`, in waits that are over."""
+        """Returns the nanoseconds that threads have waited since the last `reset`, without waits that go on."""
         return _native.global_numbers()[0]
 
     @staticmethod
     def acquisitions() -> int:
-        """How often a thread got the lock since the last `reset`."""
+        """Returns how many times a thread has acquired the lock since the last `reset`."""
         return _native.global_numbers()[1]
 
     @staticmethod
     def histogram() -> list[tuple[int, int]]:
-        """Pairs of a duration in ns (at most 1/32 off) and how many waits took that long, shortest first."""
+        """Returns pairs of a duration in ns (off by 1/32 at most) and the number of such waits, shortest first."""
         return _native.waits()
 
     @staticmethod
@@ -366,28 +382,28 @@ class GlobalTimer(_Metric):
 
 
 class LocalTimer(_Metric):
-    """How long one thread has waited for the lock: the calling one or the given one. Reading never blocks."""
+    """The time that one thread has waited for the lock. Reading never blocks."""
 
     _name = "local"
 
     def __init__(self, thread: threading.Thread | None = None) -> None:
-        """Look at `thread`, which has started; at the calling one when None."""
+        """Read the numbers of `thread`, which must have started; without one, of the calling thread."""
         self._native_id = _native.native_id() if thread is None else _native_id_of(thread) or 0
 
     def monotonic_time(self) -> int:
-        """Nanoseconds the thread has waited since the last `reset`, in waits that are over."""
+        """Returns the nanoseconds that the thread has waited since the last `reset`, without a wait that goes on."""
         return _native.local_numbers(self._native_id)[0]
 
     def acquisitions(self) -> int:
-        """How often the thread got the lock since the last `reset`."""
+        """Returns how many times the thread has acquired the lock since the last `reset`."""
         return _native.local_numbers(self._native_id)[1]
 
     def releases(self) -> int:
-        """How often the thread gave up the lock since the last `reset`."""
+        """Returns how many times the thread has released the lock since the last `reset`."""
         return _native.local_numbers(self._native_id)[2]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Pairs of a duration in ns (at most 1/32 off) and how many waits took that long, shortest first."""
+        """Returns pairs of a duration in ns (off by 1/32 at most) and the number of such waits, shortest first."""
         return _native.waits(self._native_id)
 
     def reset(self) -> None:
@@ -396,28 +412,31 @@ class LocalTimer(_Metric):
 
 
 class WaitingThreads(_Metric):
-    """How many threads wait for the lock at this moment. Reading never blocks."""
+    """The number of threads that wait for the lock at this moment. Reading never blocks."""
 
     _name = "waiting"
 
     @staticmethod
     def count() -> int:
-        """The number of threads that wait, or that waited when `disable` was called."""
+        """Returns the number of threads that wait, or that waited when `disable` was called."""
         return _native.waiting()
 
     @staticmethod
     def reset() -> None:
-        """Set the number back to zero, and count from there. `enable` does that, too."""
+        """Set the number back to zero and count from there. `enable` does so, too."""
         _native.reset_waiting()
 
 
 def _native_id_of(thread: threading.Thread) -> int | None:
-    """What stands for a thread in a program that eventlet or gevent has patched may have no such number."""
+    """Returns None for a green thread of eventlet or gevent that has no native id."""
     return getattr(thread, "native_id", None)
 
 
 def _program(arguments: Sequence[str]) -> list[str]:
-    """The interpreter and what it runs, without what may be secret: its arguments, and code after ``-c``."""
+    """Returns the interpreter and the name of the program.
+
+    Arguments, and code after ``-c``, may be secret and are left out.
+    """
     words = iter(arguments[1:])
     for word in words:
         if word == "--check-hash-based-pycs":
@@ -448,7 +467,11 @@ def _about(arguments: bool) -> list[tuple[str, str]]:
 
 
 def _thread_names() -> list[tuple[int, str]]:
-    """Native ids and names; a forked child's main thread may still bear its parent's id."""
+    """Returns the native id and name of every thread.
+
+    The main thread of a forked child may still have its parent's `native_id`, so the calling thread's id is asked
+    of the system.
+    """
     own = threading.current_thread()
     names = {_native.native_id(): own.name}
     for other in threading.enumerate():
@@ -458,7 +481,7 @@ def _thread_names() -> list[tuple[int, str]]:
 
 
 class _Sampler:
-    """The thread that estimates who holds the lock, where that cannot be watched."""
+    """A thread that estimates from samples which threads hold the lock."""
 
     _PAUSE = 0.005
 
@@ -474,8 +497,8 @@ class _Sampler:
         while not self._stopped.is_set():
             sampler.round(self._PAUSE, self._ended)
 
-    def ends(self, native_id: int) -> None:
-        """The calling thread, which has this id, does nothing more."""
+    def thread_ends(self, native_id: int) -> None:
+        """Record the CPU time of the calling thread, which has this id and is about to end."""
         self._ended[native_id] = time.thread_time_ns()
 
     def stop(self) -> None:
@@ -484,14 +507,14 @@ class _Sampler:
 
 
 class _Threads:
-    """While a trace runs: tells the recorder the names of threads that come and go, and of collections."""
+    """Reports the names of threads that start and end, and garbage collections, to the recorder while a trace runs."""
 
     def __init__(self) -> None:
         self._traces = 0
         self._sampler: _Sampler | None = None
         self._changing = threading.RLock()
         self._bootstrap: Callable[[threading.Thread], Any] | None = None
-        self._bearers: set[int] = set()
+        self._named: set[int] = set()
         os.register_at_fork(after_in_child=self._forget)
 
     def enter(self) -> None:
@@ -502,7 +525,7 @@ class _Threads:
                 self._wrap_bootstrap()
 
     def sample(self) -> None:
-        """A trace has begun: sees to it that somebody samples, if need be."""
+        """Start the sampler, if the lock cannot be traced exactly and none runs. Called when a trace has begun."""
         with self._changing:
             if self._sampler is None and _native.obstacle() is not None:
                 self._sampler = _Sampler()
@@ -526,34 +549,34 @@ class _Threads:
             self._bootstrap = None
 
     def _forget(self) -> None:
-        """In a forked child no trace runs."""
-        global _starting, _has_turn
-        self._changing, _starting, _has_turn = threading.RLock(), threading.RLock(), False
+        """Reset the state in a forked child, where no trace runs and another thread's locks would stay locked."""
+        global _starting, _is_changing
+        self._changing, _starting, _is_changing = threading.RLock(), threading.RLock(), False
         self._traces = 0
         self._sampler = None
         self._end()
 
     def _wrap_bootstrap(self) -> None:
-        """A thread's name is known to the recorder from before its first line, and as it was at its end."""
+        """Make threads report their names when they start, and again when they end, as the name may have changed."""
         if self._bootstrap is not None:
             return
         self._bootstrap = bootstrap = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
-        self._bearers = {native_id for native_id, _ in _thread_names()}
+        self._named = {native_id for native_id, _ in _thread_names()}
 
         def named(thread: threading.Thread) -> None:
             native_id = _native.native_id()
-            if native_id in self._bearers:  # a green thread, on a native one that has a name
+            if native_id in self._named:  # a green thread: its native thread has a name
                 bootstrap(thread)
                 return
-            self._bearers.add(native_id)
+            self._named.add(native_id)
             _native.name_thread(native_id, thread.name)
             try:
                 bootstrap(thread)
             finally:
-                self._bearers.discard(native_id)
+                self._named.discard(native_id)
                 _native.name_thread(native_id, thread.name)
                 if sampler := self._sampler:
-                    sampler.ends(native_id)
+                    sampler.thread_ends(native_id)
 
         threading.Thread._bootstrap_inner = named  # type: ignore[attr-defined]
 

@@ -17,20 +17,23 @@ from typing import NoReturn
 from ._replace import NAMES, Replacement, replace
 
 _EPILOG = """\
-What stands after PROGRAM are the program's own arguments. Processes that it forks have the replaced modules, too;
-one that starts a Python anew has not.
+All words after PROGRAM are the program's own arguments. Processes that the program forks have the replaced
+modules, too; a Python that it starts anew has not.
 """
 
 
 class _Callable(ModuleType):
-    """`import offlock.replace` puts this module where `offlock` has the function: so it can be called as well."""
+    """The type of this module, which makes it callable.
+
+    `import offlock.replace` binds the module to the name of the function `offlock.replace`.
+    """
 
     def __call__(self, *names: str) -> Replacement:
         return replace(*names)
 
 
 class _Program:
-    """What is to be run: its code, its path as `sys.argv` has it, and how it was found."""
+    """A program to run: its code, its path as in `sys.argv`, and its module's spec."""
 
     def __init__(self, code: CodeType, path: str, spec: ModuleSpec | None) -> None:
         self._code = code
@@ -39,7 +42,7 @@ class _Program:
 
     @classmethod
     def in_file(cls, path: str) -> _Program:
-        """A script, or a folder or archive with a module `__main__`."""
+        """Finds a script, or a folder or archive with a module `__main__`."""
         place = os.path.abspath(path)
         if finder := pkgutil.get_importer(place):
             _set_first_on_path(place)
@@ -65,7 +68,10 @@ class _Program:
         return cls(code, (spec and spec.origin) or name, spec)
 
     def run(self, arguments: list[str]) -> None:
-        """As `python` does: in a new module `__main__`, which stays after the end for threads and exit functions."""
+        """Runs the program in a new module `__main__`.
+
+        The module stays in `sys.modules` afterwards, for threads and exit handlers.
+        """
         sys.argv[:] = [self._path, *arguments]
         module = ModuleType("__main__")
         module.__dict__.update(self._attributes(), __builtins__=builtins)
@@ -96,21 +102,21 @@ def _find(name: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
-        # An import that fails inside one of the packages is an error of its own.
+        # An import that fails inside one of the packages is an error of the program.
         if error.name and f"{name}.".startswith(f"{error.name}."):
             return None
         raise
 
 
 def _code_of(spec: ModuleSpec | None) -> CodeType | None:
-    """None for what is not there, and for a module in native code."""
+    """Returns the module's code; None for a missing module and for one in native code."""
     # Loaders of archives have the method without being an `InspectLoader`.
     get_code: Callable[[str], CodeType | None] | None = getattr(spec and spec.loader, "get_code", None)
     return get_code(spec.name) if spec and get_code else None
 
 
 def _set_first_on_path(folder: str) -> None:
-    """In place of the folder that `python -m` puts first, if it does."""
+    """Replaces the first folder on `sys.path`, which `python -m` has put there unless Python runs in safe-path mode."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
 
@@ -124,12 +130,12 @@ def _names(text: str) -> list[str]:
     names = text.split(",")
     for name in names:
         if name not in NAMES:
-            raise argparse.ArgumentTypeError(f"there are {', '.join(NAMES)}, not {name!r}")
+            raise argparse.ArgumentTypeError(f"choose from {', '.join(NAMES)}, not {name!r}")
     return names
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command `python -m offlock.replace`."""
     parser = argparse.ArgumentParser(
         prog="python -m offlock.replace",
         usage="%(prog)s [-h] [--only NAMES] (PROGRAM | -m MODULE) [ARGUMENT ...]",
@@ -138,7 +144,11 @@ def main() -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--only", metavar="NAMES", type=_names, default=[], help="replace only these, such as zlib,gzip"
+        "--only",
+        metavar="NAMES",
+        type=_names,
+        default=[],
+        help="replace only these modules, for example zlib,gzip",
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as python -m does")
     parser.add_argument(
@@ -149,7 +159,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if not options.program:
-        parser.error("say which program to run: the path of a script, or -m and the name of a module")
+        parser.error("a program is missing: give the path of a script, or -m and the name of a module")
     name, *arguments = options.program
     replace(*options.only)
     program = _Program.in_module(name) if options.is_module else _Program.in_file(name)

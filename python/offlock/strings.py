@@ -1,23 +1,23 @@
-"""Many ``str`` at once, from any buffer: found, checked and laid out off the interpreter lock.
+"""Makes many ``str`` at once from any buffer. Finding and checking the strings takes place off the interpreter lock.
 
 Every operation takes the same keywords.
 
-``kind`` says what the strings are:
+``kind`` selects the type of the strings and where their characters are stored:
 
-- ``"str"``: exact ``str``, each with its own memory. Always there, always safe. Made with the lock, which other threads
-  get every 2 ms, unless ``release="never"``.
-- ``"block"``: exact ``str`` as well, but laid out in blocks of 16 KB without the lock. Call
-  :func:`enable_blocks` once before. One string that is kept keeps its whole block.
-- ``"view"``: instances of :class:`View`, a subclass of ``str`` whose characters are in memory that many share. The
-  fastest to make and to drop. One view that is kept keeps about 1 MiB of text: see :func:`compact`.
+- ``"str"``: exact ``str``, each with its own memory. Always available. These are made with the lock, which the operation
+  releases every 2 ms unless ``release="never"``.
+- ``"block"``: exact ``str`` as well, but made without the lock in blocks of 16 KB. :func:`enable_blocks` must have been
+  called. A block stays allocated as long as one of its strings exists.
+- ``"view"``: instances of :class:`View`, a subclass of ``str``, which share memory for their characters. They are the
+  fastest to make and to free. One view keeps about 1 MiB of text allocated: see :func:`compact`.
 
-Where a call finds thousands of strings and few different ones, as in many columns of tables, those that are equal are
-one object, or two at times.
+When a call finds thousands of strings of which few are different, as in many columns of tables, equal strings are mostly
+the same object.
 
-``into`` says what they are put into: ``list``, ``tuple``, or :class:`Arena` for strings to be made later.
+``into`` selects the container: ``list``, ``tuple``, or :class:`Arena`, which makes the strings later.
 
-``release`` says whether the lock is released: ``"auto"``, ``"always"`` or ``"never"``. ``cancel`` takes an
-:class:`offlock.Cancel`, which ends the operation from another thread.
+``release`` sets whether the lock is released: ``"auto"``, ``"always"`` or ``"never"``. ``cancel`` takes an
+:class:`offlock.Cancel`, with which another thread can end the operation.
 
 Input that is not UTF-8 raises the ``UnicodeDecodeError`` that ``bytes.decode`` raises.
 """
@@ -84,10 +84,10 @@ def lines(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> Into:
-    r"""The lines of a text, as ``bytes(buffer).decode().splitlines(keepends)`` returns them.
+    r"""Returns the lines of a text, as ``bytes(buffer).decode().splitlines(keepends)`` does.
 
-    With ``newline="\n"`` only this character ends a line, as in a file opened so; a last line without one
-    counts, an empty one after the last does not.
+    With ``newline="\n"`` only this character ends a line, as in a file opened with it. The text after the last
+    newline is a line unless it is empty.
     """
     options = (kind, into, release, cancel)
     return cast("Into", _native.lines(buffer, newline, keepends, options))
@@ -102,9 +102,9 @@ def split(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> Into:
-    """What lies between the separators, as ``bytes(buffer).decode().split(sep)`` returns it.
+    """Returns the strings between the separators, as ``bytes(buffer).decode().split(sep)`` does.
 
-    ``ValueError`` if ``sep`` is empty or not UTF-8.
+    Raises ``ValueError`` if ``sep`` is empty or not UTF-8.
     """
     options = (kind, into, release, cancel)
     return cast("Into", _native.split(buffer, sep, options))
@@ -119,10 +119,11 @@ def columns(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> tuple[Into, ...]:
-    r"""The fields of delimited records, column by column.
+    r"""Returns the fields of delimited records as one container for each column.
 
-    Records end with ``"\n"`` or ``"\r\n"``, fields with ``sep``, one ASCII character. Quotes mean nothing: for
-    them there is the module csv. ``ValueError`` for a record with more or fewer fields than the first one.
+    Records end with ``"\n"`` or ``"\r\n"``. Fields are separated by ``sep``, one ASCII character. Quotes have no
+    meaning here; use the module csv for quoted fields. Raises ``ValueError`` if a record has more or fewer fields
+    than the first one.
     """
     options = (kind, into, release, cancel)
     return cast("tuple[Into, ...]", _native.columns(buffer, sep, options))
@@ -137,10 +138,10 @@ def from_offsets(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> Into:
-    """The strings between each offset and the next one: one fewer than there are offsets.
+    """Returns the strings between each offset and the next one: one string fewer than there are offsets.
 
-    ``offsets`` are bytes; a buffer of 32-bit or 64-bit integers is read fastest. ``ValueError`` for one that is
-    outside of the buffer or less than the one before it.
+    ``offsets`` count bytes from the start of the buffer. A buffer of 32-bit or 64-bit integers is read fastest.
+    Raises ``ValueError`` for an offset that is outside of the buffer or less than the one before it.
     """
     options = (kind, into, release, cancel)
     return cast("Into", _native.from_offsets(buffer, offsets, options))
@@ -154,10 +155,11 @@ def from_arrow(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> IntoOptional:
-    """The strings of an Arrow array, ``None`` for null.
+    """Returns the strings of an Arrow array, with ``None`` for null.
 
-    Takes arrays and chunked arrays of string, large_string, string_view, dictionaries of these, and null,
-    from any library that has the Arrow PyCapsule interface. Elements of a dictionary share their ``str``.
+    Takes arrays and chunked arrays of string, large_string, string_view, dictionaries of these, and null, from any
+    library that has the Arrow PyCapsule interface. Each element of a dictionary becomes one ``str``, however often it
+    occurs.
     """
     options = (kind, into, release, cancel)
     return cast("IntoOptional", _native.from_arrow(array, options))
@@ -171,42 +173,43 @@ def decode_many(
     release: Release = "auto",
     cancel: Cancel | None = None,
 ) -> Into:
-    """Each item decoded, as ``[bytes(item).decode() for item in items]``."""
+    """Decodes each item, as ``[bytes(item).decode() for item in items]`` does."""
     options = (kind, into, release, cancel)
     return cast("Into", _native.decode_many(items, options))
 
 
 class Capability(NamedTuple):
-    """Whether strings of one kind can be made now."""
+    """Whether strings of one kind can be made in this process now."""
 
     available: bool
     reason: str
-    """Why not; empty for a kind that is available."""
+    """The reason why not; empty for a kind that is available."""
 
 
 def capabilities() -> dict[Kind, Capability]:
-    """Which kinds of string can be made in this process, and why the others cannot."""
+    """Returns, for each kind of string, whether it can be made in this process, and if not, the reason."""
     return {kind: Capability(reason is None, reason or "") for kind, reason in _native.unavailable()}
 
 
 def enable_blocks() -> None:
-    """Lets strings be made with ``kind="block"`` from now on.
+    """Makes strings of ``kind="block"`` available in this process.
 
-    Wraps CPython's object allocator for as long as the process lives, which makes every other freeing of an
-    object a little slower. ``RuntimeError`` with the reason where that would not be safe.
+    Wraps CPython's object allocator until the process ends, which makes every other deallocation of an object a
+    little slower. Raises ``RuntimeError`` with the reason where that would not be safe.
     """
     _native.enable_blocks()
 
 
 def compact(strings: Strings) -> Strings:
-    """The same strings, those that share memory with others replaced by exact ``str`` that do not.
+    """Returns equal strings, of which none shares memory with other strings.
 
-    For the few that are kept of many. Returns a tuple for a tuple, a list for anything else.
+    Blocks and views are copied to exact ``str``; other strings stay the same objects. Use it when a program keeps a
+    few of many strings. Returns a tuple for a tuple, and a list for anything else.
     """
     into = tuple if isinstance(strings, tuple) else list
     return cast("Strings", _native.compact(strings, into))
 
 
 def retained(strings: Iterable[str]) -> int:
-    """How many bytes these strings keep alive, with the blocks and the text that they share with others."""
+    """Returns how many bytes these strings keep allocated, including blocks and texts that they share with others."""
     return _native.retained(strings)

@@ -1,10 +1,14 @@
-"""zlib, off the interpreter lock: everything that the standard library's `zlib` has, and more.
+"""zlib off the interpreter lock, with the interface of the standard library's `zlib`.
 
     import offlock.zlib as zlib
 
-Beyond the original: `deflate_all` and `inflate_all` work on many buffers at once, on all cores;
-`max_output` bounds what a decoder may make; `progress` is called with bytes done and bytes in all;
-`release` overrules when the lock is given up; `cancel` ends a call from another thread.
+Beyond the original:
+
+- `deflate_all` and `inflate_all` work on many buffers at once, on all cores.
+- `max_output` limits the output of a decoder, in bytes; `OutputLimitError` is raised beyond it.
+- `progress` is called with the number of bytes done and the total number of bytes.
+- `release` sets whether the lock is released: "auto", "always" or "never".
+- `cancel` takes an `offlock.Cancel`, with which another thread can end the call.
 """
 
 from zlib import error as error
@@ -40,11 +44,11 @@ del _function
 
 
 class OutputLimitError(error):
-    """The output would be larger than `max_output`."""
+    """Raised when the output would be larger than `max_output`."""
 
 
 __version__ = "1.0"
-# The interface is that of zlib 1.3.1, whichever engine does the work.
+# The interface is that of zlib 1.3.1. The engines that do the work are others.
 ZLIB_VERSION = "1.3.1"
 ZLIB_RUNTIME_VERSION = "1.3.1"
 

@@ -304,9 +304,9 @@ def test_only_what_is_named_is_replaced(tmp_path: Path, only: str, names: str) -
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([], 2, "say which program to run: the path of a script, or -m and the name of a module"),
-        (["-m"], 2, "say which program to run"),
-        (["--only", "zlib,bz2", "single.py"], 2, "there are zlib, gzip, msgpack, tiktoken, not 'bz2'"),
+        ([], 2, "a program is missing: give the path of a script, or -m and the name of a module"),
+        (["-m"], 2, "a program is missing"),
+        (["--only", "zlib,bz2", "single.py"], 2, "choose from zlib, gzip, msgpack, tiktoken, not 'bz2'"),
         (["--nonsense", "single.py"], 2, "unrecognized arguments: --nonsense"),
         (["nonesuch.py"], 2, "nonesuch.py': [Errno 2] No such file or directory"),
         (["inner"], 1, "can't find '__main__' module in"),

@@ -1,6 +1,6 @@
-"""Starts the trace that `offlock trace` asked for, then runs the sitecustomize that this one hides.
+"""Starts the trace that `offlock trace` asked for, then runs the `sitecustomize` that this module hides.
 
-Python imports it when it starts, because `offlock trace` puts its folder first on PYTHONPATH.
+Python imports this module at startup, because `offlock trace` puts its folder first on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the program pays for no import that it does not need
+if TYPE_CHECKING:  # every traced program would pay for these imports
     from collections.abc import Callable
     from typing import NoReturn
 
@@ -20,8 +20,8 @@ _PACKAGES = os.path.dirname(os.path.dirname(_FOLDER))
 
 
 def _start_trace() -> None:
-    """A program that cannot be traced runs all the same."""
-    # The program may not see the package; what else lies beside it is none of the program's business.
+    """Starts the trace. A program that cannot be traced runs without one."""
+    # The program may not find the package by itself, and must not find the other packages beside it.
     sys.path.append(_PACKAGES)
     try:
         from offlock.lock import Trace, _complete_all
@@ -37,7 +37,7 @@ def _start_trace() -> None:
 
 
 def _warn(what: str, error: Exception) -> None:
-    # Not through sys.stderr: in a forked child another thread of the parent may have it locked.
+    # Not through sys.stderr: another thread may have held its lock when the parent forked.
     os.write(2, f"offlock: {what} is not traced: {error}\n".encode(errors="replace"))
 
 
@@ -49,7 +49,7 @@ def _start_in_child(start: Callable[[], object]) -> None:
 
 
 def _complete_before_leaving(complete: Callable[[], None]) -> None:
-    """The processes of multiprocessing, and many other forked ones, end without running their exit handlers."""
+    """Completes the traces before `os._exit`, which ends many forked processes without running exit handlers."""
     leave = os._exit
 
     def _exit(status: int) -> NoReturn:

@@ -1,8 +1,10 @@
 """MessagePack off the lock, with the interface of the package msgpack.
 
-`import offlock.msgpack as msgpack` keeps a program working. Beyond that there are `view` (one value of a large
-message, without building the rest), `extract` (one field of every record) and `unpack_all` (many messages, one
-release of the lock).
+`import offlock.msgpack as msgpack` keeps a program working. Beyond msgpack's interface there are:
+
+- `view` reads single values of a large message without building the rest.
+- `extract` returns one field of every record.
+- `unpack_all` unpacks many messages with one release of the lock.
 """
 
 from __future__ import annotations

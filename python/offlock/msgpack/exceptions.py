@@ -1,4 +1,4 @@
-"""What decoding raises, with msgpack's names. Decoding may raise other exceptions, too: those of hooks, for instance."""
+"""The exceptions of decoding, with msgpack's names. Exceptions that hooks raise pass through unchanged."""
 
 
 class UnpackException(Exception):
@@ -6,7 +6,7 @@ class UnpackException(Exception):
 
 
 class BufferFull(UnpackException):
-    """More bytes are waiting than `max_buffer_size` allows."""
+    """The unpacker's buffer would hold more bytes than `max_buffer_size` allows."""
 
 
 class OutOfData(UnpackException):
@@ -26,7 +26,7 @@ UnpackValueError = ValueError
 
 
 class ExtraData(UnpackValueError):
-    """Bytes follow after the message; `unpacked` is the object, `extra` are the bytes."""
+    """Bytes follow the message: `unpacked` is the object of the message, `extra` are the bytes."""
 
     def __init__(self, unpacked: object, extra: bytes) -> None:
         self.unpacked = unpacked

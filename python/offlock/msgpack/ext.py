@@ -1,4 +1,4 @@
-"""The two values that MessagePack has and Python has not: extensions and timestamps."""
+"""Types for the MessagePack values without a counterpart in Python: extensions and timestamps."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ class ExtType(_Ext):
 
 
 class Timestamp:
-    """A point in time to the nanosecond: seconds since 1970-01-01 UTC, which may be negative, and nanoseconds
-    to add. Not to be changed."""
+    """A point in time with a resolution of 1 ns.
+
+    `seconds` counts from 1970-01-01 UTC and may be negative; `nanoseconds`, 0 to 999,999,999, are added to it.
+    Timestamps are hashable, so do not assign to the attributes.
+    """
 
     __slots__ = ("nanoseconds", "seconds")
 
@@ -64,7 +67,7 @@ class Timestamp:
 
     @staticmethod
     def from_bytes(b: bytes) -> Timestamp:
-        """The timestamp in the payload of an extension of type -1."""
+        """Returns the timestamp in the payload of an extension of type -1."""
         if len(b) == 4:
             return Timestamp(int.from_bytes(b, "big"))
         if len(b) == 8:
@@ -75,7 +78,7 @@ class Timestamp:
         raise ValueError(f"a timestamp takes 4, 8 or 12 bytes, not {len(b)}")
 
     def to_bytes(self) -> bytes:
-        """The payload of an extension of type -1, in its shortest form."""
+        """Returns the payload of an extension of type -1, in its shortest form."""
         if self.seconds >> 34:
             return self.nanoseconds.to_bytes(4, "big") + self.seconds.to_bytes(8, "big", signed=True)
         both = self.nanoseconds << 34 | self.seconds
@@ -83,29 +86,29 @@ class Timestamp:
 
     @staticmethod
     def from_unix(unix_sec: float) -> Timestamp:
-        """The timestamp of a POSIX time in seconds."""
+        """Returns the timestamp of a POSIX time in seconds."""
         return Timestamp(int(unix_sec // 1), int(unix_sec % 1 * _NANO))
 
     def to_unix(self) -> float:
-        """The POSIX time in seconds, as near as a float comes."""
+        """Returns the POSIX time in seconds, rounded to a float."""
         return self.seconds + self.nanoseconds / 1e9
 
     @staticmethod
     def from_unix_nano(unix_ns: int) -> Timestamp:
-        """The timestamp of a POSIX time in nanoseconds."""
+        """Returns the timestamp of a POSIX time in nanoseconds."""
         return Timestamp(*divmod(unix_ns, _NANO))
 
     def to_unix_nano(self) -> int:
-        """The POSIX time in nanoseconds."""
+        """Returns the POSIX time in nanoseconds."""
         return self.seconds * _NANO + self.nanoseconds
 
     def to_datetime(self) -> datetime.datetime:
-        """The datetime in UTC, cut to microseconds."""
+        """Returns the datetime in UTC, truncated to microseconds."""
         return EPOCH + datetime.timedelta(seconds=self.seconds, microseconds=self.nanoseconds // 1000)
 
     @staticmethod
     def from_datetime(dt: datetime.datetime) -> Timestamp:
-        """The timestamp of a datetime; one without a time zone is taken for local time."""
+        """Returns the timestamp of a datetime. A datetime without a time zone is taken as local time."""
         if dt.tzinfo is None:
             dt = dt.astimezone()
         delta = dt - EPOCH

@@ -1,4 +1,4 @@
-"""The place of msgpack's classes in plain Python: for programs that import them from here. These are the native ones."""
+"""The native classes, for programs that import msgpack's pure-Python classes from `msgpack.fallback`."""
 
 from . import Packer as Packer
 from . import Unpacker as Unpacker

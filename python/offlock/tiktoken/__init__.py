@@ -3,8 +3,8 @@
 ``import offlock.tiktoken as tiktoken`` keeps a program that uses tiktoken working: the same names, arguments,
 defaults, token ids and exception classes. The vocabularies are part of the package; nothing is downloaded.
 
-Beyond tiktoken, an :class:`Encoding` counts and truncates without making lists, has awaitable forms for
-asyncio, and takes ``release=`` where it may leave the lock.
+Beyond tiktoken's interface, an :class:`Encoding` counts and truncates without making lists and has awaitable
+methods for asyncio. Methods that may release the lock take ``release=``.
 """
 
 from .core import Encoding as Encoding
@@ -14,4 +14,4 @@ from .registry import get_encoding as get_encoding
 from .registry import list_encoding_names as list_encoding_names
 
 __version__ = "0.14.0"
-"""The version of tiktoken whose API and models this module has."""
+"""The version of tiktoken whose API and models this module provides."""

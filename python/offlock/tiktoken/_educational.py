@@ -1,15 +1,17 @@
-"""Byte pair encoding in plain Python, to be read and watched: tiktoken's teaching module, under its names.
+"""Byte pair encoding in plain Python, for teaching. It has the names of tiktoken's educational module.
 
-A text is cut into words by a regular expression. Each word begins as its single bytes. The two neighbours whose union is the
-token of the lowest rank are merged, again and again, until no two neighbours make a token: "hello" with the tokens "l" + "l" (256),
-"h" + "e" (257) and "he" + "ll" (258) becomes `h e l l o`, `h e ll o`, `he ll o`, `hell o`. Training finds the tokens: the pair of
-neighbours that is most frequent in all words becomes the next one, as often as there is room in the vocabulary.
+Encoding: a regular expression splits the text into words. Each word starts as a list of single bytes. The pair of
+adjacent parts whose concatenation is the token of the lowest rank is merged, again and again, until no pair is a
+token. For example, "hello" with the tokens "l" + "l" (256), "h" + "e" (257) and "he" + "ll" (258) becomes
+`h e l l o`, `h e ll o`, `he ll o`, `hell o`.
 
-A merge looks at all pairs of a word, so a word of n bytes takes n² steps, and training looks at the whole text for every
-token. The encodings of `offlock.tiktoken` give the same tokens some thousand times as fast; a
-`SimpleBytePairEncoding` shows how.
+Training: the pair of adjacent parts that is most frequent in all words becomes the next token, until the vocabulary
+has the wanted size.
 
-Cutting text needs the package `regex`.
+Each merge looks at all pairs of a word, so a word of n bytes takes O(n²) steps. Training looks at the whole text for
+every token. The encodings of `offlock.tiktoken` give the same tokens about a thousand times as fast.
+
+Splitting text needs the package `regex`.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from typing import Any
 from .core import Encoding
 from .registry import get_encoding
 
-# Backgrounds of tokens that follow one another, of the 256 colours of a terminal.
+# The background colours of successive tokens, of the 256 colours of a terminal.
 _COLOURS = (167, 179, 185, 77, 80, 68, 134)
 _SHOWN_WORDS = 50
 
 
 class SimpleBytePairEncoding:
-    """An encoding in plain Python, which prints how it merges unless `visualise` is None."""
+    """An encoding in plain Python, which prints its merges unless `visualise` is None."""
 
     def __init__(self, *, pat_str: str, mergeable_ranks: dict[bytes, int]) -> None:
         self.pat_str = pat_str
@@ -38,33 +40,33 @@ class SimpleBytePairEncoding:
         self._decoder = {token: token_bytes for token_bytes, token in mergeable_ranks.items()}
 
     def encode(self, text: str, visualise: str | None = "colour") -> list[int]:
-        """The tokens of `text`. `visualise` is "colour", "simple" or None, as in `bpe_encode`."""
+        """Returns the tokens of `text`. `visualise` is "colour", "simple" or None, as in `bpe_encode`."""
         tokens: list[int] = []
         for word in self._pat.findall(text):
             tokens += bpe_encode(self.mergeable_ranks, word.encode(), visualise)
         return tokens
 
     def decode_bytes(self, tokens: list[int]) -> bytes:
-        """The bytes of `tokens`. Raises `KeyError` for an id that is no token."""
+        """Returns the bytes of `tokens`. Raises `KeyError` for an id that is not a token."""
         return b"".join(self.decode_tokens_bytes(tokens))
 
     def decode(self, tokens: list[int]) -> str:
-        """The text of `tokens`, with U+FFFD where their bytes are no UTF-8."""
+        """Returns the text of `tokens`, with U+FFFD where their bytes are not UTF-8."""
         return self.decode_bytes(tokens).decode("utf-8", errors="replace")
 
     def decode_tokens_bytes(self, tokens: list[int]) -> list[bytes]:
-        """The bytes of each token."""
+        """Returns the bytes of each token."""
         return [self._decoder[token] for token in tokens]
 
     @staticmethod
     def train(training_data: str, vocab_size: int, pat_str: str) -> SimpleBytePairEncoding:
-        """An encoding whose tokens are made from a text."""
+        """Trains an encoding on a text, as `bpe_train` does."""
         ranks = bpe_train(data=training_data, vocab_size=vocab_size, pat_str=pat_str)
         return SimpleBytePairEncoding(pat_str=pat_str, mergeable_ranks=ranks)
 
     @staticmethod
     def from_tiktoken(encoding: str | Encoding) -> SimpleBytePairEncoding:
-        """The same vocabulary as a public encoding, which may be given by its name."""
+        """Returns an encoding with the vocabulary of `encoding`, an encoding or the name of a public one."""
         known = get_encoding(encoding) if isinstance(encoding, str) else encoding
         return SimpleBytePairEncoding(pat_str=known._pat_str, mergeable_ranks=known._mergeable_ranks)
 
@@ -72,10 +74,10 @@ class SimpleBytePairEncoding:
 def bpe_encode(
     mergeable_ranks: dict[bytes, int], input: bytes, visualise: str | None = "colour"
 ) -> list[int]:
-    """The tokens of one word.
+    """Returns the tokens of one word.
 
-    Prints the parts before every merge unless `visualise` is None: "colour" for a terminal, "simple" as a list. Raises `KeyError`
-    when a byte is no token.
+    Prints the parts before every merge unless `visualise` is None: "colour" prints for a terminal, "simple" prints
+    a list. Raises `KeyError` when a byte is not a token.
     """
     parts = [bytes([byte]) for byte in input]
     while True:
@@ -91,16 +93,16 @@ def bpe_encode(
 
 
 def _best_merge(ranks: dict[bytes, int], parts: list[bytes]) -> int | None:
-    """Where the first pair of the lowest rank begins; None when no pair is a token."""
+    """Returns the index of the first pair with the lowest rank; None when no pair is a token."""
     unions = (left + right for left, right in _neighbours(parts))
     merges = [(ranks[union], place) for place, union in enumerate(unions) if union in ranks]
     return min(merges)[1] if merges else None
 
 
 def bpe_train(data: str, vocab_size: int, pat_str: str, visualise: str | None = "colour") -> dict[bytes, int]:
-    """The tokens of a vocabulary that is made from a text, with their ranks: 256 bytes, then one for each merge.
+    """Trains a vocabulary on a text and returns its tokens with their ranks: the 256 bytes, then one for each merge.
 
-    Prints every merge unless `visualise` is None. Raises `ValueError` when there is no room for the bytes, or when the
+    Prints every merge unless `visualise` is None. Raises `ValueError` when `vocab_size` is less than 256, or when the
     text has no more pairs to merge.
     """
     if vocab_size < 256:
@@ -127,7 +129,7 @@ def _neighbours(parts: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _merged(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """The word with every occurrence of the pair, from the left, made one part."""
+    """Returns the word with every occurrence of the pair merged, from left to right."""
     parts: list[bytes] = []
     place = 0
     while place < len(word):
@@ -138,12 +140,13 @@ def _merged(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
 
 
 def visualise_tokens(token_values: list[bytes]) -> None:
-    """Prints tokens side by side, each on a background of its own."""
+    """Prints tokens side by side, each on its own background colour."""
     shown = ""
     colour = -1
     for token in token_values:
         text = token.decode("utf-8", errors="replace")
-        # By the place in the text, so that a merge leaves the colours of what follows; never the same twice in a row.
+        # The position in the text selects the colour, so that a merge does not change the colours of later tokens.
+        # Two adjacent tokens never have the same colour.
         step = _COLOURS[len(shown) % len(_COLOURS)]
         colour = step if step != colour else _COLOURS[(len(shown) + 1) % len(_COLOURS)]
         shown += text
@@ -168,11 +171,11 @@ def _show_merge(
 
 
 def train_simple_encoding() -> SimpleBytePairEncoding:
-    """An encoding of 600 tokens, trained on this file before your eyes."""
+    """Trains an encoding of 600 tokens on this file, prints the merges, and returns it."""
     pattern = r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
     with open(__file__, encoding="utf-8") as file:
         encoding = SimpleBytePairEncoding.train(file.read(), vocab_size=600, pat_str=pattern)
-    print("this is how it takes 'hello world' apart:")
+    print("the merges of 'hello world':")
     encoding.encode("hello world")
     return encoding
 

@@ -22,8 +22,10 @@ T = TypeVar("T")
 
 
 class _kept(Generic[T]):
-    """An attribute that is computed at its first use. ``functools.cached_property`` has one lock for all objects up to Python
-    3.11, and a forked child would wait for ever for a thread that it does not have.
+    """An attribute that is computed at its first use.
+
+    Up to Python 3.11 ``functools.cached_property`` has one lock for all objects. If a thread holds it when another
+    thread forks, the child waits for ever.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -37,11 +39,11 @@ class _kept(Generic[T]):
 
 
 class Encoding(Tokenizer):
-    """A way to turn text into tokens and back.
+    """A tokenizer: converts text to token ids and back.
 
-    It has a vocabulary, a pattern that cuts text into pieces, and special tokens.
+    It has a vocabulary, a pattern that splits text into pieces, and special tokens.
 
-    The public ones come from :func:`offlock.tiktoken.get_encoding`. Immutable; to be shared between threads.
+    :func:`offlock.tiktoken.get_encoding` returns the public encodings. Immutable; can be shared between threads.
     """
 
     def __new__(cls, *_arguments: object, **_keywords: object) -> Self:
@@ -56,12 +58,12 @@ class Encoding(Tokenizer):
         special_tokens: dict[str, int],
         explicit_n_vocab: int | None = None,
     ) -> None:
-        """A custom encoding.
+        """Makes a custom encoding.
 
-        ``pat_str`` is the regular expression of a piece of text, ``mergeable_ranks`` maps tokens' bytes to
-        their ids (which are also the order of merges), ``special_tokens`` maps their texts to their ids.
-        ``explicit_n_vocab``, if given, is the expected number of tokens: ``AssertionError`` when it is not.
-        Raises ``ValueError`` for a bad pattern or vocabulary.
+        ``pat_str`` is the regular expression that matches one piece of text. ``mergeable_ranks`` maps the bytes of
+        tokens to their ids, whose order is also the order of merges. ``special_tokens`` maps the texts of special
+        tokens to their ids. ``explicit_n_vocab`` is the expected number of tokens. Raises ``AssertionError`` when the
+        encoding has another number of tokens, and ``ValueError`` for an invalid pattern or vocabulary.
         """
         self.name = name
         self._pat_str = pat_str
@@ -74,7 +76,7 @@ class Encoding(Tokenizer):
 
     @classmethod
     def _open(cls, name: str) -> Self:
-        """The public encoding ``name``."""
+        """Loads the public encoding ``name``."""
         encoding = cls.__new__(cls)
         encoding._load(name)
         encoding.name = name
@@ -107,7 +109,7 @@ class Encoding(Tokenizer):
         disallowed_special: Literal["all"] | Collection[str] = "all",
         release: Release = "auto",
     ) -> npt.NDArray[np.uint32]:
-        """Like ``encode``, as a read-only numpy array over the memory where the ids were put: no copy."""
+        """Like ``encode``, but returns a read-only numpy array, without a copy of the ids."""
         import numpy as np
 
         packed = self.encode_packed(
@@ -122,7 +124,10 @@ class Encoding(Tokenizer):
         allowed_special: Literal["all"] | Set[str] = frozenset(),
         disallowed_special: Literal["all"] | Collection[str] = "all",
     ) -> list[int]:
-        """``encode`` for asyncio: the event loop goes on meanwhile, cancelling the await ends the work."""
+        """``encode`` for asyncio.
+
+        A long text is encoded on another thread while the event loop runs. Cancelling the await ends that work.
+        """
         return await _aio.run(
             len(text),
             lambda cancel: self.encode(
@@ -226,7 +231,7 @@ class Encoding(Tokenizer):
         return set(self._special_tokens.values())
 
     def is_special_token(self, token: int) -> bool:
-        """Whether ``token`` is the id of a special token. Raises ``AssertionError`` when it is no integer."""
+        """Whether ``token`` is the id of a special token. Raises ``AssertionError`` when it is not an ``int``."""
         if not isinstance(token, int):
             raise AssertionError(f"token must be an int, not {token!r}")
         return token in self._special_token_values
@@ -237,15 +242,15 @@ class Encoding(Tokenizer):
         return self.max_token_value + 1
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
-        """What ``encode_ordinary`` returns: here, both take the same way."""
+        """The same as ``encode_ordinary``; tiktoken has two implementations, offlock has one."""
         return self.encode_ordinary(text)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For every protocol, also those that ask the base class, which has nothing to give."""
+        """Pickles with ``__getstate__`` in every protocol; protocols 0 and 1 would not support the native base class."""
         return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
 
     def __getstate__(self) -> object:
-        """The name of an encoding that the registry has, else all that ``__init__`` takes."""
+        """Returns the name of an encoding of the registry; of any other, the arguments of ``__init__``."""
         from .registry import ENCODINGS
 
         if self is ENCODINGS.get(self.name):

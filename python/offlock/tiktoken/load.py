@@ -1,6 +1,6 @@
-"""Reading and writing vocabulary files, for encodings of one's own.
+"""Reads and writes vocabulary files, for custom encodings.
 
-The public encodings need none of this: they are part of the package.
+The public encodings need no files: they are part of the package.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from types import ModuleType
 
 
 def read_file(blobpath: str) -> bytes:
-    """The contents of a local file, an http(s) address, or any other address that ``blobfile`` can read."""
+    """Returns the contents of a local file, an http(s) URL, or any other URL that ``blobfile`` can read."""
     if "://" not in blobpath:
         return Path(blobpath).read_bytes()
     if blobpath.startswith(("http://", "https://")):
-        import urllib.request  # here, as it takes longer to load than all the rest
+        import urllib.request  # here, because it takes longer to load than the rest of the package
 
         with urllib.request.urlopen(blobpath) as response:
             return bytes(response.read())
@@ -34,10 +34,10 @@ def check_hash(data: bytes, expected_hash: str) -> bool:
 
 
 def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
-    """Like :func:`read_file`, through a folder of earlier downloads.
+    """Like :func:`read_file`, with a cache of earlier downloads.
 
-    The folder is ``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR`` or one for temporary files; an empty
-    variable switches it off. Raises ``ValueError`` when what was read does not have ``expected_hash``.
+    The cache is the folder ``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR`` or a folder for temporary files. An empty
+    variable disables it. Raises ``ValueError`` when the SHA-256 of the contents is not ``expected_hash``.
     """
     folder, chosen = _cache_folder()
     if folder == "":
@@ -58,7 +58,7 @@ def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
 
 
 def _cache_folder() -> tuple[str, bool]:
-    """The folder, and whether the user chose it."""
+    """Returns the folder, and whether an environment variable names it."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return os.environ[variable], True
@@ -66,7 +66,7 @@ def _cache_folder() -> tuple[str, bool]:
 
 
 def _from_cache(cached: Path, expected_hash: str | None) -> bytes | None:
-    """What the cache has; a damaged file is removed."""
+    """Returns the contents of the cache file, or None. Removes a damaged file."""
     if not cached.exists():
         return None
     contents = cached.read_bytes()
@@ -86,10 +86,10 @@ def _keep(cached: Path, contents: bytes) -> None:
 
 
 def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
-    """Token bytes and their ranks from a ``.tiktoken`` file.
+    """Returns the bytes and ranks of the tokens in a ``.tiktoken`` file.
 
-    A line has the bytes in base64, a space and the rank. Raises ``ValueError`` naming a line that
-    is not like that.
+    Each line has the bytes in base64, a space and the rank. Raises ``ValueError`` with the line if one has another
+    form.
     """
     ranks = {}
     for line in read_file_cached(tiktoken_bpe_file, expected_hash).splitlines():
@@ -104,7 +104,7 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
 
 
 def dump_tiktoken_bpe(bpe_ranks: dict[bytes, int], tiktoken_bpe_file: str) -> None:
-    """Writes what :func:`load_tiktoken_bpe` reads, to a local file or where ``blobfile`` can write."""
+    """Writes a file for :func:`load_tiktoken_bpe`, to a local path or a URL that ``blobfile`` can write."""
     by_rank = sorted(bpe_ranks.items(), key=lambda item: item[1])
     contents = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in by_rank)
     if "://" not in tiktoken_bpe_file:
@@ -121,10 +121,10 @@ def data_gym_to_mergeable_bpe_ranks(
     encoder_json_hash: str | None = None,
     clobber_one_byte_tokens: bool = False,
 ) -> dict[bytes, int]:
-    """Token bytes and their ranks from GPT-2's two files: the merges in order, and the encoder as a check.
+    """Returns the bytes and ranks of the tokens in GPT-2's two files: the merges in order, and the encoder as a check.
 
-    ``clobber_one_byte_tokens`` takes the ranks of single bytes from the encoder. Raises ``AssertionError``
-    when the files do not fit together.
+    ``clobber_one_byte_tokens`` takes the ranks of single bytes from the encoder. Raises ``AssertionError`` when the
+    two files disagree.
     """
     alphabet = _data_gym_alphabet()
 
@@ -148,9 +148,9 @@ _DATA_GYM_SPECIALS = ("<|endoftext|>", "<|startoftext|>")
 
 
 def _data_gym_alphabet() -> dict[str, int]:
-    """GPT-2's characters for bytes, in the order of their ranks.
+    """Returns GPT-2's characters for bytes, in the order of their ranks.
 
-    A visible byte has its own character; the others have those from U+0100 on.
+    A visible byte has its own character; the others have the characters from U+0100 on.
     """
     visible = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     hidden = [byte for byte in range(256) if byte not in visible]

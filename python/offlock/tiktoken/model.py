@@ -1,4 +1,4 @@
-"""Which encoding a model uses."""
+"""The table of models and their encodings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MODEL_TO_ENCODING: dict[str, str] = dict(_offlock.MODELS)
 
 
 def encoding_name_for_model(model_name: str) -> str:
-    """The name of the encoding that ``model_name`` uses.
+    """Returns the name of the encoding that ``model_name`` uses.
 
-    It comes from the table of models, else from the first prefix that fits. Raises ``KeyError`` for an
-    unknown model.
+    Looks in the table of models first, then takes the first prefix that matches. Raises ``KeyError`` for an unknown
+    model.
     """
     if model_name in MODEL_TO_ENCODING:
         return MODEL_TO_ENCODING[model_name]
@@ -29,5 +29,5 @@ def encoding_name_for_model(model_name: str) -> str:
 
 
 def encoding_for_model(model_name: str) -> Encoding:
-    """The encoding that ``model_name`` uses. Raises ``KeyError`` for an unknown model."""
+    """Returns the encoding that ``model_name`` uses. Raises ``KeyError`` for an unknown model."""
     return get_encoding(encoding_name_for_model(model_name))

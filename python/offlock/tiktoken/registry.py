@@ -1,4 +1,4 @@
-"""The encodings that are known by name: the public ones, and those of ``tiktoken_ext`` plugins."""
+"""The encodings with a name: the public ones, and those of ``tiktoken_ext`` plugins."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from offlock import _offlock
 from .core import Encoding
 
 ENCODINGS: dict[str, Encoding] = {}
-"""The encodings that were asked for so far. There is one object of each."""
+"""The encodings that have been loaded, one object of each."""
 
 
 def get_encoding(encoding_name: str) -> Encoding:
-    """The encoding of that name; always the same object.
+    """Returns the encoding of that name, always the same object.
 
     Raises ``ValueError`` when there is none, or when ``encoding_name`` is not a string.
     """
     if not isinstance(encoding_name, str):
         raise ValueError(f"Expected a string in get_encoding, got {type(encoding_name)}")
     encoding = ENCODINGS.get(encoding_name)
-    # Two threads may both make it; the first one's is kept. A lock here could be left locked in a fork.
+    # Two threads may both make it; `setdefault` keeps the first. A lock could stay locked for ever in a forked child.
     return encoding if encoding is not None else ENCODINGS.setdefault(encoding_name, _make(encoding_name))
 
 
 def list_encoding_names() -> list[str]:
-    """The names that :func:`get_encoding` knows."""
+    """Returns the names that :func:`get_encoding` accepts."""
     return [*_offlock.ENCODING_NAMES, *_plugin_constructors()]
 
 
@@ -46,7 +46,7 @@ def _make(name: str) -> Encoding:
 
 
 def _plugin_names() -> Iterator[str]:
-    """The modules of the namespace package ``tiktoken_ext``, save the one with the public encodings."""
+    """Yields the modules of the namespace package ``tiktoken_ext``, except the one with the public encodings."""
     try:
         plugins = importlib.import_module("tiktoken_ext")
     except ImportError:
