@@ -11,6 +11,7 @@ require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
 require_relative "offlock/zlib"
 
-# See the interpreter lock, and get off it.
+# Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Zlib},
+# {MessagePack}, {Strings}).
 module Offlock
 end

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
 module Offlock
-  # The beginnings and ends of processes that `offlock trace` traces.
+  # Starts and completes the traces of the processes that `offlock trace` traces.
   module Autotrace
-    # A process that cannot be traced runs all the same.
+    # Starts the trace of this process. A process that cannot be traced runs without one.
     def self.start
       Lock::Trace.from_environment
     rescue SystemCallError, IOError => e
       warn "offlock: process #{Process.pid} is not traced: #{e.message}"
     end
 
-    # What a forked child does first, and a process before it becomes a daemon, which is a child of its own.
+    # A forked child starts a trace. A process that becomes a daemon continues in a child, which starts a trace.
     module Forks
       def _fork
         super.tap { |pid| Autotrace.start if pid.zero? }
@@ -22,7 +22,7 @@ module Offlock
       end
     end
 
-    # A process that leaves without its `at_exit` handlers completes its trace.
+    # A process that exits without its `at_exit` handlers completes its trace first.
     module Exits
       def exit!(...)
         Lock::Trace.stop_all

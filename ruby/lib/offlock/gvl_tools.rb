@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
 module Offlock
-  # gvltools' interface: `GVLTools = Offlock::GVLTools` keeps a program working.
+  # The interface of the gem gvltools: `GVLTools = Offlock::GVLTools` keeps a program working.
   module GVLTools
-    # For programs that ask; it is offlock's own.
+    # The version of offlock, not of gvltools.
     VERSION = Offlock::VERSION
 
-    # What gvltools raises.
+    # The class of gvltools' exceptions.
     class Error < StandardError; end
 
-    # How long one thread has waited for the lock.
+    # The time that one thread has waited for the lock.
     LocalTimer = Lock::LocalTimer
-    # How long all threads together have waited for the lock.
+    # The time that all threads together have waited for the lock.
     GlobalTimer = Lock::GlobalTimer
-    # How many threads wait for the lock at this moment.
+    # The number of threads that wait for the lock at this moment.
     module WaitingThreads
       class << self
         # @return [Integer] the number of threads that wait, or that waited when {disable} was called
@@ -27,11 +27,12 @@ module Offlock
         # @return [Boolean] true
         def disable = Lock::WaitingThreads.disable
 
-        # @return [Boolean] whether it is being counted
+        # @return [Boolean] whether counting is on
         def enabled? = Lock::WaitingThreads.enabled?
 
+        # Sets the number back to zero.
         # @return [Integer] 0
-        # @raise [Error] while it is being counted
+        # @raise [Error] while counting is on
         def reset
           raise Error, "can't reset WaitingThreads counter while it is active" if enabled?
 

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Offlock
-  # Tells native code while there is an IO::Buffer through which the bytes of a String, and of Strings that share them,
-  # can be changed.
+  # Lets native code know whether an IO::Buffer exists through which a program can change the bytes of a String, and of
+  # Strings that share them.
   module Buffers
-    # Stands before IO::Buffer's own methods.
+    # Prepended to IO::Buffer's singleton class.
     module Watch
-      # As ever.
+      # Like IO::Buffer.for, and counted by Buffers while the block runs.
       def for(string, &block)
         return super unless block
 
@@ -18,7 +18,7 @@ module Offlock
         end
       end
 
-      # As ever.
+      # Like IO::Buffer.string, and counted by Buffers while the block runs.
       def string(length, &)
         Buffers.enter
         super

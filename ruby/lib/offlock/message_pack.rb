@@ -10,13 +10,12 @@ require_relative "message_pack/view"
 
 module Offlock
   # MessagePack off the lock, with the interface of the gem msgpack: `MessagePack = Offlock::MessagePack` keeps a
-  # program working. Usable from every Ractor. The methods +to_msgpack+ of core classes are in
-  # "offlock/message_pack/core_ext".
+  # program working. Every Ractor can use it. "offlock/message_pack/core_ext" adds +to_msgpack+ to the core classes.
   module MessagePack
     # The version of msgpack whose interface this is.
     VERSION = "1.8.3"
 
-    # An extension of a type that nobody registered: see the option +allow_unknown_ext+.
+    # An extension whose type is not registered: see the option +allow_unknown_ext+.
     ExtensionValue = Struct.new(:type, :payload)
   end
 end

@@ -4,20 +4,20 @@ require "minitest"
 require "offlock"
 
 module Offlock
-  # For tests: `require "offlock/minitest"`.
+  # Assertions for Minitest: `require "offlock/minitest"`.
   module MinitestAssertions
-    # Fails when a thread held its lock for longer in the block; names the thread and how long.
+    # Fails when a thread held the lock for longer than `milliseconds` at once in the block. The message names the threads
+    # and their longest holds.
     #
     #   assert_lock_held_at_most(20) { index(documents) }
     #
-    # The holds of all threads count. A hold ends when the thread gives the lock up: when it blocks, or after a time slice
-    # if another thread wants the lock. A thread that computes alone is asked by nobody, and holds the lock for as long as
-    # it computes.
+    # The assertion applies to all threads. A hold ends when the thread releases the lock: when it blocks, or after a time
+    # slice if another thread waits for the lock. A thread that computes alone holds the lock for as long as it computes.
     #
-    # @param milliseconds [Numeric] of wall time
-    # @param message [String, nil] said first when the assertion fails
-    # @return what the block returns
-    # @raise [Minitest::Assertion]
+    # @param milliseconds [Numeric] the limit, in wall time
+    # @param message [String, nil] the first line of the message when the assertion fails
+    # @return the value of the block
+    # @raise [Minitest::Assertion] if a thread held the lock longer
     def assert_lock_held_at_most(milliseconds, message = nil)
       result = nil
       summary = Lock.measure { result = yield }

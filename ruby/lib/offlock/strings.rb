@@ -3,16 +3,17 @@
 require "offlock/offlock"
 
 module Offlock
-  # Many substrings at once: where they are is found without the interpreter lock, and they share the bytes of one frozen
-  # String, copy-on-write.
+  # Makes many substrings at once. Their positions are found without the interpreter lock, and they share the bytes of one
+  # frozen String, copy-on-write.
   #
-  # A piece of up to 15 bytes has its bytes in the object, as every short String has. A longer one takes 40 bytes, however
-  # long it is, and keeps the bytes of the *whole* text alive, until it is changed or collected: use {compact} for the few
-  # that are kept of many. All are Strings like any others: they can be changed, frozen, sent to Ractors.
+  # A substring of up to 15 bytes has its bytes in the object, as every short String has. A longer one takes 40 bytes,
+  # however long it is, and keeps the bytes of the *whole* text allocated until it is changed or collected: use {compact}
+  # when a program keeps a few of many substrings. All results are ordinary Strings: they can be changed, frozen and sent
+  # to Ractors.
   #
-  # What is in the text when a method is called counts, whatever other threads do to it meanwhile. Large texts are worked
-  # on without the lock, `release:` (`:auto`, `:always`, `:never`) overrules from which size on. An interrupt
-  # (`Thread#kill`, `Timeout`, Ctrl-C) ends the work promptly.
+  # A method works on the text as it is when the method is called; later changes by other threads have no effect. Large
+  # texts are processed without the lock; `release:` (`:auto`, `:always`, `:never`) sets whether it is released. An
+  # interrupt (`Thread#kill`, `Timeout`, Ctrl-C) ends the work promptly.
   #
   # @example
   #   Offlock::Strings.lines("one\ntwo\n", chomp: true)     #=> ["one", "two"]
@@ -20,10 +21,10 @@ module Offlock
   #   Offlock::Strings.from_offsets("onetwo", [0, 3, 6])    #=> ["one", "two"]
   module Strings
     class << self
-      # The lines of a text, as `string.lines(chomp:)` returns them.
+      # Returns the lines of a text, as `string.lines(chomp:)` does.
       #
-      # @param string [String] in any encoding; without the lock, and sharing bytes, in every one but UTF-16 and UTF-32
-      # @param chomp [Boolean] whether the lines come without their "\n" or "\r\n"
+      # @param string [String] in any encoding; in UTF-16 and UTF-32 `String#lines` does the work, with the lock
+      # @param chomp [Boolean] whether to remove the "\n" or "\r\n" at the end of each line
       # @param release [:auto, :always, :never] whether the lock is released
       # @return [Array<String>]
       # @raise [TypeError] if string is not a String
@@ -31,22 +32,23 @@ module Offlock
         native_lines(string, chomp, release) || String(string).lines(chomp:)
       end
 
-      # What lies between the separators, as `string.split(separator, -1)` returns it. Unlike there a space means just that, and
-      # a broken text can be split.
+      # Returns the substrings between the separators, as `string.split(separator, -1)` does. Unlike with `split`, a space
+      # as separator has no special meaning, and a text that is invalid in its encoding can be split.
       #
-      # @param string [String] in any encoding; without the lock, and sharing bytes, in UTF-8 and those of one byte
+      # @param string [String] in any encoding; in others than UTF-8 and those of one byte per character `String#split` does
+      #   the work, with the lock
       # @param separator [String] not empty
       # @param release [:auto, :always, :never] whether the lock is released
       # @return [Array<String>] one more than there are separators; none if string is empty
-      # @raise [ArgumentError] if the separator is empty or broken
-      # @raise [Encoding::CompatibilityError] if the separator cannot be in such a text
-      # @raise [TypeError] if one of them is not a String
+      # @raise [ArgumentError] if the separator is empty or invalid in its encoding
+      # @raise [Encoding::CompatibilityError] if the encodings of string and separator are not compatible
+      # @raise [TypeError] if string or separator is not a String
       def split(string, separator, release: :auto)
         native_split(string, separator, release) || string.split(Regexp.new(Regexp.escape(separator)), -1)
       end
 
-      # The Strings between each offset and the next one, as `string.byteslice(from...to)` returns them: one fewer than there
-      # are offsets. An offset inside a character leaves broken Strings, as there.
+      # Returns the substrings between each offset and the next one, as `string.byteslice(from...to)` does: one substring
+      # fewer than there are offsets. An offset inside a character gives invalid Strings, as with `byteslice`.
       #
       # @param string [String] in any encoding
       # @param offsets [Array<Integer>, String] in bytes, not decreasing; or packed as native 64-bit numbers (`pack("q*")`),
@@ -59,7 +61,7 @@ module Offlock
         native_from_offsets(string, offsets, release)
       end
 
-      # The same Strings, each with bytes of its own: they keep nothing else alive.
+      # Returns equal Strings, each with its own bytes, so that none keeps a larger text allocated.
       #
       # @param strings [Array<String>]
       # @return [Array<String>]

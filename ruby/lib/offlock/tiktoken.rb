@@ -4,9 +4,9 @@ require_relative "tiktoken/encoding"
 require_relative "tiktoken/models"
 
 module Offlock
-  # Text to tokens and back, as OpenAI's models see it, without the interpreter lock.
+  # Converts text to the tokens of OpenAI's models and back, without the interpreter lock.
   #
-  # Everything that the gem tiktoken_ruby offers is here under the same names, so that
+  # It has the interface of the gem tiktoken_ruby, so that
   #
   #   Tiktoken = Offlock::Tiktoken
   #
@@ -37,12 +37,13 @@ module Offlock
         get_encoding(name) if name.is_a?(Symbol)
       end
 
-      # @return [Array<Symbol>] the names that {get_encoding} knows
+      # @return [Array<Symbol>] the names that {get_encoding} accepts
       def list_encoding_names
         Encoding::ALL.keys
       end
 
-      # @return [Array<Symbol>] the names of models that {encoding_for_model} knows besides whole families of them
+      # @return [Array<Symbol>] the full names of models that {encoding_for_model} knows, without the families of models
+      #   that it knows by prefix
       def list_model_names
         MODELS.keys
       end

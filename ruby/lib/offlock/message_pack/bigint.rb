@@ -2,7 +2,7 @@
 
 module Offlock
   module MessagePack
-    # Packs Integers of any size: a byte for the sign, then words of 32 bits, the lowest first.
+    # Packs Integers of any size: a byte for the sign, then words of 32 bits, the least significant first.
     module Bigint
       CHUNK_BITLENGTH = 32
       FORMAT = "CL>*"

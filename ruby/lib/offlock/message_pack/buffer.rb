@@ -2,7 +2,7 @@
 
 module Offlock
   module MessagePack
-    # Bytes that come in at the end and go out at the front, perhaps from or to an IO.
+    # A queue of bytes: writes append at the end, reads take from the front. It may read from an IO or flush to one.
     class Buffer
       undef_method :dup
       undef_method :clone
@@ -24,7 +24,8 @@ module Offlock
 
       def close = io&.close
 
-      # Up to +length+ bytes; with an IO as many as it has. Without +length+ all, and +nil+ at the end only with it.
+      # Returns up to +length+ bytes, from the IO, too, if there is one; +nil+ at the end. Without +length+ returns all
+      # bytes, an empty String at the end.
       def read(length = nil, out = nil)
         out = out ? out.replace("".b) : "".b
         return out if length&.zero?
@@ -33,7 +34,7 @@ module Offlock
         length && out.empty? ? nil : out
       end
 
-      # Exactly +length+ bytes, or EOFError. Without +length+ all.
+      # Returns exactly +length+ bytes, or raises EOFError. Without +length+ returns all bytes.
       def read_all(length = nil, out = nil)
         return read(nil, out) unless length
 
@@ -42,14 +43,14 @@ module Offlock
         out ? out.replace(bytes) : bytes
       end
 
-      # Passes over up to +length+ bytes; returns how many there were.
+      # Skips up to +length+ bytes and returns the number of bytes skipped.
       def skip(length)
         skipped = 0
         gather(length) { |bytes| skipped += bytes.bytesize }
         skipped
       end
 
-      # Passes over exactly +length+ bytes, or raises EOFError.
+      # Skips exactly +length+ bytes, or raises EOFError.
       def skip_all(length)
         fill_to(length)
         take(length)

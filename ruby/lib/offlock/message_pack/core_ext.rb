@@ -6,6 +6,7 @@ module Offlock
   module MessagePack
     # The method +to_msgpack+ of core classes.
     module CoreExt
+      # Packs the object: with a packer into it, with an IO into that, without an argument into a String.
       def to_msgpack(packer_or_io = nil)
         return MessagePack.pack(self, packer_or_io) unless packer_or_io.is_a?(Packer)
 
@@ -17,7 +18,7 @@ module Offlock
       def to_msgpack_with_packer(packer) = packer.write(self)
     end
 
-    # Each class with what writes it, even if it is registered as an extension.
+    # Each class with the packer's method that writes it, even if the class is registered as an extension.
     {
       NilClass => :write_nil, TrueClass => :write_true, FalseClass => :write_false,
       Float => :write_float, String => :write_string, Array => :write_array, Hash => :write_hash,

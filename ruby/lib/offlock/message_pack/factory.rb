@@ -5,16 +5,16 @@ require_relative "symbols"
 
 module Offlock
   module MessagePack
-    # Makes packers and unpackers that know the same extension types. A frozen factory whose callables are names of
-    # methods, or shareable Procs, can be shared between Ractors.
+    # Makes packers and unpackers with the same extension types. Ractors can share a frozen factory if its callables are
+    # names of methods or shareable Procs.
     class Factory
       include RegisteredTypes
 
       DEFAULT_OPTIONS = { packer: :to_msgpack_ext, unpacker: :from_msgpack_ext }.freeze
       private_constant :DEFAULT_OPTIONS
 
-      # Registers an extension type, -128 to 127, for a class or module. +packer+ and +unpacker+ are callable, or names:
-      # of a method of the object, and of one of the class.
+      # Registers an extension type, -128 to 127, for a class or module. The option +packer+ is a callable or the name of
+      # a method of the object; +unpacker+ is a callable or the name of a method of the class.
       def register_type(type, klass, options = DEFAULT_OPTIONS)
         raise FrozenError, "can't modify frozen MessagePack::Factory" if frozen?
         raise TypeError, "wrong argument type #{type.class} (expected Integer)" unless type.is_a?(Integer)
@@ -31,7 +31,8 @@ module Offlock
         register_type_internal(type, klass, callables, options)
       end
 
-      # The registered types, sorted by number.
+      # Returns the registered types, sorted by number: an Array of Hashes with +:type+, +:class+, and +:packer+,
+      # +:unpacker+ or both (+selector+ is +:both+, +:packer+ or +:unpacker+).
       def registered_types(selector = :both)
         packers, unpackers = shown_types.map(&:dup)
         entries =
@@ -48,7 +49,7 @@ module Offlock
         registered_in?(registered_types(selector), klass_or_type) { |klass, known| klass <= known }
       end
 
-      # A frozen factory may go to other Ractors, which the Procs that were shown could not.
+      # Freezes the factory, for other Ractors. The Procs that {registered_types} has returned cannot be shared.
       def freeze
         @shown_types = nil unless frozen?
         super
@@ -70,7 +71,7 @@ module Offlock
       end
       alias pack dump
 
-      # Keeps up to +size+ packers and unpackers for reuse.
+      # Returns a pool that keeps up to +size+ packers and as many unpackers for reuse.
       def pool(size = 1, **options)
         Pool.new(frozen? ? self : dup.freeze, size, options.empty? ? nil : options)
       end
@@ -79,7 +80,7 @@ module Offlock
 
       private
 
-      # The same Procs each time, until something else is registered.
+      # Returns the same Procs each time, until another type is registered.
       def shown_types = frozen? ? registered_types_internal : @shown_types ||= registered_types_internal
 
       def callable(name, value)

@@ -4,7 +4,7 @@ require_relative "registered_types"
 
 module Offlock
   module MessagePack
-    # Packs objects one after the other, into a String or to an IO.
+    # Packs objects one after the other, into a String or an IO.
     class Packer
       include RegisteredTypes
 
@@ -13,7 +13,7 @@ module Offlock
 
       def to_a = [to_str]
 
-      # The registered types, sorted by number.
+      # Returns the registered types, sorted by number.
       def registered_types
         entries = registered_types_internal.map { |klass, (type, packer)| { type: type, class: klass, packer: packer } }
         entries.sort_by { |entry| entry[:type] }

@@ -3,8 +3,8 @@
 module Offlock
   module MessagePack
     class Factory
-      # Packers and unpackers that are used again. A member in use belongs to one thread; when all are in use,
-      # another one is made.
+      # Packers and unpackers for reuse. One thread at a time uses a member; when all are in use, the pool makes another
+      # one.
       class Pool
         def initialize(factory, size, options = nil)
           options = nil if options&.empty?
@@ -31,7 +31,7 @@ module Offlock
         def packer(&) = @packers.with(&)
       end
 
-      # Either half of a pool.
+      # The packers or the unpackers of a pool.
       class Members
         def initialize(size, &make)
           @size = size
@@ -43,13 +43,13 @@ module Offlock
           member = @idle.pop || @make.call
           yield member
         ensure
-          give_back(member) if member
+          put_back(member) if member
         end
 
         private
 
-        # A member too many is dropped.
-        def give_back(member)
+        # Members beyond the pool's size are dropped.
+        def put_back(member)
           return if @idle.size >= @size
 
           member.reset

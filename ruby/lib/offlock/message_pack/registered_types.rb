@@ -2,7 +2,7 @@
 
 module Offlock
   module MessagePack
-    # Looks for a class or a number among registered types.
+    # Searches the registered types for a class or a number.
     module RegisteredTypes
       private
 

@@ -2,7 +2,7 @@
 
 require_relative "symbols"
 
-# What <tt>register_type(type, Symbol)</tt> calls.
+# The methods that <tt>register_type(type, Symbol)</tt> uses.
 class Symbol
   alias to_msgpack_ext name
 

@@ -2,17 +2,17 @@
 
 module Offlock
   module MessagePack
-    # How Symbols are packed and unpacked that are registered as an extension type.
+    # Packs and unpacks Symbols that are registered as an extension type.
     # @private
     module Symbols
-      # The Symbol of a payload: in UTF-8, or else of these bytes.
+      # Returns the Symbol of a payload: in UTF-8, or in binary encoding if the payload is not UTF-8.
       def self.from_payload(data)
         data.force_encoding(Encoding::UTF_8).to_sym
       rescue EncodingError
         data.force_encoding(Encoding::BINARY).to_sym
       end
 
-      # What the names of methods stand for as long as Symbol has no such ones.
+      # The callables that are used while Symbol has no methods with these names.
       STANDINS = {
         to_msgpack_ext: :name,
         from_msgpack_ext: Ractor.make_shareable(->(data) { Symbols.from_payload(data) })

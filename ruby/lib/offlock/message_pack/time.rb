@@ -6,7 +6,7 @@ module Offlock
   module MessagePack
     # Packs Time as a timestamp: <tt>factory.register_type(-1, Time, packer: Time::Packer, unpacker: Time::Unpacker)</tt>
     module Time
-      # Shareable, so that a factory with them can go to other Ractors.
+      # Ractors can share a factory only if its callables are shareable.
       def self.shareable(callable) = defined?(Ractor) ? Ractor.make_shareable(callable) : callable
       private_class_method :shareable
 

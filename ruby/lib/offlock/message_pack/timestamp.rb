@@ -2,17 +2,17 @@
 
 module Offlock
   module MessagePack
-    # A point in time to the nanosecond: the extension of type -1.
+    # A point in time with a resolution of 1 ns: the extension of type -1.
     class Timestamp
       TYPE = -1
 
       TIMESTAMP32_MAX_SEC = (1 << 32) - 1
       TIMESTAMP64_MAX_SEC = (1 << 34) - 1
 
-      # Seconds since 1970-01-01 UTC, may be negative.
+      # Seconds since 1970-01-01 UTC; may be negative.
       attr_reader :sec
 
-      # Nanoseconds to add.
+      # Nanoseconds to add to the seconds.
       attr_reader :nsec
 
       def initialize(sec, nsec)
@@ -20,7 +20,7 @@ module Offlock
         @nsec = nsec
       end
 
-      # Reads a payload of 4, 8 or 12 bytes.
+      # Returns the timestamp of a payload of 4, 8 or 12 bytes. Raises MalformedFormatError for another size.
       def self.from_msgpack_ext(data)
         case data.bytesize
         when 4 then new(data.unpack1("L>"), 0)
@@ -34,7 +34,7 @@ module Offlock
         end
       end
 
-      # Writes the shortest payload.
+      # Returns the shortest payload of a timestamp.
       def self.to_msgpack_ext(sec, nsec)
         if sec.negative? || nsec.negative? || sec > TIMESTAMP64_MAX_SEC
           [nsec, sec].pack("L>q>")

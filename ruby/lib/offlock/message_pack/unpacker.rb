@@ -4,14 +4,14 @@ require_relative "registered_types"
 
 module Offlock
   module MessagePack
-    # Unpacks objects one after the other, from Strings that are fed to it or from an IO.
+    # Unpacks objects one after the other, from Strings ({feed}) or from an IO.
     class Unpacker
       include RegisteredTypes
 
       undef_method :dup
       undef_method :clone
 
-      # Yields every object that is there; with an IO, every object up to its end.
+      # Yields every complete object in the buffer; with an IO, every object up to the end of the IO.
       def each(&block)
         return to_enum unless block
         return each_message(&block) unless buffer.io
@@ -23,7 +23,7 @@ module Offlock
         end
       end
 
-      # Feeds +data+, and yields every object that is there then.
+      # Appends +data+ to the buffer, then yields every complete object.
       def feed_each(data, &block)
         return to_enum(__method__, data) unless block
 
@@ -31,7 +31,7 @@ module Offlock
         each(&block)
       end
 
-      # The registered types, sorted by number.
+      # Returns the registered types, sorted by number.
       def registered_types
         entries = registered_types_internal.map { |type, (klass, unpacker)| { type: type, class: klass, unpacker: unpacker } }
         entries.sort_by { |entry| entry[:type] }

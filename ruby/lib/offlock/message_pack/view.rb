@@ -2,11 +2,11 @@
 
 module Offlock
   module MessagePack
-    # A container of a message that is built only as far as it is asked for.
+    # An Array or a Hash of a message. A value is built when it is read, the rest of the message is not.
     class View
       include Enumerable
 
-      # Of an Array or a Hash: how many items or entries it has.
+      # The number of items of the Array, or of entries of the Hash.
       attr_reader :size
       alias length size
 
@@ -21,7 +21,8 @@ module Offlock
 
       def hash? = @kind == :map
 
-      # The item at a position, or the value under a key; +nil+ when there is none.
+      # Returns the item at a position, or the value of a key; +nil+ if there is none. Arrays and Hashes are returned as
+      # views.
       def [](key)
         place = array? ? item(key) : entry(key)
         place && value(place)
@@ -48,7 +49,7 @@ module Offlock
         places.each_slice(2).map { |key, _| @index.build(key, @options) }
       end
 
-      # Yields the items, or the pairs of key and value.
+      # Yields the items of an Array, or pairs of key and value of a Hash.
       def each
         return to_enum { size } unless block_given?
 
@@ -60,12 +61,12 @@ module Offlock
         self
       end
 
-      # The whole object.
+      # Builds and returns the whole object.
       def build = @index.build(@place, @options)
 
       def inspect = "#<#{self.class} of #{hash? ? "a Hash" : "an Array"} of #{size}>"
 
-      # The value at a place: a view if it is a container.
+      # Returns the value at a place of the index: a view if it is an Array or a Hash.
       def self.at(index, place, options)
         index.kind(place).first == :value ? index.build(place, options) : new(index, place, options)
       end
@@ -74,7 +75,7 @@ module Offlock
 
       def value(place) = self.class.at(@index, place, @options)
 
-      # Found once, as every item has to be passed to find the next.
+      # Kept, because finding an item takes a walk over all items before it.
       def places = @places ||= @index.places(@place)
 
       def item(position)
@@ -91,15 +92,16 @@ module Offlock
       end
     end
 
-    # The value of a message: a View if it is an Array or a Hash, of which nothing is built yet. The message is indexed,
-    # off the lock if it is large. +options+ are those of +unpack+.
+    # Returns the value of a message: a View if it is an Array or a Hash, of which nothing is built yet. A large message
+    # is indexed off the lock. +options+ are those of +unpack+.
     def self.view(bytes, options = nil) = View.at(index(bytes, options&.[](:release) || :auto), 0, options)
 
-    # The strings under +path+ (a key, or keys of Hashes inside Hashes) in every record of a message: an Array of
-    # Hashes. +nil+ where a record has none. No record is built; a large message is searched off the lock.
+    # Returns the Strings in one field of every record of a message that is an Array of Hashes. +path+ is a key, or keys of
+    # Hashes inside Hashes. A record without a String there gives +nil+. No record is built; a large message is searched
+    # off the lock.
     def self.extract(bytes, *path, release: :auto) = extract_column(bytes, path.map(&:to_s), release)
 
-    # Unpacks an Array of messages; they are looked at off the lock, many at once.
+    # Unpacks an Array of messages. They are parsed off the lock, many with one release of it.
     def self.unpack_all(messages, options = nil)
       unpack_each(messages, options, options&.[](:release) || :auto)
     end

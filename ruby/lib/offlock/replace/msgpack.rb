@@ -4,28 +4,28 @@ require_relative "stand_in"
 require_relative "../message_pack/bigint"
 
 module Offlock
-  # When the original was loaded before, what it was told holds for ours.
+  # If the original has been loaded before, its registered types are registered with ours, too.
   module StandIn
     class << self
       private
 
-      # The types that were registered with the original's default factory, for all that has no factory of its own.
-      def take_over_types(original)
+      # Registers the types of the original's default factory with ours, for callers that have no other factory.
+      def copy_types(original)
         packers, unpackers = original::DefaultFactory.__send__(:registered_types_internal)
         types = packers.map { |klass, (type, packer, flags)| [type, klass, packer, unpackers.delete(type)&.at(1), flags] }
         types += unpackers.map { |type, (klass, unpacker, flags)| [type, klass, nil, unpacker, flags] }
         types.each do |type, klass, packer, unpacker, flags|
           next if MessagePack::DefaultFactory.type_registered?(type)
 
-          # Integers are packed by a type of their own only if they are too large for any other.
+          # An extension type for Integers is only used for those that are too large for MessagePack's integers.
           options = { packer: packer, unpacker: unpacker, recursive: flags.anybits?(RECURSIVE),
                       oversized_integer_extension: klass.equal?(Integer) }
           MessagePack::DefaultFactory.register_type(type, klass, options)
         end
       end
 
-      # Packers of the original that are at work hand themselves to +to_msgpack+.
-      def know_packer(packer_class)
+      # Makes +to_msgpack+ accept packers of the original, which pass themselves as its argument.
+      def accept_packers_of(packer_class)
         MessagePack::CoreExt.prepend(
           Module.new do
             define_method(:to_msgpack) do |packer_or_io = nil|
@@ -36,15 +36,15 @@ module Offlock
       end
     end
 
-    # The original's flag of a type whose packer gets the packer.
+    # The original's flag for a type whose callable gets the packer as an argument.
     RECURSIVE = 1
     private_constant :RECURSIVE
 
-    # Over the original's methods, if they are there.
+    # This redefines the original's methods if they exist, which would warn.
     without_warnings { require_relative "../message_pack/core_ext" }
     if (original = put(:MessagePack, MessagePack))
-      take_over_types(original)
-      know_packer(original::Packer)
+      copy_types(original)
+      accept_packers_of(original::Packer)
     end
     provide("msgpack")
   end

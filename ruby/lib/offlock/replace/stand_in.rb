@@ -3,15 +3,15 @@
 require "offlock"
 
 module Offlock
-  # Puts our modules in the place of those that they stand in for; "offlock/replace" and its parts use it.
+  # Replaces the original modules by offlock's, for "offlock/replace" and its parts.
   module StandIn
-    # Files with the names of the originals', which find nothing to do.
+    # A folder of empty files with the names of the originals' files.
     FEATURES = File.join(__dir__, "features")
     private_constant :FEATURES
 
     class << self
-      # Makes the top-level constant +name+ ours. Classes that derive from the original's, and what holds these in
-      # other constants, stay with the original, but its exceptions rescue ours, too.
+      # Sets the top-level constant +name+ to +ours+. Classes that derive from the original's, and references to the
+      # original in other constants, stay with the original. +rescue+ of its exceptions also rescues ours.
       #
       # @return [Module, nil] the original, if it was loaded
       def put(name, ours)
@@ -19,14 +19,15 @@ module Offlock
         original = Object.const_get(name, false) if loaded
         return if ours.equal?(original)
 
-        # In one step: other threads find the one or the other, never nothing.
+        # `const_set` replaces in one step: other threads never find the constant undefined.
         without_warnings { Object.const_set(name, ours) }
         rescue_ours(original, ours) if original
         original
       end
 
-      # From now on `require` of the original's files does nothing. What resolves names by itself, as Bootsnap does, finds files
-      # with these names on the load path; where a program replaces the load path, Ruby finds them among what is loaded.
+      # Makes `require` of the original's files do nothing from now on. Libraries that resolve names themselves, such as
+      # Bootsnap, find empty files with these names on the load path. If a program replaces the load path, Ruby finds
+      # the names in $LOADED_FEATURES.
       def provide(library)
         folder = File.join(FEATURES, library)
         $LOAD_PATH.unshift(folder)

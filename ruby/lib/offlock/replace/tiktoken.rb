@@ -2,7 +2,7 @@
 
 require_relative "stand_in"
 
-# Makes Tiktoken mean Offlock::Tiktoken.
+# Replaces Tiktoken by Offlock::Tiktoken.
 module Offlock
   StandIn.put(:Tiktoken, Tiktoken)
   StandIn.provide("tiktoken")

@@ -2,8 +2,8 @@
 
 require_relative "stand_in"
 
-# Makes Zlib mean Offlock::Zlib.
+# Replaces Zlib by Offlock::Zlib.
 module Offlock
-  # Ruby's own is loaded, for its exceptions: another `require "zlib"` does nothing.
+  # Offlock::Zlib has loaded Ruby's own Zlib for its exceptions, so another `require "zlib"` does nothing.
   StandIn.put(:Zlib, Zlib)
 end

@@ -2,28 +2,29 @@
 
 module Offlock
   module Tiktoken
-    # Turns text into tokens and back. Get one from {Tiktoken.get_encoding} or {Tiktoken.encoding_for_model}.
+    # Converts text to tokens and back. {Tiktoken.get_encoding} and {Tiktoken.encoding_for_model} return encodings.
     #
     # = Text
     #
-    # Strings in UTF-8 and US-ASCII are taken as they are, ASCII in any encoding too. Other encodings are transcoded.
-    # A String that is invalid, that has characters without an equal in UTF-8, or that is binary and not ASCII raises
-    # +EncodingError+; the message says which byte, and where.
+    # Strings in UTF-8 and US-ASCII, and Strings in any ASCII-compatible encoding that only have ASCII characters, are
+    # encoded directly. Other Strings are transcoded to UTF-8 first. A String that is invalid in its encoding, that has
+    # characters without a counterpart in UTF-8, or that is binary and not ASCII raises +EncodingError+; the message has
+    # the byte and its position.
     #
     # = Special tokens
     #
     # Strings like +<|endoftext|>+ are ordinary text unless they are allowed: +allowed_special+ is an Array of the
-    # Strings to be recognised, or +:all+.
+    # Strings to recognise, or +:all+.
     #
     # = The lock
     #
-    # With <tt>release: :auto</tt> a call gives up the interpreter lock when its input is large enough to pay for it.
-    # +:always+ and +:never+ overrule that. A call can be interrupted (Thread#kill, Timeout, Ctrl-C) at any time.
+    # With <tt>release: :auto</tt> a call releases the interpreter lock when its input is large enough. +:always+ and
+    # +:never+ set it independently of the size. A call can be interrupted (Thread#kill, Timeout, Ctrl-C) at any time.
     #
     # = Packed tokens
     #
-    # With <tt>packed: true</tt> tokens come in one binary String of native unsigned 32-bit numbers instead of an Array:
-    # cheaper to make and to keep, accepted by {#decode}, and turned into an Array by <tt>unpack("L*")</tt>.
+    # With <tt>packed: true</tt> tokens are returned in one binary String of native unsigned 32-bit numbers instead of an
+    # Array. It takes less time and memory, {#decode} accepts it, and <tt>unpack("L*")</tt> converts it to an Array.
     class Encoding
       # All encodings by name (a Symbol).
       ALL = Ractor.make_shareable(native_all.to_h { |encoding| [encoding.name, encoding] })
@@ -51,7 +52,7 @@ module Offlock
         end
       end
 
-      # The same as {for_name}: an encoding exists once.
+      # The same as {for_name}, since there is one object of each encoding.
       # @param (see for_name)
       # @return (see for_name)
       # @raise (see for_name)
@@ -59,18 +60,18 @@ module Offlock
         for_name(encoding)
       end
 
-      # Turns text into tokens. Special tokens are ordinary text unless they are allowed.
+      # Converts text to tokens. Special tokens are ordinary text unless they are allowed.
       # @param text [String]
-      # @param allowed_special [Array<String>, :all] the special tokens to be recognised
+      # @param allowed_special [Array<String>, :all] the special tokens to recognise
       # @param packed [Boolean] whether to return one binary String instead of an Array
-      # @param release [:auto, :always, :never] whether to give up the interpreter lock
+      # @param release [:auto, :always, :never] whether to release the interpreter lock
       # @return [Array<Integer>, String]
       # @raise [EncodingError] if the text cannot be read as UTF-8
       def encode(text, allowed_special: nil, packed: false, release: :auto)
         native_encode(text, allowed_special, packed, release)
       end
 
-      # Turns text into tokens. Special tokens are ordinary text.
+      # Converts text to tokens. Special tokens are ordinary text.
       # @param (see #encode)
       # @return (see #encode)
       # @raise (see #encode)
@@ -78,7 +79,7 @@ module Offlock
         native_encode(text, nil, packed, release)
       end
 
-      # Turns text into tokens. All special tokens are recognised.
+      # Converts text to tokens. All special tokens are recognised.
       # @param (see #encode)
       # @return (see #encode)
       # @raise (see #encode)
@@ -86,10 +87,10 @@ module Offlock
         native_encode(text, :all, packed, release)
       end
 
-      # Turns many texts into tokens, giving up the lock once for all of them.
+      # Converts many texts to tokens, with one release of the lock for all of them.
       # @param texts [Array<String>]
-      # @param threads [Integer, nil] how many threads may work on it at most; nil for one a processor. Under the
-      #   lock it is always one.
+      # @param threads [Integer, nil] the maximum number of threads; nil for one per processor. A call that does not
+      #   release the lock uses one thread.
       # @param (see #encode)
       # @return [Array<Array<Integer>>, Array<String>] the tokens of each text
       # @raise (see #encode)
@@ -97,7 +98,7 @@ module Offlock
         native_encode_batch(texts, allowed_special, threads, packed, release)
       end
 
-      # Counts the tokens that {#encode} would give, without making them.
+      # Counts the tokens that {#encode} would return, without making them.
       # @param (see #encode)
       # @return [Integer]
       # @raise (see #encode)
@@ -105,7 +106,7 @@ module Offlock
         native_count(text, allowed_special, release)
       end
 
-      # Counts the tokens of many texts, giving up the lock once for all of them.
+      # Counts the tokens of many texts, with one release of the lock for all of them.
       # @param (see #encode_batch)
       # @return [Array<Integer>]
       # @raise (see #encode)
@@ -113,7 +114,7 @@ module Offlock
         native_count_batch(texts, allowed_special, threads, release)
       end
 
-      # The longest beginning of a text that is whole tokens, at most +max_tokens+ of them, and whole characters.
+      # Returns the longest prefix of a text that consists of at most +max_tokens+ whole tokens and of whole characters.
       # @param max_tokens [Integer]
       # @param (see #encode)
       # @return [String]
@@ -122,14 +123,14 @@ module Offlock
         native_truncate(text, max_tokens, allowed_special, release)
       end
 
-      # Turns tokens into text.
+      # Converts tokens to text.
       #
-      # A character may be spread over several tokens, so that tokens cut off somewhere need not be valid UTF-8.
+      # A character may consist of several tokens, so a part of the tokens of a text may not be valid UTF-8.
       # @param tokens [Array<Integer>, String] tokens, or packed tokens
-      # @param errors [:strict, :replace] whether to raise or to put U+FFFD in the place of what is no valid UTF-8
-      # @param release [:auto, :always, :never] whether to give up the interpreter lock
+      # @param errors [:strict, :replace] whether to raise or to replace invalid UTF-8 by U+FFFD
+      # @param release [:auto, :always, :never] whether to release the interpreter lock
       # @return [String] in UTF-8
-      # @raise [UnicodeError] if there is an unknown token, or the text is no valid UTF-8
+      # @raise [UnicodeError] if a token is unknown, or with +:strict+ if the text is not valid UTF-8
       def decode(tokens, errors: :strict, release: :auto)
         case errors
         when :strict then native_decode(tokens, release)
@@ -138,25 +139,25 @@ module Offlock
         end
       end
 
-      # Turns tokens into bytes.
+      # Converts tokens to bytes.
       # @param tokens [Array<Integer>, String] tokens, or packed tokens
-      # @param release [:auto, :always, :never] whether to give up the interpreter lock
+      # @param release [:auto, :always, :never] whether to release the interpreter lock
       # @return [String] in binary encoding
-      # @raise [UnicodeError] if there is an unknown token
+      # @raise [UnicodeError] if a token is unknown
       def decode_bytes(tokens, release: :auto)
         native_decode_bytes(tokens, release)
       end
 
-      # The token, ordinary or special, whose bytes these are.
+      # Returns the token with these bytes, ordinary or special.
       # @param bytes [String]
       # @return [Integer]
-      # @raise [KeyError] if there is none
+      # @raise [KeyError] if no token has them
       def encode_single_token(bytes)
         native_encode_single_token(bytes) or
           raise KeyError.new("no token for #{bytes.inspect}", receiver: self, key: bytes)
       end
 
-      # The bytes of one token.
+      # Returns the bytes of one token.
       # @param token [Integer]
       # @return [String] in binary encoding
       # @raise [KeyError] if there is no such token
@@ -170,7 +171,7 @@ module Offlock
         encode_single_token("<|endoftext|>")
       end
 
-      # There is one of each, and it never changes.
+      # Returns the encoding itself, since there is one object of each and it is frozen.
       # @return [Encoding] itself
       def dup = self
       def clone(**) = self
@@ -182,7 +183,7 @@ module Offlock
 
       private
 
-      # Nearly always the text is valid, which is found out without the lock; `scrub` would look at it with the lock held.
+      # Valid text is the usual case and is checked without the lock; `scrub` would check it with the lock.
       def decode_replacing(tokens, release)
         native_decode(tokens, release)
       rescue UnicodeError

@@ -1,3 +1,3 @@
 # frozen_string_literal: true
 
-# Tiktoken is Offlock::Tiktoken, and complete: "offlock/replace/tiktoken" has been required.
+# Empty: "offlock/replace/tiktoken" has replaced Tiktoken by Offlock::Tiktoken.

@@ -1,3 +1,3 @@
 # frozen_string_literal: true
 
-# MessagePack is Offlock::MessagePack, and complete: "offlock/replace/msgpack" has been required.
+# Empty: "offlock/replace/msgpack" has replaced MessagePack by Offlock::MessagePack.
