@@ -1,7 +1,8 @@
-"""Runs one program with our modules in place of the originals: `run.py first|after PROGRAM.py`.
+"""Runs one program with offlock's modules in place of the originals: `run.py first|after PROGRAM.py`.
 
-"first" replaces before the program imports its library, "after" when it has. Then the originals are made to fail, so that
-it cannot be they who do the work, and the program's function `main` is called.
+"first" replaces the originals before the program imports its library, "after" replaces them afterwards. Then the
+originals are made to fail, so that the program succeeds only if offlock does the work, and its function `main` is
+called.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tiktoken
 
 import offlock
 
-# In a tuple: the names of this module are rebound like those of any other.
+# `offlock.replace` rebinds the names of this module, too, but not the items of a tuple.
 ORIGINALS = (gzip, zlib, msgpack, tiktoken)
 
 

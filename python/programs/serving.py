@@ -1,4 +1,4 @@
-"""A server whose answers are packed, for programs that are clients."""
+"""A server with compressed answers, for programs that are clients."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Writes no log."""
 
 
 @contextlib.contextmanager
 def server() -> Iterator[str]:
-    """The address of one that runs."""
+    """Runs a server during the block, whose value is its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""Programs that people use, with our modules in place of the originals and the originals made to fail."""
+"""Runs popular programs with offlock's modules in place of the originals, which are made to fail."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
 # frozen_string_literal: true
 
-# Each program here loads its library, then this file: where RUBYOPT has replaced the originals at the start, the library was
-# loaded afterwards; where it has not, before. Then the originals are made to fail, so that it cannot be they who do the work.
+# Each program loads its library, then this file. If RUBYOPT replaces the originals at startup, the library is loaded after
+# the replacement; otherwise this file replaces them afterwards. Then the originals are made to fail, so that a test passes
+# only if offlock does the work.
 require "minitest/autorun"
 require "socket"
 require "stringio"
 require "tmpdir"
 require "offlock/replace"
 
-Warning[:deprecated] = false # of the libraries' own code
+Warning[:deprecated] = false # the libraries' own code warns
 
-# Ruby's own Zlib, which no constant leads to any more.
+# Finds and breaks the original modules, to which no constant refers any more.
 module Originals
   def self.named(name)
     ObjectSpace.each_object(Module).find { |found| Module.instance_method(:name).bind_call(found) == name }
@@ -28,19 +29,19 @@ module Originals
   %w[Deflate Inflate GzipReader GzipWriter].each { |name| self.break(named("Zlib::#{name}"), :new, :allocate, :open, :wrap) }
 end
 
-# Checks that no program can do without.
+# Checks that the originals have been replaced and fail.
 class OriginalsTest < Minitest::Test
-  def test_the_originals_are_out_of_the_way
+  def test_the_originals_are_replaced
     assert_same Offlock::Zlib, Zlib
     assert_raises(NotImplementedError) { Originals.named("Zlib").crc32("text") } if Originals.named("Zlib")
   end
 end
 
-# What several programs need.
+# Helpers for several programs.
 module Programs
   TEXT = ("The quick brown fox jumps over the lazy dog. " * 400).freeze
 
-  # Answers one request after the other with what the block makes of its path and headers; yields the port.
+  # Runs a server that answers one request after the other with the result of +answer+ for its path. Yields the port.
   def serving(answer)
     server = TCPServer.new("127.0.0.1", 0)
     thread = Thread.new { loop { answer_one(server.accept, answer) } }

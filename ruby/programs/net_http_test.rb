@@ -3,7 +3,7 @@
 require "net/http"
 require_relative "helper"
 
-# Net::HTTP unpacks what a server packed.
+# Net::HTTP decompresses answers.
 class NetHTTPTest < Minitest::Test
   include Programs
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What nio4r does in C is not built.
+# The C extension of nio4r is not built here.
 ENV["NIO4R_PURE"] = "true"
 
 require "net/http"
@@ -9,7 +9,7 @@ require "puma"
 require "puma/server"
 require_relative "helper"
 
-# Puma serves packed answers to several clients at once.
+# Puma serves compressed answers to several clients at once.
 class PumaTest < Minitest::Test
   include Programs
 

@@ -4,7 +4,7 @@ require "rack"
 require "rack/mock_request"
 require_relative "helper"
 
-# Rack::Deflater packs answers.
+# Rack::Deflater compresses answers.
 class RackTest < Minitest::Test
   include Programs
 

@@ -4,7 +4,7 @@ require "sinatra/base"
 require "rack/mock_request"
 require_relative "helper"
 
-# An app of Sinatra that packs its answers and reads packed uploads.
+# A Sinatra app that compresses its answers and reads compressed uploads.
 class SinatraTest < Minitest::Test
   # The app.
   class App < Sinatra::Base
@@ -31,7 +31,7 @@ class SinatraTest < Minitest::Test
     assert_equal Programs::TEXT.length.to_s, answer.body
   end
 
-  def test_what_is_no_gzip_is_told
+  def test_an_upload_that_is_not_gzip_is_refused
     answer = upload("plain text, not packed")
     assert_equal [400, "no gzip"], [answer.status, answer.body]
   end

@@ -1,4 +1,4 @@
-"""aiohttp packs as a server and unpacks as a client."""
+"""aiohttp compresses as a server and decompresses as a client."""
 
 import asyncio
 import sys
@@ -40,7 +40,7 @@ async def read_damaged(address: str) -> None:
 
 
 def main() -> None:
-    # It keeps the module in an object of its own, where a loaded one has to be told.
+    # aiohttp keeps a reference to the module in an object, which `offlock.replace` does not change.
     aiohttp.set_zlib_backend(sys.modules["zlib"])
     asyncio.run(talk())
     with server() as address:

@@ -1,4 +1,4 @@
-"""Django packs answers, whole ones and streams."""
+"""Django compresses answers, whole ones and streams."""
 
 import gzip
 

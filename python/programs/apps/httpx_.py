@@ -1,4 +1,4 @@
-"""httpx unpacks answers, in both its forms."""
+"""httpx decompresses answers, with its blocking and its async client."""
 
 import asyncio
 

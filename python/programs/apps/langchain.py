@@ -1,4 +1,4 @@
-"""LangChain's text splitters cut texts by tokens."""
+"""LangChain's text splitters split texts by tokens."""
 
 import tiktoken
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter, TokenTextSplitter

@@ -1,4 +1,4 @@
-"""What the originals' users do with msgpack and tiktoken."""
+"""The usual calls of msgpack and tiktoken, under the originals' names."""
 
 import pickle
 

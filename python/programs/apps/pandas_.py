@@ -1,4 +1,4 @@
-"""pandas writes and reads packed tables."""
+"""pandas writes and reads compressed tables."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Pillow writes and reads PNG files, with packed text in them."""
+"""Pillow writes and reads PNG files with compressed text."""
 
 import io
 

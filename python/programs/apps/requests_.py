@@ -1,4 +1,4 @@
-"""requests unpacks answers."""
+"""requests decompresses answers."""
 
 import requests
 from serving import TEXT, server

@@ -1,4 +1,4 @@
-"""tarfile writes and reads packed archives."""
+"""tarfile writes and reads compressed archives."""
 
 import gzip
 import io
@@ -32,4 +32,4 @@ def main() -> None:
             pass
     except tarfile.ReadError:
         return
-    raise AssertionError("what is no archive was opened")
+    raise AssertionError("a file that is not an archive was opened")
