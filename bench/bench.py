@@ -1,4 +1,4 @@
-"""What the Python benchmarks share: results kept as data, as result.schema.json describes them."""
+"""Writes the results of the Python benchmarks as data, in the form of result.schema.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Figures = Mapping[str, float]
 
 
 def keep(file: str | Path | None, rows: list[Row], *peers: str, **versions: str) -> None:
-    """Write rows into a file, with the method, the machine and the versions of the peers; without a file, do nothing."""
+    """Writes rows into a file, with the method, the machine and the versions of the peers.
+
+    Does nothing without a file.
+    """
     if not file:
         return
     result = {
@@ -37,7 +40,7 @@ def keep(file: str | Path | None, rows: list[Row], *peers: str, **versions: str)
 
 
 def machine() -> dict[str, str | int | None]:
-    """What the program runs on; of the cores, those that it may use."""
+    """Describes the machine. The cores are those that the program may use."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return {
         "architecture": platform.machine(),
@@ -48,7 +51,7 @@ def machine() -> dict[str, str | int | None]:
 
 
 def cpu() -> str | None:
-    """What the system calls the processor, if it tells."""
+    """Returns the system's name of the processor, or None."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -65,17 +68,17 @@ def installed(peers: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def make_row(case: str, figures: Figures, contestant: str | None = None) -> Row:
-    """One row of a result; without a contestant its figures are about the case itself, or about a comparison."""
+    """Makes one row of a result. Figures without a contestant are about the case itself, or about a comparison."""
     return {"case": case, "contestant": contestant, "figures": dict(figures)}
 
 
 def by_contestant(table: Mapping[str, Mapping[str, Figures]]) -> list[Row]:
-    """The rows of a table of the form case: contestant: figure: number."""
+    """Makes the rows of a table of the form case: contestant: figure: number."""
     return [make_row(case, figures, name) for case, ways in table.items() for name, figures in ways.items()]
 
 
 def by_figure(table: Mapping[str, Mapping[str, Figures | float]]) -> list[Row]:
-    """The rows of a table of the form case: figure: contestant: number, or case: figure: number."""
+    """Makes the rows of a table of the form case: figure: contestant: number, or case: figure: number."""
     rows = []
     for case, figures in table.items():
         ways: dict[str | None, dict[str, float]] = {}

@@ -4,13 +4,13 @@ require "zlib"
 require_relative "../ruby/test/support/ractor"
 require_relative "results"
 
-# What the Ruby benchmarks share: texts and fair timing; results.rb keeps the results.
+# Texts and fair timing for the Ruby benchmarks.
 module Bench
   module_function
 
   DATA = ENV.fetch("OFFLOCK_DATA") { File.join(ROOT, ".cache/corpora") }
 
-  # Real text by kind, five megabytes each, from the folder OFFLOCK_DATA or .cache/corpora.
+  # Returns real text by kind, 5 MB each, from the folder OFFLOCK_DATA or .cache/corpora.
   def texts
     %w[prose code multi].to_h do |kind|
       [kind, Zlib::GzipReader.open(File.join(DATA, "#{kind}.txt.gz"), &:read).force_encoding("UTF-8").scrub]
@@ -19,7 +19,7 @@ module Bench
     abort "#{e.message}: run script/corpora .cache/corpora, or set OFFLOCK_DATA"
   end
 
-  # A text cut into documents of 1 to 20 KB, as programs meet them: each a String of its own.
+  # Cuts a text into documents of 1 to 20 KB. The Strings share no bytes.
   def documents(text, seed: 42)
     random = Random.new(seed)
     documents = []
@@ -47,8 +47,8 @@ module Bench
     values.sort[values.size / 2]
   end
 
-  # Runs the contestants in turn, each once a round, in another order every time, so that none always comes after the
-  # same one; returns the times by name. With `warm` each does the work of another round first, which is not timed.
+  # Runs the contestants in turn and returns their times by name. Each runs once in a round, in another order every round,
+  # so that none always follows the same one. With `warm` each does the work of another round first, which is not timed.
   def alternate(contestants, rounds, warm: false)
     times = contestants.to_h { |name, _| [name, []] }
     rounds.times do |round|
@@ -61,10 +61,10 @@ module Bench
     times
   end
 
-  # So many processes that do a contestant's work together, each its share. They have nothing in common but the machine: what
-  # two of them gain over one is what it has to give to two threads.
+  # Divides a contestant's work among processes. They share nothing but the machine, so their gain over one process is the
+  # upper limit for threads.
   class Processes
-    # The block is given the round, and the number of the process.
+    # The block takes the round and the number of the process.
     def initialize(count, &work)
       @workers = Array.new(count) { |number| IO.popen("-", "r+") || serve(number, work) }
     end
@@ -76,7 +76,7 @@ module Bench
 
     private
 
-    # In the child: a round for each line, until the parent has ended.
+    # Runs in the child: one round for each line, until the parent has ended.
     def serve(number, work)
       $stdout.sync = true
       while (line = $stdin.gets)
@@ -87,7 +87,8 @@ module Bench
     end
   end
 
-  # What the block gives in a run during which other programs left the machine alone; after some tries, in any run.
+  # Repeats the block until it has run while other programs used little processor time, at most +tries+ times, and returns
+  # the value of the last run.
   def undisturbed(tries: 4)
     loop do
       others = -cpu_of_others
@@ -99,7 +100,7 @@ module Bench
     end
   end
 
-  # Seconds of processor time that other programs have used since the machine was started; 0 where that is not known.
+  # Returns the processor time in seconds that other programs have used since the machine was started; 0 if unknown.
   def cpu_of_others
     user, nice, system, _idle, _wait, *interrupts = File.foreach("/proc/stat").first.split.drop(1).map(&:to_i)
     ((user + nice + system + interrupts.first(3).sum) / 100.0) - Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)

@@ -1,4 +1,4 @@
-// Results kept as data, as result.schema.json describes them.
+// Writes results as data, in the form of result.schema.json.
 import { readFileSync, writeFileSync } from "node:fs";
 import { arch, availableParallelism, cpus } from "node:os";
 import { relative } from "node:path";

@@ -5,7 +5,7 @@ require "json"
 require "pathname"
 require "time"
 
-# Results kept as data, as result.schema.json describes them.
+# Writes the results of the Ruby benchmarks as data, in the form of result.schema.json.
 module Bench
   module_function
 
@@ -24,17 +24,17 @@ module Bench
     File.write(ARGV.fetch(option + 1), JSON.pretty_generate(result) << "\n")
   end
 
-  # One row of a result; without a contestant its figures are about the case itself, or about a comparison.
+  # Makes one row of a result. Figures without a contestant are about the case itself, or about a comparison.
   def row(name, figures, contestant = nil)
     { case: name, contestant:, figures: }
   end
 
-  # The rows of a table of the form case: contestant: figure: number.
+  # Makes the rows of a table of the form case: contestant: figure: number.
   def by_contestant(table)
     table.flat_map { |name, ways| ways.map { |contestant, figures| row(name, figures, contestant) } }
   end
 
-  # The rows of a table of the form case: figure: contestant: number, or case: figure: number.
+  # Makes the rows of a table of the form case: figure: contestant: number, or case: figure: number.
   def by_figure(table)
     table.flat_map do |name, figures|
       ways = Hash.new { |all, contestant| all[contestant] = {} }
@@ -45,7 +45,7 @@ module Bench
     end
   end
 
-  # What the program runs on; of the cores, those that it may use.
+  # Describes the machine. The cores are those that the program may use.
   def machine
     cpu = File.read("/proc/cpuinfo")[/model name\s*: (.*)/, 1] if File.exist?("/proc/cpuinfo")
     { architecture: RbConfig::CONFIG["host_cpu"], cpu:, cores: Etc.nprocessors, remark: nil }

@@ -1,8 +1,8 @@
-// How smoothly the report page moves: node bench/lock/page.mjs [result.json]
+// Measures how smoothly the report page moves: node bench/lock/page.mjs [result.json]
 //
-// A trace of a million events over a hundred threads, in a real Chromium without a graphics processor: the size of the page,
-// the time to its first paint, and while the timeline pans by 24 pixels a frame, at three depths of zoom: the time between frames,
-// and how long the page works for each.
+// The trace has a million events of a hundred threads, the browser is a Chromium without a graphics processor. The figures are
+// the size of the page, the time to its first paint, and, while the timeline pans by 24 pixels a frame at three zoom levels, the
+// time between frames and the time that the page works for each frame.
 // Needs `cargo build --bin offlock`, `cargo build -p offlock-core --example simulate` and the packages of viewer/.
 import { statSync } from "node:fs";
 import { launch, open, report } from "../../viewer/test/browser.mjs";
@@ -13,7 +13,7 @@ const ZOOMS = { half: 1, near: 3, close: 8 };
 
 const quantile = (ordered, share) => ordered[Math.min(ordered.length - 1, Math.floor(ordered.length * share))];
 
-/** Milliseconds between frames, sorted, while a wheel turns in every one. */
+/** Returns the milliseconds between frames, sorted. Every frame has a wheel event. */
 const pan = (page) =>
   page.evaluate(
     (frames) =>
@@ -35,7 +35,7 @@ const pan = (page) =>
     FRAMES,
   );
 
-/** Milliseconds that the page has worked so far: in scripts, and in all. */
+/** Returns the milliseconds that the page has worked so far: in scripts, and in total. */
 async function work(session) {
   const { metrics } = await session.send("Performance.getMetrics");
   return ["ScriptDuration", "TaskDuration"].map((name) => metrics.find((metric) => metric.name === name).value * 1000);

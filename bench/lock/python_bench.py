@@ -1,10 +1,10 @@
-"""What watching the lock costs a Python program: script/python bench/lock/python_bench.py [--json FILE]
+"""Measures the overhead of tracing the lock in Python: script/python bench/lock/python_bench.py [--json FILE]
 
-- Each workload with nothing on, with the three metrics on, and with a trace into a file, in one process and in turn; a
-  ratio is the median over the rounds of a time as a multiple of the same round's time with nothing on.
-- The workloads in processes that have and have not imported offlock.lock.
+- Each workload runs untraced, with the three metrics enabled, and with a trace into a file, in one process and in turn. A
+  ratio is the median over the rounds of a time as a multiple of the untraced time of the same round.
+- Each workload runs in processes that have and have not imported offlock.lock.
 
-Two pairs of threads hand each other a token: nothing but switches. Four threads compute: hardly a switch.
+Two workloads consist of lock switches only: two pairs of threads pass a token. The third has few: four threads compute.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run_all(bodies: list[Callable[[], None]]) -> None:
 
 
 def pipes(rounds: int) -> None:
-    """Two pairs of threads, each with a byte that goes there and back through pipes."""
+    """Two pairs of threads that pass a byte through pipes."""
     ends = [os.pipe() for _ in range(4)]
 
     def play(source: int, target: int) -> None:
@@ -56,7 +56,7 @@ def pipes(rounds: int) -> None:
 
 
 def queues(rounds: int) -> None:
-    """Two pairs of threads, each with a token that goes there and back through queues."""
+    """Two pairs of threads that pass a token through queues."""
 
     def play(source: queue.SimpleQueue[int], target: queue.SimpleQueue[int]) -> None:
         for _ in range(rounds):
@@ -94,7 +94,7 @@ def seconds(workload: Workload, rounds: int) -> float:
 
 
 def enough_rounds(workload: Workload) -> int:
-    """How many rounds take about as long as a measurement should, start and stop of a trace being little beside it."""
+    """Returns a number of rounds that takes about `ENOUGH` seconds, much longer than start and stop of a trace."""
     rounds = 100
     while (taken := seconds(workload, rounds)) < ENOUGH / 4:
         rounds *= 2
@@ -102,7 +102,7 @@ def enough_rounds(workload: Workload) -> int:
 
 
 def watched(workload: Workload) -> dict[str, Any]:
-    """The time with nothing on, the others as its multiples, and what a trace takes."""
+    """Returns the untraced time, the other times as its multiples, and the size of a trace."""
     from offlock import lock
 
     rounds = enough_rounds(workload)
@@ -151,7 +151,7 @@ def watched(workload: Workload) -> dict[str, Any]:
 
 
 def loaded(name: str) -> float:
-    """The time with offlock.lock imported, nothing on, as a multiple of the time without it."""
+    """Returns the untraced time with offlock.lock imported, as a multiple of the time without the import."""
     times: dict[str, list[float]] = {"without": [], "with": []}
     for turn in range(PROCESSES):
         for way in list(times)[:: 1 if turn % 2 else -1]:
@@ -168,7 +168,7 @@ def run_alone(name: str, way: str) -> None:
 
 
 def main() -> None:
-    # It imports offlock, which a process that runs a workload alone must not have done.
+    # `bench` imports offlock, which a process that runs a workload alone must not do.
     sys.path.append(str(Path(__file__).resolve().parents[1]))
     from bench import by_figure, keep
 

@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# What watching the lock costs a Ruby program: script/ruby bench/lock/ruby_bench.rb [--json FILE]
+# Measures the overhead of tracing the lock in Ruby: script/ruby bench/lock/ruby_bench.rb [--json FILE]
 #
-# - Each workload with nothing on, with the three metrics on, and with a trace into a file, in one process and in
-#   turn; a ratio is the median over the rounds of a time as a multiple of the same round's time with nothing on.
-# - gvltools and gvl-tracing beside them, where they can be loaded.
-# - The workloads in processes that have and have not loaded offlock.
+# - Each workload runs untraced, with the three metrics enabled, and with a trace into a file, in one process and in turn.
+#   A ratio is the median over the rounds of a time as a multiple of the untraced time of the same round.
+# - gvltools and gvl-tracing are measured as well, where they can be loaded.
+# - Each workload runs in processes that have and have not loaded offlock.
 #
-# Two pairs of threads hand each other a token: nothing but switches. Four threads compute: hardly a switch.
+# Two workloads consist of lock switches only: two pairs of threads pass a token. The third has few: four threads compute.
 
 require "json"
 require "rbconfig"
 require "tempfile"
 
-# The programs that are watched, of as many rounds as one likes.
+# The workloads. Each takes a number of rounds.
 module Workloads
   module_function
 
@@ -62,7 +62,7 @@ end
 require_relative "../bench"
 require "offlock"
 
-# A way to watch: what it does around a workload.
+# The ways to trace. Each runs a workload.
 class Watch
   METRICS = [Offlock::Lock::GlobalTimer, Offlock::Lock::LocalTimer, Offlock::Lock::WaitingThreads].freeze
 
@@ -116,10 +116,10 @@ class Watch
   at_exit { Dir[File.join(Dir.tmpdir, "offlock-bench-#{Process.pid}.*")].each { |file| File.delete(file) } }
 end
 
-# A workload, watched in every way.
+# The overhead of every way to trace for one workload.
 class Overhead
   ROUNDS = 31
-  # Start and stop of a trace are little beside this many seconds.
+  # Seconds of one measurement, much longer than start and stop of a trace.
   ENOUGH = 0.2
   # Runs per way and round.
   PROCESSES = 5
@@ -158,7 +158,7 @@ class Overhead
       bytes_per_event: (Watch.stats.sum(&:bytes) / events.to_f).round(2) }
   end
 
-  # The time of the workload with offlock loaded, nothing on, as a multiple of the time without it.
+  # Returns the untraced time of the workload with offlock loaded, as a multiple of the time without it.
   def loaded
     options = $LOAD_PATH.map { |folder| "-I#{folder}" }
     ways = { without: [], with: [*options, "-rofflock"] }

@@ -1,4 +1,4 @@
-"""MessagePack beside msgpack, ormsgpack and msgspec: script/python bench/msgpack/python_bench.py [--json FILE]"""
+"""Compares offlock.msgpack with msgpack, ormsgpack and msgspec: script/python bench/msgpack/python_bench.py [--json FILE]"""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def contestants(value: Any) -> dict[str, dict[str, Call]]:
 
 
 def measure(calls: dict[str, Call], seconds: float = 0.02, rounds: int = 15) -> dict[str, float]:
-    """Median CPU seconds of one call for each contestant, in alternation."""
+    """Returns the median CPU seconds of one call for each contestant. The contestants take turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         for name in sorted(calls, key=lambda name: hash((name, turn))):
@@ -113,9 +113,9 @@ def measure(calls: dict[str, Call], seconds: float = 0.02, rounds: int = 15) -> 
 
 
 def stall(call: Call) -> float:
-    """The longest time for which a thread that wakes up every 0.2 ms was kept from running, during `call`.
+    """Returns the longest time in seconds for which a thread that wakes up every 0.2 ms did not run during `call`.
 
-    Without what is no part of it: the collector, and freeing the result.
+    Garbage collection and freeing the result are not part of it.
     """
     longest, going = 0.0, True
 
@@ -134,7 +134,7 @@ def stall(call: Call) -> float:
     gc.disable()
     longest = 0.0
     result = call()
-    time.sleep(0.01)  # only now has a beat that came late been counted
+    time.sleep(0.01)  # the thread counts a late wake-up only when it runs
     found = longest
     gc.enable()
     going = False
@@ -144,7 +144,7 @@ def stall(call: Call) -> float:
 
 
 def scaling(call: Call) -> float:
-    """How much more two threads get done than one, of calls whose results are dropped, for some 0.2 s each."""
+    """Returns the speed of two threads as a multiple of that of one. The calls' results are dropped."""
     count = math.ceil(0.2 / measure({"": call}, rounds=1)[""])
 
     def work() -> None:
@@ -179,7 +179,7 @@ def large(message: bytes) -> dict[str, Any]:
 
 
 def in_blocks(message: bytes, value: Any) -> dict[str, Any]:
-    """The same with strings laid out in blocks: the program has to have enabled them."""
+    """Measures unpacking with strings in blocks, which must have been enabled."""
     calls: dict[str, Call] = {
         "offlock": lambda: ours.unpackb(message),
         "msgspec": lambda: msgspec.msgpack.decode(message),
@@ -194,7 +194,7 @@ def in_blocks(message: bytes, value: Any) -> dict[str, Any]:
 
 
 def extracting(message: bytes) -> dict[str, Any]:
-    """Columns whose strings are all different, and all the same: milliseconds, and what two threads gain."""
+    """Measures the extraction of columns whose strings are all different, and all the same, in one thread and two."""
     calls: dict[str, Call] = {
         name: functools.partial(ours.extract, message, name) for name in ("login", "name")
     }
@@ -218,12 +218,12 @@ def main() -> None:
     for name, value in VALUES.items():
         for direction, calls in contestants(value).items():
             times = measure(calls, rounds=15 if len(str(value)) < 10**6 else 7)
-            best = min(seconds for who, seconds in times.items() if not who.startswith("offlock"))
+            best = min(seconds for library, seconds in times.items() if not library.startswith("offlock"))
             ratio = round(best / times["offlock"], 2)
             rows[f"{direction} {name}"] = {"seconds": times, "ratio": ratio}
             print(
                 f"{direction:6} {name:15} x{ratio:.2f}",
-                {who: f"{t * 1e6:.2f} us" for who, t in times.items()},
+                {library: f"{t * 1e6:.2f} us" for library, t in times.items()},
             )
     messages = {name: msgpack.packb(VALUES[name]) for name in ("strings 5 MB", "records 5 MB")}
     more = {f"unpack {name}": large(message) for name, message in messages.items()}

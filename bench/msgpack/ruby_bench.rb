@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# MessagePack beside the gem msgpack: small messages both ways, a large one with and without threads, Ractors, memory.
+# Compares Offlock::MessagePack with the gem msgpack: small messages, a large message with and without threads, Ractors,
+# and memory.
 #
 #   script/ruby --yjit -I /path/to/msgpack/lib bench/msgpack/ruby_bench.rb [--json FILE]
 
@@ -10,7 +11,7 @@ require_relative "../bench"
 OURS = Offlock::MessagePack
 THEIRS = MessagePack
 
-# An object with an extension of its own.
+# An object with its own extension type.
 class Extended
   class << self
     attr_accessor :library
@@ -55,7 +56,7 @@ end
 
 RECORDS = Array.new(500) { |number| record(number) }.freeze
 
-# The contestants of each row: what one library does once.
+# Returns, for each row, one call of the library.
 def rows(library)
   Extended.library = library
   plain, structured, extended = library.pack(PLAIN), library.pack(STRUCTURED), pack_extended(library)
@@ -71,7 +72,7 @@ end
 
 def cpu = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 
-# Median CPU seconds of one run for each library, in alternation.
+# Returns the median CPU seconds of one run for each library. The libraries take turns.
 def measure(contestants, count, rounds = 11)
   times = contestants.map { [] }
   rounds.times do
@@ -98,7 +99,7 @@ end
 
 def rss = File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
 
-# Resident memory of a process that decodes 100 KB 20,000 times: after a tenth and at the end.
+# Returns the resident memory of a process that decodes 100 KB 20,000 times: after a tenth of them and at the end.
 def memory(library)
   reader, writer = IO.pipe
   pid = fork do
@@ -116,8 +117,8 @@ end
 
 def time_of(threads) = Bench.seconds { threads.each(&:value) }
 
-# How much more two Ractors get done than one: packing, unpacking, and only making as many objects, which is what
-# Ruby itself allows.
+# Returns the speed of two Ractors as a multiple of that of one: for packing, for unpacking, and for making as many
+# objects, which is the upper limit in Ruby.
 def ractors
   Warning[:experimental] = false
   message = OURS.pack(RECORDS)
@@ -127,13 +128,13 @@ def ractors
     making: -> { Ractor.new { 500.times { Array.new(5000) { "abc".dup } } } } }.transform_values { |work| gain(work) }
 end
 
-# How much more two of what `work` starts get done than one.
+# Returns the speed of two threads or Ractors that `work` starts, as a multiple of that of one.
 def gain(work)
   time_of([work.(), work.()])
   Bench.median(Array.new(7) { 2 * time_of([work.()]) / time_of([work.(), work.()]) }).round(2)
 end
 
-# How much more two threads extract than one.
+# Returns the speed of two threads that extract, as a multiple of that of one.
 def extraction
   message = OURS.pack(Array.new(20_000) { |number| record(number) })
   gain(-> { Thread.new { 100.times { OURS.extract(message, "name") } } })

@@ -1,8 +1,8 @@
-"""From what size on is leaving the lock worth it?
+"""Measures from which size of the input on it pays to release the lock.
 
-For each operation and size, calls that hold the lock (`release="never"`) and calls that leave it (`"always"`) in
-four situations: alone; beside a thread that computes in Python; in two threads at once, and in four. Alternating,
-medians; a run during which other programs use the machine is done again.
+For each operation and size, calls that hold the lock (`release="never"`) are compared with calls that release it
+(`"always"`), in four situations: alone; beside a thread that computes in Python; in two threads; in four threads.
+The calls alternate, the figures are medians, and a run during which other programs use the machine is repeated.
 
     script/python bench/region/break_even.py [--only tokens|zlib.inflate|...] [--json FILE]
 """
@@ -45,7 +45,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--encoding", default="o200k_base")
-    parser.add_argument("--only", default="", help="operations whose names begin so")
+    parser.add_argument("--only", default="", help="only operations whose names begin with this")
     parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()
     results = {
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def kept(operation: str, encoding: str, figures: dict[str, float]) -> Row:
-    """A line of a table as it is kept."""
+    """Makes a row of the result from a line of a table."""
     case = f"{operation}, {encoding}" if operation.startswith("tokens") else operation
     return make_row(
         f"{case}, {figures['bytes']} bytes", {name: figures[name] for name in figures if name != "bytes"}
@@ -68,7 +68,7 @@ def kept(operation: str, encoding: str, figures: dict[str, float]) -> Row:
 
 
 def operations(encoding: str) -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
-    """For each operation, sizes, and what makes a call of a size; the call takes the value of `release=`."""
+    """Returns, for each operation, sizes and a function from a size to a call. The call takes the value of `release=`."""
     tokens = {name: (SIZES, operation) for name, operation in token_operations(encoding).items()}
     return tokens | zlib_operations()
 
@@ -97,7 +97,7 @@ def token_operations(encoding: str) -> dict[str, Callable[[int], Call]]:
 
 
 def zlib_operations() -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
-    """Real text; what is decompressed has about the size once it is packed."""
+    """Returns zlib's operations on real text. For decompression the size is that of the compressed data."""
     zlib = offlock.zlib
     prose = offlock.gzip.decompress((DATA / "prose.txt.gz").read_bytes())[200_000:]
 
@@ -130,7 +130,7 @@ def zlib_operations() -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
 
 
 def table(name: str, sizes: Sequence[int], operation: Callable[[int], Call]) -> list[dict[str, float]]:
-    print(f"\n{name}: calls that leave the lock against calls that hold it")
+    print(f"\n{name}: speed of calls that release the lock, relative to calls that hold it")
     print(
         f"{'bytes':>9} {'us a call':>10} {'alone':>8} {'beside a computing thread':>28} {'two threads':>13}"
         f"{'four':>7}"
@@ -149,7 +149,10 @@ def table(name: str, sizes: Sequence[int], operation: Callable[[int], Call]) -> 
 
 
 def measure(size: int, call: Call) -> dict[str, float]:
-    """Ratios of speeds, leaving the lock : holding it. `other` is what the computing thread gets on with."""
+    """Returns speeds when releasing the lock as multiples of those when holding it.
+
+    `other` is the speed of the computing thread.
+    """
     rounds = [undisturbed(lambda: one_round(call)) for _ in range(ROUNDS)]
     ratios = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
     return {"bytes": size, **ratios}
@@ -170,7 +173,7 @@ def one_round(call: Call) -> dict[str, float]:
 
 
 def rate(call: Call, release: str) -> float:
-    """Calls per second."""
+    """Returns the calls per second of one thread."""
     calls, start = 0, time.perf_counter()
     end = start + SLICE
     while True:
@@ -186,27 +189,27 @@ def alone(call: Call, release: str) -> float:
 
 
 def beside_computing(call: Call, release: str) -> tuple[float, float]:
-    """The calls' rate, and that of the thread that computes."""
-    turns, stop = 0, False
+    """Returns the rate of the calls and that of the computing thread."""
+    rounds, stop = 0, False
 
     def compute() -> None:
-        nonlocal turns
+        nonlocal rounds
         while not stop:
-            turns += 1
+            rounds += 1
 
     thread = threading.Thread(target=compute)
     thread.start()
     try:
-        start, before = time.perf_counter(), turns
+        start, before = time.perf_counter(), rounds
         calls = rate(call, release)
-        return calls, (turns - before) / (time.perf_counter() - start)
+        return calls, (rounds - before) / (time.perf_counter() - start)
     finally:
         stop = True
         thread.join()
 
 
 def threads(count: int, call: Call, release: str) -> float:
-    """All threads' calls per second."""
+    """Returns the calls per second of all threads together."""
     rates: list[float] = []
     workers = [threading.Thread(target=lambda: rates.append(rate(call, release))) for _ in range(count)]
     for worker in workers:
@@ -217,7 +220,7 @@ def threads(count: int, call: Call, release: str) -> float:
 
 
 def undisturbed(run: Callable[[], dict[str, float]], tries: int = 3) -> dict[str, float]:
-    """The result of a run during which other programs left the machine alone; after some tries, of any run."""
+    """Repeats the run until other programs use little processor time, at most `tries` times; returns the last result."""
     while True:
         others, start = cpu_of_others(), time.perf_counter()
         result = run()
@@ -228,7 +231,7 @@ def undisturbed(run: Callable[[], dict[str, float]], tries: int = 3) -> dict[str
 
 
 def cpu_of_others() -> float:
-    """Seconds of processor time that other programs have used; 0 where that is not known."""
+    """Returns the processor time in seconds that other programs have used; 0 if unknown."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     except FileNotFoundError:

@@ -1,25 +1,25 @@
 # frozen_string_literal: true
 
-# What it costs to leave the lock, and what it gains, by operation and size of the input.
+# Measures the cost and the gain of releasing the lock, by operation and size of the input.
 #
 #   script/ruby bench/region/break_even.rb [--only tokens|zlib.inflate|...] [--json FILE]
 #
-# - idle: time of a call that leaves the lock, as a multiple of one that keeps it, nobody else wanting the lock;
-# - two threads, four threads: how much more they get done when their calls leave the lock;
-# - beside a computing thread: the same two for a thread that works, and how much more the other one computes.
+# - idle: the time of a call that releases the lock, as a multiple of one that holds it, while no other thread wants it;
+# - two threads, four threads: their speed when the calls release the lock, as a multiple of that when they hold it;
+# - beside a computing thread: the same for a thread that makes calls, and for the thread that computes.
 #
-# An input is worth leaving the lock for when two threads gain from it and the idle cost is small.
+# It pays to release the lock for an input when two threads gain from it and the idle cost is small.
 
 require_relative "../bench"
 require "offlock"
 
-# One operation on inputs of one size, measured with calls that leave the lock and calls that keep it.
+# One operation on inputs of one size, measured with calls that release the lock and calls that hold it.
 class BreakEven
   ROUNDS = 3
   SECONDS = 0.1
   RELEASES = %i[never always].freeze
 
-  # `call` takes an input and what to do with the lock.
+  # `call` takes an input and the value of `release:`.
   def initialize(inputs, &call)
     @inputs = inputs
     @call = call
@@ -35,7 +35,7 @@ class BreakEven
 
   private
 
-  # The numbers that the block gives for :always as multiples of those for :never.
+  # Returns the block's numbers for :always as multiples of those for :never.
   def gain
     counts = RELEASES.to_h { |release| [release, []] }
     ROUNDS.times { RELEASES.each { |release| counts[release] << Bench.undisturbed { yield(release) } } }
@@ -43,7 +43,7 @@ class BreakEven
     always.zip(never).map { |many, few| many.fdiv(few) }
   end
 
-  # How many inputs the threads get done, all in the same stretch of time, which is longer than their turns of 100 ms.
+  # Returns how many inputs the threads process in a fixed time, which is longer than their time slices of 100 ms.
   def calls_in(threads, release)
     stop = Bench.clock + (SECONDS * [threads, 3].min)
     Array.new(threads) { |number| Thread.new { calls(number, release, stop) } }.sum(&:value)
@@ -74,13 +74,13 @@ TEXTS = Bench.texts.values
 OURS = Offlock::Zlib
 KB = 1 << 10
 
-# Forty texts of so many bytes of each kind.
+# Returns forty texts of each kind with this many bytes.
 def texts(size) = TEXTS.flat_map { |text| (0...40).map { |n| text.byteslice(n * 120_000, size).scrub("") } }
 
-# Compressed data of about so many bytes.
+# Returns compressed data of about this many bytes.
 def packed(size, pack) = texts(size * 5 / 2).map(&pack)
 
-# For each operation: sizes, the inputs of a size, the call.
+# For each operation: sizes, a function from a size to inputs, and the call.
 OPERATIONS = {
   "tokens.encode" => [[256, 512, KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB, 32 * KB, 64 * KB, 128 * KB], method(:texts),
                       ->(text, release) { ENCODING.encode_ordinary(text, release:) }],

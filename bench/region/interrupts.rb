@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# How long a thread goes on that is to end while it encodes 100 MB.
+# Measures how soon a thread ends that is interrupted while it encodes 100 MB.
 #
 #   script/ruby bench/region/interrupts.rb [--json FILE]
 
 require_relative "../bench"
 require "offlock"
 
-# One way to end a thread, measured many times.
+# The time from an interrupt to the end of the thread, for each way to interrupt it.
 class Interrupts
   COUNT = 40
   WAYS = {

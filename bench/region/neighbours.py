@@ -1,9 +1,9 @@
-"""How other threads fare beside a loop of small calls, and how the loop fares beside them.
+"""Measures how a loop of small calls and other threads slow each other down.
 
-For each call: offlock's, the same with `release="never"` where it can be said, and the original's, alternating. In four
-situations: alone; beside a thread that sleeps for 1 ms again and again (by how much it is woken too late: median and
-99th percentile); beside a thread that computes in Python (how many rounds it gets done); in four threads at once.
-Medians of the rounds.
+The contestants alternate: offlock's call, the same with `release="never"` where the call takes it, and the original's.
+There are four situations: alone; beside a thread that repeatedly sleeps for 1 ms (its wake-up delay: median and 99th
+percentile); beside a thread that computes in Python (its rounds per second); in four threads at once. The figures are
+medians of the rounds.
 
     script/python bench/region/neighbours.py [--only count|gunzip|...] [--rounds 5] [--json FILE]
 """
@@ -33,14 +33,14 @@ DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
 NOVEL = next(
     (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
 )
-"""Moby Dick where it is at hand, other prose elsewhere."""
+"""Moby Dick if its file exists, otherwise other prose."""
 SECONDS = 0.4
 Call = Callable[[], object]
 FIGURES = ["alone", "sleeper", "late p50", "late p99", "computing", "its rounds", "four"]
 
 
 def contestants() -> dict[str, dict[str, Call]]:
-    """The calls by operation and contestant."""
+    """Returns the calls by operation and contestant."""
     text = NOVEL.read_text()[30_000:31_500]
     data = text.encode()
     packed, zipped = zlib.compress(data), gzip.compress(data)
@@ -72,7 +72,7 @@ def contestants() -> dict[str, dict[str, Call]]:
 
 
 class Neighbour:
-    """A thread that does something again and again for as long as the block lasts."""
+    """A thread that repeats a call until the end of the block."""
 
     def __init__(self, work: Call) -> None:
         self.rounds = 0
@@ -95,7 +95,7 @@ class Neighbour:
 
 
 def loop(call: Call) -> float:
-    """Calls a second."""
+    """Returns the calls per second."""
     calls, began = 0, time.perf_counter()
     while (now := time.perf_counter()) < began + SECONDS:
         call()
@@ -139,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="operations whose names begin so")
+    parser.add_argument("--only", default="", help="only operations whose names begin with this")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def show(operation: str, rows: dict[str, dict[str, float]]) -> None:
-    print(f"{operation} (calls a second; lateness in ms)")
+    print(f"{operation} (calls per second; delays in ms)")
     print(f"  {'':10}" + "".join(f"{figure:>12}" for figure in FIGURES))
     for name, row in rows.items():
         cells = (

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# How other threads fare beside a loop of small calls, and how the loop fares beside them.
+# Measures how a loop of small calls and other threads slow each other down.
 #
 #   script/ruby bench/region/neighbours.rb [--only count|gunzip|...] [--json FILE]
 #
-# For each call: offlock's, the same with release: :never, and the original's, alternating. In four situations: alone; beside
-# a thread that sleeps for 1 ms again and again (by how many ms it is woken too late: median and 99th percentile); beside a
-# thread that computes in Ruby (how many rounds it gets done); in four threads at once. Medians of the rounds.
+# The contestants alternate: offlock's call, the same with release: :never, and the original's. There are four situations:
+# alone; beside a thread that repeatedly sleeps for 1 ms (its wake-up delay in ms: median and 99th percentile); beside a thread
+# that computes in Ruby (its rounds per second); in four threads at once. The figures are medians of the rounds.
 
 require "stringio"
 require_relative "../bench"
 require "offlock"
 
-# One call beside others.
+# One call in the four situations.
 class Neighbours
   SECONDS = 0.8
   FIGURES = ["alone", "sleeper", "late p50", "late p99", "computing", "its rounds", "four"].freeze
@@ -31,7 +31,7 @@ class Neighbours
 
   private
 
-  # Calls a second while another thread runs the block again and again.
+  # Returns the calls per second while another thread repeats the block.
   def rate_of(&block)
     other = Thread.new { block.call && loop(&block) }
     calls_until(Bench.clock + SECONDS) / SECONDS
@@ -91,7 +91,7 @@ results = OPERATIONS.select { |name, _| name.start_with?(only.to_s) }.to_h do |n
     medians = Neighbours::FIGURES.to_h { |figure| [figure, Bench.median(rounds.map { |r| r[contestant][figure] }).round(2)] }
     [contestant, medians]
   end
-  puts "#{name} (calls a second; lateness in ms)", format("%10s#{"%12s" * 7}", "", *Neighbours::FIGURES)
+  puts "#{name} (calls per second; delays in ms)", format("%10s#{"%12s" * 7}", "", *Neighbours::FIGURES)
   rows.each { |contestant, row| puts format("%10s%12d%12d%12.2f%12.2f%12d%12d%12d", contestant, *row.values) }
   [name, rows]
 end

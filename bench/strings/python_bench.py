@@ -1,8 +1,8 @@
-"""Many str at once, beside the usual ways to make them: script/python bench/strings/python_bench.py [--json FILE]
+"""Compares offlock.strings with the usual ways to make many str: script/python bench/strings/python_bench.py [--json FILE]
 
-The lines of Moby Dick to a tuple that is dropped at once, from bytes and from lines found before; short strings from an
-Arrow array. Builds the baseline in bench/strings/baseline first. The text is in the folder OFFLOCK_DATA or
-.cache/corpora. `--seconds` sets how long one sample takes.
+The lines of Moby Dick are made into a tuple that is freed at once, from bytes and from lines found before; short
+strings are made from an Arrow array. The program first builds the baseline in bench/strings/baseline. It reads the text
+from the folder OFFLOCK_DATA or .cache/corpora. `--seconds` sets the length of one sample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
 NOVEL = next(
     (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
 )
-"""Moby Dick where it is at hand, other prose elsewhere."""
+"""Moby Dick if its file exists, otherwise other prose."""
 THREADS = [2, 4, 16]
 ARROW = {
     "1M short Arrow strings, 9,973 different ones": 9973,
@@ -47,7 +47,7 @@ Call = Callable[[], Any]
 
 
 def baseline() -> Any:
-    """The extension module that makes strings in the usual ways."""
+    """Builds and imports the extension module that makes strings in the usual ways."""
     target = ROOT / "target" / f"strings-baseline-{sys.version_info[0]}.{sys.version_info[1]}"
     manifest = HERE / "baseline/Cargo.toml"
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--manifest-path", manifest]
@@ -86,7 +86,7 @@ def contestants(raw: bytes, usual: Any) -> dict[str, Call]:
 
 
 def arrow_contestants(different: int) -> dict[str, Call]:
-    """A million strings, so many of them different."""
+    """Returns the contestants for a million strings, of which `different` are different."""
     array = pa.array([f"name {number % different}" for number in range(1_000_000)])
     calls: dict[str, Call] = {"to_pylist": array.to_pylist}
     for kind in ("str", "block", "view"):
@@ -104,7 +104,7 @@ def alone(call: Call, count: int) -> float:
 
 
 def together(call: Call, count: int, threads: int) -> float:
-    """Seconds by the clock for one call, with so many threads calling."""
+    """Returns the wall time in seconds for one call, with this number of threads."""
     each = max(1, count // threads)
 
     def work() -> None:
@@ -123,7 +123,7 @@ def together(call: Call, count: int, threads: int) -> float:
 def measure(
     calls: dict[str, Call], run: Callable[[Call, int], float], seconds: float, rounds: int = 9
 ) -> dict[str, float]:
-    """Median seconds of one call for each contestant, in alternation; the first round only warms up."""
+    """Returns the median seconds of one call for each contestant. They take turns; the first round only warms up."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     counts = {name: max(1, round(seconds / alone(call, 3))) for name, call in calls.items()}
     for turn in range(rounds + 1):
@@ -136,7 +136,7 @@ def measure(
 
 
 def shown(title: str, times: dict[str, float], count: int, against: str) -> dict[str, Any]:
-    """Nanoseconds for one string, and how many times as fast as `against` it is."""
+    """Prints and returns the nanoseconds for one string, and the speed as a multiple of that of `against`."""
     print(f"\n{title}")
     rows = {}
     for name, seconds in times.items():
@@ -149,7 +149,7 @@ def shown(title: str, times: dict[str, float], count: int, against: str) -> dict
 
 
 def memory(raw: bytes) -> dict[str, float]:
-    """Bytes that a string takes on average, with everything that it keeps."""
+    """Returns the bytes that a string takes on average, with all memory that it keeps allocated."""
     lines = raw.decode().splitlines()
     usual = sum(map(sys.getsizeof, lines)) / len(lines)
     kinds = {
@@ -160,7 +160,7 @@ def memory(raw: bytes) -> dict[str, float]:
 
 
 def judged(rows: dict[str, Any]) -> dict[str, Any]:
-    """What was promised, and what was measured."""
+    """Returns the measured ratios. The names have the targets."""
     bars = {}
     for text in ("as it is", "ASCII"):
         one, two, four, many = (rows[f"{text}, {threads} threads"] for threads in (1, *THREADS))
@@ -196,7 +196,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", type=Path, help="write the results to this file")
-    parser.add_argument("--seconds", type=float, default=0.1, help="for one sample of one contestant")
+    parser.add_argument("--seconds", type=float, default=0.1, help="seconds of one sample of one contestant")
     options = parser.parse_args()
     usual = baseline()
     strings.enable_blocks()

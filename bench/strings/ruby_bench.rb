@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Bulk strings beside what String does itself: script/ruby bench/strings/ruby_bench.rb [--json result.json]
+# Compares Offlock::Strings with the methods of String: script/ruby bench/strings/ruby_bench.rb [--json result.json]
 #
-# The lines of Moby Dick, as it is and as one line of 20 times the length each, with 1 and 4 threads.
+# The texts are Moby Dick, and Moby Dick with 20 lines joined to one each. They are split in 1 and 4 threads.
 
 require "objspace"
 require_relative "../bench"
@@ -21,7 +21,7 @@ def contestants(text)
   }
 end
 
-# Bytes that a piece takes besides those of the text.
+# Returns the bytes that a substring takes on average, without those of the text.
 def bytes_each(pieces)
   pieces.sum { |piece| ObjectSpace.memsize_of(piece) }.fdiv(pieces.size).round(1)
 end

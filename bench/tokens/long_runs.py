@@ -1,5 +1,5 @@
-"""How much longer a byte of an unusual text takes than a byte of prose: runs on which other tokenizers take quadratic
-time, or end the process.
+"""Measures the time per byte of unusual texts as a multiple of that of prose. On such runs of characters other tokenizers
+take quadratic time or crash.
 
     script/python bench/tokens/long_runs.py [--json FILE] [PROSE.txt.gz]
 """
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def compare(name: str, prose: str) -> dict[str, float]:
-    """The time per byte of each run as a multiple of that of prose, medians of rounds that take turns."""
+    """Returns the time per byte of each run as a multiple of that of prose, from medians over the rounds."""
     encoding = offlock.tiktoken.get_encoding(name)
     texts = {"prose": prose} | {run: unit * (BYTES // len(unit.encode())) for run, unit in RUNS.items()}
     times: dict[str, list[float]] = {run: [] for run in texts}

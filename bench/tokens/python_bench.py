@@ -1,9 +1,9 @@
-"""Our tokenizing against the peers' in Python.
+"""Compares offlock.tiktoken with other tokenizers in Python.
 
-Documents of 1 to 20 KB, other ones in each round, so that no cache of pieces flatters anybody. Answers are checked first: a
-peer that gives other ids is named, with how many documents differ, and still timed. Ways alternate within each round, each
-warmed up on the documents of the round before, as a program that goes on tokenizing is; what is printed is the median over
-the rounds, in MB of text a second, and as a ratio to tiktoken.
+Each round has other documents of 1 to 20 KB, so that caches of pieces do not distort the figures. Answers are checked
+first: a peer with other ids is named, with the number of documents that differ, and still timed. The libraries take
+turns within each round. Each is warmed up with the documents of the round before, as in a program that tokenizes one
+document after the other. The figures are medians over the rounds, in MB of text per second and as a ratio to tiktoken.
 
     script/python bench/tokens/python_bench.py [--encoding NAME] [--json FILE] [FOLDER WITH prose, code, multi .txt.gz]
 
@@ -40,7 +40,7 @@ ROUNDS = 9
 CHARACTERS = 250_000
 """Characters of a text in a round."""
 THREAD_ROUNDS = 3
-"""Few but long ones, of all texts: threads start cold, and turns at the lock, 5 ms long, must not decide."""
+"""Few but long rounds, of all texts, so that cold starts of threads and time slices of 5 ms have little influence."""
 KINDS = ["list", "numpy", "count"]
 TEXTS = ["prose", "code", "multi"]
 THREADS = [1, 2, 4]
@@ -49,7 +49,7 @@ Encode = Callable[[str], object]
 
 @dataclass
 class Way:
-    """A library, and what it has to offer of `KINDS`."""
+    """A library, and its functions for `KINDS`."""
 
     name: str
     list: Encode | None = None
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def kept(result: dict[str, Any]) -> Row:
-    """A result as it is kept."""
+    """Makes a row of the result."""
     case = f"{result['encoding']}, {result['text']}, {result['kind']}"
     if result["threads"]:
         case += f", {result['threads']} threads"
@@ -152,7 +152,7 @@ def toktok_way(ours: offlock.tiktoken.Encoding, ranks: str) -> Way:
 
 
 def documents(file: Path, count: int, characters: int) -> list[list[str]]:
-    """For each of `count` rounds, documents that no other round has."""
+    """Returns documents for each of `count` rounds. No document is in two rounds."""
     with gzip.open(file, "rt", encoding="utf-8") as opened:
         text = opened.read()
     chance, at, rounds = random.Random(file.name), 0, []
@@ -167,7 +167,7 @@ def documents(file: Path, count: int, characters: int) -> list[list[str]]:
 
 
 def all_texts(folder: Path) -> list[list[str]]:
-    """Rounds of documents of every kind, each round three times."""
+    """Returns rounds of documents of every kind, each round three times."""
     kinds = [documents(folder / f"{name}.txt.gz", THREAD_ROUNDS, sys.maxsize) for name in TEXTS]
     rounds = [[text for texts in kinds for text in texts[number]] for number in range(THREAD_ROUNDS)]
     for texts in rounds:
@@ -183,7 +183,7 @@ def megabytes(texts: list[str]) -> float:
 
 
 def check(ways: list[Way], texts: list[str], where: str) -> None:
-    """Says which ways give other ids than ours."""
+    """Prints which libraries return other ids than offlock."""
     for way in ways:
         wrong = sum(not agrees(way, text, ways[0]) for text in texts)
         if wrong:
@@ -202,7 +202,7 @@ def agrees(way: Way, text: str, ours: Way) -> bool:
 
 
 def compare(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]:
-    """Without threads, each kind of result."""
+    """Compares the libraries in one thread, for each kind of result."""
     rows = []
     for kind in KINDS:
         calls = {way.name: getattr(way, kind) for way in ways if getattr(way, kind)}
@@ -212,7 +212,7 @@ def compare(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]
 
 
 def compare_threads(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, object]]:
-    """Lists, with the documents dealt out to threads."""
+    """Compares the libraries in threads that take documents from one queue. The results are lists."""
     rows = []
     for threads in THREADS:
         calls = {way.name: way.list for way in ways if way.list}
@@ -227,8 +227,11 @@ def compare_threads(ways: list[Way], rounds: list[list[str]]) -> list[dict[str, 
 def alternate(
     calls: dict[str, Encode], rounds: list[list[str]], measure: Callable[[Encode, list[str]], None]
 ) -> dict[str, float]:
-    """Median MB/s of each call; all take turns on each round's documents, another one first each time, and each after
-    the documents of another round that are not timed."""
+    """Returns the median MB/s of each call.
+
+    The calls take turns on the documents of each round, each time in another order. Before it is timed, each call works
+    on the documents of another round.
+    """
     speeds: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     for number, texts in enumerate(rounds):
@@ -263,7 +266,7 @@ def run_threads(call: Encode, texts: list[str], count: int) -> None:
         thread.join()
 
 
-# Telling.
+# Printing.
 
 
 def chosen(rows: list[dict[str, object]], encoding: str, text: str) -> list[dict[str, object]]:

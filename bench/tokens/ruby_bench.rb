@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Offlock::Tiktoken beside tiktoken_ruby on documents of 1 to 20 KB: alone, in threads, in Ractors and, for what the machine
-# has to give, in processes.
+# Compares Offlock::Tiktoken with tiktoken_ruby on documents of 1 to 20 KB: in one thread, in several, in Ractors, and in
+# processes, whose speed-up is the upper limit on the machine.
 #
 #   TIKTOKEN_RUBY_LIB=path/to/tiktoken_ruby/lib script/ruby bench/tokens/ruby_bench.rb [--json FILE]
 #
-# Every round has documents of its own, which each contestant gets in turn, warmed up on those of the round before, as a
-# program that goes on tokenizing is; what is shown is megabytes of text a second, the median over the rounds. Before
-# anything is timed all answers are compared.
+# Every round has other documents. The contestants take turns on them, each warmed up with those of the round before, as in a
+# program that tokenizes one document after the other. The figures are medians over the rounds, in MB of text per second. All
+# answers are compared before anything is timed.
 
 require_relative "../bench"
 require "offlock"
@@ -32,7 +32,7 @@ class TokensBench
     @theirs = ::Tiktoken.get_encoding(name) if defined?(::Tiktoken::Encoding)
     @rounds = texts.transform_values { |text| in_rounds(Bench.documents(text)) }
     mixed = @rounds.values.map(&:flatten).inject(:zip).flatten.compact
-    # Few but long rounds: threads start cold, on a processor that did something else before.
+    # Few but long rounds, because threads start with cold caches.
     @mixed = in_rounds(mixed, 3) * 3
   end
 

@@ -1,7 +1,7 @@
-"""zlib beside the interpreter's own, isal, zlib-ng and deflate: script/python bench/zlib/python_bench.py [--json FILE]
+"""Compares offlock.zlib with zlib, isal, zlib-ng and deflate: script/python bench/zlib/python_bench.py [--json FILE]
 
-Peers that are not installed are left out. Every answer is compared before anything is timed. A row takes a megabyte of data
-in turn, as programs do: the same kilobyte again and again the processor would learn by heart. The texts come from the folder
+Peers that are not installed are left out. Every answer is compared before anything is timed. A row works through 1 MB of
+different data, because the branch predictor would learn a short input that repeats. The texts come from the folder
 OFFLOCK_DATA or .cache/corpora.
 """
 
@@ -37,7 +37,7 @@ DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
 NOVEL = next(
     (file for file in (DATA / "mobydick.txt", DATA / "lines.txt") if file.exists()), DATA / "lines.txt"
 )
-"""Moby Dick where it is at hand, other prose elsewhere."""
+"""Moby Dick if its file exists, otherwise other prose."""
 SIZES = {"1 KB": 1_000, "10 KB": 10_000, "100 KB": 100_000, "10 MB": 10_000_000}
 LEVELS = (1, 6, 9)
 
@@ -54,7 +54,7 @@ ISAL, NG, DEFLATE = peer("isal.isal_zlib"), peer("zlib_ng.zlib_ng"), peer("defla
 
 
 def samples() -> dict[str, dict[str, list[bytes]]]:
-    """Text and noise in pieces of each size: a megabyte, or one piece that is larger."""
+    """Returns text and random bytes in pieces of each size: 1 MB in all, or one larger piece."""
     text = gzip.decompress((DATA / "prose.txt.gz").read_bytes()) * 3
     noise = random.Random(42).randbytes(10_000_000)
 
@@ -73,7 +73,7 @@ def compressors(pieces: list[bytes], level: int) -> dict[str, Call]:
         "zlib": lambda plain: zlib.compress(plain, level),
     }
     if ISAL:
-        # Its levels are 0 to 3; its default is the nearest to zlib's 6 that it has.
+        # isal's levels are 0 to 3; its default is the nearest to zlib's 6.
         fit = {1: 1, 6: 2, 9: 3}[level]
         calls["isal"] = lambda plain: ISAL.compress(plain, fit)
     if NG:
@@ -92,7 +92,7 @@ def decompressors(pieces: list[bytes]) -> dict[str, Call]:
         calls["isal"] = ISAL.decompress
     if NG:
         calls["zlib-ng"] = NG.decompress
-    if DEFLATE:  # it is told the size, which the others have to find out
+    if DEFLATE:  # its interface needs the size of the output, which the others find out
         calls["deflate (told the size)"] = lambda packed: DEFLATE.zlib_decompress(packed, size)
     for name, call in calls.items():
         assert all(call(zlib.compress(plain)) == plain for plain in pieces), name
@@ -100,7 +100,7 @@ def decompressors(pieces: list[bytes]) -> dict[str, Call]:
 
 
 def measure(calls: dict[str, Call], inputs: Sequence[bytes], rounds: int = 5) -> dict[str, float]:
-    """Median seconds to work through all inputs for each contestant, in alternation."""
+    """Returns the median seconds for all inputs for each contestant. The contestants take turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         names = list(calls)
@@ -176,7 +176,7 @@ def streaming(plain: bytes) -> dict[str, Any]:
 
 
 def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: int) -> float:
-    """How long `threads` threads take to work through all of `items` together."""
+    """Returns the seconds that `threads` threads take for all of `items` together."""
 
     def work_through(share: Sequence[bytes]) -> None:
         for item in share:
@@ -193,7 +193,7 @@ def seconds_of(work: Callable[[bytes], Any], items: Sequence[bytes], threads: in
 
 
 def threads_to_serial(pieces: list[bytes], threads: int, rounds: int = 5) -> dict[str, float]:
-    """How many times as fast `threads` threads do the work of one."""
+    """Returns the speed of `threads` threads as a multiple of that of one."""
     packed = [zlib.compress(plain) for plain in pieces]
     result = {}
     for name, module in {"offlock": ours, "zlib": zlib}.items():
@@ -213,7 +213,7 @@ def threads_to_serial(pieces: list[bytes], threads: int, rounds: int = 5) -> dic
 
 
 def gigabyte() -> dict[str, Any]:
-    """Peak growth of memory, in MB, of a process that packs and unpacks 1 GB piece by piece."""
+    """Returns the growth of the peak memory, in MB, of a process that compresses and decompresses 1 GB piece by piece."""
     program = (
         "import resource, sys\n"
         "from offlock import zlib\n"

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Offlock::Zlib beside Ruby's own: script/ruby bench/zlib/ruby_bench.rb [--json FILE]
+# Compares Offlock::Zlib with Ruby's own Zlib: script/ruby bench/zlib/ruby_bench.rb [--json FILE]
 #
-# Every answer is compared before anything is timed; times are medians of runs in alternation. A row takes a megabyte of data in
-# turn, as programs do: the same kilobyte again and again the processor would learn by heart.
+# Every answer is compared before anything is timed. Times are medians of runs that alternate. A row works through 1 MB of
+# different data, because the branch predictor would learn a short input that repeats.
 
 require_relative "../bench"
 require "offlock"
 
-# One module's calls, as the rows name them.
+# The calls of one module, by the names in the rows.
 class ZlibBench
   MODULES = { "offlock" => Offlock::Zlib, "zlib" => Zlib }.freeze
   SIZES = { "1 KB" => 1_000, "10 KB" => 10_000, "100 KB" => 100_000, "10 MB" => 10_000_000 }.freeze
@@ -28,7 +28,7 @@ class ZlibBench
 
   private
 
-  # A megabyte, or one piece that is larger.
+  # Returns 1 MB in pieces, or one larger piece.
   def in_pieces(data, size)
     Array.new((1_000_000 / size).clamp(1, nil)) { |number| data.byteslice(number * size, size).freeze }
   end
@@ -51,7 +51,7 @@ class ZlibBench
     figures.merge(size_to_zlibs: sizes["offlock"].fdiv(sizes["zlib"]).round(4))
   end
 
-  # Calls of both modules: how many times as fast ours is, and MB of plain bytes a second.
+  # Returns the speed of offlock as a multiple of zlib's, and MB of uncompressed bytes per second.
   def compare(pieces, unpack: false, rounds: pieces.one? ? 3 : 7, &)
     calls = MODULES.transform_values(&)
     check_answers(calls, pieces, unpack)
@@ -86,7 +86,7 @@ class ZlibBench
     stream.close
   end
 
-  # How many times as fast so many threads do the work of one.
+  # Returns the speed of several threads as a multiple of that of one.
   def threads
     text, noise = @samples.values_at("text", "random")
     [["1,000 random bytes, 4 threads", noise["1 KB"], 4], ["1 KB of text, 4 threads", text["1 KB"], 4],
@@ -97,7 +97,7 @@ class ZlibBench
   def gains(pieces, threads)
     ours, *others = MODULES.map { |name, zlib| works(name, zlib, pieces) }
     gains = [ours, *others].inject(:merge).merge(strings(pieces)).transform_values { |work| gain(work, threads) }
-    # What the machine has to give.
+    # The gain of processes is the upper limit on the machine.
     in_processes = ours.transform_values { |work| gain(work, threads) { |*way| in_processes(*way) } }
     gains.merge(in_processes.transform_keys { |name| "#{name}, in processes" })
   end
@@ -108,12 +108,12 @@ class ZlibBench
       "deflate, #{name}" => ->(number) { zlib.deflate(pieces[number % pieces.size], 6) } }
   end
 
-  # What any method that makes a String with the lock held gains, or loses.
+  # For comparison: a method that makes a String with the lock held.
   def strings(pieces)
     { "String#+" => ->(number) { pieces[number % pieces.size] + pieces.first } }
   end
 
-  # Of runs long enough that starting threads and collecting garbage count as much as they do in a program.
+  # The runs are so long that thread starts and garbage collections have the same share as in a program.
   def gain(work, threads, seconds: 0.3, rounds: 5)
     each = (seconds / Bench.seconds { 10.times(&work) } * 10 / threads).ceil
     ways = { one: [work, each * threads, 1], many: [work, each, threads] }
@@ -154,7 +154,7 @@ class ZlibBench
     { times_zlib: (seconds["zlib"] / seconds["offlock"]).round(2), seconds: }
   end
 
-  # How much memory a process grows by that packs and unpacks 1 GB piece by piece.
+  # Returns the growth of the peak memory, in MB, of a process that compresses and decompresses 1 GB piece by piece.
   def gigabyte
     piece = @samples["text"]["10 MB"].first.byteslice(0, 1 << 20)
     packer, unpacker = Offlock::Zlib::Deflate.new(1), Offlock::Zlib::Inflate.new

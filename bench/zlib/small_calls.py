@@ -1,7 +1,7 @@
-"""What programs do once a line or once a response, in offlock and in the standard library:
+"""Compares calls that programs make once a line or once a response, in offlock and in the standard library:
 script/python bench/zlib/small_calls.py [--json FILE]
 
-Every answer is compared before anything is timed; times are medians of runs in alternation.
+Every answer is compared before anything is timed. Times are medians of runs that alternate.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ ROWS: dict[str, tuple[int, Row]] = {
 
 
 def measure(row: Row) -> dict[str, float]:
-    """Median seconds of both, in alternation."""
+    """Returns the median seconds of both libraries, which take turns."""
     calls = {"offlock": (our_gzip, our_zlib), "zlib": (gzip, zlib)}
     answers = {row(*modules) for modules in calls.values()}
     assert len(answers) == 1, answers

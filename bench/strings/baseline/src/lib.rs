@@ -1,14 +1,14 @@
 //! The usual ways to make many `str` objects in native code, as the baselines of the benchmark.
 //!
-//! Everything that can be known beforehand is: where the lines are, their widest character, their
-//! characters in the width that they are stored in. What is left is what every extension pays for each string.
+//! The positions of the lines, their widest characters, and their characters in the stored width are computed
+//! beforehand. The remaining work is the minimum that every extension has for each string.
 
 use std::ptr;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// One line in both states.
+/// One line, as UTF-8 and as CPython stores it.
 struct Line {
     utf8: Box<[u8]>,
     /// The characters as CPython stores them.
@@ -41,9 +41,9 @@ impl Lines {
         Self(lines.iter().map(|line| Line::new(line)).collect())
     }
 
-    /// `PyUnicode_New` and a copy for each.
+    /// Makes each line with `PyUnicode_New` and a copy.
     fn copied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the lock is held; a new object has room for as many characters as wide as these, and nobody knows it yet.
+        // SAFETY: the lock is held; a new object has space for these characters, and no other code has a reference to it.
         self.tuple(py, |line| unsafe {
             let object = ffi::PyUnicode_New(line.chars.cast_signed(), line.widest.into());
             if !object.is_null() {
@@ -53,7 +53,7 @@ impl Lines {
         })
     }
 
-    /// `PyUnicode_DecodeUTF8` for each.
+    /// Makes each line with `PyUnicode_DecodeUTF8`.
     fn decoded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: the lock is held; CPython copies that many bytes.
         self.tuple(py, |line| unsafe {
@@ -68,7 +68,7 @@ impl Lines {
         py: Python<'py>,
         make: impl Fn(&Line) -> *mut ffi::PyObject,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the lock is held; the new tuple has that many empty places, and each gets a reference of its own.
+        // SAFETY: the lock is held; the new tuple has this many empty slots, and each gets its own reference.
         unsafe {
             let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(self.0.len().cast_signed()))?;
             for (index, line) in self.0.iter().enumerate() {
