@@ -1,4 +1,4 @@
-# One word for each thing that a developer does here; the work itself is in script/.
+# The commands for developers; the scripts in script/ do the work.
 .DEFAULT_GOAL := help
 .PHONY: help setup build test demo lint bench docs fuzz clean
 
@@ -15,13 +15,13 @@ build: setup ## build the extensions for the preferred Ruby and Python
 test: setup ## run all tests: the core, every Ruby, every Python, the documentation's examples
 	@script/test
 
-demo: setup ## see what the lock costs, on this machine's texts or on INPUT=path
+demo: setup ## compare holding the lock with releasing it, on this machine's texts or on INPUT=path
 	@script/demo $(if $(INPUT),"$(INPUT)")
 
 lint: setup ## check format, lints, types and layering
 	@script/lint
 
-bench: setup ## compare with the peers: one run, ratios
+bench: setup ## compare the speed with that of other libraries
 	@script/bench
 
 docs: ## build the API documentation of the core
@@ -30,6 +30,6 @@ docs: ## build the API documentation of the core
 fuzz: ## fuzz the core for SECONDS=60 a target (needs cargo-fuzz and a nightly Rust)
 	@script/fuzz $(SECONDS)
 
-clean: ## remove what building made; the tools folder stays
+clean: ## remove all build outputs, but not the tools folder
 	@rm -rf target fuzz/target dist demo-out ruby/pkg
 	@rm -f python/offlock/_offlock.*.so

@@ -1,7 +1,7 @@
 # Builds the two extensions for one interpreter each. Every interpreter has its own target folder, as the
-# crates that bind to it are compiled against its headers; cargo does nothing when nothing changed.
+# crates that bind to it are compiled against its headers.
 
-# build_ruby_extension RUBY: leaves offlock/offlock.so in the folder that it prints, to be put on the load path.
+# build_ruby_extension RUBY: builds offlock/offlock.so and prints its folder, for the load path.
 build_ruby_extension() {
   local target library
   target=$ROOT/target/ruby-$(ruby_version "$1")
@@ -11,7 +11,7 @@ build_ruby_extension() {
   echo "$target/lib"
 }
 
-# build_python_extension SERIES: leaves the module beside the package's Python files, one file a version.
+# build_python_extension SERIES: builds the module beside the package's Python files, one file for each version.
 build_python_extension() {
   local python=$TOOLS/venv-$1/bin/python target=$ROOT/target/python-$1 suffix
   PYO3_PYTHON=$python build_extension offlock-python "$target"
@@ -19,7 +19,7 @@ build_python_extension() {
   install_if_changed "$(library_file "$target" _offlock)" "$ROOT/python/offlock/_offlock$suffix"
 }
 
-# The first time this takes minutes, so it is said; cargo itself says nothing, and does nothing when nothing changed.
+# The first build takes minutes, so it prints a message. Later ones print nothing and are quick if nothing changed.
 build_extension() {
   if [ -z "$(library_file "$2" '*offlock')" ]; then
     say "Building the extension for ${2##*/} (about 3 minutes)"
@@ -29,7 +29,8 @@ build_extension() {
     die "the extension did not build"
 }
 
-# copy_dependencies TARGET: what another interpreter's build has compiled already. Cargo compiles anew what differs.
+# copy_dependencies TARGET: copies the crates that another interpreter's build has compiled. Cargo recompiles those that
+# differ.
 copy_dependencies() {
   local from folder
   [ ! -e "$1/release" ] || return 0
@@ -44,7 +45,7 @@ copy_dependencies() {
 # The file's name differs between Linux and macOS.
 library_file() { find "$1/release" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \) 2>/dev/null; }
 
-# By renaming, as a process may have the old file loaded.
+# Replaces the file by renaming, because a process may have the old one loaded.
 install_if_changed() {
   mkdir -p "$(dirname "$2")"
   cmp -s "$1" "$2" || { cp "$1" "$2.$$" && mv "$2.$$" "$2"; }

@@ -1,4 +1,4 @@
-# What every script shares: where things are and how to speak.
+# The paths, messages and locks that all scripts use.
 set -euo pipefail
 shopt -s inherit_errexit 2>/dev/null || true # not in macOS's old bash
 
@@ -15,7 +15,7 @@ die() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# logged LOG WHAT COMMAND...: runs COMMAND aside with its output in LOG, which is shown only if it fails.
+# logged LOG WHAT COMMAND...: runs COMMAND with its output in LOG, and prints the end of LOG if COMMAND fails.
 logged() {
   local log=$1 what=$2 start=$SECONDS status
   shift 2
@@ -29,11 +29,11 @@ logged() {
   ) >"$log" 2>&1
   status=$?
   set -e
-  [ $status = 0 ] || { tail -n 40 "$log" >&2 && die "this failed: $what (full output: $log)"; }
+  [ $status = 0 ] || { tail -n 40 "$log" >&2 && die "failed: $what (full output: $log)"; }
   say "$what: done in $((SECONDS - start)) s"
 }
 
-# One set-up at a time per tools folder; a second one waits, then finds everything ready.
+# Locks the tools folder, so that one set-up runs at a time. A second one waits, then finds everything installed.
 lock_tools() {
   mkdir -p "$TOOLS"
   if has flock; then

@@ -1,12 +1,11 @@
-# Debian's archive, used two ways: missing packages of the machine's own release are installed,
-# and sources or Ruby libraries of another suite are fetched into the tools folder through an apt
-# configuration of our own. Another suite's packages are never installed.
+# Debian's archive: missing packages of the machine's own release are installed; sources or Ruby libraries of another suite
+# are downloaded into the tools folder with a separate apt configuration. Packages of another suite are never installed.
 
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 on_debian() { has apt-get && [ -f "$KEYRING" ]; }
 
-# need_packages WHY PACKAGE...: installs those that are missing, or says which to install.
+# need_packages WHY PACKAGE...: installs the missing packages, or prints which to install.
 need_packages() {
   local why=$1 missing
   shift
@@ -31,7 +30,7 @@ install_missing() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-upgrade --no-remove --no-install-recommends "$@"
 }
 
-# The archive this machine itself uses.
+# Prints the archive that this machine uses.
 debian_mirror() {
   local uri
   uri=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
@@ -40,7 +39,7 @@ debian_mirror() {
   echo "$uri"
 }
 
-# suite_apt SUITE COMMAND...: an apt tool that sees SUITE only, with its lists kept in the tools folder.
+# suite_apt SUITE COMMAND...: runs an apt tool that sees SUITE only, with its lists in the tools folder.
 suite_apt() {
   local home=$TOOLS/apt/$1 command=$2
   shift 2
@@ -65,14 +64,14 @@ suite_update() {
   touch "$home/updated"
 }
 
-# The versions of source package NAME that SUITE lists, newest first.
+# Prints the versions of source package NAME that SUITE lists, newest first.
 source_versions() {
   suite_apt "$1" apt-cache showsrc --only-source "$2" 2>/dev/null | sed -n 's/^Version: //p' | sort -rVu
 }
 
 # fetch_source SUITE NAME FOLDER: unpacks the newest version of a source package that the archive still has
-# into FOLDER/source. A listed version may be gone from the archive: then an older one is taken. Debian's
-# patches stay out: the release as its authors packed it builds without autoconf and without another Ruby.
+# into FOLDER/source. If a listed version is gone from the archive, an older one is taken. Debian's patches are
+# not applied: the original release builds without autoconf and without another Ruby.
 fetch_source() {
   local suite=$1 name=$2 folder=$3 version
   suite_update "$suite"
@@ -82,7 +81,7 @@ fetch_source() {
       (cd "$folder" && dpkg-source --skip-patches -x ./*.dsc source)
       return
     fi
-    warn "$name $version is listed in $suite but cannot be had; trying an older one"
+    warn "$name $version is listed in $suite but cannot be downloaded; trying an older one"
   done
   return 1
 }

@@ -1,7 +1,7 @@
 # Ruby libraries for checks and comparisons from Debian's packages, unpacked into the tools folder and put on
-# the load path: nothing is installed, and what Ruby itself brings is left out.
+# the load path. Nothing is installed, and libraries that Ruby includes are left out.
 
-# need_gems SUITE PACKAGE...: makes them usable through gems_load_path.
+# need_gems SUITE PACKAGE...: downloads packages for gems_load_path.
 need_gems() {
   local suite=$1 folder=$TOOLS/gems
   shift
@@ -19,13 +19,13 @@ unpack_gems() {
   (cd "$folder/deb" && suite_apt "$suite" apt-get download $(library_closure "$suite" "$@"))
   for file in "$folder"/deb/*.deb; do dpkg -x "$file" "$folder"; done
   rm -r "$folder/deb"
-  # This one looks for its table in Debian's place or, as here, beside its code.
+  # This library looks for its table in Debian's folder or, as here, beside its code.
   if [ -d "$folder/usr/share/ruby-unicode-display-width" ]; then
     ln -s ../../share/ruby-unicode-display-width "$folder/usr/lib/ruby/data"
   fi
 }
 
-# The named packages and every Ruby library that they depend on.
+# Prints the named packages and every Ruby library that they depend on.
 library_closure() {
   local suite=$1 found=' ' name
   shift
@@ -43,7 +43,7 @@ library_closure() {
 
 brought_by_ruby() { "$(find_ruby)" -e "exit !Gem::Specification.find_all_by_name('$1').empty?"; }
 
-# gems_load_path [FOLDER]: the value of RUBYLIB with which the libraries are found.
+# gems_load_path [FOLDER]: prints the value of RUBYLIB for the libraries.
 gems_load_path() {
   local folder=${1:-$TOOLS/gems}
   printf '%s:' "$folder"/usr/lib/ruby/vendor_ruby "$folder"/usr/share/rubygems-integration/all/gems/*/lib
@@ -51,7 +51,7 @@ gems_load_path() {
 
 gem_executable() { ls "$TOOLS"/gems/usr/share/rubygems-integration/all/gems/*/exe/"$1"; }
 
-# need_replace_gems RUBY: the libraries that the tests run with our modules in place of the originals, for one Ruby.
+# need_replace_gems RUBY: prepares the libraries that the tests run with offlock's modules in place of the originals.
 need_replace_gems() {
   local folder=$TOOLS/gems-replace wanted
   wanted="Ruby $(ruby_version "$1"): $REPLACE_GEMS, puma"
@@ -65,8 +65,8 @@ need_replace_gems() {
 
 REPLACE_GEMS="ruby-nio4r ruby-sinatra ruby-webrick ruby-zip"
 
-# Puma's parser is in C: it is built for this Ruby, from the release whose source Debian has. What nio4r does in C it can do in
-# Ruby, too.
+# Puma's parser is in C: it is built for this Ruby, from the source package of Debian's release. nio4r does not need its C
+# extension.
 make_replace_gems() {
   local folder=$2
   # shellcheck disable=SC2086 # a list of names
@@ -79,7 +79,7 @@ make_replace_gems() {
   cp "$folder"/puma/build/puma_http11.so "$folder/puma/lib/puma/"
 }
 
-# The value of RUBYLIB with which they are found.
+# Prints the value of RUBYLIB for them.
 replace_gems_load_path() {
   local folder=$TOOLS/gems-replace
   gems_load_path "$folder"

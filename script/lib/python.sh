@@ -1,5 +1,5 @@
-# Which Pythons the project uses: PYTHON= alone if it is set, else every series from 3.11 on that is on PATH or
-# under pyenv. Each gets its own virtual environment in the tools folder.
+# The Pythons that the project uses: PYTHON= alone if it is set, otherwise every series from 3.11 on that is on PATH
+# or under pyenv. Each has its own virtual environment in the tools folder.
 
 REQUIREMENTS=$ROOT/python/requirements-dev.txt
 PYTHON_PROBE='
@@ -10,14 +10,14 @@ if free_threaded and sys.version_info < (3, 14): sys.exit(1)  # PyO3 supports fr
 print("%d.%d%s" % (*sys.version_info[:2], free_threaded), sys._base_executable)
 '
 
-# All usable Pythons, a series ("3.12", "3.14t") and a path a line, one for each series, the preferred first.
+# Prints all usable Pythons, one line with a series ("3.12", "3.14t") and a path for each series, the preferred first.
 # PYTHON= may be a path, a command's name or a series.
 pythons() {
   local candidate
   for candidate in $(python_candidates); do probe_python "$candidate" || true; done | awk '!seen[$1]++'
 }
 
-# The series to use where one is enough.
+# Prints the preferred series.
 default_series() {
   local candidate found
   for candidate in $(python_candidates); do
@@ -25,11 +25,11 @@ default_series() {
   done
 }
 
-# The same, whose virtual environment is there.
+# Prints the preferred series, whose virtual environment must exist.
 prepared_series() {
   local series
   series=$(default_series)
-  [ -x "$TOOLS/venv-$series/bin/python" ] || die "no virtual environment for Python $series yet: run script/setup"
+  [ -x "$TOOLS/venv-$series/bin/python" ] || die "no virtual environment for Python $series found: run script/setup"
   echo "$series"
 }
 
@@ -44,7 +44,7 @@ python_candidates() {
 
 python_is_command() { [ -n "${PYTHON:-}" ] && has "$PYTHON"; }
 
-# Prints the series and the real path of a Python that is new enough and wanted; else fails.
+# Prints the series and the real path of a Python that is new enough and wanted; otherwise fails.
 probe_python() {
   local found
   found=$("$1" -c "$PYTHON_PROBE" 2>/dev/null) || return 1
@@ -52,7 +52,7 @@ probe_python() {
   echo "$found"
 }
 
-# need_venvs: a virtual environment with the development requirements for every Python.
+# need_venvs: makes a virtual environment with the development requirements for every Python.
 need_venvs() {
   local series python
   [ -n "$(pythons)" ] || die "no Python >= 3.11${PYTHON:+ that is PYTHON=$PYTHON} found. Install one (Debian: apt-get install python3 python3-venv python3-dev) or set PYTHON=/path/to/python3"
@@ -69,7 +69,7 @@ need_venv() {
   echo "$wanted" >"$venv/offlock-ready"
 }
 
-# Debian packs what venv needs apart from Python.
+# Debian has the modules that venv needs in a separate package.
 need_ensurepip() {
   if "$2" -c 'import ensurepip' 2>/dev/null; then return; fi
   on_debian || die "$2 cannot make virtual environments: its module ensurepip is missing"
@@ -81,7 +81,7 @@ make_venv() {
   "$1/bin/python" -m pip install --disable-pip-version-check -r "$3"
 }
 
-# One more, with what the tests of exported traces read them with.
+# Makes a virtual environment with the tools that read exported traces in tests.
 need_export_venv() {
   local venv=$TOOLS/venv-export requirements=$ROOT/cli/tests/requirements.txt
   ! fresh "$venv/offlock-ready" "$(cat "$requirements")" || return 0
@@ -90,7 +90,8 @@ need_export_venv() {
   cp "$requirements" "$venv/offlock-ready"
 }
 
-# One more, with the programs that the tests run with our modules in place of the originals: for the preferred Python only.
+# Makes a virtual environment with the programs that the tests run with offlock's modules in place of the originals, for the
+# preferred Python only.
 need_replace_venv() {
   local venv=$TOOLS/venv-replace requirements=$ROOT/python/programs/requirements.txt python wanted
   python=$(pythons | awk 'NR == 1 { print $2 }')

@@ -1,8 +1,8 @@
-# Which Rubies the project uses: RUBY= alone if it is set, else those on PATH and those built here.
+# The Rubies that the project uses: RUBY= alone if it is set, otherwise those on PATH and those built here.
 
 RUBY_OLDEST=3.3
 
-# rubies [PREFIX]: all usable Rubies (whose version starts with PREFIX), one path a line, the preferred first.
+# rubies [PREFIX]: prints all usable Rubies (whose version starts with PREFIX), one path per line, the preferred first.
 # RUBY= may be a path, a command's name or the beginning of a version such as 3.4.
 rubies() {
   local candidate wanted=${1:-$(chosen_version)}
@@ -71,8 +71,7 @@ build_ruby() {
   rm -rf "$build"
 }
 
-# need_originals RUBY: Ruby's own tests of what offlock stands in for, where they can be had. Sets none up for a Ruby of
-# another version than Debian's.
+# need_originals RUBY: downloads Ruby's own tests of the libraries that offlock replaces, if Debian has this version of Ruby.
 need_originals() {
   local version series build
   version=$(ruby_version "$1")
@@ -105,7 +104,7 @@ configure_ruby() {
   (cd "$1" && ./configure --prefix="$2" --enable-shared --enable-yjit --disable-install-doc)
 }
 
-# `make install`, put in place in one step: a Ruby that is there is a whole one.
+# `make install` into a temporary folder, which is then renamed, so that an existing Ruby is always complete.
 install_ruby() {
   rm -rf "$2.new"
   make -C "$1" install DESTDIR="$2.new"
