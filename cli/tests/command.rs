@@ -1,4 +1,4 @@
-//! The command from the outside.
+//! Tests of the command as a process.
 
 #[path = "../../core/tests/simulate/mod.rs"]
 mod simulate;

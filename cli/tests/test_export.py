@@ -1,6 +1,6 @@
-"""What `offlock export` writes, read the way the tools it is for read it.
+"""Reads the files of `offlock export` as the tools for these formats read them.
 
-`OFFLOCK` and `SIMULATE` are the paths of the command and of the core's example `simulate`.
+The environment variables `OFFLOCK` and `SIMULATE` are the paths of the command and of the core's example `simulate`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Signals that reach a traced program, once each: OFFLOCK is the command."""
+"""A traced program gets each signal once. The environment variable OFFLOCK is the path of the command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 OFFLOCK = os.environ["OFFLOCK"]
 
-# Counts the signal for a second after the first one, and leaves.
+# Counts the signals in the second after the first one, then exits.
 COUNT = """
 import signal, sys, time
 got = []

@@ -1,8 +1,7 @@
-"""Work on real documents with 1, 2 and 4 threads while a probe stands for a web request.
+"""Work on real documents with 1, 2 and 4 threads while a probe simulates a web request.
 
-The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
-handler in the same process would feel. Each way of doing an operation gets the same documents, the
-same number of seconds and the same threads.
+The probe is a thread that sleeps for one millisecond at a time. Its wake-up delay is the delay of a request handler in
+the same process. All libraries get the same documents, the same number of seconds and the same number of threads.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ MESSAGE_DOCUMENTS = 50
 
 @dataclass(frozen=True)
 class Way:
-    """One way to do an operation: what files and the table call it, and the call itself."""
+    """One way to do an operation: its name in files, its name in the table, and the call."""
 
     key: str
     name: str
@@ -54,7 +53,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done to each document, in several ways, each for so many seconds and numbers of threads."""
+    """An operation on each document, the ways to do it, and the seconds of one measurement."""
 
     name: str
     inputs: Sequence[str] | Sequence[bytes]
@@ -62,14 +61,14 @@ class Operation:
     ways: Sequence[Way]
     seconds: float
     answer: Callable[[Any], Any] = lambda result: result
-    """What all ways have to agree on."""
+    """Returns the part of the result in which all ways must agree."""
     traces: Path | None = None
-    """Where to record who holds the lock, if that is wanted."""
+    """The folder for traces of the lock; None for no traces."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one way reached with one number of threads."""
+    """The figures of one way with one number of threads."""
 
     operation: str
     way: str
@@ -85,7 +84,7 @@ def main() -> None:
     args = parse_arguments()
     documents = list(read_documents(args.documents))
     if not documents:
-        sys.exit(f"{args.documents}: names no document that is UTF-8 text")
+        sys.exit(f"{args.documents}: lists no document that is UTF-8 text")
     size = sum(len(text.encode()) for text in documents) / 1e6
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
     print(f"{machine}: {len(documents):,} documents, {size:.1f} MB\n")
@@ -104,16 +103,22 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("documents", type=Path, help="a file that names one document a line")
-    parser.add_argument("--encoding", default="o200k_base", help="default: %(default)s")
+    parser.add_argument("documents", type=Path, help="a file with the path of one document per line")
     parser.add_argument(
-        "--seconds", type=float, default=3.0, help="per row of the first table (default: %(default)s)"
+        "--encoding", default="o200k_base", help="name of the encoding (default: %(default)s)"
     )
     parser.add_argument(
-        "--threads", type=thread_counts, default=[1, 2, 4], help="default: 1,2,4", metavar="N,N"
+        "--seconds", type=float, default=3.0, help="seconds per row of the first table (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=thread_counts,
+        default=[1, 2, 4],
+        help="numbers of threads (default: 1,2,4)",
+        metavar="N,N",
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--traces", type=Path, help="also record who holds the lock, in this folder")
+    parser.add_argument("--traces", type=Path, help="also record traces of the lock in this folder")
     return parser.parse_args()
 
 
@@ -135,7 +140,7 @@ def read_documents(listing: Path) -> Iterator[str]:
 
 
 def tokenizing(documents: list[str], args: argparse.Namespace) -> Operation:
-    """Tokens, also with our own call holding the lock."""
+    """Tokenizing, in offlock also with a call that holds the lock."""
     ours = offlock.tiktoken.get_encoding(args.encoding)
     ways = [
         *tiktoken_itself(ours),
@@ -147,7 +152,7 @@ def tokenizing(documents: list[str], args: argparse.Namespace) -> Operation:
 
 
 def tiktoken_itself(ours: offlock.tiktoken.Encoding) -> list[Way]:
-    """Where it is installed."""
+    """The original tiktoken, if it is installed."""
     if tiktoken is None:
         return []
     theirs = tiktoken.Encoding(
@@ -160,7 +165,7 @@ def tiktoken_itself(ours: offlock.tiktoken.Encoding) -> list[Way]:
 
 
 def compressing(documents: list[str], args: argparse.Namespace) -> Operation:
-    """zlib's format, at its default level."""
+    """Compression in zlib's format, at its default level."""
     inputs = [text.encode() for text in documents]
     ways = [
         Way("zlib", "Python's zlib", zlib.compress),
@@ -172,7 +177,7 @@ def compressing(documents: list[str], args: argparse.Namespace) -> Operation:
 
 
 def unpacking(documents: list[str], args: argparse.Namespace) -> Operation:
-    """Messages of some documents with a record for each line; also only one field of all records."""
+    """Unpacking messages with a record for each line of some documents, and extracting one field of all records."""
     inputs = list(messages(documents))
     theirs = [Way("peer", f"msgpack {version('msgpack')}", msgpack.unpackb)] if msgpack else []
     ways = [
@@ -193,12 +198,12 @@ def messages(documents: list[str]) -> Iterator[bytes]:
 
 
 def text_field(unpacked: list[Any]) -> list[str]:
-    """The texts, whether of records or alone."""
+    """Return the texts of unpacked records, or of an extracted field."""
     return [record["text"] if isinstance(record, dict) else record for record in unpacked]
 
 
 def check_answers(operation: Operation) -> None:
-    """Leave unless all ways give the same answers for some of the documents."""
+    """Exit unless all ways return the same answers for some of the documents."""
     for input in operation.inputs[:: max(1, len(operation.inputs) // 50)]:
         answers = [operation.answer(way.call(input)) for way in operation.ways]
         if any(answer != answers[0] for answer in answers):
@@ -206,18 +211,18 @@ def check_answers(operation: Operation) -> None:
 
 
 def recorded(folder: Path | None, way: Way, threads: int) -> AbstractContextManager[object]:
-    """Record who holds the lock and who waits for it, into a file named after the run."""
+    """Record a trace of the lock into a file named after the run."""
     return offlock.lock.trace(folder / f"python-{way.key}-{threads}.offlock") if folder else nullcontext()
 
 
 def measure(operation: Operation, way: Way, threads: int) -> Result:
-    """Do the operation on documents in turn on `threads` threads, with the probe beside them."""
+    """Do the operation on documents in turn on `threads` threads, while the probe runs."""
     with recorded(operation.traces, way, threads):
         return measure_traced(operation, way, threads)
 
 
 def measure_traced(operation: Operation, way: Way, threads: int) -> Result:
-    """What `measure` does once the recording goes on."""
+    """Measure without starting a trace."""
     progress(f"Python: {operation.name}, {way.name}, {threads} thread{'s' * (threads > 1)} …")
     inputs, sizes = operation.inputs, operation.sizes
     turn = itertools.count()
@@ -256,7 +261,7 @@ def measure_traced(operation: Operation, way: Way, threads: int) -> Result:
 
 
 def run_probe(late: list[int], stop: threading.Event) -> None:
-    """Ask to wake every millisecond and record by how much (ns) each wake-up was late."""
+    """Sleep for one millisecond at a time and record the delay of each wake-up in ns."""
     while not stop.is_set():
         asked = time.perf_counter_ns() + PROBE_INTERVAL_NS
         time.sleep(PROBE_INTERVAL_NS / 1e9)
@@ -264,7 +269,7 @@ def run_probe(late: list[int], stop: threading.Event) -> None:
 
 
 def percentile_ms(ordered: list[int], share: float) -> float:
-    """The value below which `share` of the ordered nanoseconds lie, in milliseconds."""
+    """Return the percentile `share` (0 to 1) of ordered nanoseconds, in milliseconds."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1e6
 
 
@@ -285,7 +290,7 @@ def print_table(name: str, results: list[Result]) -> None:
 
 
 def progress(message: str) -> None:
-    """Show what is being measured, on a terminal's last line."""
+    """Show the current measurement, on a terminal in its last line."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{message}", end="", file=sys.stderr, flush=True)
     elif message:

@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
-# Work on real documents with 1, 2 and 4 threads while a probe stands for a web request.
+# Work on real documents with 1, 2 and 4 threads while a probe simulates a web request.
 #
-# The probe is a thread that asks to wake every millisecond; how late it wakes is what a request
-# handler in the same process would feel. Each way of doing an operation gets the same documents, the
-# same number of seconds and the same threads.
+# The probe is a thread that sleeps for one millisecond at a time. Its wake-up delay is the delay of a request handler in
+# the same process. All libraries get the same documents, the same number of seconds and the same number of threads.
 
 require "etc"
 require "json"
@@ -15,22 +14,22 @@ require "zlib"
 begin
   require "tiktoken_ruby"
 rescue LoadError
-  # The table then compares with our own call that keeps the lock.
+  # The table then compares with offlock's own call that holds the lock.
 end
 begin
   require "msgpack"
 rescue LoadError
-  # The table then does without the original.
+  # The table then has no row for the original.
 end
 
-# One way to do an operation: what files and the table call it, and the call itself.
+# One way to do an operation: its name in files, its name in the table, and the call.
 Way = Struct.new(:key, :name, :call)
 
-# What is done to each input, in several ways, each for so many seconds; `answer` is what all ways have to agree on,
-# `traces` where to record who holds the lock, if that is wanted.
+# An operation on each input, the ways to do it, and the seconds of one measurement. `answer` returns the part of a result in
+# which all ways must agree. `traces` is the folder for traces of the lock, or nil.
 Operation = Struct.new(:name, :inputs, :ways, :seconds, :answer, :traces)
 
-# What one way reached with one number of threads.
+# The figures of one way with one number of threads.
 Result = Struct.new(:operation, :way, :threads, :mb_per_s, :late_p50_ms, :late_p99_ms, :late_max_ms)
 
 # The comparison and its tables.
@@ -62,7 +61,7 @@ class Demo
 
   private
 
-  # Tokens, also with our own call holding the lock.
+  # Tokenizing, in offlock also with a call that holds the lock.
   def tokenizing
     ours = Offlock::Tiktoken.get_encoding(@encoding)
     ways = [
@@ -73,7 +72,7 @@ class Demo
     Operation.new("tokens, #{@encoding}", @documents, ways, @seconds, :itself.to_proc, @traces)
   end
 
-  # Where it is installed.
+  # The original, if it is installed.
   def tiktoken_itself
     return [] unless defined?(::Tiktoken::VERSION)
 
@@ -81,14 +80,14 @@ class Demo
     [Way.new("peer", "tiktoken_ruby #{::Tiktoken::VERSION}", ->(text) { theirs.encode_ordinary(text) })]
   end
 
-  # zlib's format, at its default level.
+  # Compression in zlib's format, at its default level.
   def compressing
     ways = [Way.new("zlib", "Ruby's Zlib", ->(text) { Zlib.deflate(text) }),
             Way.new("off", "offlock, off the lock", ->(text) { Offlock::Zlib.deflate(text) })]
     Operation.new("Zlib.deflate", @documents, ways, @seconds / 3, ->(packed) { Zlib.inflate(packed) })
   end
 
-  # Messages of some documents with a record for each line; also only one field of all records.
+  # Unpacking messages with a record for each line of some documents, and extracting one field of all records.
   def unpacking
     ours = Offlock::MessagePack
     ways = [Way.new("off", "offlock, off the lock", ->(message) { ours.unpack(message) }),
@@ -128,7 +127,7 @@ class Demo
     end
   end
 
-  # Records who holds the lock and who waits for it, into a file named after the run.
+  # Records a trace of the lock into a file named after the run.
   def recorded(operation, way, threads, &)
     return yield unless operation.traces
 
@@ -150,7 +149,7 @@ class Demo
   end
 
   # Works on inputs in turn on as many threads until the deadline.
-  # @return [Integer] bytes worked through
+  # @return [Integer] the number of bytes processed
   def work(inputs, way, threads, deadline)
     turns = (0...threads).map { |first| first.step(by: threads) }
     workers = turns.map.with_index(1) { |turn, n| named("worker #{n}") { work_alone(inputs, way, turn, deadline) } }
@@ -183,7 +182,7 @@ class Demo
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  # Shows what is being measured, on a terminal's last line.
+  # Shows the current measurement, on a terminal in its last line.
   def progress(message)
     if $stderr.tty?
       $stderr.print "\r\e[K#{message}"
@@ -193,7 +192,7 @@ class Demo
   end
 end
 
-# Text of each listed file that is UTF-8.
+# Returns the text of each listed file that is UTF-8.
 def read_documents(listing)
   File.readlines(listing, chomp: true).filter_map do |name|
     text = File.read(name, encoding: Encoding::UTF_8)
@@ -215,7 +214,7 @@ abort parser.help unless listing
 json = options.delete(:json)
 options[:threads] = options[:threads].map { |n| Integer(n) }
 documents = read_documents(listing)
-abort "#{listing}: names no document that is UTF-8 text" if documents.empty?
+abort "#{listing}: lists no document that is UTF-8 text" if documents.empty?
 
 results = Demo.new(documents:, **options).run
 File.write(json, "#{JSON.pretty_generate(results.map(&:to_h))}\n") if json

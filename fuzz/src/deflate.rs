@@ -1,4 +1,4 @@
-//! Any bytes, read as each format and packed with any parameters: ours and zlib agree on what they are.
+//! Compression and decompression agree with zlib on any bytes, in each format and with any parameters.
 
 use std::io::Read;
 
@@ -8,10 +8,10 @@ use offlock_core::deflate::{
     self, Config, Deflater, ErrorKind, Flush, GzipDecoder, Inflater, Members, Output, Status,
 };
 
-/// Larger outputs are cut off on both sides.
+/// The limit on the outputs of both libraries, in bytes.
 const MOST: usize = 1 << 20;
 
-/// One input.
+/// Runs the target on one input.
 pub fn run(bytes: &[u8]) {
     for wbits in [-15, 15, 31] {
         read(bytes, wbits);
@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A file of several members, changed at a place: read together they are what they are one after the other.
+/// A gzip file of several members with one changed byte: threads and a single thread decode it to the same bytes or error.
 fn members(plain: &[u8], at: usize, by: u8) {
     let mut file = Vec::new();
     for part in plain.chunks(1 + plain.len() / 4) {
@@ -43,7 +43,7 @@ fn members(plain: &[u8], at: usize, by: u8) {
     assert_eq!(file_on_threads(&file, 3), file_on_threads(&file, 1));
 }
 
-/// What a file's decoder gives out, and how it ends.
+/// Returns the output of a file's decoder, and its final state or error.
 fn file_on_threads(file: &[u8], threads: usize) -> (Vec<u8>, Result<bool, (ErrorKind, u64)>) {
     let mut decoder = GzipDecoder::new(Members::All).expect("memory").on_threads(threads);
     let (mut rest, mut plain) = (file, Vec::new());
@@ -59,7 +59,7 @@ fn file_on_threads(file: &[u8], threads: usize) -> (Vec<u8>, Result<bool, (Error
     }
 }
 
-/// zlib's answer: the content, if it takes all of it.
+/// Returns the content as zlib decodes it, or `None` if zlib refuses it.
 fn theirs(packed: &[u8], wbits: i32) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     let reader: &mut dyn Read = match wbits {
@@ -78,13 +78,13 @@ fn read(packed: &[u8], wbits: i32) {
     let plain = whole.as_ref().ok().map(|_| out.into_bytes().into_vec());
     let piecewise = in_pieces(packed, wbits);
     assert_eq!(plain, piecewise, "{wbits} {whole:?}");
-    // The oracle's own reader of gzip headers is not zlib's.
+    // flate2 reads gzip headers itself, in another way than zlib.
     if wbits != 31 && !matches!(&whole, Err(error) if error.kind == ErrorKind::Limit) {
         assert_eq!(plain, theirs(packed, wbits), "{wbits} {whole:?}");
     }
 }
 
-/// A stream that gets its input byte by byte.
+/// Decompresses with a stream that gets its input byte by byte.
 fn in_pieces(packed: &[u8], wbits: i32) -> Option<Vec<u8>> {
     let mut stream = Inflater::new(wbits).expect("a window that is allowed");
     let mut out = Output::new().limited(MOST + 1);
@@ -109,7 +109,7 @@ fn pack(plain: &[u8], config: Config) {
     let mut back = Output::new();
     deflate::decompress(&packed, config.wbits, &mut back, &Task::new()).expect("what was just packed");
     assert_eq!(&*back.into_bytes(), plain);
-    // The oracle reads with a window of 32 KB, which takes every smaller one.
+    // The oracle's window of 32 KB can read streams with any smaller window.
     let wbits = if config.wbits < 0 { -15 } else { config.wbits / 16 * 16 + 15 };
     assert_eq!(theirs(&packed, wbits).as_deref(), Some(plain));
 }

@@ -1,4 +1,4 @@
-//! Fuzz targets: each takes any bytes, and panics where the core does not do what it should.
+//! Fuzz targets: each takes any bytes, and panics if the core behaves incorrectly.
 //!
 //! `cargo fuzz` runs them guided by coverage (`fuzz_targets/`); `tests/smoke.rs` runs them on the kept inputs in `seeds/`, and
 //! for a few seconds on mutations of these.
@@ -10,10 +10,10 @@ pub mod tokens;
 pub mod trace;
 pub mod vocabulary;
 
-/// Takes one input.
+/// A target takes one input.
 pub type Target = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("deflate", deflate::run),
     ("msgpack", msgpack::run),

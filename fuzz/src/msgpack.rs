@@ -1,4 +1,4 @@
-//! Any bytes: the reader, the scanner, the tape and the extraction agree on what they are, and none of them panics.
+//! The reader, the scanner, the tape and the extraction agree on any bytes, and none of them panics.
 
 use offlock_core::Task;
 use offlock_core::msgpack::extract::column;
@@ -6,7 +6,7 @@ use offlock_core::msgpack::{ErrorKind, Limits, Node, Scanner, Tape, end_of_messa
 
 const LIMITS: Limits = Limits::depth(64);
 
-/// One input.
+/// Runs the target on one input.
 pub fn run(bytes: &[u8]) {
     let task = Task::new();
     let skipped = end_of_message(bytes, 0, &task);
@@ -17,7 +17,7 @@ pub fn run(bytes: &[u8]) {
             walk(&tape, bytes);
         }
         Err(error) if error.kind == ErrorKind::Truncated => {
-            assert!(!matches!(whole, Ok(Some(_))), "found to be whole: {whole:?}");
+            assert!(!matches!(whole, Ok(Some(_))), "accepted as complete: {whole:?}");
         }
         Err(_) => {}
     }

@@ -1,11 +1,11 @@
-//! Any bytes, cut in every way: the pieces are those that the plain way finds, and each is stored as what it is.
+//! Splitting any bytes in every way finds the pieces that a simple implementation finds, and stores them unchanged.
 
 use std::convert::Infallible;
 
 use offlock_core::Task;
 use offlock_core::text::{self, Arena, Error, LineEnds, Piece, Pieces, Span, Spans, StrKind};
 
-/// One input: a byte that says how long the separator is, the separator, the text.
+/// Runs the target on one input: a byte for the length of the separator, the separator, the text.
 pub fn run(bytes: &[u8]) {
     let [first, rest @ ..] = bytes else { return };
     let length = (1 + usize::from(first % 3)).min(rest.len());
@@ -15,7 +15,7 @@ pub fn run(bytes: &[u8]) {
     }
     cut_lines(text);
     cut_at(text, separator);
-    // Others could be a part of a character.
+    // Other bytes could be a part of a character.
     if separator[0].is_ascii() {
         cut_columns(text, separator[0]);
     }
@@ -47,7 +47,7 @@ fn cut_lines(text: &[u8]) {
     }
 }
 
-/// As Python's `str.splitlines`, one character at a time.
+/// Splits like Python's `str.splitlines`, one character at a time.
 fn any_lines(text: &str) -> Vec<&[u8]> {
     let (mut lines, mut start) = (Vec::new(), 0);
     let mut characters = text.char_indices().peekable();
@@ -85,7 +85,7 @@ fn cut_columns(text: &[u8], separator: u8) {
     }
 }
 
-/// Offsets that mostly ascend, from the text itself.
+/// Splits at mostly ascending offsets, which are derived from the text.
 fn cut_at_offsets(text: &[u8], step: u8) {
     let mut at = 0_i64;
     let mut next = |byte: &u8| {
@@ -122,7 +122,7 @@ fn measure_and_store(text: &[u8], spans: Vec<Span>) {
     }
 }
 
-/// What an arena has of each piece is what the piece is.
+/// Checks that an arena stores each piece unchanged.
 fn stored(pieces: &Pieces<'_>) {
     let all = all_characters(pieces);
     let arenas = Arena::store(pieces, &task()).unwrap();
@@ -139,12 +139,12 @@ fn all_characters(pieces: &Pieces<'_>) -> Vec<String> {
     all
 }
 
-/// The piece as it is written out, read again.
+/// Writes the piece and reads it back.
 fn characters(piece: Piece<'_>) -> String {
     let width = piece.kind.width();
-    // Aligned for every form.
-    let mut room = vec![0_u32; piece.bytes().div_ceil(4)];
-    let out = &mut bytemuck::cast_slice_mut::<_, u8>(&mut room)[..piece.bytes()];
+    // Aligned for every width of characters.
+    let mut words = vec![0_u32; piece.bytes().div_ceil(4)];
+    let out = &mut bytemuck::cast_slice_mut::<_, u8>(&mut words)[..piece.bytes()];
     piece.write(out);
     let number = |unit: &[u8]| match *unit {
         [one] => u32::from(one),

@@ -1,4 +1,4 @@
-//! Any text: our ids are tiktoken-rs's, they count what was counted, and they decode to the text.
+//! The ids of any text are those of tiktoken-rs, their number is the count, and they decode to the text.
 
 use offlock_core::Task;
 use offlock_core::tokens;
@@ -15,7 +15,7 @@ fn oracles() -> [(&'static str, &'static CoreBPE); 4] {
     ]
 }
 
-/// One input: what of it is text.
+/// Runs the target on the valid UTF-8 of one input.
 pub fn run(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let task = Task::new();

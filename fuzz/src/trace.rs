@@ -1,5 +1,5 @@
-//! A trace file of any content is read, judged and written again without a panic. The input stands for frames: a byte
-//! with the kind, one with the length, the body; their checksums are made here, so that bodies are looked at.
+//! A trace file with any content is read, analyzed and exported without a panic. The input describes frames: a byte for
+//! the kind, a byte for the length, and the body. The target adds right checksums, so that bodies are read.
 
 use offlock_core::Task;
 use offlock_core::deflate::crc32;
@@ -26,7 +26,7 @@ fn judge(bytes: &[u8]) {
     let timeline = Timeline::of(&recording);
     for life in &timeline.threads {
         let lived: u64 = life.states().map(|(slice, end)| end - slice.start).sum();
-        assert_eq!(lived, life.end - life.start, "the states tile the life");
+        assert_eq!(lived, life.end - life.start, "the states cover the thread's life without gaps");
     }
     let summary = Summary::of(&recording, &timeline);
     let _ = (summary.to_text(), summary.to_json());
@@ -43,7 +43,7 @@ fn judge(bytes: &[u8]) {
     }
 }
 
-/// One input.
+/// Runs the target on one input.
 pub fn run(input: &[u8]) {
     judge(input);
     judge(&file(input));

@@ -1,14 +1,14 @@
-//! Any vocabulary: its tokens are found, and pieces are joined by the book.
+//! With any vocabulary tokens are found, and pieces are merged as by a simple implementation.
 
 use std::collections::HashMap;
 
 use offlock_core::Task;
 use offlock_core::tokens::{Encoding, ErrorKind, Specials, TokenId};
 
-/// Longer pieces take the oracle too long.
+/// The oracle is too slow for longer pieces.
 const LONGEST: usize = 200;
 
-/// One input: a byte that says what kind of vocabulary it is, tokens up to a zero byte twice, a text.
+/// Runs the target on one input: a byte for the kind of vocabulary, tokens up to two zero bytes, a text.
 pub fn run(bytes: &[u8]) {
     let [kind, rest @ ..] = bytes else { return };
     let end = rest.windows(2).position(|pair| pair == [0, 0]).unwrap_or(rest.len() / 2);
@@ -28,11 +28,12 @@ pub fn run(bytes: &[u8]) {
 
 type Ranks = HashMap<Vec<u8>, TokenId>;
 
-/// All bytes, and for every two bytes of the description the join of two tokens that are there: an orderly vocabulary.
+/// Makes a well-formed vocabulary: all bytes, and for every two bytes of the description the concatenation of two earlier
+/// tokens.
 fn joins(described: &[u8]) -> Ranks {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte: u8| vec![byte]).collect();
     for &[left, right] in described.as_chunks().0 {
-        // The latest first, so that long ones come soon.
+        // Small numbers refer to the latest tokens, so that long tokens arise soon.
         let part =
             |number: u8| tokens[(tokens.len() - 1 + 98).wrapping_sub(number.into()) % tokens.len()].clone();
         let token = [part(left), part(right)].concat();
@@ -43,7 +44,7 @@ fn joins(described: &[u8]) -> Ranks {
     tokens.into_iter().zip(0..).collect()
 }
 
-/// What stands between zero bytes, with gaps between the ranks: any vocabulary.
+/// Makes any vocabulary: the words between zero bytes, with gaps between the ranks.
 fn words(described: &[u8], with_bytes: bool) -> Ranks {
     let all = (0..=255).map(|byte: u8| vec![byte]).filter(|_| with_bytes);
     let words = described.split(|&byte| byte == 0).filter(|word| !word.is_empty()).map(<[u8]>::to_vec);
@@ -61,7 +62,7 @@ fn compare(encoding: &Encoding, ranks: &Ranks, text: &[u8]) {
         assert_eq!(encoding.decode_single_token_bytes(*rank), Some(&token[..]));
     }
     let ours = encoding.encode_single_piece(text, &task);
-    match by_the_book(text, ranks) {
+    match merge_naively(text, ranks) {
         Some(ids) => {
             assert_eq!(ours.as_ref(), Ok(&ids));
             assert_eq!(encoding.decode_bytes(&ids, &task).as_deref(), Ok(text));
@@ -81,8 +82,8 @@ fn compare(encoding: &Encoding, ranks: &Ranks, text: &[u8]) {
     }
 }
 
-/// Joins the two neighbours of the lowest rank, as long as there are any.
-fn by_the_book(piece: &[u8], ranks: &Ranks) -> Option<Vec<TokenId>> {
+/// Merges the adjacent pair with the lowest rank until no pair is a token.
+fn merge_naively(piece: &[u8], ranks: &Ranks) -> Option<Vec<TokenId>> {
     if let Some(&rank) = ranks.get(piece) {
         return Some(vec![rank]);
     }

@@ -1,5 +1,5 @@
-//! Every target on the kept inputs, and for a few seconds on mutations of these: `FUZZ_SECONDS` for all targets together (24 unless
-//! it is set). `FUZZ_SEED` repeats a run; what failed is left in `artifacts/`.
+//! Runs every target on the seeds, and for a few seconds on mutations of these: `FUZZ_SECONDS` for all targets together
+//! (default: 24). `FUZZ_SEED` repeats a run. An input that fails is written to `artifacts/`.
 
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -9,14 +9,14 @@ use std::{env, fs, io};
 
 use offlock_fuzz::TARGETS;
 
-/// As `script/fuzz` has it.
+/// The longest input in bytes, as in `script/fuzz`.
 const LONGEST: usize = 4096;
 
 fn here(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
-/// The inputs kept for a target: our own, and those of former failures, named by what they broke.
+/// Returns the seeds of a target: written ones, and those of former failures, whose names describe the failure.
 fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs::read_dir(here("seeds").join(target)).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
@@ -57,12 +57,12 @@ fn mutations_of_kept_inputs() {
             }
             count += 1;
         }
-        // Not `println`, which a test that passes keeps for itself.
+        // Not `println`, whose output the test runner hides if the test passes.
         writeln!(io::stderr(), "fuzz: FUZZ_SEED={seed}: {name}: {count} inputs").unwrap();
     }
 }
 
-/// One of the inputs, or the beginning of one and the end of another, changed in a few places.
+/// Returns one of the inputs, or the beginning of one and the end of another, changed in a few places.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut input = random.of(seeds).clone();
     if random.below(4) == 0 {
@@ -110,9 +110,9 @@ impl Random {
         &all[self.below(all.len())]
     }
 
-    /// Often one that means something somewhere.
+    /// Returns, in half of the cases, a byte with a meaning in one of the formats.
     fn byte(&mut self) -> u8 {
-        const TELLING: &[u8] = b"\0\x01\x1f\x7f\x80\x85\x8b\x90\xa8\xc1\xc2\xdf\xe2\xff\n\r\t, a";
-        if self.below(2) == 0 { *self.of(TELLING) } else { self.next() as u8 }
+        const MEANINGFUL: &[u8] = b"\0\x01\x1f\x7f\x80\x85\x8b\x90\xa8\xc1\xc2\xdf\xe2\xff\n\r\t, a";
+        if self.below(2) == 0 { *self.of(MEANINGFUL) } else { self.next() as u8 }
     }
 }
