@@ -131,7 +131,7 @@ fn foreign_and_missing_files_are_errors_that_name_them() {
 }
 
 #[test]
-fn exports_go_beside_the_trace_or_where_they_are_told() {
+fn exports_go_beside_the_trace_or_to_a_given_path() {
     let folder = Folder::new("export");
     convoy(&folder);
     for (format, file) in [
@@ -234,7 +234,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn the_program_inherits_what_is_ignored() {
+fn the_program_inherits_ignored_signals() {
     let folder = Folder::new("ignored");
     let script = "trap '' HUP; exec \"$0\" trace -- sh -c 'kill -HUP $$; echo alive'";
     let output = Command::new("sh")
@@ -249,7 +249,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn what_is_written_is_its_owners_alone() {
+fn only_the_owner_can_read_the_files() {
     let folder = Folder::new("mode");
     let arguments = ["trace", "--report", "-o", "run.json", "--", &traced(), "child", "status", "0"];
     assert!(folder.run(&arguments).status.success());
@@ -260,7 +260,7 @@ fn what_is_written_is_its_owners_alone() {
 }
 
 #[test]
-fn what_nobody_named_is_not_overwritten() {
+fn existing_files_are_only_overwritten_by_name() {
     let folder = Folder::new("neighbours");
     let keep = |name: &str| std::fs::write(folder.path(name), "mine").expect("writable");
     ["trace.offlock", "run.offlock", "run.html", "run-2.html", "convoy.json"].into_iter().for_each(keep);
@@ -278,7 +278,7 @@ fn what_nobody_named_is_not_overwritten() {
         assert_eq!(std::fs::read_to_string(folder.path(name)).expect("there"), "mine", "{name}");
     }
     let named = folder.run(&["trace", "-o", "trace.offlock", "--", &traced(), "status", "0"]);
-    assert!(named.status.success(), "what is named may be replaced");
+    assert!(named.status.success(), "a file that is named may be replaced");
     assert_eq!(read(&folder.path("trace.offlock")).events, 5);
     let again = folder.run(&["trace", "--", &traced(), "status", "0"]);
     assert!(again.status.success(), "so may a trace under the name of traces");
@@ -359,7 +359,7 @@ fn a_program_that_cannot_be_traced_is_run_all_the_same() {
 }
 
 #[test]
-fn interpreters_are_told_by_their_environment() {
+fn the_environment_makes_interpreters_trace_themselves() {
     let folder = Folder::new("environment");
     let output = folder
         .offlock(&[

@@ -15,7 +15,7 @@ fn oracles() -> [(&'static str, &'static CoreBPE); 4] {
     ]
 }
 
-/// Runs the target on the valid UTF-8 of one input.
+/// Runs the target on one input, with U+FFFD for invalid UTF-8.
 pub fn run(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     let task = Task::new();

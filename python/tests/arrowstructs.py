@@ -1,4 +1,4 @@
-"""Structs of the Arrow C data interface made by hand, with anything in them, in the capsules that Python passes them in."""
+"""Structs of the Arrow C data interface with arbitrary contents, in the capsules in which Python passes them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _RELEASE = {Schema: _release(_release_schema), Array: _release(_release_array)}
 
 
 class Exporter:
-    """Exports an array whose fields may be anything; keeps all of its memory."""
+    """Exports an array whose fields may have any values. It keeps all of its memory alive."""
 
     def __init__(self, format: bytes | None, memory: list[Any], **fields: Any) -> None:
         self.kept: list[Any] = []
@@ -68,13 +68,13 @@ class Exporter:
         self.array = self.struct(Array, **(self.with_buffers(memory) | fields))
 
     def struct(self, kind: Any, **fields: Any) -> Any:
-        """A struct that is not released, unless the fields say so."""
+        """Returns a struct that is not released, unless the fields say so."""
         made = kind(**({"release": ctypes.cast(_RELEASE[kind], ctypes.c_void_p).value} | fields))
         self.kept.append(made)
         return made
 
     def with_buffers(self, buffers: list[Any]) -> dict[str, Any]:
-        """The fields for buffers: memory, or None for none."""
+        """Returns the fields for buffers, each of which is memory or None."""
         self.kept.append(buffers)
         places = [None if buffer is None else ctypes.addressof(buffer) for buffer in buffers]
         addresses = (ctypes.c_void_p * len(buffers))(*places)
@@ -82,7 +82,7 @@ class Exporter:
         return {"n_buffers": len(buffers), "buffers": ctypes.cast(addresses, _pointer(ctypes.c_void_p))}
 
     def dictionary(self, schema: Any, array: Any) -> None:
-        """Makes these the dictionary."""
+        """Sets the dictionary of the array."""
         self.kept += [schema, array]
         if schema is not None:
             self.schema.dictionary = ctypes.pointer(schema)

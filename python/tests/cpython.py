@@ -1,4 +1,4 @@
-"""The interpreter's own tests, run against our modules: imported from the interpreter, not copied."""
+"""Runs CPython's own tests against offlock's modules. The tests are imported from the interpreter, not copied."""
 
 import importlib.util
 import sys
@@ -10,9 +10,9 @@ import pytest
 
 
 def cases(name: str, swaps: dict[str, ModuleType], left_out: dict[str, str]) -> dict[str, type]:
-    """The test classes of `test.<name>` with the modules `swaps` in place.
+    """Returns the test classes of `test.<name>` with the modules `swaps` in place.
 
-    `left_out` says which classes or tests ("Class.test") do not apply, and why.
+    `left_out` has the classes or tests ("Class.test") that do not apply, with the reasons.
     """
     found = importlib.util.find_spec("test") and importlib.util.find_spec(f"test.{name}")
     if not found or not found.loader:
@@ -26,7 +26,7 @@ def cases(name: str, swaps: dict[str, ModuleType], left_out: dict[str, str]) -> 
         owner = classes.get(key)
         if owner and not test:
             classes[key] = unittest.skip(reason)(owner)
-        elif owner and hasattr(owner, test):  # another version may not have it
+        elif owner and hasattr(owner, test):  # other versions of Python may not have the test
             setattr(owner, test, unittest.skip(reason)(getattr(owner, test)))
     return classes
 

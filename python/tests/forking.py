@@ -1,10 +1,10 @@
-"""Forks children at random moments while threads are in the middle of every public operation.
+"""Forks children at random moments while threads run one of the public operations.
 
     python forking.py SEED SECONDS
 
-Two threads call one operation again and again, and the main thread forks. A child calls that operation, or another one, and
-has to get the right answer and to end in time, whatever the threads that it does not have were holding; what the threads
-get in the parent has to stay right, too. Prints a line for whatever goes wrong.
+Two threads repeat one operation, and the main thread forks. A child calls that operation or another one. It must return
+the right result in time, although locks that the other threads held at the fork are never released in the child. The
+results in the parent must stay right, too. Prints a line for every failure.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from offlock import gzip, lock, strings, tiktoken
 Call = Callable[[], object]
 
 PATIENCE = 30
-"""Seconds after which a child hangs."""
+"""Seconds after which a child is considered hung."""
 
 
 def calls() -> dict[str, Call]:
-    """Every operation, on inputs large enough to leave the lock."""
+    """Returns every operation, on inputs large enough to release the lock."""
     operations.shrink()
     made = {name: make() for name, make in operations.LARGE.items()}
     made |= {f"msgpack.{name}": on_a_world(case) for name, case in msgpackcases.CASES.items()}
@@ -42,7 +42,7 @@ def calls() -> dict[str, Call]:
 
 
 def on_a_world(case: Callable[[msgpackcases.World], object]) -> Call:
-    """Each thread has its own: the originals' packers and unpackers are not for several threads either."""
+    """Makes a world for each call: like the originals', packers and unpackers must not be shared between threads."""
 
     def call() -> None:
         world = msgpackcases.World(1, 30)
@@ -69,13 +69,13 @@ def count() -> None:
 
 
 def ranks() -> int:
-    """Computed anew: that of an object is kept."""
+    """Opens a new encoding, because an encoding keeps its ranks once they are computed."""
     encoding = tiktoken.Encoding._open("r50k_base")
     return len(encoding._mergeable_ranks)
 
 
 class Busy:
-    """Two threads that call one operation until the block ends."""
+    """Two threads that repeat one operation until the end of the block."""
 
     def __init__(self, call: Call, expected: object) -> None:
         self.call, self.expected = call, expected
@@ -100,7 +100,7 @@ class Busy:
 
 
 def fault(call: Call, expected: object) -> str:
-    """What is wrong with what `call` does now, if anything."""
+    """Returns a description of the failure of `call`, or None."""
     try:
         made = comparable(call())
     except BaseException as error:
@@ -109,10 +109,12 @@ def fault(call: Call, expected: object) -> str:
 
 
 def forked(call: Call, expected: object, patience: int = PATIENCE) -> int:
-    """A child that calls it."""
+    """Forks a child that calls the operation."""
     pid = os.fork()
     if not pid:
-        faulthandler.register(signal.SIGALRM, chain=True)  # without a thread, which a second fork would lose
+        faulthandler.register(
+            signal.SIGALRM, chain=True
+        )  # not its watchdog thread, which a second fork would lose
         signal.alarm(patience)
         wrong = fault(call, expected)
         if wrong:
@@ -122,7 +124,7 @@ def forked(call: Call, expected: object, patience: int = PATIENCE) -> int:
 
 
 def ended(pid: int) -> int:
-    """The status of a child, which is killed if it does not even end by itself when it has hung for long."""
+    """Returns the status of a child. Kills the child if it hangs and does not end by itself."""
     until = time.monotonic() + 3 * PATIENCE
     while time.monotonic() < until:
         found, status = os.waitpid(pid, os.WNOHANG)
@@ -134,7 +136,7 @@ def ended(pid: int) -> int:
 
 
 def forks_beside(name: str, made: dict[str, Call], known: dict[str, object], dice: random.Random) -> None:
-    """Two children of a process with two threads in `name`."""
+    """Forks two children of a process with two threads in `name`."""
     with Busy(made[name], known[name]) as busy:
         for other in (name, dice.choice([*made])):
             time.sleep(dice.uniform(0, 0.02))
@@ -154,11 +156,11 @@ FIRST: list[Call] = [
     lambda: tiktoken.Encoding._open("r50k_base").decode([31373] * 100_000),
     lambda: msgpackcases.CASES["unpackb"](msgpackcases.World(1, 300)),
 ]
-"""What makes things that are kept for the whole process."""
+"""Operations that make objects for the whole process at their first use."""
 
 
 def forks_at_first_use(dice: random.Random) -> None:
-    """In a process that has used nothing yet."""
+    """Forks children while threads use parts of offlock for the first time in their process."""
     chosen = dice.sample(FIRST, 3)
 
     def scenario() -> None:
@@ -175,7 +177,10 @@ def forks_at_first_use(dice: random.Random) -> None:
 
 
 def turns(names: list[str], dice: random.Random, seconds: float) -> Iterator[str]:
-    """Names in random order, again and again, until the time is up: each run has its own if there is none for all."""
+    """Yields names in random order, again and again, until the time is up.
+
+    The order is random so that short runs, which do not reach all names, differ.
+    """
     until = time.monotonic() + seconds
     while True:
         dice.shuffle(names)
@@ -186,7 +191,7 @@ def turns(names: list[str], dice: random.Random, seconds: float) -> Iterator[str
 
 
 def main(seed: int, seconds: float) -> None:
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
     dice = random.Random(seed)
     until = time.monotonic() + seconds / 4
     while time.monotonic() < until:

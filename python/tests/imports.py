@@ -1,4 +1,4 @@
-"""The import slots of the interpreter, as another tool that redirects calls would find them. Linux on x86-64."""
+"""Finds and redirects calls of the interpreter in its import slots, as other tools do. Linux on x86-64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def word(address: int) -> int:
 
 
 def base_of_interpreter() -> int:
-    """Where the object that holds the interpreter's code begins."""
+    """Returns the address of the object that contains the interpreter's code."""
     code = ctypes.cast(ctypes.pythonapi.PyEval_SaveThread, ctypes.c_void_p).value or 0
     with open("/proc/self/maps") as file:
         maps = [line.split() for line in file]
@@ -31,7 +31,7 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def dynamic_section(base: int) -> tuple[int, dict[int, int]]:
-    """What is to be added to the object's addresses, and the entries of its dynamic section."""
+    """Returns the number to add to the object's addresses, and the entries of its dynamic section."""
     header = ctypes.string_at(base, 64)
     kind, (at,), (size, count) = (
         struct.unpack_from("<H", header, 16)[0],
@@ -51,7 +51,7 @@ def dynamic_section(base: int) -> tuple[int, dict[int, int]]:
 
 
 def slot_of(name: bytes) -> int:
-    """The address of the pointer through which the interpreter calls a function."""
+    """Returns the address of the pointer through which the interpreter calls a function."""
     bias, entries = dynamic_section(base_of_interpreter())
     strings, symbols = entries[5], entries[6]
     for table, size in ((7, 8), (23, 2)):
@@ -66,14 +66,14 @@ def slot_of(name: bytes) -> int:
 
 
 def put(slot: int, function: int) -> None:
-    """Redirects the interpreter's calls."""
+    """Redirects the interpreter's calls of a function."""
     page = slot & ~(mmap.PAGESIZE - 1)
     assert libc.mprotect(ctypes.c_void_p(page), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE) == 0
     ctypes.c_uint64.from_address(slot).value = function
 
 
 class Hook:
-    """Counts calls and passes them on, in machine code: the interpreter calls it with its lock half taken."""
+    """Counts calls and forwards them. It is machine code, because the interpreter calls it while it acquires the lock."""
 
     def __init__(self, function: int) -> None:
         self._memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

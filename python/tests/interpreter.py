@@ -1,4 +1,4 @@
-"""What kind of interpreter runs the tests."""
+"""Properties of the interpreter that runs the tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every public function and method of offlock.msgpack, to be called under adverse conditions: see test_msgpack_net.
+"""Calls of every public function and method of offlock.msgpack for the tests under adverse conditions in test_msgpack_net.
 
-A `World` is what they work on: objects, messages, packers and unpackers whose callbacks all run `World.on_call`.
+A `World` has their inputs: objects, messages, packers and unpackers, whose callbacks all run `World.on_call`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FUNCTIONS = [
 
 
 class Odd:
-    """What cannot be packed without `default`, and can be a key."""
+    """An object that cannot be packed without `default`, and that can be a key."""
 
     def __init__(self, world: World, data: bytes) -> None:
         self.world = world
@@ -112,9 +112,9 @@ class World:
             yield bytes(self.message)
 
     def change(self) -> None:
-        """Does something to the inputs, as another thread might at any time."""
+        """Changes the inputs, as another thread might at any time."""
         if self.is_changing:
-            return  # it is a new key that asks for its hash
+            return  # called for the hash of a new key
         self.is_changing = True
         try:
             self.change_one()
@@ -142,7 +142,7 @@ class World:
                     self.pairs[self.random.randrange(len(self.pairs))] = ("another", Odd(self, b"x"))
 
     def fed(self, data: bytes | bytearray) -> msgpack.Unpacker:
-        """The unpacker, fed; more than a few calls' worth does not pile up in it."""
+        """Feeds the unpacker and returns it. Starts a new one first if it has read more than 1 MB."""
         if self.unpacker.tell() > 1 << 20:
             self.unpacker.__init__(**self.hooks)  # type: ignore[misc]
         self.unpacker.feed(data)
@@ -221,11 +221,11 @@ ALLOWED = (
     msgpack.OutOfData,
     msgpack.BufferFull,
 )
-"""What a call may raise when its inputs change, or when it is called from its own callback."""
+"""The exceptions that a call may raise when its inputs change, or when it is called from its own callback."""
 
 
 def attempt(name: str, world: World) -> None:
-    """Calls it; whatever happens, it is one of the things that may happen."""
+    """Calls the function, and accepts every exception that may occur."""
     try:
         CASES[name](world)
     except offlock.InternalError:
@@ -235,7 +235,7 @@ def attempt(name: str, world: World) -> None:
 
 
 def is_sound(world: World) -> bool:
-    """Whether new and old objects still do what they are for."""
+    """Whether new and old objects still work."""
     world.on_call = lambda: None
     for packer in (world.packer, world.keeper):
         packer.reset()
@@ -250,7 +250,7 @@ def is_sound(world: World) -> bool:
 
 
 def call_from_callbacks(seed: int, size: int = 3) -> None:
-    """Each of them from the callbacks of each other, and from its own."""
+    """Calls each function from the callbacks of each other, and from its own."""
     rng = random.Random(seed)
     for outer in CASES:
         for inner in CASES:
@@ -270,7 +270,7 @@ def call_from_callbacks(seed: int, size: int = 3) -> None:
 
 
 def change_from_callbacks(seed: int, size: int = 30) -> None:
-    """The inputs of each of them change whenever one of its callbacks runs."""
+    """Calls each function while each of its callbacks changes its inputs."""
     rng = random.Random(seed)
     for name in CASES:
         for _ in range(10):

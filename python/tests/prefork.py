@@ -2,8 +2,8 @@
 
     python prefork.py SECONDS SEED
 
-Each child does one of the things that workers do, and leaves in one of the ways in which they do. One that has
-not ended after a long while hangs. Prints a line for each child: its process id, what it was to do, how it ended.
+Each child does one kind of work, and exits in one of several ways. A child that has not ended after a long time is
+considered hung. Prints a line for each child: its process id, its work, and how it ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compute(seconds: float) -> None:
 
 
 def be_busy() -> None:
-    """Threads that come and go at the lock, so that a fork may find each of them anywhere on the way."""
+    """Threads that acquire and release the lock all the time, so that forks happen at every stage of it."""
     items: queue.Queue[int] = queue.Queue()
     reading, writing = os.pipe()
     encoding = offlock.tiktoken.get_encoding("r50k_base")
@@ -130,7 +130,7 @@ WAYS: list[Callable[[], None]] = [
 
 
 def forked(way: Callable[[], object]) -> int:
-    """A child of os.fork, which ends as most do that are forked by hand."""
+    """A child of os.fork, which exits as most such children do."""
     child = os.fork()
     if child:
         return child
@@ -143,7 +143,7 @@ def forked(way: Callable[[], object]) -> int:
 
 
 def ended(child: int) -> int | None:
-    """The child's wait status; None when it hangs."""
+    """Returns the child's wait status; None if it hangs."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -169,7 +169,7 @@ def start_child(way: Callable[[], object], chance: random.Random) -> tuple[int, 
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
     seconds, chance = float(sys.argv[1]), random.Random(int(sys.argv[2]))
     be_busy()
     deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Programs that have to run in a process of their own: interrupted, forked, or left with threads running."""
+"""Runs programs in processes of their own, for tests that interrupt, fork, or leave threads running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 
 def crowd() -> float:
-    """How many threads of this machine want each of its processors, at least 1: so much longer everything may take."""
+    """Returns the load per processor of this machine, at least 1, as a factor for time limits."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -20,7 +20,7 @@ PRELUDE = """
 import os, random, signal, sys, threading, time
 import offlock.tiktoken
 enc = offlock.tiktoken.get_encoding("cl100k_base")
-text = random.Random(1).randbytes(500_000).hex() * 100  # too many different pieces to know them from before
+text = random.Random(1).randbytes(500_000).hex() * 100  # so many different pieces that caches do not help
 
 def rss():
     with open("/proc/self/statm") as file:
@@ -35,7 +35,7 @@ def say(*words):
 def started(
     program: str, *flags: str, prelude: str = PRELUDE, stdin: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """`program` after `prelude`, running, with pipes for what it prints (and reads); ended with the block."""
+    """Runs `program` after `prelude` during the block, with pipes for its output (and input)."""
     command = [sys.executable, *flags, "-c", prelude + textwrap.dedent(program)]
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -53,7 +53,7 @@ def started(
 
 
 def run(program: str, *flags: str, prelude: str = PRELUDE) -> str:
-    """What `program` prints. It has to end well and write nothing to stderr."""
+    """Returns the output of `program`, which must succeed and write nothing to stderr."""
     with started(program, *flags, prelude=prelude) as process:
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, ""), (process.returncode, out, err)
@@ -61,5 +61,5 @@ def run(program: str, *flags: str, prelude: str = PRELUDE) -> str:
 
 
 def _default_interrupts() -> None:
-    """Python raises KeyboardInterrupt only where SIGINT was not ignored when it started."""
+    """Resets SIGINT: Python raises KeyboardInterrupt only if SIGINT was not ignored when it started."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

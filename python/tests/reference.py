@@ -1,6 +1,6 @@
-"""tiktoken itself, with its public encodings made from our vocabularies instead of downloaded ones.
+"""tiktoken with the vocabularies of offlock, so that no test downloads any.
 
-That our vocabularies are the published ones is checked by the hashes that tiktoken has of its downloads.
+The vocabularies are the published ones: tiktoken's hashes of its downloads are checked.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tiktoken_ext import openai_public
 import offlock.tiktoken
 
 NAMES = list(openai_public.ENCODING_CONSTRUCTORS)
-"""The public encodings; those that differ in more than special tokens are `DISTINCT`."""
+"""The public encodings. Those in `DISTINCT` differ from each other in more than special tokens."""
 DISTINCT = ["r50k_base", "p50k_base", "cl100k_base", "o200k_base"]
 
 
 @functools.cache
 def original(name: str) -> tiktoken.Encoding:
-    """tiktoken's encoding of that name."""
+    """Returns tiktoken's encoding of that name."""
     with mock.patch.multiple(
         openai_public, load_tiktoken_bpe=_published_ranks, data_gym_to_mergeable_bpe_ranks=_gpt2_ranks
     ):
@@ -31,12 +31,12 @@ def original(name: str) -> tiktoken.Encoding:
 
 
 def ours(name: str) -> offlock.tiktoken.Encoding:
-    """Our encoding of that name."""
+    """Returns offlock's encoding of that name."""
     return offlock.tiktoken.get_encoding(name)
 
 
 def pair(name: str) -> tuple[offlock.tiktoken.Encoding, tiktoken.Encoding]:
-    """Our encoding of that name, and tiktoken's."""
+    """Returns offlock's encoding of that name, and tiktoken's."""
     return ours(name), original(name)
 
 
@@ -49,5 +49,5 @@ def _published_ranks(url: str, expected_hash: str) -> dict[bytes, int]:
 
 
 def _gpt2_ranks(**_files: str) -> dict[bytes, int]:
-    """GPT-2's files come in another format; they hold the vocabulary of r50k_base."""
+    """Returns the vocabulary of r50k_base, which GPT-2's files contain in another format."""
     return ours("r50k_base")._mergeable_ranks

@@ -1,4 +1,4 @@
-"""What the tests of offlock.strings share: every way to get strings, and texts that have everything in them."""
+"""Helpers for the tests of offlock.strings: every way to make strings, and texts with all kinds of characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offlock import strings
 
-# Where blocks cannot be had (without a GIL), the tests of them run on what is left.
+# Blocks are not available without a GIL; their tests then run with the other kinds.
 with contextlib.suppress(RuntimeError):
     strings.enable_blocks()
 
@@ -25,7 +25,7 @@ WIDTHS = [
     "ж",
     "𐩡",
 ]
-"""Texts of every width that CPython stores, and the shortest ones."""
+"""Texts of every width in which CPython stores characters, and the shortest texts."""
 
 MANY = [word + number for number in map(str, range(2000)) for word in WIDTHS] + WIDTHS
 """The same, most of them different from each other."""
@@ -37,11 +37,11 @@ _LOOKALIKES = ["\x0e", "\x1b", "\x1f", "\x84", "\x86", "\xa8", "\xa9", "\u2027",
 texts = st.lists(st.sampled_from(LINE_ENDS + _LOOKALIKES + WIDTHS) | st.text(max_size=80), max_size=30).map(
     "".join
 )
-"""Texts with many line ends, and with characters that share bytes with them."""
+"""Texts with many line ends, and with characters that have bytes in common with line ends."""
 
 
 def view(text: str) -> str:
-    """The same text as a view."""
+    """Returns the same text as a view."""
     encoded = text.encode()
     [made] = strings.from_offsets(encoded, [0, len(encoded)], kind="view")
     assert type(made) is strings.View

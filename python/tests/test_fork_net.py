@@ -1,4 +1,4 @@
-"""A fork at any moment of any operation: see `forking`."""
+"""Forks at random moments of every operation: see `forking`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import operations
 import pytest
 
 SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
-"""How long to fork children for; the environment may ask for more."""
+"""How long to fork children; the environment may set a longer time."""
 
 
 def test_the_operations_are_all_there() -> None:

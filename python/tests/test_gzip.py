@@ -1,4 +1,4 @@
-"""offlock.gzip against the standard library's gzip, and what it has beyond."""
+"""Compares offlock.gzip with the standard library's gzip, and tests its additions."""
 
 import gzip as theirs
 import io
@@ -48,14 +48,14 @@ def test_members_in_one_file(threads: int) -> None:
 
 
 def many_members() -> tuple[bytes, bytes]:
-    """Members of many sizes, as in BGZF and in files that were put together, and their content."""
+    """Returns a gzip file with members of many sizes, as in BGZF and in concatenated files, and its contents."""
     sizes = [0, 1, 500, 60_000, 300_000]
     parts = [PLAIN[n * 1000 : n * 1000 + sizes[n % 5]] for n in range(60)]
     return b"".join(theirs.compress(part, 1) for part in parts), b"".join(parts)
 
 
 def read_all(packed: bytes, threads: int, size: int) -> tuple[bytes, object]:
-    """What comes out of a file, and how reading ends."""
+    """Returns the contents of a file up to the first error, and the error."""
     made = []
     with ours.GzipFile(fileobj=io.BytesIO(packed), threads=threads) as file:
         try:
@@ -110,7 +110,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_reading_on_threads_takes_bounded_memory(tmp_path: Path) -> None:
-    # Resident memory belongs to a process: a fresh one tells what the reader takes.
+    # Resident memory is measured in a new process, because earlier tests would contribute to it.
     path = tmp_path / "big.gz"
     member = theirs.compress(PLAIN[:1_000_000], 1)
     path.write_bytes(member * 200)
@@ -168,7 +168,7 @@ def test_a_whole_read_needs_no_more_memory_than_asked() -> None:
 
 
 def outcome(read: Callable[[bytes], bytes], data: bytes) -> Any:
-    """What it returns, or the class of what it raises."""
+    """Returns the result, or the class of the exception."""
     try:
         return read(data)
     except (OSError, EOFError, zlib.error) as error:
@@ -212,7 +212,7 @@ def test_text_mode_and_seeking(tmp_path: Path) -> None:
 
 
 class _EndedError(Exception):
-    """What the callback raises."""
+    """An exception that the callback raises."""
 
 
 def raising_after(calls: int) -> Callable[[int, int | None], None]:
@@ -251,7 +251,7 @@ def test_an_interrupted_read_of_what_cannot_be_read_again_is_no_end() -> None:
 
 
 class Once(io.RawIOBase):
-    """A file that can be read once, forwards."""
+    """A file that can only be read once, forwards."""
 
     def __init__(self, file: io.BytesIO) -> None:
         self.file = file

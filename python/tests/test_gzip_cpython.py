@@ -1,4 +1,4 @@
-"""CPython's own tests of gzip, with our modules in place of gzip and zlib."""
+"""Runs CPython's own tests of gzip with offlock's modules in place of gzip and zlib."""
 
 from cpython import cases
 

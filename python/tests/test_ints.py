@@ -1,4 +1,4 @@
-"""The `int` objects in the lists that encodings return: kept ones, once a program has asked for many."""
+"""The `int` objects in the lists that encodings return. They are cached once a program has asked for many."""
 
 from __future__ import annotations
 

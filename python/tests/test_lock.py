@@ -1,4 +1,4 @@
-"""Traces of scenarios whose shape is known, and what traces must survive."""
+"""Traces of scenarios with known results, and events that traces must survive."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MS = 1_000_000
 
 
 def compute(seconds: float) -> None:
-    """Hold the lock as far as others let one, for so much time on a processor."""
+    """Hold the lock, except for time slices of others, for this much processor time."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
 
 
 def sleep_holding(seconds: float) -> None:
-    """Sleep with the lock held, as a careless extension does."""
+    """Sleep while holding the lock, as some extensions do."""
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
@@ -49,7 +49,7 @@ def run_threads(**bodies: Callable[[], object]) -> None:
 
 
 def measured(scenario: Callable[[], object]) -> dict[str, Any]:
-    """The summary of a scenario, checked for what is true of every trace."""
+    """Return the summary of a scenario. Checks the invariants of every trace."""
     with lock.measure() as trace:
         scenario()
     assert trace.summary is not None
@@ -65,7 +65,10 @@ def measured(scenario: Callable[[], object]) -> dict[str, Any]:
 
 
 def thread_named(summary: dict[str, Any], name: str) -> dict[str, Any]:
-    """The thread of that name; one of an earlier scenario may be there still, about to end, without the lock."""
+    """Return the thread of that name.
+
+    A thread of an earlier scenario may still be ending in the trace, but never acquires the lock.
+    """
     found: list[dict[str, Any]] = [
         thread for thread in summary["threads"] if thread["name"] == name and thread["acquisitions"] > 0
     ]
@@ -108,7 +111,7 @@ def test_ten_computing_threads_take_turns() -> None:
 
 
 def requests(count: int) -> None:
-    """Ask a server on this machine, which answers from a thread of its own."""
+    """Send requests to a server in another thread of this process."""
     ours, theirs = socket.socketpair()
 
     def serve() -> None:
@@ -317,7 +320,7 @@ def test_a_signal_handler_may_start_and_stop_the_trace(tmp_path: Path) -> None:
 
 
 def test_threads_without_a_native_id_are_no_obstacle() -> None:
-    """In a program that eventlet or gevent has patched."""
+    """Tests programs that eventlet or gevent have patched."""
     outcome = run("""
         import threading
         main = threading.main_thread()

@@ -1,4 +1,4 @@
-"""Children of traced programs, and the ends of programs with threads."""
+"""Tests children of traced programs, and the exit of programs with threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from offlock import lock
 pytestmark = pytest.mark.skipif(lock.obstacle() is not None, reason=f"{lock.obstacle()}")
 
 SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
-"""How long to fork children for; the environment may ask for more."""
+"""How long to fork children; the environment may set a longer time."""
 
 
 def traced(
@@ -25,14 +25,14 @@ def traced(
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "offlock", "trace", "-o", str(folder / "app.offlock"), "--"]
     variables = {**os.environ, **environment}
-    # What is killed may leave children that hold the pipes: files do not wait for them.
+    # Output goes to files: children of a killed process may keep pipes open.
     return subprocess.run(
         [*command, sys.executable, *program], capture_output=True, text=True, timeout=seconds, env=variables
     )
 
 
 def state_of(paths: list[Path]) -> str:
-    """How the traces are, as "name status" and what is wrong with them, read in one process."""
+    """Returns the states of the traces as "name status" with their faults. One process reads all of them."""
     program = """
         import os, sys
         from offlock._offlock import run_cli
@@ -124,7 +124,7 @@ def test_spawned_programs_have_traces_of_their_own(tmp_path: Path) -> None:
 
 
 def test_threads_may_begin_to_watch_at_the_same_time() -> None:
-    """The first look for the lock gives it away for a moment, in which another thread may come or fork."""
+    """The first search for the lock releases it for a moment, in which another thread may call the module or fork."""
     program = """
         import os, sys, threading, warnings
         from offlock import lock

@@ -1,4 +1,4 @@
-"""The pytest plugin, run by a pytest of its own."""
+"""Tests the pytest plugin in a separate run of pytest."""
 
 from __future__ import annotations
 

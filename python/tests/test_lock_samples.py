@@ -1,4 +1,4 @@
-"""The estimate that stands in where the lock cannot be watched."""
+"""Tests the estimate from samples, for interpreters whose lock cannot be traced exactly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BEGINNING = """
 
 
 def run(program: str) -> str:
-    """What a program prints whose lock is not watched."""
+    """Returns the output of a program whose lock is not traced exactly."""
     source = textwrap.dedent(BEGINNING) + textwrap.dedent(program)
     command = [sys.executable, "-W", "error", "-c", source]
     environment = {**os.environ, "OFFLOCK_FEED": "samples"}

@@ -1,4 +1,4 @@
-"""Where there is no memory for what an input asks for, a call raises MemoryError, and the program goes on."""
+"""A call that cannot allocate memory raises MemoryError, and the program continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MessagePack: what goes in comes out, and nothing that comes in does harm."""
+"""Tests MessagePack: messages round-trip, and hostile messages do no harm."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_errors_name_the_value_and_its_place() -> None:
 
 @pytest.fixture
 def peak_memory() -> Iterator[Callable[[], int]]:
-    """The most bytes that Python had allocated at once since the test began."""
+    """Returns the largest number of bytes that Python has allocated at once since the test began."""
     tracemalloc.start()
     yield lambda: tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -319,7 +319,7 @@ def test_long_messages_end_where_they_end() -> None:
         assert msgpack.unpackb(message)[-1] == "y" * (length % 1000)
 
 
-@with_gil  # without one, copies are packed
+@with_gil  # without a GIL, buffers are copied before they are packed
 def test_objects_that_change_while_they_are_packed() -> None:
     class Odd: ...
 
@@ -573,7 +573,7 @@ def test_other_threads_get_the_lock_while_a_large_message_is_built() -> None:
     end = time.monotonic()
     stop.set()
     thread.join()
-    # The index is made without the lock, in less than a third of the time: the turns that count come later.
+    # The index is made without the lock in less than a third of the time. Only turns during building count.
     building = [turn for turn in turns if start + (end - start) / 2 < turn < end]
     assert len(building) >= 5, f"{len(building)} turns in the second half of {end - start:.3f} s"
 

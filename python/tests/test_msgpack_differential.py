@@ -1,4 +1,4 @@
-"""MessagePack beside the original: the same bytes, the same objects, the same errors."""
+"""Compares MessagePack with the original: the same bytes, the same objects, the same errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ values = st.recursive(
 
 
 def ours(value: Any) -> Any:
-    """The value with our classes in place of the original's."""
+    """Returns the value with offlock's classes in place of the original's."""
     match value:
         case original.ExtType():
             return msgpack.ExtType(*value)
@@ -62,7 +62,7 @@ def outcome(module: Any, message: bytes, **options: Any) -> Any:
 
 
 def classes(error: Exception) -> list[str]:
-    """The names of its class and of those that it is derived from."""
+    """Returns the names of the exception's class and of its base classes."""
     return [base.__name__ for base in type(error).__mro__ if base is not object]
 
 
@@ -83,7 +83,7 @@ options = st.fixed_dictionaries(
 def same(message: bytes, chosen: dict[str, Any]) -> None:
     expected = outcome(original, message, **chosen)
     assert outcome(msgpack, message, release="never", **chosen) == expected
-    # Looking at the structure first may find another of several errors.
+    # offlock scans the structure first, so it may find another one of several errors.
     indexed = outcome(msgpack, message, release="always", **chosen)
     assert isinstance(indexed, list) == isinstance(expected, list)
     if not isinstance(expected, list):
@@ -133,7 +133,7 @@ VALUES = [b"\xc0", b"\xa1\xff", b"\xc1", b"", b"\x81\x01\xc1", b"\x91\xa1\xff", 
 
 
 def streamed(module: Any, message: bytes, **options: Any) -> Any:
-    """What an unpacker makes of bytes that arrive one by one."""
+    """Returns the results of an unpacker that is fed byte by byte."""
     unpacker = module.Unpacker(**options)
     unpacked = []
     try:

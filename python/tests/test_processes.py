@@ -1,4 +1,4 @@
-"""Threads, processes and the end of the interpreter, with calls under way."""
+"""Tests threads, processes and the exit of the interpreter while calls run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from processes import run
 
 
-# A thread that comes back while CPython deletes the states of threads may read its own after that: take_gil
-# (Python/ceval_gil.h in 3.11) asks whether the program ends, and looks into the state then. Freed memory is overwritten
-# with -X dev, so that this crashes there, about once in 300 programs whose threads come back all the time.
+# A thread that acquires the lock while CPython frees the states of threads may read its own state after that: take_gil
+# (Python/ceval_gil.h in 3.11) checks whether the program exits, and then reads the state. With -X dev freed memory is
+# overwritten, so about one in 300 programs whose threads acquire the lock all the time crashes there.
 @pytest.mark.parametrize(
     ("flags", "sizes"),
     [((), (10, 1_000, 100_000, 50_000_000)), (("-X", "dev"), (100_000, 1_000_000, 10_000_000, 50_000_000))],
@@ -122,7 +122,7 @@ def test_encodings_travel_to_worker_processes(method: str) -> None:
 
 
 def test_other_threads_run_while_one_is_off_the_lock() -> None:
-    """A thread that only counts gets on with it during a call off the lock, not during one that holds it."""
+    """A counting thread makes progress during a call off the lock, not during one that holds it."""
     out = run(
         """
         sys.setswitchinterval(1e-4)

@@ -1,4 +1,4 @@
-"""offlock.replace: the originals' names mean our modules, wherever they were imported."""
+"""Tests offlock.replace: the originals' names refer to offlock's modules, wherever they have been imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def module(name, text):
 
 
 def program(text: str) -> None:
-    """Runs it in a process of its own: what it replaces must not stay in this one."""
+    """Runs a program in a new process, because replacements must not remain in this one."""
     run(text, prelude=PRELUDE)
 
 

@@ -1,4 +1,4 @@
-"""The operations of offlock.strings, compared with what Python does itself."""
+"""Compares the operations of offlock.strings with Python's own."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_an_arena_makes_the_same_strings_again_and_again(kind: Any, text: str, k
 
 
 def everything(kind: Any, into: Any) -> list[object]:
-    """Each operation once."""
+    """Calls each operation once."""
     return [
         strings.lines(b"a\nb", kind=kind, into=into),
         strings.split(b"a,b", ",", kind=kind, into=into),
@@ -182,7 +182,7 @@ def test_any_buffer_will_do(kind: Any) -> None:
         ]
         for buffer in buffers:
             assert strings.lines(buffer, kind=kind) == text.splitlines()
-        mapped.close()  # nothing keeps it
+        mapped.close()  # fails if a buffer is still exported
 
 
 def test_a_bytearray_may_change_afterwards(kind: Any) -> None:

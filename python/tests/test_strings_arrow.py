@@ -1,4 +1,4 @@
-"""Strings from Arrow arrays, compared with what pyarrow makes of them."""
+"""Compares strings from Arrow arrays with pyarrow's."""
 
 from __future__ import annotations
 

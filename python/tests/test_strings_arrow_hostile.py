@@ -1,4 +1,4 @@
-"""Arrow arrays that no honest library exports: an exception says what is wrong, and nothing else happens."""
+"""Invalid Arrow arrays raise an exception that describes the error, and do no other harm."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ INT64_MAX = 2**63 - 1
 
 
 def good(format: bytes = b"u", **fields: Any) -> Exporter:
-    """Two strings, "ab" and "c", with these fields in place of the right ones."""
+    """Returns an array of two strings, "ab" and "c", with some fields replaced."""
     offsets = int64s(0, 2, 3) if format == b"U" else int32s(0, 2, 3)
     return Exporter(format, [None, offsets, octets(b"abc")], **({"length": 2} | fields))
 
 
 def views(lengths: Any = None, **fields: Any) -> Exporter:
-    """A string of 3 bytes in its view, and one of 16 in a buffer."""
+    """Returns an array with a string of 3 bytes in its view, and one of 16 bytes in a buffer."""
     text = octets(b"0123456789abcdef")
     in_buffer = int32s(16, int.from_bytes(b"0123", "little"), 0, 0)
     both = (ctypes.c_int32 * 8)(3, int.from_bytes(b"xyz", "little"), 0, 0, *in_buffer)
@@ -34,7 +34,7 @@ def views(lengths: Any = None, **fields: Any) -> Exporter:
 
 
 def indexed(indices: Any = None, **fields: Any) -> Exporter:
-    """A dictionary of "ab" and "c", and what its indices say."""
+    """Returns a dictionary of "ab" and "c", with the given indices."""
     exporter = Exporter(b"i", [None, indices or int32s(1, 0)], **({"length": 2} | fields))
     values = good()
     exporter.kept.append(values)
@@ -159,7 +159,7 @@ def test_what_they_are_made_from_is_good() -> None:
 
 
 def limited_memory() -> None:
-    """What is left of the addresses is enough for all that is right."""
+    """Limits the address space of the process. The rest is enough for all valid arrays."""
     import resource
 
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -167,7 +167,7 @@ def limited_memory() -> None:
 
 
 def attempt(name: str) -> str:
-    """The name of the exception that an array raises, with its message."""
+    """Returns the name of the exception that an array raises, with its message."""
     try:
         return f"made {strings.from_arrow(HOSTILE[name]())!r}"[:100]
     except (ValueError, TypeError, MemoryError) as error:
@@ -193,7 +193,7 @@ def test_each_raises_what_says_so() -> None:
 
 
 def test_random_fields_end_in_an_exception_or_in_strings() -> None:
-    """Only fields that can be checked: a length that its buffers do not have cannot be told from one that they have."""
+    """Random values for the fields that can be checked. A length beyond the end of the buffers, for example, cannot."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
@@ -212,7 +212,7 @@ def test_random_fields_end_in_an_exception_or_in_strings() -> None:
             field = dice.choice(list(fields))
             value = dice.choice(fields[field])
             setattr(exporter.array, field, ctypes.pointer(value) if isinstance(value, Array) else value)
-        # Of a kind that has other buffers, as the number of them says.
+        # The new formats have other numbers of buffers.
         own = exporter.schema.format
         exporter.schema.format = dice.choice([None, b"", b"n", b"z", own, own, own])
         with contextlib.suppress(ValueError, TypeError, MemoryError):

@@ -1,4 +1,4 @@
-"""Kind "block": strings that CPython takes for its own, and when they are refused."""
+"""Tests strings of kind "block", which CPython treats as its own, and the conditions under which they are refused."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_tool_that_puts_the_old_allocator_back_is_noticed() -> None:
 @with_gil
 @given(text=st.sampled_from(WIDTHS) | st.text(min_size=2, max_size=300), more=st.text(max_size=300))
 def test_strings_in_blocks_grow_and_shrink(text: str, more: str) -> None:
-    """Where CPython finds that nobody else has the string, it reallocates it."""
+    """CPython reallocates a string if it has the only reference to it."""
     encoded = text.encode()
     [made] = strings.from_offsets(encoded, [0, len(encoded)], kind="block")
     assert type(made) is str
@@ -224,9 +224,9 @@ def test_strings_in_blocks_are_interned_and_marshalled() -> None:
     )
 
 
-@pytest.mark.skipif(IS_DEBUG_BUILD, reason="a debug build lets nobody change its own types")
+@pytest.mark.skipif(IS_DEBUG_BUILD, reason="a debug build does not allow changes to its own types")
 def test_where_the_layout_is_unknown_there_are_plain_strings_only() -> None:
-    """Objects are made to say something odd about their size, before the layout is looked at."""
+    """Types report unexpected sizes before offlock checks the layout of `str`."""
     run(
         """
         import ctypes, gc, sys

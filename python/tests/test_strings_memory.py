@@ -1,4 +1,4 @@
-"""What strings keep alive, for how long, and whether all of it comes back."""
+"""Tests how much memory strings keep allocated, for how long, and that all of it is freed."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_strings_stay_cheap_after_a_peak(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_make_and_drop_across_each_other(kind: Any) -> None:
-    """Each thread drops what another one has made. OFFLOCK_SOAK_SECONDS makes it last, for each kind."""
+    """Each thread frees strings that another thread has made. OFFLOCK_SOAK_SECONDS sets the seconds for each kind."""
     end = time.monotonic() + float(os.environ.get("OFFLOCK_SOAK_SECONDS", "0"))
     shelves: list[Any] = [None] * 4
     wrong: list[object] = []

@@ -1,4 +1,4 @@
-"""Views behave like the str that they are."""
+"""Tests that views behave like `str`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ short = st.text(st.sampled_from("aAbß ıſ1é—ж𐩡\t\n.ﬁ٣"), max_size=8)
 texts = st.sampled_from(WIDTHS) | st.text(max_size=30) | short
 numbers = st.integers(-9, 40)
 
-# Every method of str, with arguments that mean something to it.
+# Every method of str, with useful arguments.
 ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     **dict.fromkeys(
         ["capitalize", "casefold", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit"], st.just(())
@@ -78,16 +78,16 @@ NOT_CALLED = {"maketrans", "__class__", "__doc__", "__getattribute__", "__new__"
 
 
 class Subclass(str):
-    """What a view may be mistaken for: some methods return the very object where another one would do."""
+    """A subclass to compare views with: for a subclass some methods return a copy, for `str` the object itself."""
 
     __slots__ = ()
 
 
 def outcome(call: Callable[[], object]) -> tuple[object, ...]:
-    """What a call returns, with types, or raises."""
+    """Returns the result of a call with its types, or the exception."""
     try:
         result = call()
-    except Exception as error:  # whatever it raises is what is compared
+    except Exception as error:  # any exception is compared
         return type(error), re.sub(r"\b(offlock\.strings\.View|Subclass)\b", "str", str(error))
     if hasattr(result, "__next__"):
         result = list(result)  # type: ignore[call-overload]
@@ -174,7 +174,7 @@ def test_copies_of_a_view_are_plain(text: str) -> None:
 @pytest.mark.parametrize("value", ["1_000", " 12 ", "٣٤", "-7", "0x1f", "1e3", "nan", "", "1" * 400])
 @pytest.mark.parametrize("convert", [int, float, complex, lambda text: int(text, 16)])
 def test_numbers_are_read_from_views(value: str, convert: Callable[[str], object]) -> None:
-    # Followed by a digit in memory, which must not be read along.
+    # In memory a digit follows the number, which must not be read as a part of it.
     encoded = value.encode()
     [made, _] = strings.from_offsets(encoded + b"5", [0, len(encoded), len(encoded) + 1], kind="view")
     assert outcome(lambda: repr(convert(made))) == outcome(lambda: repr(convert(value)))
@@ -263,17 +263,17 @@ def test_utf8_of_a_view_is_at_hand() -> None:
 
 
 class ViewMaker:
-    """Stands for the class that CPython's tests make strings with."""
+    """Replaces the class with which CPython's tests make strings."""
 
     maketrans = staticmethod(str.maketrans)
 
     def __mro_entries__(self, _: object) -> tuple[type[str]]:
-        return (str,)  # a class derived from it is one of plain strings
+        return (str,)  # classes derived from it make plain strings
 
     def __call__(self, text: object = "") -> str:
         try:
             return view(str(text))
-        except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot have
+        except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot represent
             return str(text)
 
 
@@ -283,7 +283,7 @@ def test_cpythons_own_tests_of_str_pass_over_views() -> None:
 
     class TestView(theirs):  # type: ignore[misc, valid-type]
         type2test = ViewMaker()
-        # They need a class to derive from, or expect the name of the class in a message.
+        # These tests need a class to derive from, or expect the name of the class in a message.
         test_bug1001011 = test_fixtype = test_subscript = None
 
         def fixtype(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `offlock.tiktoken` promises, where it is like tiktoken and where it goes beyond."""
+"""Tests `offlock.tiktoken`, in its compatibility with tiktoken and in its additions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EOT = "<|endoftext|>"
 
 
 def custom(**changes: Any) -> offlock.tiktoken.Encoding:
-    """A small encoding: all bytes, and `ab`."""
+    """Returns a small encoding: all bytes, and `ab`."""
     arguments = {
         "name": "custom",
         "pat_str": r"\w+|\W",
@@ -392,7 +392,7 @@ class TestBeyondTiktoken:
 
 class TestHostileVocabularies:
     def test_tokens_whose_hashes_are_nearly_the_same_are_found(self) -> None:
-        factor = 0xB7E151628AED2A6B  # of the hash of tokens of up to seven bytes
+        factor = 0xB7E151628AED2A6B  # the factor in the hash of tokens of up to seven bytes
         inverse, lowest = pow(factor, -1, 1 << 64), 0xE0 * factor & 0xFF
         keys = [(0x5EA51DE5 << 32 | n << 8 | lowest) * inverse % (1 << 64) for n in range(1000)]
         ranks = {bytes([byte]): byte for byte in range(256)}
@@ -557,7 +557,7 @@ class TestTheApiIsTiktokens:
 
     @pytest.mark.parametrize("name", METHODS)
     def test_methods_take_tiktokens_arguments(self, name: str) -> None:
-        """With the same names, kinds, order and defaults; ours may take more by keyword."""
+        """The parameters have the same names, kinds, order and defaults. offlock's may have more keywords."""
         theirs = inspect.signature(getattr(tiktoken.Encoding, name)).parameters
         mine = inspect.signature(getattr(offlock.tiktoken.Encoding, name)).parameters
         assert list(theirs) == list(mine)[: len(theirs)]

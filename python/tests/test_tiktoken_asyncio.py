@@ -1,4 +1,4 @@
-"""The awaitable forms: the event loop goes on, and cancelling ends the work."""
+"""Tests the awaitable methods: the event loop runs meanwhile, and cancelling the await ends the work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference import ours
 CL100K = ours("cl100k_base")
 SMALL = "hello world"
 LARGE = "The quick brown fox jumps over the lazy dog, 12345 times.\n" * 2_000
-# 32 MB of too many different pieces to know them from before, the slowest to encode.
+# 32 MB of so many different pieces that caches do not help: the slowest text to encode.
 HUGE = random.Random(1).randbytes(500_000).hex() * 32
 
 
@@ -80,7 +80,7 @@ def test_cancelling_ends_the_work(start: Callable[[], Awaitable[object]]) -> Non
         await asyncio.get_running_loop().shutdown_default_executor()  # waits for the thread
         return time.monotonic() - cancelled
 
-    # Uncancelled, the thread would be busy for longer; a busy machine may delay one attempt, not all.
+    # Without the cancellation the thread would be busy for longer. On a busy machine one attempt may be late, but not all.
     assert min(asyncio.run(check()) for _ in range(5)) < 0.05
 
 

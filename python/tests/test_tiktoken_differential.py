@@ -1,4 +1,4 @@
-"""Whatever the text, our encodings do what tiktoken's do."""
+"""Compares encodings with tiktoken's on arbitrary texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import offlock.tiktoken
 each_encoding = pytest.mark.parametrize("name", DISTINCT)
 
 SPECIALS = sorted({text for name in NAMES for text in ours(name)._special_tokens if "reserved" not in text})
-# What patterns and merges care about: letters, marks, digits, spaces, line ends, apostrophes, case.
+# Characters that patterns and merges distinguish: letters, marks, digits, spaces, line ends, apostrophes, case.
 FRAGMENTS = [
     *"'’ʼ‘ \t\n\r\u00a0\u2028\u3000\u180e\u200d\ufeff",
     *"aZßſéǅʰªₐñ१٣²½Ⅷ中あ한ไâ\u0301\u20dd🦀🚀",
@@ -31,14 +31,14 @@ FRAGMENTS = [
 ]  # fmt: skip
 
 anything = st.text(st.characters(exclude_categories=()))
-"""Any text, surrogates too."""
+"""Any text, including surrogates."""
 telling = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3), max_size=30).map("".join)
 repetitive = st.builds(lambda unit, count: unit * count, st.sampled_from(FRAGMENTS), st.integers(0, 300))
 texts = anything | telling | repetitive | st.tuples(telling, repetitive, telling).map("".join)
 
 
 def outcome(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """What a call returns, or the class of what it raises."""
+    """Returns the result of a call, or the class of the exception."""
     try:
         return call(*args, **named)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -142,7 +142,7 @@ def test_offsets(name: str, text: str) -> None:
 def test_bytes_that_need_not_be_text(name: str, piece: bytes) -> None:
     mine, theirs = pair(name)
     assert mine._encode_bytes(piece) == theirs._encode_bytes(piece)
-    if piece:  # tiktoken panics on the empty piece
+    if piece:  # tiktoken panics on an empty piece
         assert mine._encode_single_piece(piece) == theirs._encode_single_piece(piece)
     assert outcome(mine.encode_single_token, piece[:4]) == outcome(theirs.encode_single_token, piece[:4])
 
@@ -216,7 +216,7 @@ def test_long_repetitions(name: str, unit: str) -> None:
 
 @each_encoding
 def test_a_million_spaces(name: str) -> None:
-    """tiktoken panics on them under o200k; elsewhere they are the same tokens as ours."""
+    """tiktoken panics on this text under o200k_base; under other encodings the tokens are equal."""
     spaces = " " * 1_000_000
     ids = ours(name).encode_ordinary(spaces)
     assert ours(name).decode(ids) == spaces

@@ -1,4 +1,4 @@
-"""The teaching module beside the original's."""
+"""Compares the educational module with the original's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = ["", "a", "hello", "aaaaaaa", "seashells", "naïve 日本語", " the", "
 
 @pytest.fixture
 def quiet(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
-    """What is printed is not part of the test's own output."""
+    """Captures the output of the modules, so that it is not part of the test's own output."""
     return capsys
 
 

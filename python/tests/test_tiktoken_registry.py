@@ -1,4 +1,4 @@
-"""Encodings by name, plugins that bring more of them, and files to make them from."""
+"""Tests encodings by name, plugins that add encodings, and vocabulary files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENCODING_CONSTRUCTORS = {"small": small}
 
 @pytest.fixture
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of a `tiktoken_ext` with nothing in it yet."""
+    """Returns the folder of an empty `tiktoken_ext`."""
     folder = tmp_path / "tiktoken_ext"
     folder.mkdir()
     monkeypatch.syspath_prepend(tmp_path)

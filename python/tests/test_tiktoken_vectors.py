@@ -1,4 +1,4 @@
-"""The shared vectors of vectors/tokens; vectors/README.md says what their fields mean."""
+"""Runs the shared vectors of vectors/tokens; vectors/README.md describes their fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Case = dict[str, Any]
 
 
 def cases(file: str, least: int) -> Iterator[Case]:
-    """The cases of a file, which must be at least so many."""
+    """Returns the cases of a file, which must have at least this many."""
     lines = (FOLDER / file).read_text().splitlines()
     assert len(lines) >= least
     return map(json.loads, lines)

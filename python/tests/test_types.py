@@ -1,4 +1,4 @@
-"""What type checkers make of calls whose result depends on their arguments: mypy checks this file, pytest runs it."""
+"""Checks the static types of calls whose result depends on their arguments: mypy checks this file, pytest runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""offlock.zlib against the standard library's zlib, and what it has beyond."""
+"""Compares offlock.zlib with the standard library's zlib, and tests its additions."""
 
 import inspect
 import pickle
@@ -177,7 +177,7 @@ def test_threads_take_turns_on_a_stream() -> None:
     piece = TEXT * 50
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: packer.compress(piece), range(40)))
-    # Whoever came first, what came out is one stream's bytes; their order is not ours to know.
+    # The order of the threads is not defined, but the bytes of the output must be one valid stream.
     assert sum(map(len, made)) + len(packer.flush()) > 0
     unpacker = ours.decompressobj()
     packed = ours.compress(piece * 40)

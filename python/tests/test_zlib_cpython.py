@@ -1,4 +1,4 @@
-"""CPython's own tests of zlib, with our module in its place."""
+"""Runs CPython's own tests of zlib with offlock's module in its place."""
 
 from cpython import cases
 
