@@ -1,5 +1,7 @@
-"""Every operation of offlock.msgpack on an input large enough to show how long it keeps others waiting, as `operations`
-has them of the other modules."""
+"""Every operation of offlock.msgpack on an input so large that a long hold of the lock would show.
+
+`operations` has those of the other modules.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ Call = Callable[[], object]
 LARGE: dict[str, Callable[[], Call]] = {}
 
 MANY = 600_000
-"""Small values of a large message."""
+"""The number of small values in a large message."""
 MEGABYTES = 48
-"""The size of what is one long value."""
+"""The size of one long value."""
 
 
 def large(name: str) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
-    """Registers what makes the input and returns the call."""
+    """Registers a function that makes the input and returns the call."""
 
     def register(make: Callable[[], Call]) -> Callable[[], Call]:
         assert name not in LARGE
@@ -35,17 +37,17 @@ def large(name: str) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
 
 
 NO_WORK = {
-    # Constant time, whatever the arguments.
+    # Constant time with any arguments.
     "Packer.pack_array_header", "Packer.pack_map_header", "Packer.getbuffer",
     "Unpacker.read_array_header", "Unpacker.read_map_header", "Unpacker.tell", "View.__len__",
-    # Other names, and what calls another function and a file.
+    # Other names of functions, and functions that call another one and a file.
     "pack", "unpack",
 }  # fmt: skip
-"""What is left out, and why."""
+"""Operations that are left out, by reason."""
 
 
 def public_names() -> set[str]:
-    """`function` and `Class.method` for everything in the stub that does work."""
+    """Returns `function` and `Class.method` for everything in the stub that does work."""
     tree = ast.parse((Path(offlock.__file__).parent / "msgpack" / "__init__.pyi").read_text())
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     for node in tree.body:
@@ -56,7 +58,7 @@ def public_names() -> set[str]:
 
 
 def covered() -> Iterator[str]:
-    """The public names that have an entry."""
+    """Returns the public names that have an entry."""
     return (name.split(" ")[0] for name in LARGE)
 
 
@@ -84,7 +86,7 @@ def blob() -> bytes:
 
 
 def values() -> dict[str, Callable[[], object]]:
-    """What is packed and unpacked."""
+    """Returns a value to pack and unpack."""
     return {
         "records": records,
         "ints": lambda: list(range(MANY)),

@@ -1,4 +1,4 @@
-"""An interpreter whose allocator fails at any moment of any operation: see `nomemory`."""
+"""Lets the interpreter's allocator fail at any moment of any operation: see `nomemory`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
-"""How long to let allocations fail for; the environment may ask for more."""
+"""How long to let allocations fail; the environment may set a longer time."""
 
 
 def test_no_memory_for_small_objects_is_an_exception() -> None:

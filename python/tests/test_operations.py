@@ -1,5 +1,5 @@
-"""Every public operation of strings, tiktoken, zlib and gzip where things go wrong: inputs that call back or change, too
-little memory, interrupts, CPython's own debug mode."""
+"""Every public operation of strings, tiktoken, zlib and gzip under adverse conditions: inputs that call back or change, too
+little memory, interrupts, CPython's debug mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXT = text_lines(3000)
 
 
 class Sequence:
-    """Has items, and runs `meanwhile` before each of them."""
+    """A sequence that runs `meanwhile` before each of its items."""
 
     def __init__(self, items: Any, meanwhile: Callable[[], object]) -> None:
         self.items, self.meanwhile = items, meanwhile
@@ -54,7 +54,7 @@ class Sequence:
 
 
 class Index:
-    """A number that runs `meanwhile` when it is asked for."""
+    """A number that runs `meanwhile` when it is converted."""
 
     def __init__(self, value: int, meanwhile: Callable[[], object]) -> None:
         self.value, self.meanwhile = value, meanwhile
@@ -81,11 +81,11 @@ ITERABLES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "zlib.deflate_all": ([word.encode() for word in WORDS], zlib.deflate_all),
     "zlib.inflate_all": ([zlib.compress(word.encode()) for word in WORDS], zlib.inflate_all),
 }
-"""The operations that take many things, with what they take."""
+"""The operations that take many objects, with these objects."""
 
 
 def may_decrease(name: str) -> contextlib.AbstractContextManager[None]:
-    """Offsets have to ascend, which those that somebody changes need not."""
+    """Accepts a `ValueError`: changed offsets may not ascend."""
     return contextlib.suppress(ValueError) if name == "strings.from_offsets" else contextlib.nullcontext()
 
 
@@ -153,7 +153,7 @@ def test_numbers_that_change_the_list_they_are_in(name: str) -> None:
 
 @pytest.mark.parametrize("name", ITERABLES)
 def test_lists_that_another_thread_changes(name: str) -> None:
-    """While an operation lets others have the lock, they do what they like to the list that it reads."""
+    """While an operation releases the lock, other threads change the list that it reads."""
     items, call = ITERABLES[name]
     changing = items * 30
     over = threading.Event()
@@ -180,7 +180,7 @@ def test_lists_that_another_thread_changes(name: str) -> None:
 
 
 def test_memory_that_another_thread_changes_is_read_once() -> None:
-    """What is found in a `bytearray` is what was copied: others may write, but not resize."""
+    """A result from a `bytearray` is a copy of its contents. Other threads may write to it, but not resize it."""
     memory = bytearray(text_lines(300_000))
     size, over = len(memory), threading.Event()
 
@@ -188,7 +188,7 @@ def test_memory_that_another_thread_changes_is_read_once() -> None:
         while not over.is_set():
             for at in range(0, size, 4096):
                 memory[at] = 0x41 + at % 26
-            with contextlib.suppress(BufferError):  # while it is being copied
+            with contextlib.suppress(BufferError):  # the operation is copying it
                 memory.append(0)
                 memory.pop()
 
@@ -220,11 +220,11 @@ def test_progress_that_calls_back() -> None:
     assert len(calls) > 6
 
 
-# Objects of the collector
+# Garbage collection
 
 
 class Text(str):
-    """A `str` that may hold others."""
+    """A `str` that may have references to others."""
 
 
 def test_the_collector_knows_a_tuple_that_holds_more_than_strings() -> None:
@@ -314,8 +314,9 @@ for name in {names!r}:
 
 
 def test_no_operation_ends_the_process_when_memory_is_short() -> None:
-    """Each in a process of its own, whose limit leaves room for a part of what it needs; on one thread, as the C library
-    itself ends a process whose new thread finds no memory.
+    """Each operation runs in a process whose limit allows a part of the memory that it needs.
+
+    It runs on one thread, because the C library ends a process that cannot allocate memory for a new thread.
     """
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -338,5 +339,5 @@ print("done")
 
 
 def test_every_operation_under_the_debug_mode_of_the_interpreter() -> None:
-    """Memory is filled with marks and checked, and what is read before it is written shows."""
+    """Memory is filled with marks and checked, so that reads of uninitialized memory are found."""
     assert run(DEBUGGED, "-X", "dev", "-W", "ignore", prelude="") == "done\n"

@@ -4,11 +4,11 @@ require "timeout"
 require_relative "support/scheduler"
 require_relative "test_helper"
 
-# Under a fiber scheduler, which may move the work to another thread.
+# Calls under a fiber scheduler, which may move the work to another thread.
 class FiberTest < Minitest::Test
   include Texts
 
-  # From 3.4 on Ruby asks schedulers whether they want to take blocking operations.
+  # Since 3.4 Ruby asks schedulers whether they run blocking operations.
   TAKES_OPERATIONS = RUBY_VERSION >= "3.4"
 
   # Runs the block in a fiber of a thread with a scheduler; returns its value and the scheduler.
@@ -78,7 +78,7 @@ class FiberTest < Minitest::Test
     end
   end
 
-  # Starts the work only when it is too late.
+  # Starts the work after the call has ended.
   class Late < Scheduler
     attr_reader :late
 
@@ -100,7 +100,7 @@ class FiberTest < Minitest::Test
     scheduler.late.call
   end
 
-  # Says that it runs operations, and does not.
+  # Claims to run operations, but does not.
   class Idle < Scheduler
     def blocking_operation_wait(_work) = nil
   end
@@ -111,7 +111,7 @@ class FiberTest < Minitest::Test
     assert_equal o200k.encode(text), tokens
   end
 
-  # Kills the thread that works.
+  # Kills the thread that runs the work.
   class Killer < Scheduler
     def blocking_operation_wait(work)
       thread = Thread.new { work.call }

@@ -4,14 +4,14 @@ require_relative "test_helper"
 require_relative "support/public_methods"
 require_relative "support/scenarios"
 
-# Every public method while garbage is collected, and objects are moved, all the time.
+# Runs every public method while garbage is collected, and objects are moved, all the time.
 class GCTableTest < Minitest::Test
   include Texts
 
-  # Not called under these names, although the scenarios run their code.
+  # Methods that the scenarios call under other names.
   ANOTHER_NAME = %w[].freeze
 
-  # What a scenario calls of ours: "Offlock::Strings.lines".
+  # Returns the methods of offlock that scenarios call, such as "Offlock::Strings.lines".
   def calls_of(scenarios)
     called = {}
     trace = TracePoint.new(:call, :c_call) do |call|
@@ -54,7 +54,7 @@ class GCTableTest < Minitest::Test
     assert_equal [[1..2, [3..4]]], unpackers.map(&:read).uniq
   end
 
-  # A collection for every 256 KB of memory, and another thread that moves objects.
+  # Causes a collection for every 256 KB of memory. Another thread moves objects.
   PRESSURE = { "RUBY_GC_MALLOC_LIMIT" => "262144", "RUBY_GC_MALLOC_LIMIT_MAX" => "262144" }.freeze
 
   def test_many_items_under_pressure

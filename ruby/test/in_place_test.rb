@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# Strings whose bytes somebody writes to in place, although they are shared, or locked.
+# Strings whose bytes another thread overwrites in place, although they are shared or locked.
 class InPlaceTest < Minitest::Test
   include Texts
 
@@ -17,7 +17,7 @@ class InPlaceTest < Minitest::Test
     Warning[:experimental] = @before unless @before.nil?
   end
 
-  # Runs an operation while another thread overwrites the bytes of what `prepare` makes.
+  # Runs an operation while another thread overwrites the bytes of the String that `prepare` returns.
   def overwritten(prepare)
     original = TEXT.dup
     outcome = nil

@@ -5,9 +5,9 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 
-# Children of traced programs.
+# Tests children of traced programs.
 class LockForkTest < Minitest::Test
-  # How long to fork children for; the environment may ask for more.
+  # How long to fork children; the environment may set a longer time.
   SECONDS = Float(ENV.fetch("OFFLOCK_SOAK_SECONDS", "20"))
 
   def options = $LOAD_PATH.map { |path| "-I#{path}" }
@@ -17,7 +17,7 @@ class LockForkTest < Minitest::Test
     Open3.capture3(environment, *command, "--", RbConfig.ruby, *program)
   end
 
-  # How the traces with these names are, as "name status warning", read in one process.
+  # Returns the states of the traces with these names, as "name status warning". One process reads all of them.
   def state_of(folder, names)
     program = <<~'RUBY'
       folder = ARGV.shift
@@ -52,8 +52,8 @@ class LockForkTest < Minitest::Test
   end
 
   # Ruby 3.4 itself may hang in a fork, traced or not: the child takes a lock of each of its parent's threads
-  # (threadptr_interrupt_exec_cleanup), which those hold for a moment without Ruby's own lock. Such a child never comes to
-  # where traces are started.
+  # (threadptr_interrupt_exec_cleanup), which those threads hold for a moment without Ruby's own lock. Such a child
+  # never reaches the code that starts traces.
   def without_those_stuck_in_ruby(children, folder)
     stuck, others = children.partition { |pid, *, last| last == "hung" && !File.exist?("#{folder}/app.#{pid}.offlock") }
     puts "stuck in Ruby's own fork: #{stuck}" unless stuck.empty?

@@ -7,13 +7,13 @@ require "rbconfig"
 require "socket"
 require "tmpdir"
 
-# Traces of scenarios whose shape is known, and what traces must survive.
+# Traces of scenarios with known results, and events that traces must survive.
 class LockTest < Minitest::Test
   include Texts
 
   MS = 1_000_000
 
-  # Holds the lock as far as others let one, for so much time on a processor.
+  # Holds the lock, except for time slices of others, for this much processor time.
   def compute(seconds)
     finish = cpu + seconds
     nil while cpu < finish
@@ -30,7 +30,7 @@ class LockTest < Minitest::Test
     yield
   end
 
-  # The summary of a scenario, checked for what is true of every trace.
+  # Returns the summary of a scenario. Checks the invariants of every trace.
   def measured(&scenario)
     summary = Offlock::Lock.measure(&scenario).to_h
     assert_equal 0, summary[:violations]
@@ -68,7 +68,7 @@ class LockTest < Minitest::Test
     assert(summary[:findings].any? { |finding| finding[:text].include?("held") })
   end
 
-  # Asks a server on this machine, which answers from a thread of its own.
+  # Sends requests to a server in another thread of this process.
   def requests(count)
     ours, theirs = UNIXSocket.pair
     server = Thread.new { named("server") { theirs.write("y") while theirs.read(1) } }
@@ -172,7 +172,7 @@ class LockTest < Minitest::Test
   end
 
   # Ruby threads that are not bound to a native thread each. Ruby itself may crash at the end of such a program, when its
-  # shared native threads look for work while it frees its memory (see the guide), so this one leaves that out.
+  # shared native threads look for work while it frees its memory (see the guide), so this program skips that.
   def test_threads_may_change_their_native_threads
     output, status = with_mn_threads { run_ruby(<<~RUBY) }
       queue = Thread::Queue.new
@@ -204,7 +204,7 @@ class LockTest < Minitest::Test
     ENV["RUBY_MN_THREADS"] = before
   end
 
-  # A thread may be told to wake up while it is on its way to sleep.
+  # A thread may be interrupted when it is about to sleep.
   def test_interrupted_waits_leave_no_contradictions
     measured do
       sleepers = 4.times.map { Thread.new { loop { sleep 0.001 } } }
@@ -249,7 +249,7 @@ class LockTest < Minitest::Test
         trap(:USR2) { print Offlock::Lock.stop.class }
         trap(:HUP) { Offlock::GvlTracing.start("#{folder}/b.json") { 1 } && print("traced") }
         %i[USR1 USR2 HUP].each { |signal| Process.kill(signal, Process.pid); sleep 0.1 }
-        # On top of the main thread's own calls, and of other threads'.
+        # These signals come in addition to calls of the main thread and of another one.
         trap(:USR1) { Offlock::Lock.start("#{folder}/c.offlock") }
         trap(:USR2) { Offlock::Lock.stop }
         sender = Thread.new { 60.times { |i| Process.kill(i.even? ? :USR1 : :USR2, Process.pid); sleep 0.0005 } }
@@ -378,7 +378,7 @@ class LockTest < Minitest::Test
     end
   end
 
-  # In a process without threads that other tests have left behind.
+  # Runs in a new process, because other tests may have left threads behind.
   def test_the_count_of_waiting_threads_stays_as_it_was_at_the_end
     output, status = run_ruby(<<~RUBY)
       waiting = Offlock::GVLTools::WaitingThreads
@@ -467,7 +467,7 @@ class LockTest < Minitest::Test
     end
   end
 
-  # Runs the gem's command; returns what it prints and how it ended.
+  # Runs the gem's command; returns its output and its exit status.
   def command(*arguments, input: "")
     options = $LOAD_PATH.map { |path| "-I#{path}" }
     Open3.capture2e(RbConfig.ruby, *options, File.expand_path("../exe/offlock", __dir__), *arguments, stdin_data: input)

@@ -2,12 +2,12 @@
 
 require_relative "test_helper"
 
-# Where there is no memory for what an input asks for, a call raises NoMemoryError, and the program goes on.
+# A call that cannot allocate memory raises NoMemoryError, and the program continues.
 class MemoryTest < Minitest::Test
   include Texts
 
-  # What the programs share: a stream of a gigabyte, whose checksum nobody comes to, and a call with so many megabytes more
-  # than there are now, after which another one has to work.
+  # Helpers for the programs: a stream of 1 GB, whose checksum is never reached, and a call with a limit of so many megabytes
+  # above the current use of memory, after which another call must work.
   PRELUDE = <<~'RUBY'
     require "stringio"
     M = Offlock::MessagePack
@@ -79,10 +79,10 @@ class MemoryTest < Minitest::Test
     end
   end
 
-  # Ruby handles no interrupts while a NoMemoryError is on its way; one that nobody raised was for ever.
+  # Ruby handles no interrupts while a NoMemoryError is pending. One that was never raised stayed pending for ever.
   def test_interrupts_are_handled_after_memory_ran_out_for_a_guess
     output, = run_ruby(<<~'RUBY', timeout: 20)
-      # The file tells of two gigabytes and has three megabytes.
+      # The file claims to contain 2 GB and contains 3 MB.
       packed = Offlock::Zlib.gzip(Random.new(1).bytes(3 << 20), level: 1)
       packed[-4, 4] = [2_000_000_000].pack("V")
       Process.setrlimit(:AS, 900 << 20)

@@ -3,7 +3,7 @@
 require "test_helper"
 require "offlock/minitest"
 
-# The assertion that others use in their tests.
+# Tests the assertion for Minitest.
 class MinitestAssertionsTest < Minitest::Test
   def compute(seconds)
     finish = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds

@@ -2,11 +2,11 @@
 
 require_relative "test_helper"
 
-# Threads that are off the lock while something happens to the process, or to their input.
+# Threads that work without the lock while the process forks or exits, or while their input changes.
 class ProcessTest < Minitest::Test
   include Texts
 
-  # Threads that encode until the block returns.
+  # Runs threads that encode until the block returns.
   def meanwhile(text = text_of(300_000), count: 2)
     threads = Array.new(count) { Thread.new { loop { o200k.encode(text, release: :always) } } }
     yield
@@ -62,7 +62,7 @@ class ProcessTest < Minitest::Test
     [:clear, ->(text) { text << "more" }, ->(text) { text.setbyte(5, 0xFF) }, ->(text) { text.replace("x") },
      ->(text) { text.force_encoding("BINARY").tr!("a-z", "b") }].each do |change|
       text = +original
-      text = text.dup << "" # a String with memory of its own
+      text = text.dup << "" # a String with its own memory
       thread = Thread.new { o200k.encode(text, release: :always) }
       Thread.pass until thread.stop?
       change.to_proc.call(text)

@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# Everything works in Ractors, with encodings that they share.
+# Tests everything in Ractors, with shared encodings.
 class RactorTest < Minitest::Test
   include Texts
 
@@ -15,7 +15,7 @@ class RactorTest < Minitest::Test
     Warning[:experimental] = @experimental
   end
 
-  # What the Ractors' blocks return.
+  # Returns the values of the Ractors' blocks.
   def values(*ractors)
     ractors.map(&:value)
   end

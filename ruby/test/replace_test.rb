@@ -4,11 +4,11 @@ require "test_helper"
 require "rbconfig"
 require "tmpdir"
 
-# "offlock/replace" and its parts: the originals' names mean our modules.
+# Tests "offlock/replace" and its parts: the originals' names refer to offlock's modules.
 class ReplaceTest < Minitest::Test
   include Texts
 
-  # What the gems msgpack and tiktoken_ruby are made of, as far as it matters here.
+  # The parts of the gems msgpack and tiktoken_ruby that matter here.
   ORIGINALS = {
     "msgpack.rb" => <<~RUBY,
       module MessagePack
@@ -47,7 +47,7 @@ class ReplaceTest < Minitest::Test
     def check(value, line = caller_locations[0]) = value || abort("wrong in #{line}")
   RUBY
 
-  # Runs the program with the originals at hand, and warnings on. It has to print nothing.
+  # Runs the program with the originals on the load path, and with warnings. It must print nothing.
   def assert_runs(program, environment = {})
     Dir.mktmpdir do |folder|
       ORIGINALS.each do |path, text|
@@ -87,8 +87,8 @@ class ReplaceTest < Minitest::Test
     RUBY
   end
 
-  # Bootsnap asks for files by the path that it found on the load path.
-  def test_what_resolves_paths_itself_finds_ours
+  # Bootsnap requires files by the path that it found on the load path.
+  def test_libraries_that_resolve_paths_find_the_replacement
     assert_runs(<<~RUBY)
       require "offlock/replace"
       %w[msgpack msgpack/bigint tiktoken_ruby].each { |name| require $LOAD_PATH.resolve_feature_path(name).last }

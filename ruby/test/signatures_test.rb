@@ -3,7 +3,7 @@
 require "rbconfig"
 require_relative "test_helper"
 
-# The signatures in sig are true: a program that uses the whole interface runs with every call checked.
+# The signatures in sig are right: a program that uses the whole interface runs with every call checked.
 class SignaturesTest < Minitest::Test
   include Texts
 

@@ -9,7 +9,7 @@ require "time"
 require "timeout"
 require_relative "test_helper"
 
-# Bulk strings, compared with what String itself does.
+# Compares Offlock::Strings with String's own methods.
 class StringsTest < Minitest::Test
   include Texts
 
@@ -20,13 +20,13 @@ class StringsTest < Minitest::Test
 
   def strings = Offlock::Strings
 
-  # Texts in which every kind of piece meets every other.
+  # Returns texts with all combinations of kinds of pieces.
   def samples(count = 300)
     random = Random.new(7)
     Array.new(count) { Array.new(random.rand(30)) { PIECES.sample(random:) }.join }
   end
 
-  # Equal in everything that can be seen.
+  # Asserts that Strings are equal in contents, encoding, validity, class and frozen state.
   def assert_same_strings(expected, found)
     assert_equal expected, found
     assert_equal(expected.map(&:encoding), found.map(&:encoding))
@@ -40,7 +40,7 @@ class StringsTest < Minitest::Test
       assert_same_strings text.lines, strings.lines(text, release:)
       assert_same_strings text.lines(chomp: true), strings.lines(text, chomp: true, release:)
       separators.each do |separator|
-        # A String that is one space means something else, and a regular expression takes no broken text.
+        # A separator of one space has a special meaning for String#split, and a Regexp takes no invalid text.
         pattern = separator == " " ? / / : separator
         assert_same_strings text.split(pattern, -1), strings.split(text, separator, release:)
       end
@@ -70,7 +70,7 @@ class StringsTest < Minitest::Test
     text = "plain\r\nnaïve, and a line of some length\n,,\n"
     Encoding.list.reject(&:dummy?).each do |encoding|
       encoded = text.encode(encoding, undef: :replace).b.force_encoding(encoding)
-      next unless encoded.valid_encoding? # Big5-UAO as Ruby transcodes to it is not
+      next unless encoded.valid_encoding? # Ruby's transcoding to Big5-UAO gives invalid text
 
       comma = ",".encode(encoding)
       assert_same_strings encoded.lines, strings.lines(encoded)
@@ -82,7 +82,7 @@ class StringsTest < Minitest::Test
   end
 
   def test_a_separator_inside_another_character_is_none
-    text = "表\\裏, and a line of some length".encode("Shift_JIS") # the last byte of the first one is a backslash
+    text = "表\\裏, and a line of some length".encode("Shift_JIS") # the last byte of the first character is a backslash
     assert_equal text.split("\\", -1), strings.split(text, "\\")
     assert_equal 2, strings.split(text, "\\").size
   end
@@ -131,12 +131,12 @@ class StringsTest < Minitest::Test
     assert_empty(compact.flat_map { |piece| roots(piece) })
   end
 
-  # The Strings whose bytes a String shares.
+  # Returns the Strings whose bytes a String shares.
   def roots(piece)
     ObjectSpace.reachable_objects_from(piece).grep(String)
   end
 
-  # Ruby looks through all that is left of such a text for each piece, which would take minutes.
+  # Ruby scans the rest of such a text again for each piece, which would take minutes.
   def test_a_long_text_with_one_wide_character_at_its_end
     text = "#{LINE * 200_000}é"
     assert text.valid_encoding?
@@ -154,7 +154,7 @@ class StringsTest < Minitest::Test
     assert_equal "THE TEXT#{(LINE * 3)[1..]}", text
   end
 
-  # No zero follows a piece, but the next one: what reads on would find it.
+  # A piece is followed by the next one, not by a zero, so code that reads beyond its end would return more.
   def test_code_in_c_sees_where_a_piece_ends
     fields = ["0000000000000012345", "0000000000000000.5", "0000000000000001/3", "2020-01-02T03:04:05Z", "[1, 2, 3, 4, 5, 6, 78]",
               "%Y-%m-%d %H:%M:%S %z", "a_name_that_is_long", "/tmp/a/path/that/is/long"]

@@ -5,17 +5,17 @@ require "minitest/autorun"
 require "offlock"
 require "support/ractor"
 
-# What the tests of text share.
+# Texts and helpers for many tests.
 module Texts
-  # Every kind of character, none of it special.
+  # All kinds of characters, but no special tokens.
   SENTENCE = "The quick brown fox's 1234 jumps\r\n\tnaïve café 日本語 नमस्ते 🦄👩‍👩‍👧 -> f(x) == 2;  "
 
-  # At least +bytes+ bytes of text.
+  # Returns at least +bytes+ bytes of text.
   def text_of(bytes)
     SENTENCE * bytes.ceildiv(SENTENCE.bytesize)
   end
 
-  # Too much to be encoded before a test interrupts it, of too many different pieces to know them from before.
+  # A text that is too long to be encoded before a test interrupts it. Its pieces are so different that caches do not help.
   def endless
     @@endless ||= Array.new(100, Random.new(1).bytes(500_000).unpack1("H*")).join.freeze # rubocop:disable Style/ClassVars
   end
@@ -28,7 +28,7 @@ module Texts
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Runs a program in another process of this Ruby; returns what it prints and how it ended.
+  # Runs a program in another process of this Ruby; returns its output and its exit status.
   def run_ruby(program, timeout: 60, libraries: ["offlock"])
     options = $LOAD_PATH.map { |path| "-I#{path}" } + ["support/ractor", *libraries].map { |library| "-r#{library}" }
     command = [RbConfig.ruby, *options, "-e", program]

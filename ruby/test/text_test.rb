@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# Which Strings are texts, and what is said about those that are not.
+# Which Strings are accepted as texts, and the exceptions for the others.
 class TextTest < Minitest::Test
   include Texts
 

@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# What Offlock::Tiktoken has beyond the original.
+# Tests the additions of Offlock::Tiktoken to the original.
 class TiktokenMoreTest < Minitest::Test
   include Texts
 
@@ -29,7 +29,7 @@ class TiktokenMoreTest < Minitest::Test
       %w[auto always never].each { |name| print encoding.count("x", release: name.dup.to_sym) }
       print encoding.count("<|endoftext|>", allowed_special: "all".dup.to_sym)
     RUBY
-    # Evaluated, so that no symbol of the program is known before it is made.
+    # Evaluated, so that the symbols do not exist before.
     assert_equal "1111", run_ruby("eval(#{program.dump})").first
   end
 

@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# What tiktoken_ruby promises, under its name for it.
+# Tests the interface of tiktoken_ruby under its name.
 class TiktokenTest < Minitest::Test
   Tiktoken = Offlock::Tiktoken
 

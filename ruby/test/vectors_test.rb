@@ -4,7 +4,7 @@ require "json"
 require "zlib"
 require_relative "test_helper"
 
-# The vectors that the core and the Python package read, too; vectors/README.md describes them.
+# Runs the vectors that the core and the Python package also read; vectors/README.md describes them.
 class VectorsTest < Minitest::Test
   FOLDER = File.expand_path("../../vectors/tokens", __dir__)
 
@@ -53,7 +53,7 @@ class VectorsTest < Minitest::Test
 
   def test_specials
     cases("specials") do |given|
-      next if given[:error] # Ruby knows no disallowed special tokens.
+      next if given[:error] # Ruby has no disallowed special tokens.
 
       allowed = given[:allowed] == "all" ? :all : given[:allowed]
       assert_equal given[:tokens], encoding(given).encode(given[:text], allowed_special: allowed), given

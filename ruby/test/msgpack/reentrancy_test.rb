@@ -4,8 +4,8 @@ require "stringio"
 require "timeout"
 require_relative "../test_helper"
 
-# Code of the program that runs in the middle of packing and unpacking, and does there what it should not. Whatever comes of
-# it, memory stays whole: each case runs in a process of its own, where what is freed is overwritten.
+# Code of the program that is called in the middle of packing and unpacking, and changes the objects in use. Memory must stay
+# intact in any case: each case runs in a process of its own, where freed memory is overwritten.
 class ReentrancyTest < Minitest::Test
   include Texts
 
@@ -25,7 +25,7 @@ class ReentrancyTest < Minitest::Test
     KEYS.register_type(1, Key, packer: ->(key) { [key.number].pack("N") }, unpacker: ->(data) { Key.new(data.unpack1("N")) })
     MESSAGE = KEYS.dump([(0...200).to_h { |n| [Key.new(n), "value \#{n}" * 500] }] * 3)
 
-    # Only once it is time, and not within itself.
+    # Runs the block at the given call of the hook, and not within itself.
     def hooked(after: 20)
       count = 0
       Key.hook = lambda do
@@ -61,7 +61,7 @@ class ReentrancyTest < Minitest::Test
     <<~RUBY
       [20, 150, 401].each do |after|
         unpacker = KEYS.unpacker
-        # In two pieces, so that the bytes are the unpacker's own.
+        # In two pieces, so that the unpacker has its own copy of the bytes.
         unpacker.feed(MESSAGE[0, 100])
         unpacker.feed(MESSAGE[100..])
         hooked(after:) { #{action} }
@@ -274,7 +274,7 @@ class ReentrancyTest < Minitest::Test
     end
   end
 
-  # What a packer calls: to_msgpack, the code of types, an IO that is written to.
+  # Callbacks of a packer: to_msgpack, the callables of types, an IO to write to.
   {
     "reset" => "packer.reset", "full_pack" => "packer.full_pack", "write" => "packer.write('y' * 100_000)",
     "buffer_clear" => "packer.buffer.clear", "buffer_write" => "packer.buffer << 'y' * 100_000",
@@ -306,7 +306,7 @@ class ReentrancyTest < Minitest::Test
     RUBY
   end
 
-  # An object that says what it is only after it has changed the Array that it is in.
+  # An object whose conversion changes the Array that contains it.
   def test_conversions_that_change_the_arguments
     isolated(<<~RUBY)
       list = []
@@ -388,7 +388,7 @@ class ReentrancyTest < Minitest::Test
     RUBY
   end
 
-  # The entries before are written while nothing else can run, those behind as they were then.
+  # Entries before the object are written first, in one go. Entries after it are written as they were at that time.
   def test_objects_that_change_the_hashes_they_are_in
     assert_equal "true", isolated(<<~RUBY)
       Own = Class.new { def to_msgpack(packer) = ($hook&.call; packer.write("own")) }
@@ -429,8 +429,8 @@ class ReentrancyTest < Minitest::Test
     RUBY
   end
 
-  # Long messages let other threads run in the middle.
-  def test_other_threads_change_what_is_worked_on
+  # Long messages release the lock in the middle.
+  def test_other_threads_change_the_inputs
     isolated(<<~RUBY)
       message = M.pack(Array.new(200_000) { { "a" => _1 } })
       objects = M.unpack(message)

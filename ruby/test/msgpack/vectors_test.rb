@@ -4,7 +4,7 @@ require "json"
 require_relative "../test_helper"
 
 module MessagePackTests
-  # The vectors in vectors/msgpack.
+  # Runs the vectors in vectors/msgpack.
   class VectorsTest < Minitest::Test
     MessagePack = Offlock::MessagePack
     FOLDER = File.expand_path("../../../vectors/msgpack", __dir__)
@@ -19,7 +19,7 @@ module MessagePackTests
       factory
     end
 
-    # A value as the vectors write it.
+    # Converts a value from the form of the vectors.
     def tagged(value)
       case value
       when nil, true, false then value

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Forks at random moments while two threads run what the scenarios and the cases of zlib do, on inputs that are worked on without
-# the lock: forks.rb SECONDS SEED. Each child does one of these, another one each time, and has to come to the right
-# result in time; so have the threads of the parent. Prints what goes wrong, and at last how many children there were.
+# Forks at random moments while two threads run the scenarios and the cases of zlib, on inputs that are processed without the
+# lock: forks.rb SECONDS SEED. Each child runs one of these, another one each time, and must return the right result in time.
+# So must the threads of the parent. Prints the failures, and at the end the number of children.
 require "English"
 require "offlock"
 require_relative "scenarios"
 require_relative "zlib_cases"
 
-# See above.
+# Runs the children; see above.
 class Forks
-  # How long a child may take, on a machine that others use.
+  # The time limit of a child in seconds, on a busy machine.
   PATIENCE = 20
   # Items of a scenario, and lines of text for zlib: some tens of kilobytes.
   COUNT = 150
@@ -54,7 +54,7 @@ class Forks
     Thread.new do
       while @going
         name = @works.keys.sample(random: random)
-        tell(name, "in the parent") unless right?(name)
+        report(name, "in the parent") unless right?(name)
       end
     end
   end
@@ -62,16 +62,16 @@ class Forks
   def right?(name)
     @works[name].call == @expected[name]
   rescue StandardError => e
-    tell(name, e.full_message(highlight: false))
+    report(name, e.full_message(highlight: false))
   end
 
-  # What is told is no success.
-  def tell(name, what)
+  # Prints a failure and returns false.
+  def report(name, what)
     $stdout.syswrite("#{name}: #{what}\n")
     false
   end
 
-  # Whether it has ended.
+  # Forks a child; returns whether it has ended.
   def child(name)
     began, begins = IO.pipe
     pid = fork do
@@ -81,16 +81,16 @@ class Forks
     begins.close
     @children += 1
     status = status_of(pid)
-    # Ruby itself may hang in a fork (see LockForkTest): such a child never comes to its block.
+    # Ruby itself may hang in a fork (see LockForkTest); such a child never reaches its block.
     return @stuck += 1 if status.nil? && began.read.empty?
 
-    tell(name, "its child #{status || "hangs"}") unless status&.success?
+    report(name, "its child #{status || "hangs"}") unless status&.success?
     !status.nil?
   ensure
     began&.close
   end
 
-  # Nil for a child that has to be killed.
+  # Returns nil for a child that has to be killed.
   def status_of(pid)
     finish = clock + PATIENCE
     while clock < finish

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Operations that take some tenths of a second and make many objects, or look at many.
+# Operations that take some tenths of a second and make or read many objects.
 module LargeOperations
   module_function
 
-  # By name, with what prepares the input and the operation itself.
+  # By name: a function that makes the input, and the operation.
   TABLE = {
     "Strings.lines" => [-> { "some words in a line\n" * 1_500_000 }, ->(text) { Offlock::Strings.lines(text) }],
     "Strings.split" => [-> { "some words in a line," * 1_500_000 }, ->(text) { Offlock::Strings.split(text, ",") }],

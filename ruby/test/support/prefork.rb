@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Forks children from a process with four busy threads until its time is up. Each child does one of the things that
-# workers do, and leaves in one of the ways in which they do. A child that has not ended after a long while hangs.
+# Forks children from a process with four busy threads until its time is up. Each child does one kind of work, and exits in one
+# of several ways. A child that has not ended after a long time is considered hung.
 #
 #   ruby prefork.rb SECONDS SEED
 #
-# Prints a line for each child: its process id, what it was to do, and how it ended.
+# Prints a line for each child: its process id, its work, and how it ended.
 require "offlock" unless defined?(Offlock)
 
 seconds = Float(ARGV.fetch(0))
@@ -23,7 +23,7 @@ queue = Thread::Queue.new
 reader, writer = IO.pipe
 text = "some words and 日本語 " * 200
 encoding = Offlock::Tiktoken.get_encoding(:r50k_base)
-# Threads that come and go at the lock all the time, so that a fork may find each of them anywhere on the way.
+# Threads that acquire and release the lock all the time, so that forks happen at every stage of it.
 [
   -> { compute(0.0002) || sleep(0.0001) },
   -> { sleep(0.0001) },
@@ -44,7 +44,7 @@ WAYS = {
   signal: -> { Process.kill(:TERM, Process.pid) && sleep }
 }.freeze
 
-# @return [Process::Status, nil] nil when the child hangs
+# @return [Process::Status, nil] nil if the child hangs
 def ended(pid)
   finish = clock + PATIENCE
   while clock < finish

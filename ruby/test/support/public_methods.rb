@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# The public methods, as the signatures in sig name them: "Offlock::Strings.lines", "Offlock::MessagePack::Packer#write".
+# Lists the public methods that the signatures in sig have: "Offlock::Strings.lines", "Offlock::MessagePack::Packer#write".
 module PublicMethods
   SIGNATURES = File.expand_path("../../sig/offlock", __dir__)
 
   module_function
 
-  # Those in a file of signatures; not `new`, which Ruby calls in ways of its own.
+  # Returns those in a file of signatures, without `new`, which Ruby calls in its own ways.
   def in(file)
     scopes = []
     private = [false]

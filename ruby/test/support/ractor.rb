@@ -1,4 +1,4 @@
 # frozen_string_literal: true
 
-# Its name since Ruby 4.0.
+# The name of Ractor#take since Ruby 4.0.
 Ractor.alias_method :value, :take unless Ractor.method_defined?(:value)

@@ -4,7 +4,7 @@ require "stringio"
 require "offlock/message_pack/bigint"
 
 # Small programs that together call every public method of MessagePack, Strings and Tiktoken, each with inputs of `n` items that
-# are not frozen. What they return does not depend on when garbage is collected.
+# are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
 
@@ -14,7 +14,7 @@ module Scenarios
     def self.from_msgpack_ext(data) = new(*data.unpack("l>l>"))
   end
 
-  # Long enough to have bytes outside of the object.
+  # Too long to be embedded in the object.
   PADDING = "words é and more " * 15
 
   module_function

@@ -1,19 +1,19 @@
 # frozen_string_literal: true
 
-# A small fiber scheduler: timers, blocking and waking up, and blocking operations on threads of their own.
+# A small fiber scheduler: timers, blocking and waking up, and blocking operations on separate threads.
 class Scheduler
-  # How many operations were handed over.
+  # The number of operations that the scheduler has run.
   attr_reader :operations
 
   def initialize(takes_operations: true)
     @wakeups = Thread::Queue.new
     @timers = {}
-    @fibers = {} # Ruby collects a waiting fiber that nobody refers to.
+    @fibers = {} # Ruby collects a waiting fiber without references.
     @operations = 0
     singleton_class.undef_method(:blocking_operation_wait) unless takes_operations
   end
 
-  # Runs fibers until all are finished; Ruby calls it at the end of the thread.
+  # Runs fibers until all are finished. Ruby calls it at the end of the thread.
   def close
     until @fibers.empty?
       fiber = @wakeups.pop(timeout: until_next_timer)

@@ -5,9 +5,9 @@ require "stringio"
 require "tmpdir"
 require_relative "ractor"
 
-# A call of every public method of Offlock::Zlib, by the name that it has in the signatures. `data` is an unfrozen String; `file`
-# is what a gzip file is in, and `hook` is called wherever Ruby code of the program's own runs: by that file, by blocks and by
-# conversions. What a case returns is the same whenever it runs.
+# A call of every public method of Offlock::Zlib, by its name in the signatures. `data` is an unfrozen String. `file` is the file
+# under a gzip file. `hook` is called by all Ruby code of the program: by the file, by blocks and by conversions. A case returns
+# the same result whenever it runs.
 module ZlibCases
   Z = Offlock::Zlib
   SIGNATURES = File.expand_path("../../sig/offlock/zlib.rbs", __dir__)
@@ -125,7 +125,7 @@ module ZlibCases
     end
   end.to_h).freeze
 
-  # What an object is written as, once it has called back.
+  # An object whose conversion to a String calls back.
   class Telling
     def initialize(text, hook, object)
       @text, @hook, @object = text, hook, object
@@ -137,7 +137,7 @@ module ZlibCases
     end
   end
 
-  # As good as a String, once it has called back.
+  # An object that can stand for a String, and whose conversion calls back.
   class Odd
     def initialize(string, hook, object)
       @string, @hook, @object = string, hook, object
@@ -150,14 +150,14 @@ module ZlibCases
     alias to_s to_str
   end
 
-  # What calls back whenever it is used.
+  # A file whose methods call back.
   class CallingFile < StringIO
     def initialize(string, hook)
       @hook = hook
       super(string)
     end
 
-    # (Not `define_method`, whose blocks a Ractor must not call.)
+    # Not `define_method`, because a Ractor must not call its blocks.
     %w[read readpartial write flush seek close].each do |name|
       class_eval(<<~RUBY, __FILE__, __LINE__ + 1)
         # def read(*arguments) = @hook.call(self).then { super(*arguments) }
@@ -174,7 +174,7 @@ module ZlibCases
       RUBY
     end
 
-    # The methods that the signatures have.
+    # Returns the methods that the signatures have.
     def signed
       place = nil
       File.foreach(SIGNATURES).filter_map do |line|

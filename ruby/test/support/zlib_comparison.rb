@@ -4,14 +4,14 @@ require "zlib"
 require_relative "../test_helper"
 require_relative "zlib_failure"
 
-# The same program with the original and with ours, which have to say the same.
+# Runs the same code with the original and with offlock; the results must be equal.
 module ZlibComparison
   include ZlibFailure
 
   Ours = Offlock::Zlib
   Theirs = ::Zlib
 
-  # What `block` returns, with the encodings of Strings; or the class and message of what it raises.
+  # Returns the result of `block`, with the encodings of Strings, or the class and message of the exception.
   def outcome(zlib, &block)
     described(block.call(zlib))
   rescue StandardError => e

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What is compared of a failure: its class, and its message without the mention of our module and the place that ours adds to some.
+# The comparable part of an exception: its class, and its message without the name Offlock and the position that offlock adds.
 module ZlibFailure
   def failure(error)
     [error.class, error.message.delete_prefix("Offlock::").sub(/ \(at byte \d+ of the input\)/, "")]

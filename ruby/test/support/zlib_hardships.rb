@@ -4,7 +4,7 @@ require "tmpdir"
 require "offlock"
 require_relative "zlib_cases"
 
-# Runs every case of ZlibCases under a hardship: zlib_hardships.rb NAME SEED. What goes wrong is printed; nothing but "done" is good.
+# Runs every case of ZlibCases under one hardship: zlib_hardships.rb NAME SEED. Prints failures; the only good output is "done".
 module ZlibHardships
   ALLOWED = [
     Zlib::Error, ThreadError, IOError, TypeError, ArgumentError, RangeError, SystemStackError, SystemCallError,
@@ -62,8 +62,8 @@ module ZlibHardships
     end
   end
 
-  # What the program's own code may do to the object that calls it.
-  MISCHIEF = [
+  # Calls that the program's own code may make on the object that called it.
+  METHODS = [
     [:reset], [:close], [:finish], [:flush], [:read], [:read, 3], [:gets], [:getc], [:rewind], [:eof?], [:ungetc, "x"],
     [:write, "more"],
     [:<<, "more"], [:deflate, "more"], [:inflate, "more"], [:params, 1, 0], [:set_dictionary, "x"], [:sync, "more"],
@@ -73,12 +73,12 @@ module ZlibHardships
 
   def callbacks(random)
     each_case do |name, index|
-      30.times { meddle(name, index, random) }
+      30.times { call_back(name, index, random) }
     end
   end
 
-  # At one of the places where the program's own code runs, it uses the object that called it, or any other of its kind.
-  def meddle(name, index, random)
+  # In one of its callbacks the program calls a method of the object that called it, or of another one of its kind.
+  def call_back(name, index, random)
     within = false
     due = random.rand(8)
     hook = lambda do |*objects|
@@ -89,7 +89,7 @@ module ZlibHardships
       due = random.rand(8)
       kinds = [Offlock::Zlib::GzipFile, Offlock::Zlib::ZStream]
       objects += kinds.flat_map { |kind| ObjectSpace.each_object(kind).to_a.last(3) }
-      call = MISCHIEF.sample(random: random)
+      call = METHODS.sample(random: random)
       objects.select { _1.respond_to?(call[0]) }.each { |object| quietly { object.public_send(*call) } }
     ensure
       within = false
@@ -123,7 +123,7 @@ module ZlibHardships
     changer.join
   end
 
-  # A child interrupts every few milliseconds: a thread of this process would first have to get the lock.
+  # A child process sends an interrupt every few milliseconds; a thread of this process would have to wait for the lock.
   def interrupts(random)
     armed = false
     trap("USR1") { raise Interrupt, "now" if armed }

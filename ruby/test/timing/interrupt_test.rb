@@ -3,7 +3,7 @@
 require "timeout"
 require_relative "../test_helper"
 
-# Work that is interrupted ends long before it would be done, and leaves nothing behind.
+# Interrupted work ends long before it would be complete, and leaves no memory behind.
 class InterruptTest < Minitest::Test
   include Texts
 
@@ -59,7 +59,7 @@ class InterruptTest < Minitest::Test
   def wake(thread, times)
     times.times { thread.wakeup && sleep(0.001) }
   rescue ThreadError
-    # It has ended.
+    # The thread has ended.
   end
 
   def test_a_wake_up_does_no_harm
@@ -101,7 +101,7 @@ class InterruptTest < Minitest::Test
     end
   end
 
-  # The pages this process has in memory.
+  # Returns the resident pages of this process.
   def resident
     `ps -o rss= -p #{Process.pid}`.to_i * 1024
   end

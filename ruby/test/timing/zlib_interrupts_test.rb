@@ -2,7 +2,7 @@
 
 require_relative "../test_helper"
 
-# Compression that is interrupted ends at once.
+# Interrupted compression ends promptly.
 class ZlibInterruptsTest < Minitest::Test
   include Texts
 
@@ -55,7 +55,7 @@ class ZlibInterruptsTest < Minitest::Test
         end
         puts delays.min
       RUBY
-      # The machine may be busy with other things: it is the quickest answer that shows what the call does.
+      # The machine may be busy, so the quickest of several calls counts.
       assert_operator Float(output), :<, 0.05
     end
   end

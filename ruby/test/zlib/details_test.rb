@@ -6,7 +6,7 @@ require "zlib"
 require_relative "../support/zlib_comparison"
 require_relative "../test_helper"
 
-# What is easily different: the same program is run with the original and with ours, and has to say the same.
+# Details that are easily different: the same code runs with the original and with offlock, and must give the same results.
 class ZlibDetailsTest < Minitest::Test
   include Texts
   include ZlibComparison
@@ -176,8 +176,8 @@ class ZlibDetailsTest < Minitest::Test
     assert_operator (Ours::Deflate.new << ("x" * 100_000)).inspect.size, :<, 100
   end
 
-  # As many as there are of the original before the collector comes.
-  def test_streams_that_nobody_closes_are_collected_in_time
+  # Without explicit `close`, as many streams exist as with the original before a collection.
+  def test_unclosed_streams_are_collected_in_time
     output, = run_ruby(<<~RUBY)
       text = ("some text to be compressed " * 200).freeze
       packed = Zlib.deflate(text)[0..-9].freeze

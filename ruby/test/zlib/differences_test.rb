@@ -5,7 +5,7 @@ require "zlib"
 require_relative "../support/zlib_comparison"
 require_relative "../test_helper"
 
-# Where ours was different once: the same program with the original and with ours, in the main Ractor and in another.
+# Former differences: the same code runs with the original and with offlock, in the main Ractor and in another one.
 class ZlibDifferencesTest < Minitest::Test
   include Texts
   include ZlibComparison
@@ -19,7 +19,7 @@ class ZlibDifferencesTest < Minitest::Test
     assert_empty Theirs.singleton_methods - Ours.singleton_methods
   end
 
-  def test_a_closed_file_does_not_tell_of_a_bad_footer_again
+  def test_a_closed_file_does_not_report_a_bad_footer_again
     packed = Theirs.gzip("hello\nworld\n")
     files = [-8, -4].map { |place| packed.dup.tap { _1.setbyte(place, _1.getbyte(place) ^ 1) } } << packed[..-3] << packed[..-9]
     files << packed.byteslice(0, 14) << packed.dup.tap { _1.setbyte(12, 0xff) }
@@ -33,7 +33,7 @@ class ZlibDifferencesTest < Minitest::Test
         rescue Theirs::Error => e
           e.class
         end
-        # Bad data the original tells of when the file is opened, ours once all before it was read.
+        # The original reports bad data when the file is opened, offlock after the data before it has been read.
         next if told.include?(Theirs::DataError)
 
         assert_equal(*told, "#{way} of #{file.inspect}")

@@ -5,7 +5,7 @@ require "stringio"
 require "zlib"
 require "offlock/zlib"
 
-# Gzip files of Offlock::Zlib against those of Ruby's own Zlib.
+# Compares gzip files of Offlock::Zlib with those of Ruby's own Zlib.
 class GzipTest < Minitest::Test
   Ours = Offlock::Zlib
   Theirs = ::Zlib
@@ -96,7 +96,7 @@ class GzipTest < Minitest::Test
     assert_raises(Ours::GzipFile::NoFooter) { reader.close }
   end
 
-  # Members of many sizes, as in BGZF, and files that were put together.
+  # Returns a file with members of many sizes, as in BGZF and in concatenated files.
   def many_members
     sizes = [0, 1, 500, 60_000, 300_000]
     parts = Array.new(60) { |n| TEXT.b.byteslice(n * 1000, sizes[n % 5]) }
@@ -151,7 +151,7 @@ class GzipTest < Minitest::Test
     (100..packed.bytesize).step(packed.bytesize / 15).each do |at|
       bad = packed.dup.tap { |bytes| bytes.setbyte(at, bytes.getbyte(at) ^ 0x10) }
       cut = packed.byteslice(0, at)
-      # As many as there are members make each wait for its turn, on few threads and on many.
+      # On few threads and on many, each member waits for its turn, so the results must be equal.
       [bad, cut].each { |file| assert_equal all_of(file, 16), all_of(file, 2) }
       assert_raises(Ours::Error) { Ours::GzipReader.zcat(StringIO.new(cut)) } if all_of(cut, 2)[1]
     end

@@ -3,9 +3,9 @@
 require_relative "../test_helper"
 require_relative "../support/zlib_cases"
 
-# Every public method of Offlock::Zlib, as the signatures list them, under what programs do to them: a collector that runs at
-# each allocation and moves objects, Ractors, callbacks that use the object they are called by, threads that change the inputs,
-# interrupts. Each in a process of its own, so that one that dies is told of. SEED repeats a run.
+# Calls every public method of Offlock::Zlib, as the signatures list them, under hard conditions: a collector that runs at each
+# allocation and moves objects, Ractors, callbacks that use the object they are called by, threads that change the inputs, and
+# interrupts. Each condition has its own process, so that a crash is reported. SEED repeats a run.
 class ZlibHardshipsTest < Minitest::Test
   include Texts
 
@@ -16,7 +16,7 @@ class ZlibHardshipsTest < Minitest::Test
     assert_operator ZlibCases.signed.size, :>, 90
   end
 
-  # What it says when it fails tells the seed.
+  # Runs one condition. The message of a failure has the seed.
   def assert_survives(hardship)
     seed = ENV.fetch("SEED") { Random.new_seed % 100_000 }
     output, status = run_ruby("ARGV.replace(%w[#{hardship} #{seed}]); $VERBOSE = nil; load #{PROGRAM.dump}", timeout: 120)

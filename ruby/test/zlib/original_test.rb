@@ -4,8 +4,8 @@ require "minitest/autorun"
 require "open3"
 require "rbconfig"
 
-# Ruby's own tests of Zlib, all of them, with Offlock::Zlib in its place, where they are at hand: set-up keeps them in the tools
-# folder; RUBY_SOURCE names another source tree of Ruby.
+# Runs all of Ruby's own tests of Zlib with Offlock::Zlib in its place, if they are available: set-up puts them into the tools
+# folder; RUBY_SOURCE is the path of another source tree of Ruby.
 class OriginalZlibTest < Minitest::Test
   SOURCE = ENV.fetch("RUBY_SOURCE", "")
   PRELUDE = <<~RUBY
@@ -22,7 +22,7 @@ class OriginalZlibTest < Minitest::Test
     skip "no source of Ruby: set RUBY_SOURCE" unless File.exist?(tests)
 
     paths = [*$LOAD_PATH, File.join(SOURCE, "tool/lib")].flat_map { |path| ["-I", path] }
-    # They start the Ruby that this variable names.
+    # The tests start the Ruby that this variable names.
     environment = { "RUBY" => RbConfig.ruby }
     program = "#{PRELUDE}; load #{tests.dump}"
     output, status = Open3.capture2e(environment, RbConfig.ruby, *paths, "-r", "offlock", "-e", program)

@@ -7,7 +7,7 @@ require "zlib"
 require "offlock/zlib"
 require_relative "../support/ractor"
 
-# Offlock::Zlib against Ruby's own Zlib, and what it has beyond.
+# Compares Offlock::Zlib with Ruby's own Zlib, and tests its additions.
 class ZlibTest < Minitest::Test
   Ours = Offlock::Zlib
   Theirs = ::Zlib
