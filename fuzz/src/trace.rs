@@ -12,8 +12,8 @@ fn file(mut input: &[u8]) -> Vec<u8> {
         let mut frame = vec![kind % 7];
         frame.extend((body.len() as u32).to_le_bytes());
         let task = Task::new();
-        let head = crc32(0, &frame, &task).expect("nobody stops it");
-        frame.extend(crc32(head, body, &task).expect("nobody stops it").to_le_bytes());
+        let head = crc32(0, &frame, &task).expect("nothing stops the task");
+        frame.extend(crc32(head, body, &task).expect("nothing stops the task").to_le_bytes());
         file.extend(frame);
         file.extend(body);
         input = rest;

@@ -2,9 +2,9 @@
 
     python nomemory.py SEED SECONDS
 
-Each operation runs in a child of its own, again and again: its first allocation fails, then its second, and so on; once that
-one alone, once with those that follow it. A call has to raise MemoryError or to do what it does otherwise, and the next one,
-with memory, has to be right. Prints a line for everything else that happens.
+Each operation runs in a child of its own, again and again: its first allocation fails, then its second, and so on; once only
+that one, once also those after it. A call must raise MemoryError or return its usual result, and the next call, with memory,
+must return the right result. Prints a line for every other outcome.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Call = Callable[[], object]
 Prepare = Callable[[], Call]
 
 PATIENCE = 20
-"""Seconds after which a child is taken to hang."""
+"""Seconds after which a child is considered hung."""
 
 MOST_ENDS = 3
-"""So often an operation may end its process before it is given up."""
+"""The number of times that an operation may end its process before the test skips the rest of it."""
 
 WINDOW = 30
-"""So many allocations fail in a row: enough for what is raised when the first one fails. (CPython itself loops for ever where
-an exception meets a `finally` and no memory ever comes.)"""
+"""The number of allocations that fail in a row: enough for the exception of the first failure. (CPython itself loops for ever
+if an exception meets a `finally` and no allocation ever succeeds.)"""
 
 ALONE, ALL = "alone", f"and {WINDOW} in a row"
 
@@ -48,11 +48,11 @@ OF_CPYTHON = (
     "SystemError('error return without exception set')",
     'RuntimeError("can\'t allocate read lock")',
 )
-"""What the interpreter itself raises when one allocation fails in its own code, as in that of `int("one")`."""
+"""Exceptions that the interpreter itself raises when one allocation fails in its own code, as in that of `int("one")`."""
 
 
 def prepared() -> Iterator[tuple[str, Callable[[], Prepare]]]:
-    """Each operation, and what makes its inputs. Those that change their inputs get new ones for each call."""
+    """Returns each operation and a function that makes its inputs. Those that change their inputs get new ones for each call."""
     for name, make in operations.LARGE.items():
         yield name, lambda make=make: always(make())  # type: ignore[misc]
     for name, case in msgpackcases.CASES.items():
@@ -83,7 +83,7 @@ class Unpacker(msgpack.Unpacker):
 
 
 SUBCLASSES = (Packer, Unpacker)
-"""Their objects have a dict, for which there may be no memory."""
+"""Classes whose objects have a dict, which may fail to be allocated."""
 
 WRONG: dict[str, Call] = {
     "text that is no UTF-8": lambda: strings.lines(b"one\n\xff\ntwo"),
@@ -109,7 +109,7 @@ WRONG: dict[str, Call] = {
 
 
 def starved(call: Call, start: int, stop: int) -> object:
-    """How `call` ends when its allocations after the first `start` fail, up to number `stop`."""
+    """Returns the outcome of `call` when its allocations after the first `start` fail, up to number `stop`."""
     try:
         set_nomemory(start, stop)
         made = call()
@@ -131,7 +131,7 @@ def usual(call: Call) -> object:
 
 
 def comparable(made: Any) -> Any:
-    """The same for the same content."""
+    """Converts a result to a value that is the same for the same content."""
     if isinstance(made, strings.Arena):
         return made.list("str")
     if isinstance(made, tiktoken.Encoding):
@@ -139,14 +139,14 @@ def comparable(made: Any) -> Any:
     if isinstance(made, (msgpack.Packer, msgpack.Unpacker)):
         return type(made)
     if isinstance(made, bytes) and made.startswith(b"\x1f\x8b"):
-        return gzip.decompress(made)  # it has the time in it
+        return gzip.decompress(made)  # the header has the time
     if type(made).__name__ in ("ndarray", "PackedTokens"):
         return bytes(made)
     return made
 
 
 def allocations(prepare: Prepare, expected: object) -> int:
-    """How many a call makes."""
+    """Returns the number of allocations of a call."""
     most = 16
     while starved(prepare(), most, most + WINDOW) != expected and most < 1 << 20:
         most *= 2
@@ -161,14 +161,14 @@ def allocations(prepare: Prepare, expected: object) -> int:
 
 
 def alike(made: object, expected: object) -> bool:
-    """Whether a call did the same. An exception may lack its message, or a part of it."""
+    """Whether two outcomes are equal. An exception may lack its message, or a part of it."""
     if isinstance(made, str) and isinstance(expected, str):
         return made.split("(")[0] == expected.split("(")[0]
     return made == expected
 
 
 class Place:
-    """What the parent is to know of a child that ends in the middle."""
+    """Memory in which a child records its progress, for the parent if the child ends early."""
 
     def __init__(self) -> None:
         self.memory = mmap.mmap(-1, 16)
@@ -182,7 +182,7 @@ class Place:
 
 
 def sweep(name: str, make: Callable[[], Prepare], dice: random.Random, seconds: float, place: Place) -> None:
-    """Lets each allocation of an operation fail, or as many of them as there is time for."""
+    """Lets each allocation of an operation fail, or as many of them as the time allows."""
     prepare = make()
     expected = usual(prepare())
     if usual(prepare()) != expected:
@@ -222,7 +222,7 @@ def say(name: str, place: Place, finding: str) -> None:
 
 
 def in_child(name: str, make: Callable[[], Prepare], seed: int, seconds: float) -> bool:
-    """Whether it came to its end."""
+    """Whether the child has reached its end."""
     place = Place()
     with tempfile.TemporaryFile() as errors:
         pid = os.fork()
@@ -247,7 +247,7 @@ def in_child(name: str, make: Callable[[], Prepare], seed: int, seconds: float) 
 
 
 def main(seed: int, seconds: float, wanted: str = "") -> None:
-    """Once with small inputs, that keep the lock; once with some that are large enough to leave it."""
+    """Runs with small inputs, for which the lock is held, and with some that are large enough to release it."""
     dice = random.Random(seed)
     names = [(name, make) for name, make in prepared() if wanted in name]
     for size in ((40, 3000), (5000, 300_000)):

@@ -1,7 +1,7 @@
-"""Every operation of strings, tiktoken, zlib and gzip on an input large enough to show how long it keeps others waiting.
+"""Every operation of strings, tiktoken, zlib and gzip on an input so large that a long hold of the lock would show.
 
-`LARGE` has one or more entries for each public name; a name's entries are told apart by what follows a blank. Each entry
-makes its input and returns the call. `public_names` lists the names from the stubs and modules, so that none is
+`LARGE` has one or more entries for each public name. Entries of the same name differ in the text after a blank. Each
+entry makes its input and returns the call. `public_names` reads the names from the stubs and modules, so that none is
 forgotten.
 """
 
@@ -30,7 +30,7 @@ MANY = 1_000_000
 
 
 def large(name: str) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
-    """Registers what makes the input and returns the call."""
+    """Registers a function that makes the input and returns the call."""
 
     def register(make: Callable[[], Call]) -> Callable[[], Call]:
         assert name not in LARGE
@@ -41,7 +41,7 @@ def large(name: str) -> Callable[[Callable[[], Call]], Callable[[], Call]]:
 
 
 def public_names() -> set[str]:
-    """`module.function` and `module.Class.method` for everything public that does work."""
+    """Returns `module.function` and `module.Class.method` for everything public that does work."""
     names = {f"strings.{name}" for name in strings.__all__} - {"strings.View", "strings.Capability"}
     names |= {"strings.Arena.tuple", "strings.Arena.list"} | _functions_of_stub("_zlib.pyi", "zlib")
     names |= {f"gzip.{name}" for name in gzip.__all__} | {
@@ -52,7 +52,7 @@ def public_names() -> set[str]:
 
 
 NO_WORK = {
-    # Constant time, whatever the arguments.
+    # Constant time with any arguments.
     "strings.Arena", "strings.capabilities", "strings.enable_blocks",
     "zlib.compressobj", "zlib.decompressobj", "zlib.adler32_combine", "zlib.crc32_combine", "zlib.gzip_header",
     "zlib.Compress", "zlib.Decompress", "zlib._ZlibDecompressor", "zlib.GzipDecompress", "zlib.BlockCompress",
@@ -67,18 +67,18 @@ NO_WORK = {
     "gzip.GzipFile.readinto1",
     "Encoding.encode_single_token", "Encoding.decode_single_token_bytes", "Encoding.eot_token", "Encoding.n_vocab",
     "Encoding.is_special_token", "Encoding.special_tokens_set",
-    # Those of asyncio call the others.
+    # Methods for asyncio, which call the others.
     "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate",
     "Encoding.adecode",
-    # What the public functions are made of.
+    # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
     "zlib.GzipDecompress.decompress",
 }  # fmt: skip
-"""What is left out, and why."""
+"""Operations that are left out, by reason."""
 
 
 def _functions_of_stub(file: str, module: str) -> set[str]:
-    """The functions, classes and methods that a stub declares."""
+    """Returns the functions, classes and methods that a stub declares."""
     tree = ast.parse((Path(offlock.__file__).parent / file).read_text())
     names = set()
     for node in tree.body:
@@ -95,7 +95,7 @@ def _own(class_: type) -> set[str]:
 
 
 def text_lines(count: int, *, wide: bool = False) -> bytes:
-    """`count` different short lines."""
+    """Returns `count` different short lines."""
     ending = "—ж" if wide else ""
     return "".join(f"line number {number}{ending}\n" for number in range(count)).encode()
 
@@ -105,18 +105,18 @@ def words(count: int) -> list[str]:
 
 
 def shrink(many: int = 70_000, size: int = 4 << 20) -> None:
-    """Makes all inputs smaller, where it matters what is done and not how long it takes."""
+    """Makes all inputs smaller, for tests that do not measure time."""
     global MANY, SIZE
     MANY, SIZE = many, size
 
 
 SIZE = 48 << 20
-"""The usual size of what is packed, in bytes."""
+"""The usual size of data to compress, in bytes."""
 
 
 @functools.cache
 def plain(size: int | None = None) -> bytes:
-    """Content that can be packed, quickly made."""
+    """Returns compressible content, and makes it quickly."""
     size = SIZE if size is None else size
     some = random.Random(1).randbytes(min(size, 600_000)).hex().encode()
     return (some * (size // len(some) + 1))[:size]
@@ -141,7 +141,7 @@ def ids() -> list[int]:
 
 
 def ignore(done: int, total: int) -> None:
-    """For reports of progress."""
+    """Takes reports of progress."""
 
 
 # strings
@@ -490,7 +490,7 @@ def _() -> Call:
 @large("zlib.decompress reporting")
 def _() -> Call:
     data = packed()
-    # Not a function made in each call: CPython 3.12 itself crashes when there is no memory for one (see nomemory.py).
+    # Not a function made in each call: CPython 3.12 itself crashes if it cannot allocate one (see nomemory.py).
     return lambda: zlib.decompress(data, progress=ignore)
 
 
@@ -673,5 +673,5 @@ def _() -> Call:
 
 
 def covered() -> Iterator[str]:
-    """The public names that have an entry."""
+    """Returns the public names that have an entry."""
     return (name.split(" ")[0].rstrip(",") for name in LARGE)

@@ -1,4 +1,4 @@
-"""No operation keeps others waiting: offlock itself measures how long the lock is held beside a thread that sleeps."""
+"""No operation makes others wait long: offlock itself measures the holds of the lock beside a thread that sleeps."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ pytestmark = pytest.mark.timing
 Call = Callable[[], object]
 
 LONGEST = 2.0
-"""Milliseconds."""
+"""The limit of most operations, in milliseconds."""
 
 LONGER = {
     "Encoding of one's own": 6.0,  # copies a dict of 100,000 entries
     "Encoding, its ranks": 5.0,  # a dict of 100,000 entries grows
-    "gzip.GzipFile.write": 5.0,  # an `io.BytesIO` moves what it has when it grows
+    "gzip.GzipFile.write": 5.0,  # an `io.BytesIO` moves its contents when it grows
     "gzip.GzipFile.write threads": 5.0,
-    "msgpack.unpackb nothing": 6.0,  # makes a list of 2.4 million places
-    "msgpack.unpackb map": 6.0,  # makes a dict with room for 300,000 entries
+    "msgpack.unpackb nothing": 6.0,  # allocates a list of 2.4 million items
+    "msgpack.unpackb map": 6.0,  # allocates a dict for 300,000 entries
     "msgpack.packb array": 4.0,  # numpy makes lists of its rows
 }
-"""Milliseconds of those that call a function of CPython's, or of others, which takes long by itself."""
+"""The limits in milliseconds of operations that call a slow function of CPython or of another library."""
 
 ATTEMPTS = 12
-"""A thread that the system makes wait while it has the lock is no fault of ours: the best one counts."""
+"""Attempts. The best one counts, because the system may suspend a thread while it holds the lock."""
 
 LARGE = operations.LARGE | {f"msgpack.{name}": make for name, make in msgpackoperations.LARGE.items()}
 
@@ -48,8 +48,10 @@ def test_no_public_name_is_forgotten() -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[float]:
-    """Asks the system to let no other process have our processors. How much longer everything may take: only where it
-    refuses, as much as there are others."""
+    """Asks the system to run this process before all others.
+
+    The value is a factor for time limits: 1, or the load of the machine if the system refuses.
+    """
     if not hasattr(os, "sched_setscheduler"):
         yield crowd()
         return
@@ -66,12 +68,12 @@ def undisturbed() -> Iterator[float]:
 
 
 def longest_hold(call: Call) -> float:
-    """How long a thread that calls this keeps the lock at most, in milliseconds; of the collector's turns there are none."""
+    """Returns the longest hold of a thread that repeats a call, in milliseconds, without garbage collection."""
     results, over = [], threading.Event()
 
     def work() -> None:
         time.sleep(0.002)
-        results.append(call())  # kept: to let go of it is CPython's own affair
+        results.append(call())  # kept, because freeing it is CPython's own work
 
     def sleep() -> None:
         while not over.is_set():

@@ -1,4 +1,4 @@
-"""A call that is interrupted or cancelled ends promptly, and leaves nothing behind."""
+"""A call that is interrupted or cancelled ends promptly and frees its memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def assert_ends_within_50_ms(call: str, prelude: str) -> None:
             os.kill(process.pid, signal.SIGINT)
             delays.append(float(process.stdout.readline()) - sent)
         assert process.wait(timeout=60) == 0
-    # The machine may be busy with other things: it is the quickest answer that shows what the call does.
+    # The machine may be busy, so the quickest of several calls counts.
     assert min(delays) < 0.05, delays
 
 
@@ -138,7 +138,7 @@ MOST = 12
 
 
 def operations_of(kind: str) -> tuple[str, list[str]]:
-    """The operations of one kind, and the module that makes their inputs."""
+    """Returns the operations of one kind, and the module that makes their inputs."""
     if kind == "msgpack":
         return "msgpackoperations", list(msgpackoperations.LARGE)
     return "operations", [name for name in operations.LARGE if name.startswith(kind)]

@@ -18,18 +18,18 @@ import offlock.tiktoken
 enc = offlock.tiktoken.get_encoding("cl100k_base")
 
 def bomb(wbits):
-    "A stream of a gigabyte, whose checksum nobody comes to."
+    "A stream of 1 GB, whose checksum is never reached."
     maker = zlib.compressobj(wbits=-15)
     part = maker.compress(bytes(1 << 24)) + maker.flush(zlib.Z_FULL_FLUSH)
     header = {-15: b"", 15: b"\\x78\\x9c", 31: b"\\x1f\\x8b\\x08" + bytes(7)}[wbits]
     return header + part * 64 + b"\\x03\\x00" + bytes(8)
 
-def raises(call, room, usual):
-    "Calls with `room` bytes more than there are now; then `usual` has to work without a limit."
+def raises(call, spare, usual):
+    "Calls with a limit of `spare` bytes above the current size; then `usual` must work without a limit."
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[0])
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + room, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + spare, hard))
     try:
         call()
         end = "no exception"
@@ -43,8 +43,8 @@ def raises(call, room, usual):
 MEGABYTE = 1 << 20
 
 
-def ends(setup: str, call: str, room: int, usual: str) -> str:
-    program = f"{textwrap.dedent(setup)}\nraises(lambda: {call}, {room}, lambda: {usual})"
+def ends(setup: str, call: str, spare: int, usual: str) -> str:
+    program = f"{textwrap.dedent(setup)}\nraises(lambda: {call}, {spare}, lambda: {usual})"
     return run(program, prelude=PRELUDE).strip()
 
 

@@ -1,4 +1,4 @@
-"""Every public function and method of offlock.msgpack under adverse conditions; none is forgotten."""
+"""Every public function and method of offlock.msgpack under adverse conditions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEED = int(os.environ.get("OFFLOCK_TEST_SEED", random.randrange(1 << 30)))
 STUB = Path(inspect.getfile(msgpack)).with_suffix(".pyi")
 
 EXPLAINED = {"__hash__", "__str__"}
-"""Names in stubs that are there for the type checker alone."""
+"""Names in stubs that exist only for the type checker."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def _seed() -> None:
 
 
 def public_names() -> set[str]:
-    """The functions, and the methods of the native classes, as the stub has them, and as `__all__` has them."""
+    """Returns the functions and the methods of the native classes that the stub and `__all__` have."""
     names = {name for name in msgpack.__all__ if not isinstance(getattr(msgpack, name), type)}
     for node in ast.parse(STUB.read_text()).body:
         if isinstance(node, ast.FunctionDef):
@@ -129,7 +129,7 @@ def raise_alarm(*_: object) -> None:
 @pytest.fixture
 def _alarm() -> Any:
     before = signal.signal(signal.SIGALRM, raise_alarm)
-    # What is raised in a callback of the collector, such as hypothesis has, is lost.
+    # An exception in a callback of the collector, such as hypothesis installs, is lost.
     callbacks, gc.callbacks[:] = gc.callbacks[:], []
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -138,7 +138,7 @@ def _alarm() -> Any:
 
 
 def interrupted_after(name: str, world: World, seconds: float) -> bool:
-    """Calls it until a signal's handler raises in it; whether it did."""
+    """Repeats the call until a signal's handler raises in it; returns whether it did."""
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
@@ -164,7 +164,7 @@ LARGE = 1_000_000
 
 
 def large_cases() -> dict[str, Any]:
-    """What takes long enough for a promise about time to matter, on plain inputs."""
+    """Calls on plain inputs that take so long that they must be interruptible."""
     records: Any = [{"id": number, "name": f"name {number}"} for number in range(LARGE)]
     message = msgpack.packb(records)
     text = msgpack.packb("é" * 30_000_000)
@@ -206,7 +206,7 @@ def large() -> dict[str, Any]:
 
 
 def lateness(call: Any, after: float) -> float | None:
-    """How long after a signal a call ends that would have taken longer; `None` when it has ended before."""
+    """Returns the time from a signal to the end of a long call; `None` if the call has ended before the signal."""
     raised: list[float] = []
 
     def handler(*_: object) -> None:
@@ -231,8 +231,8 @@ def lateness(call: Any, after: float) -> float | None:
 def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
     late = {}
     for name, call in large.items():
-        # The machine may be busy with other things: it is the quickest answer that shows what the call does. A fast machine
-        # may be done before it is asked.
+        # The machine may be busy, so the quickest of several answers counts. On a fast machine a call may end before the
+        # signal comes.
         late[name] = math.inf
         for after in (0.008, 0.004, 0.002, 0.001) * 5:
             answer = lateness(call, after)
@@ -243,7 +243,7 @@ def test_a_signal_ends_a_long_call_within_50_ms(large: dict[str, Any]) -> None:
 
 
 def computed_by(thread: int) -> Callable[[], float]:
-    """A clock of the time for which a thread has run, which other processes do not add to."""
+    """A clock of the time that a thread has run, which other processes do not affect."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.monotonic
     return functools.partial(time.clock_gettime, time.pthread_getcpuclockid(thread))
@@ -251,7 +251,7 @@ def computed_by(thread: int) -> Callable[[], float]:
 
 @with_gil
 def test_others_get_the_lock_while_large_objects_are_read_and_built(large: dict[str, Any]) -> None:
-    """A thread that sleeps a millisecond wakes up in time: before the other one has computed for long."""
+    """A thread that sleeps for a millisecond wakes up before the other one has computed for long."""
     gaps: list[float] = []
     clock = computed_by(threading.get_ident())
     stop = threading.Event()
@@ -283,12 +283,12 @@ def test_others_get_the_lock_while_large_objects_are_read_and_built(large: dict[
         gc.enable()
         stop.set()
         thread.join()
-    # Without pauses these are 30 to 130 ms. Where the machine is busy, others are late although the lock is free.
+    # Without pauses these are 30 to 130 ms. On a busy machine others are late although the lock is free.
     assert max(longest.values()) < 0.025, longest
 
 
 def limit_memory(more: int) -> None:
-    """Lets the process have so many bytes more of addresses."""
+    """Allows the process this number of bytes more of address space."""
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + more
@@ -296,7 +296,7 @@ def limit_memory(more: int) -> None:
 
 
 def run_out_of_memory() -> None:
-    """To be run in a process of its own: every case with little memory, some with far too little."""
+    """Runs every case with little memory, some with far too little. Called in a process of its own."""
     number = 8_000_000
     numbers = msgpack.packb([0] * number)
     records = b"\xdd" + number.to_bytes(4, "big") + b"\x81\xa1a\x01" * number

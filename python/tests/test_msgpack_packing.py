@@ -1,4 +1,4 @@
-"""What packing makes of odd objects, where it says that something is wrong, and what others may do meanwhile."""
+"""Packing of unusual objects, the exceptions, and changes that other threads make during a call."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def self_holding() -> Any:
 
 
 class Array(np.ndarray):
-    """Named as if it were numpy's, and never anything else."""
+    """A class with a name of numpy's."""
 
     __module__ = "numpy"
 
@@ -223,7 +223,7 @@ def test_a_list_that_grows_is_packed_as_it_was() -> None:
 
 
 def test_threads_share_a_packer_and_an_unpacker() -> None:
-    """Others get the lock in the middle of a call: calls of other threads then wait, as if they did not."""
+    """Other threads get the lock in the middle of a call, and their calls on the same packer wait."""
     records: Any = [{"id": number, "name": "x" * (number % 30)} for number in range(60_000)]
     message = msgpack.packb(records)
     packer, keeper, unpacker = (
@@ -253,7 +253,7 @@ def test_threads_share_a_packer_and_an_unpacker() -> None:
 
 
 def test_keys_of_messages_do_not_pile_up() -> None:
-    """Some CPythons never let go of what is interned."""
+    """Some versions of CPython never free interned strings."""
     out = run(
         """
         from offlock import msgpack
@@ -276,12 +276,12 @@ def test_keys_of_messages_do_not_pile_up() -> None:
         prelude="import os\ndef say(*words): print(*words, flush=True)\n"
         "def rss(): return int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE')\n",
     )
-    # Kept, 400,000 keys take 39 MB.
+    # If they were kept, 400,000 keys would take 39 MB.
     assert int(out) < 12 << 20
 
 
 def test_the_value_of_a_long_key_that_another_thread_replaces() -> None:
-    """While a long key is written others may have the lock, and what the value was may be gone then."""
+    """Other threads may get the lock while a long key is written, and may free the value."""
     keys = [f"key {number} " * 30_000 for number in range(100)]
     entries = dict.fromkeys(keys, b"value %16d" % 0)
     over = threading.Event()
@@ -313,7 +313,7 @@ def test_the_value_of_a_long_key_that_another_thread_replaces() -> None:
 @pytest.mark.parametrize("size", [7, 1_000, 10_000, 2_000_000])
 def test_long_text_of_wide_characters(size: int, ending: str, release: Any) -> None:
     def packed(pack: Any, **options: Any) -> Any:
-        # Of a text of its own: CPython keeps the UTF-8 once it was asked for.
+        # A separate string, because CPython keeps the UTF-8 of a string once it has been asked for.
         result = outcome(lambda: pack("é—"[size % 2] * size + ending, **options))
         return result if isinstance(result, bytes) else result[0]
 

@@ -283,7 +283,7 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 dice = random.Random({seed})
 operations.shrink()
-# What is left for the interpreter's own small objects, without which nobody can even raise MemoryError.
+# Spare memory for the interpreter's own small objects, without which it cannot even raise MemoryError.
 SMALL = 2 << 20
 for name in {names!r}:
     pid = os.fork()

@@ -43,11 +43,11 @@ def test_what_is_imported_later_is_ours() -> None:
         assert tiktoken.core.Encoding is tiktoken.Encoding is offlock.tiktoken.Encoding
         assert msgpack.ext.Timestamp is offlock.msgpack.Timestamp
         assert msgpack._cmsgpack is msgpack.fallback is offlock.msgpack.fallback
-        strangers = [
+        others = [
             name for name, module in sys.modules.items()
             if name.partition(".")[0] in ("msgpack", "tiktoken") and not module.__name__.startswith("offlock.")
         ]
-        assert strangers == [], strangers
+        assert others == [], others
         assert importlib.util.find_spec("tiktoken.nonesuch") is None
     """)
 

@@ -92,7 +92,7 @@ def test_columns(kind: Any, table: list[list[str]], end: str, ended: bool) -> No
     assert found == tuple(zip(*table, strict=True))
 
 
-@pytest.mark.skipif(not HAS_GIL, reason="nobody waits for a lock")
+@pytest.mark.skipif(not HAS_GIL, reason="there is no lock to wait for")
 def test_other_threads_run_while_many_strings_are_made(kind: Any) -> None:
     text = "\n".join(f"line {number}" for number in range(1_000_000)).encode()
     arena = strings.lines(text, into=strings.Arena)

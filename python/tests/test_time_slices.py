@@ -1,4 +1,4 @@
-"""A thread that loops over small calls lets others have the lock: after about a millisecond, not after the switch interval."""
+"""A thread that loops over small calls releases the lock about every millisecond, not after the switch interval."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ CALLS: dict[str, list[Make]] = {
     "strings.build": [lambda size: strings.lines(text_of(size).encode(), into=strings.Arena).list],
     "strings.decode_many": [lambda size: partial(strings.decode_many, [text_of(size).encode()])],
 }
-# Made once, or parts of other operations, and of long inputs alone.
+# Called once, or parts of other operations, and only with long inputs.
 OTHERS = {
     "tokens.load",
     "bytes.copy",
@@ -108,7 +108,7 @@ def test_every_operation_has_its_calls() -> None:
 
 @contextlib.contextmanager
 def beside(work: Callable[[], object]) -> Iterator[None]:
-    """A thread that does `work` again and again."""
+    """A thread that repeats `work`."""
     ended = threading.Event()
 
     def loop() -> None:
@@ -125,7 +125,7 @@ def beside(work: Callable[[], object]) -> Iterator[None]:
 
 
 def repeat(call: Callable[[], object], seconds: float) -> int:
-    """How many calls there are in this time."""
+    """Returns the number of calls in this time."""
     calls, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
         for _ in range(10):
@@ -135,7 +135,7 @@ def repeat(call: Callable[[], object], seconds: float) -> int:
 
 
 def lateness_beside(call: Callable[[], object]) -> float:
-    """By how many seconds a thread that sleeps is woken too late beside one that loops over `call`: the median."""
+    """Returns the median delay in seconds with which a thread wakes up beside one that loops over `call`."""
     late: list[float] = []
 
     def sleep() -> None:
@@ -153,7 +153,7 @@ def lateness_beside(call: Callable[[], object]) -> float:
 def test_others_do_not_wait_for_the_switch_interval(operation: str, size: int) -> None:
     for make in CALLS[operation]:
         call = make(size)
-        # The best of many: another process may have had the processor.
+        # The best of many, because another process may have used the processor.
         assert any(lateness_beside(call) < 0.002 for _ in range(30)), operation
 
 
@@ -168,7 +168,7 @@ def calls_beside_a_computing_thread(call: Callable[[], object]) -> int:
 
 
 def test_a_thread_that_yields_keeps_its_share_beside_one_that_computes() -> None:
-    # A thread that yielded every millisecond to one that computes for 5 would have a fifth.
+    # A thread that yielded every millisecond to one that computes for 5 ms would reach a fifth.
     text = text_of(1500)
     shares = []
     for _ in range(5):

@@ -129,12 +129,12 @@ def test_output_is_limited() -> None:
 
 def test_progress_is_told() -> None:
     plain = random.Random(3).randbytes(3_500_000)
-    told: list[tuple[int, int]] = []
-    packed = ours.compress(plain, progress=lambda done, of: told.append((done, of)))
-    assert told == [(n << 20, len(plain)) for n in (1, 2, 3)] + [(len(plain), len(plain))]
-    told.clear()
-    assert ours.decompress(packed, progress=lambda done, of: told.append((done, of))) == plain
-    assert told[-1] == (len(packed), len(packed))
+    reported: list[tuple[int, int]] = []
+    packed = ours.compress(plain, progress=lambda done, of: reported.append((done, of)))
+    assert reported == [(n << 20, len(plain)) for n in (1, 2, 3)] + [(len(plain), len(plain))]
+    reported.clear()
+    assert ours.decompress(packed, progress=lambda done, of: reported.append((done, of))) == plain
+    assert reported[-1] == (len(packed), len(packed))
     with pytest.raises(ZeroDivisionError):
         ours.decompress(packed, progress=lambda done, of: 1 // 0)
     with pytest.raises(ours.error, match="incomplete or truncated"):
@@ -209,11 +209,11 @@ def test_the_surface_is_the_originals() -> None:
 def test_progress_of_a_batch_is_told() -> None:
     noise = random.Random(6)
     plain = [noise.randbytes(1_000_000) for _ in range(20)]
-    told: list[tuple[int, int]] = []
-    packed = ours.deflate_all(plain, progress=lambda done, of: told.append((done, of)))
-    assert told == [(done, 20_000_000) for done in (9_000_000, 18_000_000, 20_000_000)]
-    assert ours.inflate_all(packed, progress=lambda done, of: told.append((done, of))) == plain
-    assert told[-1][0] == sum(map(len, packed))
+    reported: list[tuple[int, int]] = []
+    packed = ours.deflate_all(plain, progress=lambda done, of: reported.append((done, of)))
+    assert reported == [(done, 20_000_000) for done in (9_000_000, 18_000_000, 20_000_000)]
+    assert ours.inflate_all(packed, progress=lambda done, of: reported.append((done, of))) == plain
+    assert reported[-1][0] == sum(map(len, packed))
     with pytest.raises(ZeroDivisionError):
         ours.deflate_all(plain, progress=lambda done, of: 1 // 0)
     packed[15] = b"bad"

@@ -1,4 +1,4 @@
-"""What programs do once a line or once a response: offlock's gzip and zlib against the standard library's."""
+"""Compares calls that programs make once a line or once a response: offlock's gzip and zlib and the standard library's."""
 
 import gc
 import gzip as their_gzip
@@ -67,7 +67,7 @@ def test_a_line_is_read_as_by_the_original(call: Callable[[Any], object]) -> Non
     def told(module: Any) -> object:
         with module.open(io.BytesIO(PACKED)) as file:
             given = outcome(lambda: call(file))
-        return given[0] if isinstance(given, tuple) else given  # of an exception the class
+        return given[0] if isinstance(given, tuple) else given  # of an exception only the class
 
     assert told(our_gzip) == told(their_gzip)
 
@@ -102,7 +102,7 @@ def test_what_is_written_has_no_lines() -> None:
         assert isinstance(failure, tuple)
         return failure[0]
 
-    # Python 3.11's own stumbles over an attribute that only reading makes.
+    # In Python 3.11 the original raises another exception, because only reading sets an attribute that it uses.
     theirs = io.UnsupportedOperation if sys.version_info < (3, 12) else kind(their_gzip)
     assert kind(our_gzip) == theirs
 

@@ -12,7 +12,7 @@ class RubyGemsTest < Minitest::Test
     File.write(File.join(folder, "text.txt"), TEXT)
     spec = Gem::Specification.new("sample", "1.2.3") do |sample|
       sample.summary = sample.description = "A sample"
-      sample.authors = ["Somebody"]
+      sample.authors = ["An author"]
       sample.license = "MIT"
       sample.homepage = "https://example.org"
       sample.files = ["text.txt"]

@@ -18,10 +18,10 @@ class MemoryTest < Minitest::Test
       header.b + part * 64 + "\x03\0".b + "\0" * 8
     end
 
-    def raises(room)
+    def raises(spare)
       pages = File.read("/proc/self/statm").to_i
       limits = Process.getrlimit(:AS)
-      Process.setrlimit(:AS, pages * 4096 + (room << 20), limits.last)
+      Process.setrlimit(:AS, pages * 4096 + (spare << 20), limits.last)
       begin
         yield
         ended = "no exception"
@@ -67,13 +67,13 @@ class MemoryTest < Minitest::Test
     skip "limits are read and set as on Linux" unless RUBY_PLATFORM.include?("linux")
   end
 
-  CALLS.each do |name, (input, room, call)|
+  CALLS.each do |name, (input, spare, call)|
     define_method(:"test_#{name}") do
       output, status = run_ruby(<<~RUBY)
         #{PRELUDE}
         input = #{input}
         Offlock::Tiktoken.get_encoding(:cl100k_base).encode("loaded before")
-        raises(#{room}) { #{call} }
+        raises(#{spare}) { #{call} }
       RUBY
       assert_equal ["NoMemoryError", true], [output, status.success?]
     end

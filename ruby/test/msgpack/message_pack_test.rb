@@ -6,7 +6,7 @@ require "timeout"
 require_relative "../test_helper"
 
 module MessagePackTests
-  # What programs do with MessagePack, and what hostile ones do.
+  # The usual calls of MessagePack, and hostile ones.
   class MessagePackTest < Minitest::Test
     MessagePack = Offlock::MessagePack
     include Texts
@@ -15,7 +15,7 @@ module MessagePackTests
       { "id" => n, "text" => n.odd? ? "é#{n}" : "a" * n, "user" => { "name" => "n" }, "tags" => [nil, true, 1.5, n << 40] }
     end.freeze
 
-    # An object with an extension of its own.
+    # An object with its own extension type.
     Point = Struct.new(:x, :y) do
       def to_msgpack_ext = [x, y].pack("l>2")
 
@@ -199,7 +199,7 @@ module MessagePackTests
       assert_equal({ é: 1 }, MessagePack.unpack("\x81\xA2\xC3\xA9\x01".b, symbolize_keys: true))
     end
 
-    # In a process of its own, whose memory is what these messages made it be.
+    # Runs in a new process, whose memory depends on these messages only.
     def test_containers_in_containers_take_no_multiple_of_the_message
       skip "the peak of memory is read from /proc" unless File.exist?("/proc/self/status")
       output, status = run_ruby(<<~'RUBY', timeout: 60)

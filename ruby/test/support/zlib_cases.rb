@@ -79,10 +79,10 @@ module ZlibCases
     GzipWriter#crc: writer(file).tap { _1.write(data) }.crc
     GzipWriter#pos: writer(file).tap { _1.write(data) }.pos
     GzipWriter#tell: writer(file).tap { _1.write(data) }.tell
-    GzipWriter#write: written(file) { |it| it.write(data, odd(data, hook, it), Telling.new("told", hook, it)) }
-    GzipWriter#<<: written(file) { |it| it << data << Telling.new("told", hook, it) << data }
-    GzipWriter#print: written(file) { |it| it.print(data, 1, Telling.new("told", hook, it)) }
-    GzipWriter#puts: written(file) { |it| it.puts(data, [1, [Telling.new("told", hook, it)]]) }
+    GzipWriter#write: written(file) { |it| it.write(data, odd(data, hook, it), CallingText.new("text", hook, it)) }
+    GzipWriter#<<: written(file) { |it| it << data << CallingText.new("text", hook, it) << data }
+    GzipWriter#print: written(file) { |it| it.print(data, 1, CallingText.new("text", hook, it)) }
+    GzipWriter#puts: written(file) { |it| it.puts(data, [1, [CallingText.new("text", hook, it)]]) }
     GzipWriter#printf: written(file) { |it| it.printf("%s %d", data, 1) }
     GzipWriter#putc: written(file) { |it| it.putc("x"); it.putc(65) }
     GzipWriter#flush: written(file) { |it| it.write(data); it.flush; it.flush(Z::FULL_FLUSH); it.write(data) }
@@ -126,7 +126,7 @@ module ZlibCases
   end.to_h).freeze
 
   # An object whose conversion to a String calls back.
-  class Telling
+  class CallingText
     def initialize(text, hook, object)
       @text, @hook, @object = text, hook, object
     end

@@ -3,18 +3,18 @@
 require_relative "../test_helper"
 require_relative "../support/large_operations"
 
-# Operations that make many objects let other threads run every millisecond or two, and end soon after an interrupt. Ruby's
-# garbage collector stops everything for as long as it needs, so it is off meanwhile; and the best of a few attempts
-# counts, as other programs take the processors, too.
+# Operations that make many objects release the lock every millisecond or two, and end soon after an interrupt. The garbage
+# collector is off, because it stops everything for as long as it needs. The best of a few attempts counts, because other
+# programs use the processors, too.
 class BurstsTest < Minitest::Test
   include Texts
 
-  # What is aimed at is 2 ms; on a quiet machine nearly all operations hold the lock for 1 to 3 ms at most. On a busy one, where
-  # a thread that holds the lock may wait for a processor, a hold may also be a small part of all the time with the lock: an
-  # operation that does not let others run holds it once, or nearly.
+  # The goal is 2 ms. On a quiet machine nearly all operations hold the lock for 1 to 3 ms at most. On a busy one, where a thread
+  # that holds the lock may wait for a processor, a hold may instead be a small part of all the time with the lock: an operation
+  # that does not release the lock holds it once, or nearly.
   LONGEST_HOLD = 0.005
   SMALL_PART = 0.05
-  # What is left of a large Hash is copied in one go before others run, as it must not change meanwhile.
+  # The rest of a large Hash is copied in one go before the lock is released, because it must not change meanwhile.
   COPIES = { "MessagePack.pack of a Hash" => 0.03 }.freeze
   LATEST = 0.05
   ATTEMPTS = 12
@@ -36,7 +36,7 @@ class BurstsTest < Minitest::Test
     GC.enable
   end
 
-  # The longest that the operation held the lock, beside a thread that wants it every half millisecond.
+  # Returns the longest hold of the operation, beside a thread that asks for the lock every half millisecond.
   def longest_hold(operation, input)
     done = false
     probe = Thread.new { sleep(0.0005) until done }
@@ -51,7 +51,7 @@ class BurstsTest < Minitest::Test
     probe.join
   end
 
-  # How long it takes until an exception from another thread has ended the operation.
+  # Returns the time from an exception that another thread raises to the end of the operation.
   def lateness(operation, input)
     thread = Thread.new { loop { operation.call(input) } }
     thread.report_on_exception = false
@@ -62,7 +62,7 @@ class BurstsTest < Minitest::Test
     clock - raised
   end
 
-  # The least of what the block returns, once that is little enough.
+  # Returns the smallest value of the block, as soon as it is small enough.
   def least(enough, &)
     best = Float::INFINITY
     ATTEMPTS.times do
@@ -83,7 +83,7 @@ class BurstsTest < Minitest::Test
     end
   end
 
-  # With no other thread there is nobody to give the lock to, but there are signals.
+  # Without another thread there is none to release the lock for, but there are signals.
   def test_ctrl_c_in_the_only_thread
     support = File.expand_path("../support/large_operations", __dir__)
     names = ["Strings.split", "MessagePack.pack", "MessagePack.unpack", "MessagePack.unpack_all", "Unpacker#read", "encode_batch"]

@@ -4,7 +4,7 @@ require "stringio"
 require "zlib"
 require_relative "../test_helper"
 
-# A thread that loops over small calls lets others have the lock: after about a millisecond, not after Ruby's 100.
+# A thread that loops over small calls releases the lock about every millisecond, not after Ruby's 100 ms.
 class TimeSliceTest < Minitest::Test
   include Texts
 
@@ -69,7 +69,7 @@ class TimeSliceTest < Minitest::Test
     assert_empty declared.flatten.reject { |name| name.start_with?("test.") } - CALLS.keys
   end
 
-  # Runs the block in a thread of its own, again and again, while +work+ is done here.
+  # Repeats the block in a thread while +work+ runs here.
   def beside(work, &)
     thread = Thread.new { loop(&) }
     work.call
@@ -87,7 +87,7 @@ class TimeSliceTest < Minitest::Test
     calls
   end
 
-  # By how many seconds a thread that sleeps is woken too late beside one that loops over +call+: the median.
+  # Returns the median delay in seconds with which a thread wakes up beside one that loops over +call+.
   def lateness_beside(call)
     late = []
     beside(-> { repeat(call, 0.15) }) do
@@ -103,7 +103,7 @@ class TimeSliceTest < Minitest::Test
       define_method(:"test_others_do_not_wait_for_the_time_slice_beside_#{operation}_of_#{size}") do
         calls.each do |make|
           call = make.call(text_of(size).byteslice(0, size).scrub(""), o200k)
-          # The best of ten: another process may have had the processor.
+          # The best of ten, because another process may have used the processor.
           assert(Array.new(10).any? { lateness_beside(call) < 0.002 })
         end
       end
@@ -114,7 +114,7 @@ class TimeSliceTest < Minitest::Test
     assert_operator lateness_beside(-> { o200k.encode("a few words", release: :never) }), :>, 0.01
   end
 
-  # A thread that yielded every millisecond to one that computes for 100 would have a hundredth.
+  # A thread that yielded every millisecond to one that computes for 100 ms would reach a hundredth.
   def test_a_thread_that_yields_keeps_its_share_beside_one_that_computes
     shares = Array.new(3) do
       keeps, yields = %i[never auto].map do |release|

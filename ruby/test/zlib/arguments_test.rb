@@ -5,7 +5,7 @@ require "zlib"
 require_relative "../support/zlib_failure"
 require_relative "../test_helper"
 
-# Whatever it is given, Offlock::Zlib answers as the original does: the same value, or the same exception in the same words.
+# With any arguments Offlock::Zlib and the original return the same value, or raise the same exception with the same message.
 class ZlibArgumentsTest < Minitest::Test
   include ZlibFailure
 
@@ -36,7 +36,7 @@ class ZlibArgumentsTest < Minitest::Test
     included: ->(zlib, odd) { Class.new { include zlib }.new.instance_eval { crc32(odd) } }
   }.freeze
 
-  # (Without any input, `params` crashes the original.)
+  # Without any input, `params` crashes the original.
   STREAMS = {
     deflate_new: ->(zlib, odd) { zlib::Deflate.new(odd).class },
     deflate_memory: ->(zlib, odd) { zlib::Deflate.new(nil, nil, odd).class },
@@ -53,14 +53,14 @@ class ZlibArgumentsTest < Minitest::Test
     inflate_buffer: ->(zlib, odd) { zlib::Inflate.new.inflate(PACKED, buffer: odd.dup).then { |made| [made, made.encoding] } },
     add_dictionary: ->(zlib, odd) { zlib::Inflate.new.add_dictionary(odd).class },
     sync: ->(zlib, odd) { zlib::Inflate.new.sync(odd) },
-    # (The original asks for as much memory at once.)
+    # The original allocates as much memory at once.
     avail_out: ->(zlib, odd) { zlib::Inflate.new.tap { |stream| stream.avail_out = odd.is_a?(Integer) ? 1 : odd }.avail_out },
     class_method: ->(zlib, _) { [].tap { |made| zlib::Inflate.inflate(PACKED) { |chunk| made << chunk } } },
     not_initialized: ->(zlib, odd) { zlib::Inflate.allocate.inflate(odd) },
     reader_not_initialized: ->(zlib, _) { zlib::GzipReader.allocate.read }
   }.freeze
 
-  # A class's mention of its module aside.
+  # Removes the module from the name of a class.
   def outcome(zlib, call, odd)
     value = call.call(zlib, odd)
     value.is_a?(Module) ? value.name.delete_prefix("Offlock::") : value
@@ -77,11 +77,11 @@ class ZlibArgumentsTest < Minitest::Test
     end
   end
 
-  # (A level that there is not crashes older versions of the original.)
+  # An invalid level crashes older versions of the original.
   def test_functions = check(RUBY_VERSION < "3.4" ? ONE_SHOT.except(:gzip_level, :gzip_strategy) : ONE_SHOT)
   def test_streams = check(STREAMS)
 
-  # The original does not come back from this one.
+  # The original does not return from this call.
   def test_a_negative_length_of_a_checksum_is_refused
     assert_raises(RangeError) { Offlock::Zlib.crc32_combine(1, 2, -1) }
   end

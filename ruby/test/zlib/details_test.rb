@@ -165,10 +165,10 @@ class ZlibDetailsTest < Minitest::Test
 
   def test_progress_of_several_members_goes_on
     packed = Theirs.gzip(Random.new(1).bytes(2_000_000)) * 3
-    told = []
-    Ours::GzipReader.zcat(StringIO.new(packed), progress: ->(done, _) { told << done })
-    assert_equal told.sort, told
-    assert_equal packed.bytesize, told.last
+    reported = []
+    Ours::GzipReader.zcat(StringIO.new(packed), progress: ->(done, _) { reported << done })
+    assert_equal reported.sort, reported
+    assert_equal packed.bytesize, reported.last
   end
 
   def test_a_stream_shows_itself_briefly

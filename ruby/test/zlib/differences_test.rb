@@ -27,16 +27,16 @@ class ZlibDifferencesTest < Minitest::Test
             %i[read eof? eof? read], %i[read finish finish], %i[close close], %i[read rewind read rewind close]]
     files.each do |file|
       ways.each do |way|
-        told = [Theirs, Ours].map do |zlib|
+        outcomes = [Theirs, Ours].map do |zlib|
           reader = zlib::GzipReader.new(StringIO.new(file))
           way.map { |method| outcome(reader) { |value| value.public_send(method).then { _1.is_a?(StringIO) ? :io : _1 } } }
         rescue Theirs::Error => e
           e.class
         end
         # The original reports bad data when the file is opened, offlock after the data before it has been read.
-        next if told.include?(Theirs::DataError)
+        next if outcomes.include?(Theirs::DataError)
 
-        assert_equal(*told, "#{way} of #{file.inspect}")
+        assert_equal(*outcomes, "#{way} of #{file.inspect}")
       end
     end
   end

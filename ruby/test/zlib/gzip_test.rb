@@ -108,7 +108,7 @@ class GzipTest < Minitest::Test
     lines: -> { [_1.gets, _1.gets, _1.eof?] }, close: -> { [_1.read, _1.close] }, every: -> { _1.each_byte.to_a }
   }.freeze
 
-  def test_a_wrong_footer_is_told_where_the_original_tells_it
+  def test_a_wrong_footer_is_reported_where_the_original_reports_it
     packed = Theirs.gzip("hello\nworld\n")
     damaged = [-8, -4].map { |place| packed.dup.tap { _1.setbyte(place, _1.getbyte(place) ^ 1) } }
     [packed, *damaged, packed[..-3], packed[..-9], "#{packed}more".b].each do |file|
@@ -169,22 +169,22 @@ class GzipTest < Minitest::Test
     assert_raises(Ours::OutputLimitError) { Ours.gunzip(bomb, max_output: 2_999_999) }
   end
 
-  def test_progress_is_told
+  def test_progress_is_reported
     plain = Random.new(7).bytes(3_500_000)
-    told = []
-    packed = Ours.gzip(plain, progress: ->(*step) { told << step })
-    assert_equal [1, 2, 3].map { |n| [n << 20, plain.bytesize] } + [[plain.bytesize] * 2], told
+    reported = []
+    packed = Ours.gzip(plain, progress: ->(*step) { reported << step })
+    assert_equal [1, 2, 3].map { |n| [n << 20, plain.bytesize] } + [[plain.bytesize] * 2], reported
     readings = [->(progress) { Ours.gunzip(packed, progress: progress) },
                 ->(progress) { Ours.gunzip_all(packed, threads: 2, progress: progress) },
                 ->(progress) { Ours::GzipReader.zcat(StringIO.new(packed), threads: 2, progress: progress).b },
                 ->(progress) { Ours::GzipReader.wrap(StringIO.new(packed), progress: progress, &:read).b }]
     readings.each do |reading|
-      told.clear
-      assert_equal plain, reading.(->(*step) { told << step })
-      assert_equal [packed.bytesize] * 2, told.last
+      reported.clear
+      assert_equal plain, reading.(->(*step) { reported << step })
+      assert_equal [packed.bytesize] * 2, reported.last
       assert_raises(ZeroDivisionError) { reading.(->(*) { 1 / 0 }) }
     end
-    assert_operator told.size, :>, 1
+    assert_operator reported.size, :>, 1
   end
 
   def test_threads_cost_little_size

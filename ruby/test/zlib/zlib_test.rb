@@ -118,23 +118,23 @@ class ZlibTest < Minitest::Test
     assert_raises(Ours::OutputLimitError) { reader.read }
   end
 
-  def test_progress_is_told
+  def test_progress_is_reported
     plain = Random.new(5).bytes(3_500_000)
-    told = []
-    packed = Ours.deflate(plain, progress: ->(*step) { told << step })
-    assert_equal [1, 2, 3].map { |n| [n << 20, plain.bytesize] } + [[plain.bytesize] * 2], told
-    assert_equal plain, Ours.inflate(packed, progress: ->(done, _) { told << done })
-    assert_equal packed.bytesize, told.last
+    reported = []
+    packed = Ours.deflate(plain, progress: ->(*step) { reported << step })
+    assert_equal [1, 2, 3].map { |n| [n << 20, plain.bytesize] } + [[plain.bytesize] * 2], reported
+    assert_equal plain, Ours.inflate(packed, progress: ->(done, _) { reported << done })
+    assert_equal packed.bytesize, reported.last
   end
 
-  def test_progress_of_a_batch_is_told
+  def test_progress_of_a_batch_is_reported
     noise = Random.new(6)
     plain = Array.new(20) { noise.bytes(1_000_000) }
-    told = []
-    packed = Ours.deflate_all(plain, progress: ->(*step) { told << step })
-    assert_equal [9_000_000, 18_000_000, 20_000_000].map { |done| [done, 20_000_000] }, told
-    assert_equal plain, Ours.inflate_all(packed, progress: ->(done, _) { told << done })
-    assert_equal packed.sum(&:bytesize), told.last
+    reported = []
+    packed = Ours.deflate_all(plain, progress: ->(*step) { reported << step })
+    assert_equal [9_000_000, 18_000_000, 20_000_000].map { |done| [done, 20_000_000] }, reported
+    assert_equal plain, Ours.inflate_all(packed, progress: ->(done, _) { reported << done })
+    assert_equal packed.sum(&:bytesize), reported.last
     assert_raises(ZeroDivisionError) { Ours.deflate_all(plain, progress: ->(*) { 1 / 0 }) }
     packed[15] = "bad"
     error = assert_raises(Ours::DataError) { Ours.inflate_all(packed, progress: ->(*) {}) }
