@@ -80,31 +80,31 @@ def test_members_on_threads_are_what_they_are_in_order() -> None:
             assert read_all(damaged, 2, 10_000) == read_all(damaged, 1, 10_000)
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     plain = random.Random(7).randbytes(3_500_000)
-    told: list[tuple[int, int | None]] = []
+    reported: list[tuple[int, int | None]] = []
 
     def progress(done: int, of: int | None) -> None:
-        told.append((done, of))
+        reported.append((done, of))
 
     packed = ours.compress(plain, progress=progress)
-    assert told[-1] == (len(plain), len(plain))
-    assert len(told) > 3
+    assert reported[-1] == (len(plain), len(plain))
+    assert len(reported) > 3
     path = tmp_path / "a.gz"
     path.write_bytes(packed)
     for threads in [1, 2]:
-        told.clear()
+        reported.clear()
         assert ours.decompress(packed, threads=threads, progress=progress) == plain
-        assert told[-1] == (len(packed), len(packed))
+        assert reported[-1] == (len(packed), len(packed))
         with ours.open(path, threads=threads, progress=progress) as file:
             assert file.read() == plain
-        assert told[-1] == (len(packed), len(packed))
-    told.clear()
+        assert reported[-1] == (len(packed), len(packed))
+    reported.clear()
     with ours.open(path, "wb", threads=2, progress=progress) as file:
         assert isinstance(file, ours.GzipFile)
         file.write(plain)
-    assert told[-1][0] == len(plain)
-    assert told[-1][1] is None
+    assert reported[-1][0] == len(plain)
+    assert reported[-1][1] is None
     with pytest.raises(ZeroDivisionError):
         ours.decompress(packed, progress=lambda done, of: 1 // 0)
 
@@ -216,11 +216,11 @@ class _EndedError(Exception):
 
 
 def raising_after(calls: int) -> Callable[[int, int | None], None]:
-    told = []
+    reported = []
 
     def progress(done: int, _: int | None) -> None:
-        told.append(done)
-        if len(told) == calls:
+        reported.append(done)
+        if len(reported) == calls:
             raise _EndedError
 
     return progress
@@ -276,10 +276,12 @@ def test_a_write_that_was_interrupted_leaves_a_whole_file(threads: int) -> None:
 
 
 def test_one_long_write_is_told_of_step_by_step() -> None:
-    told: list[int] = []
-    with ours.GzipFile(fileobj=io.BytesIO(), mode="wb", progress=lambda done, _: told.append(done)) as writer:
+    reported: list[int] = []
+    with ours.GzipFile(
+        fileobj=io.BytesIO(), mode="wb", progress=lambda done, _: reported.append(done)
+    ) as writer:
         writer.write(bytes(5 << 20))
-    assert told == [n << 20 for n in range(1, 6)]
+    assert reported == [n << 20 for n in range(1, 6)]
 
 
 def test_the_time_of_an_empty_member_is_known() -> None:

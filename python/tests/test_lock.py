@@ -264,7 +264,7 @@ def test_what_the_program_has_not_named_is_not_overwritten(tmp_path: Path) -> No
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_a_file_is_its_owners_alone_and_keeps_arguments_only_if_asked(tmp_path: Path) -> None:
+def test_only_its_owner_can_read_a_file_and_arguments_are_kept_only_if_asked(tmp_path: Path) -> None:
     program = f"""
 import sys
 from offlock import lock

@@ -266,7 +266,7 @@ class LockTest < Minitest::Test
     end
   end
 
-  def test_a_file_is_its_owners_alone_and_keeps_arguments_only_if_asked
+  def test_only_its_owner_can_read_a_file_and_arguments_are_kept_only_if_asked
     Dir.mktmpdir do |folder|
       program = "$PROGRAM_NAME = 'app'; ARGV << '--password=secret'; " \
                 "Offlock::Lock.trace('#{folder}/a.offlock') {}; Offlock::Lock.trace('#{folder}/b.offlock', arguments: true) {}"
