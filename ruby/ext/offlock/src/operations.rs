@@ -1,6 +1,7 @@
-//! What can be done off the lock, and from which size of input on it is, unless the caller says otherwise.
+//! The operations that can run without the lock, and the size of input from which on they release it, unless
+//! the caller says otherwise.
 //!
-//! | operation | size is | leaves the lock from |
+//! | operation | size is | releases the lock from |
 //! |---|---|---|
 //! | `tokens.encode`, `tokens.count`, `tokens.truncate` | bytes of text | 4 KiB |
 //! | `tokens.encode_batch`, `tokens.count_batch` | bytes of all texts | 4 KiB |
@@ -9,14 +10,22 @@
 //! | `zlib.inflate` | bytes of compressed input | 8 KiB |
 //! | `zlib.checksum` | bytes of input | 256 KiB |
 //! | `strings.lines`, `strings.split`, `strings.from_offsets` | bytes of text | 16 KiB |
+//! | `msgpack.decode` | bytes of the message, which is otherwise built in one pass | 256 KiB |
+//! | `msgpack.extract` | bytes of the message | 32 KiB |
 //!
-//! The sizes should be those from which the time that other threads gain outweighs what giving up the lock and taking it
-//! back costs. For tokens `bench/region/break_even.rb` measured it: two threads get 0.75 times as much done when texts of 1 KiB
-//! leave the lock, 1.2 times with 2 KiB, 1.55 with 4, 1.9 from 8 KiB on. Compressing text they get 1.2 times as much done
-//! from 1 to 2 KiB on, 1.5 times with 4; inflating it 0.8 times with 1.7 KiB of input, 1.3 to 1.4 from 3.2 on, but four threads
-//! at times less than one below 8; a checksum 0.8 times with 128 KiB, 1.2 with 256. The others are estimates so far.
+//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. How much more
+//! two threads get done than one, by `bench/region/break_even.rb`:
+//!
+//! - tokens: 0.75 times with texts of 1 KiB, 1.2 times with 2 KiB, 1.55 with 4, 1.9 from 8 KiB on;
+//! - deflate: 1.2 times from 1 to 2 KiB on, 1.5 times with 4;
+//! - inflate: 0.8 times with 1.7 KiB of input, 1.3 to 1.4 times from 3.2 KiB on; but four threads at times do
+//!   less than one below 8 KiB;
+//! - checksums: 0.8 times with 128 KiB, 1.2 with 256.
+//!
+//! The sizes of the others follow from their speed: they take 10 to 50 microseconds for as much input, about
+//! as long as a text of 4 KiB takes to be tokenized.
 
-use crate::region::Operation;
+use offlock_core::Operation;
 
 pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };
@@ -33,3 +42,5 @@ pub(crate) static STRINGS_LINES: Operation = Operation { name: "strings.lines", 
 pub(crate) static STRINGS_SPLIT: Operation = Operation { name: "strings.split", break_even: 16 << 10 };
 pub(crate) static STRINGS_FROM_OFFSETS: Operation =
     Operation { name: "strings.from_offsets", break_even: 16 << 10 };
+pub(crate) static MSGPACK_DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 << 10 };
+pub(crate) static MSGPACK_EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 << 10 };

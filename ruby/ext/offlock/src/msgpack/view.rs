@@ -17,11 +17,8 @@ use crate::borrow::{borrowed, numbers};
 use crate::cruby::string::Share;
 use crate::cruby::{Arguments, Class, Data, DataType, Gvl, Handle, Id, Marker, Object, Str, catch, methods};
 use crate::error::{IntoException, no_memory};
-use crate::region::{Operation, Pace, Region, Release};
-
-/// Shorter messages are built in one pass under the lock.
-static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
-static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 * 1024 };
+use crate::operations::{MSGPACK_DECODE, MSGPACK_EXTRACT};
+use crate::region::{Pace, Region, Release};
 
 /// What an object of the class `Index` holds: a message and its tape.
 #[derive(Default)]
@@ -89,7 +86,7 @@ impl IntoException for MessageError {
 fn index(ruby: &Ruby, source: RString, release: Release) -> Result<Value, RubyError> {
     let share = borrowed!(Bytes, source);
     let bytes = share.view();
-    let (tape, end) = Region::new(&DECODE, bytes.len())
+    let (tape, end) = Region::new(&MSGPACK_DECODE, bytes.len())
         .release(release)
         .run(ruby, |task| Tape::index(bytes, &LIMITS, task).map_err(MessageError))?;
     let message = Some(share.share().kept());
@@ -116,11 +113,11 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
     let objects = ruby.ary_new_capa(messages.views().len());
     // Whether it is worth leaving the lock is asked about all of them.
     let size = messages.views().iter().map(|bytes| bytes.len()).sum();
-    let region = Region::new(&DECODE, size).release(release);
-    let release = if region.leaves() { Release::Always } else { release };
+    let region = Region::new(&MSGPACK_DECODE, size).release(release);
+    let release = if region.leaves() { Release::ALWAYS } else { release };
     for group in groups(messages.views()) {
         let size = group.iter().map(|bytes| bytes.len()).sum();
-        let tapes = Region::new(&DECODE, size).release(release).run(ruby, |task| {
+        let tapes = Region::new(&MSGPACK_DECODE, size).release(release).run(ruby, |task| {
             memory::collected(
                 group.iter().map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(MessageError)),
             )
@@ -162,7 +159,7 @@ fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Resu
     let bytes = share.view();
     let path = numbers(path, |_| None, |key, _| String::try_convert(key))?;
     let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
-    let (column, end) = Region::new(&EXTRACT, bytes.len())
+    let (column, end) = Region::new(&MSGPACK_EXTRACT, bytes.len())
         .release(release)
         .run(ruby, |task| extract::column(bytes, &path, task).map_err(MessageError))?;
     let extra = bytes.len() - end;
@@ -189,10 +186,10 @@ pub(super) fn is_large(gvl: &Gvl, source: Str, options: Object) -> bool {
     let release = gvl.objects.option(gvl.objects.hash(options), c"release");
     let length = gvl.objects.bytesize(source);
     if release.is_nil() {
-        return length >= DECODE.break_even && u32::try_from(length).is_ok();
+        return length >= MSGPACK_DECODE.break_even && u32::try_from(length).is_ok();
     }
     let is = |name| release == Id::of(name).symbol();
-    is(c"always") || (is(c"auto") && length >= DECODE.break_even)
+    is(c"always") || (is(c"auto") && length >= MSGPACK_DECODE.break_even)
 }
 
 /// Unpacks a String by way of its index.

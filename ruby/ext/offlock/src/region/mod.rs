@@ -47,7 +47,7 @@ use std::thread::{self, Scope, ScopedJoinHandle, ThreadId};
 use magnus::error::OpaqueError;
 use magnus::value::ReprValue;
 use magnus::{Error, Module, RModule, Ruby, Symbol, TryConvert, Value};
-use offlock_core::{Task, time_slice};
+use offlock_core::{Operation, Task, time_slice};
 
 use crate::error::{IntoException, internal_error};
 
@@ -66,39 +66,24 @@ pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};
 /// that starting a thread is nothing and starting over would be felt.
 const WORKER_BYTES: usize = 4 << 20;
 
-/// What kind of work a region does: its name in traces, and when it is worth leaving the lock.
-pub(crate) struct Operation {
-    /// The name, as in `tokens.encode`.
-    pub(crate) name: &'static str,
-    /// Inputs of fewer bytes stay under the lock, unless the caller says otherwise.
-    pub(crate) break_even: usize,
-}
-
-/// The caller's say in whether the lock is released: `release: :auto | :always | :never` in Ruby.
+/// The caller's choice whether the lock is released: `release: :auto | :always | :never` in Ruby.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Release {
-    /// When the input is large enough to pay for it.
-    #[default]
-    Auto,
-    /// Whatever the size.
-    Always,
-    /// Not at all.
-    Never,
+pub(crate) struct Release(offlock_core::Release);
+
+impl Release {
+    pub(crate) const AUTO: Self = Self(offlock_core::Release::Auto);
+    pub(crate) const ALWAYS: Self = Self(offlock_core::Release::Always);
+    pub(crate) const NEVER: Self = Self(offlock_core::Release::Never);
 }
 
 impl TryConvert for Release {
     fn try_convert(value: Value) -> Result<Self, Error> {
         // By name: symbols made at run time (`to_sym`) have no identifier to be compared.
         let symbol = Symbol::from_value(value).map(|symbol| symbol.name()).transpose()?;
-        match symbol.as_deref() {
-            Some("auto") => Ok(Self::Auto),
-            Some("always") => Ok(Self::Always),
-            Some("never") => Ok(Self::Never),
-            _ => Err(Error::new(
-                Ruby::get_with(value).exception_arg_error(),
-                format!("release must be :auto, :always or :never, got {}", value.inspect()),
-            )),
-        }
+        symbol.as_deref().and_then(offlock_core::Release::named).map(Self).ok_or_else(|| {
+            let text = format!("release must be :auto, :always or :never, got {}", value.inspect());
+            Error::new(Ruby::get_with(value).exception_arg_error(), text)
+        })
     }
 }
 
@@ -115,7 +100,7 @@ type Outcome<T, E> = thread::Result<Result<T, E>>;
 impl Region {
     /// A run of `operation` over an input of `bytes` bytes.
     pub(crate) const fn new(operation: &'static Operation, bytes: usize) -> Self {
-        Self { operation, bytes, release: Release::Auto }
+        Self { operation, bytes, release: Release::AUTO }
     }
 
     /// Lets the caller decide whether the lock is released.
@@ -125,11 +110,7 @@ impl Region {
 
     /// Whether this run leaves the lock.
     pub(crate) fn leaves(&self) -> bool {
-        match self.release {
-            Release::Auto => self.bytes >= self.operation.break_even,
-            Release::Always => true,
-            Release::Never => false,
-        }
+        self.operation.is_released(self.release.0, self.bytes)
     }
 
     /// Runs `work`, off the lock when that pays, and delivers its result or the exception that ended it.
@@ -161,7 +142,7 @@ impl Region {
 
     /// With `release: :never` the lock is kept.
     fn yield_between_calls(&self) -> Result<(), Error> {
-        if self.release == Release::Auto { yield_between_calls() } else { Ok(()) }
+        if self.release == Release::AUTO { yield_between_calls() } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -185,10 +166,7 @@ impl Region {
     }
 
     fn panicked(&self, ruby: &Ruby, panic: &(dyn Any + Send)) -> Error {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        let Self { operation, bytes, .. } = self;
-        internal_error(ruby, format!("{} over {bytes} bytes panicked: {text}", operation.name))
+        internal_error(ruby, self.operation.panic_message(self.bytes, panic))
     }
 }
 

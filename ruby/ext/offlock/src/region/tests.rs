@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use magnus::{Error, Module, Object, Ruby, Value, function};
-use offlock_core::{Stopped, Task};
+use offlock_core::{Operation, Stopped, Task};
 
-use super::{Operation, Region, Release};
+use super::{Region, Release};
 
 static SPIN: Operation = Operation { name: "test.spin", break_even: 100 };
 

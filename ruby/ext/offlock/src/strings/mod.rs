@@ -6,12 +6,12 @@
 use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
 use magnus::{Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
 use offlock_core::text::{self, LineEnds, Span};
-use offlock_core::{Stopped, Task};
+use offlock_core::{Operation, Stopped, Task};
 
 use crate::borrow::{self, Share, TextError, borrowed, numbers};
 use crate::error::{IntoException, no_memory};
 use crate::operations::{STRINGS_FROM_OFFSETS, STRINGS_LINES, STRINGS_SPLIT};
-use crate::region::{Operation, Region, Release};
+use crate::region::{Region, Release};
 
 use pieces::Validity;
 

@@ -304,7 +304,7 @@ impl<'a> Batch<'a> {
         release: Release,
     ) -> Result<Self, Error> {
         let bytes = views.iter().map(|view| view.len()).sum();
-        let useful = if release == Release::Never { 1 } else { 1 + bytes / BYTES_PER_THREAD };
+        let useful = if release == Release::NEVER { 1 } else { 1 + bytes / BYTES_PER_THREAD };
         let threads = match threads.map(usize::try_from) {
             // Asking the system takes longer than a short batch.
             None if useful == 1 => 1,

@@ -2,15 +2,15 @@
 
 use magnus::value::ReprValue;
 use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
-use offlock_core::Task;
 use offlock_core::deflate::{self, Batch};
+use offlock_core::{Operation, Task};
 
 use super::error::BatchError;
 use super::number::Int;
 use crate::borrow::borrowed;
 use crate::build;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
-use crate::region::{Operation, Region, Release};
+use crate::region::{Region, Release};
 
 pub(super) fn define(zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_deflate_all", function!(deflate_all, 6))?;

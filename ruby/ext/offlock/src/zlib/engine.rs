@@ -190,7 +190,7 @@ impl Engine {
             Codec::Deflate(_) | Codec::Blocks(_) => &ZLIB_DEFLATE,
             Codec::Inflate(_) | Codec::Gunzip(_) | Codec::Closed => &ZLIB_INFLATE,
         };
-        let release = if matches!(codec, Codec::Blocks(_)) { Release::Always } else { Release::Auto };
+        let release = if matches!(codec, Codec::Blocks(_)) { Release::ALWAYS } else { Release::AUTO };
         // Stopped and called again, the work goes on where it was.
         let ended =
             Region::new(operation, rest.len() + codec.gathered()).release(release).run(ruby, |task| {
