@@ -107,6 +107,11 @@ impl<'a> Stretches<'a> {
         Self { task, length, checked: 0 }
     }
 
+    /// Checks once per 4096 small steps, such as entering an item into a table.
+    pub(crate) const fn of_items(task: &'a Task<'a>) -> Self {
+        Self::new(task, 4096)
+    }
+
     /// [`Task::check`], if at least `length` units were done since the last check.
     #[inline]
     pub(crate) fn check(&mut self, at: usize) -> Result<(), Stopped> {

@@ -463,7 +463,7 @@ impl Tokenizer {
     /// The bytes of all ordinary tokens, sorted.
     fn token_byte_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let encoding = self.encoding()?;
-        let sorted = Region::new(&LOAD, 0).run(py, |_| encoding.token_byte_values())?;
+        let sorted = Region::new(&LOAD, 0).run(py, |task| encoding.token_byte_values(task))?;
         paced_list(py, &Bulk::new(sorted), &mut Pace::giving_way(), |token| bytes::copied(py, token))
     }
 }

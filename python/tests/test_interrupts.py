@@ -111,6 +111,65 @@ def test_ctrl_c_ends_compression_within_50_ms(call: str) -> None:
     assert_ends_within_50_ms(call, ZLIB)
 
 
+VOCABULARY = """
+import random, time
+from offlock import tiktoken
+
+def say(*words):
+    print(*words, flush=True)
+
+dice = random.Random(1)
+tokens = [bytes([byte]) for byte in range(256)]
+tokens += {{dice.randbytes(dice.randint(3, 12)) for _ in range(1_000_000)}}
+ranks = {{token: rank for rank, token in enumerate(tokens)}}
+if {shuffled}:
+    dice.shuffle(tokens)
+    ranks = {{token: ranks[token] for token in tokens}}
+"""
+
+MOMENTS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+"""Parts of the time that the whole call takes."""
+
+MAKE_AN_ENCODING = f"""
+def make():
+    return tiktoken.Encoding("own", pat_str=r"\\w+|\\W+", mergeable_ranks=ranks, special_tokens={{{{}}}})
+
+def duration():
+    began = time.monotonic()
+    make()
+    return time.monotonic() - began
+
+say(min(duration() for _ in range(3)))
+for _ in range({3 * len(MOMENTS)}):
+    say("ready")
+    try:
+        make()
+        say("not interrupted")
+    except KeyboardInterrupt:
+        say(time.monotonic())
+"""
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_ctrl_c_ends_the_making_of_an_encoding_at_once(shuffled: bool) -> None:
+    late = {}
+    with started(MAKE_AN_ENCODING.format(), prelude=VOCABULARY.format(shuffled=shuffled)) as process:
+        assert process.stdout is not None
+        whole = float(process.stdout.readline())
+        for moment in MOMENTS:
+            delays = []
+            for _ in range(3):
+                assert process.stdout.readline() == "ready\n"
+                time.sleep(whole * moment)
+                sent = time.monotonic()
+                os.kill(process.pid, signal.SIGINT)
+                delays.append(float(process.stdout.readline()) - sent)
+            if min(delays) > 0.1 * crowd():
+                late[moment] = delays
+        assert process.wait(timeout=60) == 0
+    assert not late
+
+
 REPEATED = f"""
 import os, sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})

@@ -48,6 +48,7 @@ use super::char_seeds::CharSeeds;
 use super::merges::Merge;
 use super::table::{Table, Window};
 use crate::memory::{self, OutOfMemory};
+use crate::task::Stretches;
 use crate::{Task, hash};
 use std::ops::Range;
 
@@ -69,14 +70,15 @@ impl Backtracker {
     pub(super) fn new<'a>(
         tokens: impl Iterator<Item = &'a [u8]> + Clone,
         merges: Vec<Merge>,
-    ) -> Result<Self, OutOfMemory> {
+        task: &Task<'_>,
+    ) -> Result<Self, Error> {
         let mut never = memory::filled(0, bits::words(merges.len()))?;
         for (index, _) in merges.iter().enumerate().filter(|(_, merge)| !merge.is_made()) {
             bits::set(&mut never, index);
         }
-        let lengths = Lengths::new(tokens.clone())?;
-        let boundary_ranks = BoundaryRanks::new(tokens.clone());
-        let seeds = CharSeeds::new(tokens, &merges);
+        let lengths = Lengths::new(tokens.clone(), task)?;
+        let boundary_ranks = BoundaryRanks::new(tokens.clone(), task)?;
+        let seeds = CharSeeds::new(tokens, &merges, task)?;
         Ok(Self { merges, never, lengths, boundary_ranks, seeds })
     }
 
@@ -207,13 +209,15 @@ const GREAT: usize = 31;
 impl Lengths {
     const BITS: u32 = 16;
 
-    fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, OutOfMemory> {
+    fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, task: &Task<'_>) -> Result<Self, Error> {
         let mut sets = vec![0; 1 << Self::BITS];
         let great = tokens.clone().map(<[u8]>::len).filter(|&length| length >= GREAT);
         let mut great = memory::collected::<_, OutOfMemory>(great.map(Ok))?;
         great.sort_unstable_by(|a, b| b.cmp(a));
         great.dedup();
-        for token in tokens.filter(|token| token.len() >= 4) {
+        let mut stretches = Stretches::of_items(task);
+        for (number, token) in tokens.filter(|token| token.len() >= 4).enumerate() {
+            stretches.check(number)?;
             sets[Self::hash(Window::at(token, 0))] |= 1 << token.len().min(GREAT);
         }
         Ok(Self { sets, great })

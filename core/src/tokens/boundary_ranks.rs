@@ -8,7 +8,8 @@
 //! only one byte on one side.
 
 use super::table::{Window, pair_index};
-use crate::hash;
+use crate::task::Stretches;
+use crate::{Stopped, Task, hash};
 
 /// For the bytes on both sides of a boundary, the least index of all tokens in which these bytes are
 /// adjacent. The answer may be too small because of hash collisions, never too great.
@@ -28,15 +29,20 @@ impl BoundaryRanks {
     const BITS: u32 = 17;
 
     /// Makes the table from the tokens in the order of their indices.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+    pub(super) fn new<'a>(
+        tokens: impl Iterator<Item = &'a [u8]> + Clone,
+        task: &Task<'_>,
+    ) -> Result<Self, Stopped> {
         let count = tokens.clone().count() as u32;
         let shift = (u32::BITS - count.leading_zeros()).saturating_sub(u16::BITS);
         let mut boundary_ranks =
             Self { wide: vec![NONE; 1 << Self::BITS], narrow: vec![NONE; 1 << 16], shift };
+        let mut stretches = Stretches::of_items(task);
         for (index, token) in (0_u32..).zip(tokens) {
+            stretches.check(index as usize)?;
             boundary_ranks.enter((index >> shift) as u16, token);
         }
-        boundary_ranks
+        Ok(boundary_ranks)
     }
 
     /// Enters the boundaries inside a token.

@@ -18,7 +18,8 @@
 use super::bits::{self, has, set};
 use super::merges::Merge;
 use super::table::{Window, pair_index};
-use crate::hash;
+use crate::task::Stretches;
+use crate::{Stopped, Task, hash};
 use std::str;
 
 /// The seeds of an orderly vocabulary.
@@ -46,16 +47,22 @@ impl CharSeeds {
     const BITS: u32 = 13;
 
     /// Makes the tables from the tokens in the order of their indices, and their merges.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]>, merges: &[Merge]) -> Self {
+    pub(super) fn new<'a>(
+        tokens: impl Iterator<Item = &'a [u8]>,
+        merges: &[Merge],
+        task: &Task<'_>,
+    ) -> Result<Self, Stopped> {
         let pairs = vec![0; bits::words(1 << 16)];
         let mut seeds = Self { tokens: vec![0; 1 << 16], pairs, ragged: vec![NONE; 1 << Self::BITS] };
-        for ((index, token), merge) in (0..).zip(tokens).zip(merges) {
+        let mut stretches = Stretches::of_items(task);
+        for ((index, token), merge) in (0_u32..).zip(tokens).zip(merges) {
+            stretches.check(index as usize)?;
             match str::from_utf8(token) {
                 Ok(text) => seeds.enter(index, text, merge),
                 Err(_) => seeds.enter_ragged(index, token),
             }
         }
-        seeds
+        Ok(seeds)
     }
 
     /// Tokens arrive in ascending order, so a character that first occurs in a longer token is not a seed.

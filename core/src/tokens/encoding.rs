@@ -5,7 +5,6 @@ use super::specials::SpecialTokens;
 use super::split::Splitter;
 use super::vocabulary::{SHORT, Vocabulary};
 use super::{Error, ErrorKind, Specials, TokenId};
-use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::{Task, memory};
 use std::fmt;
@@ -119,9 +118,9 @@ impl Encoding {
     ///
     /// # Errors
     ///
-    /// When there is no memory for them.
-    pub fn token_byte_values(&self) -> Result<Vec<&[u8]>, OutOfMemory> {
-        memory::collected(self.vocabulary.sorted()?.into_iter().map(|(bytes, _)| Ok(bytes)))
+    /// `Stopped`, and when there is no memory for them.
+    pub fn token_byte_values(&self, task: &Task<'_>) -> Result<Vec<&[u8]>, Error> {
+        memory::collected(self.vocabulary.sorted(task)?.into_iter().map(|(bytes, _)| Ok(bytes)))
     }
 
     /// The tokens of `text`, with special tokens' text treated as any other.

@@ -49,6 +49,7 @@ mod merges;
 pub mod models;
 mod runs;
 mod simd_merge;
+mod sort;
 mod specials;
 mod split;
 mod table;

@@ -5,8 +5,11 @@
 //! are compared as slices, in an ordinary hash map. Tokens of one and two bytes are also in arrays, which
 //! need no hash. A lookup takes constant time, mostly one cache miss.
 
+use super::Error;
 use super::compact_map::{CompactMap, MediumKey, ShortKey};
+use crate::Task;
 use crate::memory::{self, OutOfMemory};
+use crate::task::Stretches;
 use rustc_hash::FxHashMap;
 
 /// Tokens of this length and more do not fit into two words.
@@ -32,7 +35,10 @@ const NONE: u32 = u32::MAX;
 
 impl Table {
     /// Makes the table of the tokens, which come in the order of their ranks.
-    pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, OutOfMemory> {
+    pub(super) fn new<'a>(
+        tokens: impl Iterator<Item = &'a [u8]> + Clone,
+        task: &Task<'_>,
+    ) -> Result<Self, Error> {
         let placed = || (0..).zip(tokens.clone());
         let of_length =
             |from: usize, to: usize| placed().filter(move |(_, bytes)| (from..to).contains(&bytes.len()));
@@ -50,13 +56,15 @@ impl Table {
             }
         }
         let mut long = FxHashMap::default();
-        long.try_reserve(of_length(LONG, usize::MAX).count())?;
-        for (index, bytes) in of_length(LONG, usize::MAX) {
+        long.try_reserve(of_length(LONG, usize::MAX).count()).map_err(OutOfMemory::from)?;
+        let mut stretches = Stretches::of_items(task);
+        for (number, (index, bytes)) in of_length(LONG, usize::MAX).enumerate() {
+            stretches.check(number)?;
             long.insert(memory::copied(bytes)?.into_boxed_slice(), index);
         }
         Ok(Self {
-            short: CompactMap::new(short, count)?,
-            medium: CompactMap::new(medium, count)?,
+            short: CompactMap::new(short, count, task)?,
+            medium: CompactMap::new(medium, count, task)?,
             long,
             longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
             bytes,

@@ -108,7 +108,7 @@ impl Encoding {
         if unstable.is_empty() {
             return Ok(completions);
         }
-        let sorted = self.vocabulary.sorted()?;
+        let sorted = self.vocabulary.sorted(task)?;
         for (_, token) in starting_with(&sorted, unstable) {
             memory::push(&mut completions, vec![token])?;
         }

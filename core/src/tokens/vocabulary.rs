@@ -6,10 +6,12 @@ use super::merge::merge;
 use super::merges::merges;
 use super::runs;
 use super::simd_merge;
+use super::sort::sort;
 use super::table::Table;
 use super::vocab_format::{self, Unpacked};
 use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
+use crate::task::Stretches;
 use crate::{Task, memory};
 use std::ops::Range;
 
@@ -34,33 +36,37 @@ impl Vocabulary {
         ranks: impl IntoIterator<Item = (Vec<u8>, TokenId)>,
         task: &Task<'_>,
     ) -> Result<Self, Error> {
-        let mut ranks = memory::collected::<_, Error>(ranks.into_iter().map(Ok))?;
-        ranks.sort_unstable_by_key(|&(_, id)| id);
-        check(&ranks)?;
-        let mut text = memory::with_room(ranks.iter().map(|(bytes, _)| bytes.len()).sum())?;
-        let mut starts = memory::with_room(ranks.len() + 1)?;
+        let ranks = memory::collected::<_, Error>(ranks.into_iter().map(Ok))?;
+        let sorted = memory::collected::<_, Error>(ranks.iter().map(|(bytes, id)| Ok((*id, &**bytes))));
+        let mut sorted = sorted?;
+        sort(&mut sorted, task)?;
+        check(&sorted, task)?;
+        let mut text = memory::with_room(sorted.iter().map(|(_, bytes)| bytes.len()).sum())?;
+        let mut starts = memory::with_room(sorted.len() + 1)?;
+        let mut stretches = Stretches::of_items(task);
         starts.push(0);
-        for (bytes, _) in &ranks {
+        for (index, (_, bytes)) in sorted.iter().enumerate() {
+            stretches.check(index)?;
             text.extend_from_slice(bytes);
             let end = u32::try_from(text.len());
             starts.push(end.map_err(|_| bad("the tokens are longer than 4 GB together".into()))?);
         }
-        let ids = memory::collected::<_, Error>(ranks.iter().map(|&(_, id)| Ok(id)))?;
+        let ids = memory::collected::<_, Error>(sorted.iter().map(|&(id, _)| Ok(id)))?;
+        drop(sorted);
         let tokens = spans(&text, &starts);
-        task.check()?;
-        let table = Table::new(tokens.clone())?;
+        let table = Table::new(tokens.clone(), task)?;
         let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
-        task.check()?;
-        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges)).transpose()?;
+        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges, task)).transpose()?;
         Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
     }
 
     /// The first `count` ranks of a packed vocabulary.
-    pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Self, OutOfMemory> {
+    pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Self, Error> {
+        let task = &Task::new();
         let Unpacked { text, starts, ranks: ids, merges } = vocab_format::unpack(packed, count)?;
         let tokens = spans(&text, &starts);
-        let table = Table::new(tokens.clone())?;
-        let backtracker = Some(Backtracker::new(tokens, merges)?);
+        let table = Table::new(tokens.clone(), task)?;
+        let backtracker = Some(Backtracker::new(tokens, merges, task)?);
         Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
     }
 
@@ -126,9 +132,9 @@ impl Vocabulary {
     }
 
     /// All tokens in the order of their bytes.
-    pub(super) fn sorted(&self) -> Result<Vec<(&[u8], TokenId)>, OutOfMemory> {
+    pub(super) fn sorted(&self, task: &Task<'_>) -> Result<Vec<(&[u8], TokenId)>, Error> {
         let mut tokens = memory::collected::<_, OutOfMemory>(self.iter().map(Ok))?;
-        tokens.sort_unstable();
+        sort(&mut tokens, task)?;
         Ok(tokens)
     }
 
@@ -217,17 +223,17 @@ fn spans<'a>(text: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]
     starts.windows(2).map(|span| &text[span[0] as usize..span[1] as usize])
 }
 
-/// Checks that no rank and no token occurs twice.
-fn check(ranks: &[(Vec<u8>, TokenId)]) -> Result<(), Error> {
+/// Checks that no rank and no token occurs twice. The ranks are in ascending order.
+fn check(ranks: &[(TokenId, &[u8])], task: &Task<'_>) -> Result<(), Error> {
     if ranks.is_empty() {
         return Err(bad("there are no ranks".into()));
     }
-    if let Some(pair) = ranks.windows(2).find(|pair| pair[0].1 == pair[1].1) {
-        let (rank, first, second) = (pair[0].1, &pair[0].0, &pair[1].0);
+    if let Some(pair) = ranks.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let (rank, first, second) = (pair[0].0, pair[0].1, pair[1].1);
         return Err(bad(format!("the rank {rank} is given to both {} and {}", show(first), show(second))));
     }
-    let mut sorted = memory::collected::<_, Error>(ranks.iter().map(|(bytes, id)| Ok((bytes, id))))?;
-    sorted.sort_unstable();
+    let mut sorted = memory::collected::<_, Error>(ranks.iter().map(|&(id, bytes)| Ok((bytes, id))))?;
+    sort(&mut sorted, task)?;
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let (bytes, first, second) = (pair[0].0, pair[0].1, pair[1].1);
         return Err(bad(format!("the token {} has two ranks, {first} and {second}", show(bytes))));
