@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import errno
 import io
+import itertools
 import os
 import struct
 import sys
@@ -337,7 +338,7 @@ class _Reader(io.RawIOBase):
         return len(plain)
 
     def readall(self) -> bytes:
-        return _native.joined([*self.chunks()])
+        return _native.joined(self.chunks())
 
     def chunks(self) -> Iterator[bytes]:
         """The rest, in pieces. They are copied with the lock held: of a size that takes well below a millisecond."""
@@ -538,7 +539,7 @@ class GzipFile(io.BufferedIOBase):
         buffered = buffer.read1()
         if not buffered:
             return b""
-        rest = _native.joined([buffered, *buffer.raw.chunks()])
+        rest = _native.joined(itertools.chain([buffered], buffer.raw.chunks()))
         buffer.seek(buffer.raw.tell())
         return rest
 
@@ -585,15 +586,6 @@ class GzipFile(io.BufferedIOBase):
             self._check_not_closed()
         line: bytes = self._buffer.readline(size)
         return line
-
-    def __next__(self) -> bytes:
-        # The inherited one calls `readline`, which takes longer to be called than a line to be read.
-        return next(self._lines)  # type: ignore[no-any-return]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if cls.readline is not GzipFile.readline and cls.__next__ is GzipFile.__next__:
-            cls.__next__ = io.BufferedIOBase.__next__  # type: ignore[method-assign]
 
     if sys.version_info >= (3, 14):
 
@@ -683,7 +675,7 @@ class GzipFile(io.BufferedIOBase):
         return self.offset
 
 
-# A Python frame takes longer than to read a line.
+# A Python frame takes longer than to read a line. Iterating calls this one as well, or what stands in its place.
 GzipFile.readline = _native.quick_readline(GzipFile, GzipFile.readline)  # type: ignore[method-assign]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ import pytest
 from interpreter import HAS_GIL
 from processes import crowd
 
-from offlock import lock
+from offlock import gzip, lock
 
 pytestmark = pytest.mark.timing
 
@@ -44,6 +45,11 @@ LARGE = operations.LARGE | {f"msgpack.{name}": make for name, make in msgpackope
 def test_no_public_name_is_forgotten() -> None:
     assert set(operations.covered()) - {"Encoding"} == operations.public_names()
     assert set(msgpackoperations.covered()) == msgpackoperations.public_names()
+
+
+watched = pytest.mark.skipif(
+    not HAS_GIL or lock.obstacle() is not None, reason="needs a lock that can be watched"
+)
 
 
 @contextlib.contextmanager
@@ -95,10 +101,19 @@ def longest_hold(call: Call) -> float:
     return next(float(thread["longest_hold"]) for thread in threads if thread["name"] == "worker") / 1e6
 
 
-@pytest.mark.skipif(not HAS_GIL or lock.obstacle() is not None, reason="needs a lock that can be watched")
+@watched
 @pytest.mark.parametrize("name", LARGE)
 def test_the_lock_is_held_for_two_milliseconds_at_most(name: str) -> None:
-    call, longest = LARGE[name](), LONGER.get(name, LONGEST)
+    assert_holds_are_short(LARGE[name](), LONGER.get(name, LONGEST))
+
+
+@watched
+def test_the_parts_of_a_large_file_are_freed_a_few_at_a_time() -> None:
+    packed = gzip.compress(bytes(160 << 20), 1)
+    assert_holds_are_short(lambda: gzip.GzipFile(fileobj=io.BytesIO(packed)).read(), LONGEST)
+
+
+def assert_holds_are_short(call: Call, longest: float) -> None:
     holds: list[float] = []
     with undisturbed() as slower:
         while len(holds) < ATTEMPTS and (not holds or min(holds) > longest * slower):

@@ -120,6 +120,30 @@ def test_a_line_is_what_a_subclass_says() -> None:
         assert file.count == len(LINES) + 1
 
 
+@pytest.mark.parametrize("where", ["file", "subclass", "class"])
+def test_a_line_is_what_was_put_in_the_place_of_readline_later(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines(module: Any) -> list[object]:
+        class Sub(module.GzipFile):  # type: ignore[misc]
+            pass
+
+        answers = iter([b"first\n", "second", b""])
+        other = module.GzipFile(fileobj=io.BytesIO(PACKED))
+        with Sub(fileobj=io.BytesIO(PACKED)) as file:
+            before = next(file)
+            target = {"file": file, "subclass": Sub, "class": module.GzipFile}[where]
+            monkeypatch.setattr(target, "readline", lambda *_: next(answers))
+            replaced = list(file)
+            monkeypatch.setattr(target, "readline", lambda *_: None)
+            not_a_line = outcome(lambda: next(file))
+            monkeypatch.undo()
+            monkeypatch.setattr(file, "readline", other.readline)
+            return [before, replaced, not_a_line, next(file), next(file), other.readline()]
+
+    assert lines(our_gzip) == lines(their_gzip)
+
+
 def test_a_file_lives_as_long_as_its_iterator() -> None:
     lines = iter(our_gzip.open(io.BytesIO(PACKED)))
     gc.collect()

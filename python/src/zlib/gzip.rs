@@ -6,7 +6,7 @@ use offlock_core::deflate::{
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 
 use super::failure::{BadGzip, Failed};
 use super::fed::{Decode, Fed};
@@ -15,9 +15,11 @@ use super::one_shot::{lend, with_bad_level};
 use super::turns::Turns;
 use super::{DEFLATE, INFLATE};
 use crate::borrow::Bytes;
+use crate::bulk::reserve;
 use crate::bytes;
 use crate::errors::WithMessage;
 use crate::objects::Int;
+use crate::pace::Pace;
 use crate::region::{Cancel, Failure, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
@@ -100,14 +102,33 @@ pub(super) fn gzip<'py>(
     bytes::from_memory(py, packed)
 }
 
-/// All `parts`, which are `bytes`, one behind the other: as `b"".join` does, without the lock where they are long.
+/// All that the iterable `parts` gives, which are `bytes`, one behind the other: as `b"".join` does, without the lock where
+/// they are long.
 #[pyfunction]
 #[pyo3(signature = (parts, /))]
-pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
-    let parts = parts.iter().map(|part| Ok(part.cast_into::<PyBytes>()?)).collect::<PyResult<Vec<_>>>()?;
-    match &parts[..] {
+pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let mut chunks = Chunks(Vec::new());
+    for part in parts.try_iter()? {
+        reserve(&mut chunks.0, 1)?;
+        chunks.0.push(part?.cast_into()?);
+    }
+    match &chunks.0[..] {
         [part] => Ok(part.clone()),
         parts => bytes::joined(py, &parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>()),
+    }
+}
+
+/// Parts of a result. They are freed a few at a time, and other threads can have the lock in between: to free 100 MB takes
+/// some milliseconds.
+struct Chunks<'py>(Vec<Bound<'py, PyBytes>>);
+
+impl Drop for Chunks<'_> {
+    fn drop(&mut self) {
+        let mut pace = Pace::giving_way();
+        while let Some(chunk) = self.0.pop() {
+            pace.weigh(chunk.as_bytes().len());
+            pace.keep_quietly(chunk.py());
+        }
     }
 }
 
