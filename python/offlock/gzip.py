@@ -36,6 +36,9 @@ if TYPE_CHECKING:  # importing these takes longer than all the rest
     from ._types import FileProgress as Progress
 
     _Read = TypeVar("_Read")
+    _Original = io.BufferedIOBase  # nothing that the original adds to it is used
+else:
+    from gzip import GzipFile as _Original
 
 __all__ = ["BadGzipFile", "GzipFile", "compress", "decompress", "open"]
 
@@ -389,8 +392,8 @@ class _NoLines:
         raise ValueError("I/O operation on closed file")
 
 
-class GzipFile(io.BufferedIOBase):
-    """A gzip file as a file object in binary mode.
+class GzipFile(_Original):
+    """A gzip file as a file object in binary mode. A subclass of the original's, so that `isinstance` knows it.
 
     `fileobj` is the file with the packed data; without it, `filename` is opened. `compresslevel` is 0 to
     9. `mtime` is the time in the header, by default the current one.
@@ -592,7 +595,7 @@ class GzipFile(io.BufferedIOBase):
         def __del__(self) -> None:
             if getattr(self, "mode", None) == WRITE and not self.closed:
                 warnings.warn("unclosed GzipFile", ResourceWarning, 2, self)
-            super().__del__()
+            io.BufferedIOBase.__del__(self)  # not that of the original, which warns as well
 
     def close(self) -> None:
         """End the gzip file; also close the file that it is in, if that was opened here."""

@@ -144,6 +144,14 @@ def test_a_line_is_what_was_put_in_the_place_of_readline_later(
     assert lines(our_gzip) == lines(their_gzip)
 
 
+def test_a_file_is_one_of_the_original_kind() -> None:
+    with our_gzip.open(io.BytesIO(PACKED)) as file:
+        assert isinstance(file, their_gzip.GzipFile)
+    # Nothing is left to the original: it would look for fields that ours does not have.
+    inherited = {name for name in vars(their_gzip.GzipFile) if not name.startswith("_")}
+    assert inherited - vars(our_gzip.GzipFile).keys() <= {"filename"}
+
+
 def test_a_file_lives_as_long_as_its_iterator() -> None:
     lines = iter(our_gzip.open(io.BytesIO(PACKED)))
     gc.collect()
