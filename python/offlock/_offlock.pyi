@@ -12,6 +12,7 @@ strings = _strings
 zlib = _zlib
 
 __VERSION__: str
+INTERNALS: list[str]
 msgpack: ModuleType
 ENCODING_NAMES: list[str]
 MODELS: list[tuple[str, str]]

@@ -17,10 +17,11 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use crate::bulk::{Bulk, reserve};
-use crate::errors::WithMessage;
+use crate::cpython::buffer;
+use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
+use crate::large::{Large, reserve};
 use crate::objects::name;
-use crate::pace::Pace;
 
 /// The bytes of an object that has the buffer protocol: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays.
 ///
@@ -28,10 +29,10 @@ use crate::pace::Pace;
 /// export keeps its memory from moving but not from being written to by another thread while we read it. Much is copied a
 /// piece at a time: if others write meanwhile, some pieces are older than others, as they are for whoever reads such memory.
 pub(crate) enum Bytes {
-    /// Held for as long as this lives; the exporter is a `bytes`.
+    /// Refs for as long as this lives; the exporter is a `bytes`.
     Immutable(PyUntypedBuffer),
     /// A copy taken under the lock.
-    Snapshot(Bulk<Vec<u8>>),
+    Snapshot(Large<Vec<u8>>),
 }
 
 /// Bytes that are copied at once.
@@ -53,23 +54,25 @@ impl Bytes {
     /// The bytes.
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Self::Immutable(buffer) => contents(buffer),
+            // SAFETY: C-contiguous, as checked in `borrow`, and the exporter is a `bytes`.
+            Self::Immutable(buffer) => unsafe { buffer::contents(buffer) },
             Self::Snapshot(copy) => copy,
         }
     }
 }
 
 /// A copy, taken with the lock, which others can have between two pieces.
-fn snapshot(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Bulk<Vec<u8>>> {
-    let mut copy = Bulk::new(Vec::new());
+fn snapshot(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Large<Vec<u8>>> {
+    let mut copy = Large::new(Vec::new());
     reserve(&mut copy, buffer.len_bytes())?;
-    let mut pace = Pace::giving_way();
+    let mut yielder = Yielder::yielding();
     while copy.len() < buffer.len_bytes() {
         let start = copy.len();
         // Looked at anew each time: nobody writes while the slice lives.
-        let rest = &contents(buffer)[start..];
+        // SAFETY: C-contiguous, as checked in `borrow`.
+        let rest = &unsafe { buffer::contents(buffer) }[start..];
         copy.extend_from_slice(&rest[..rest.len().min(PIECE)]);
-        pace.keep_bytes(py, copy.len() - start)?;
+        yielder.tick_bytes(py, copy.len() - start)?;
     }
     Ok(copy)
 }
@@ -102,18 +105,16 @@ fn in_pieces<T: Element, U>(
     memory: NonNull<[T]>,
     mut convert: impl FnMut(usize, T) -> PyResult<U>,
 ) -> PyResult<Vec<U>> {
-    let (mut pace, mut numbers) = (Pace::giving_way(), Vec::new());
+    let (mut yielder, mut numbers) = (Yielder::yielding(), Vec::new());
     reserve(&mut numbers, memory.len())?;
-    let first = memory.cast::<T>();
     for start in (0..memory.len()).step_by(PIECE / size_of::<T>()) {
         let piece = start..memory.len().min(start + PIECE / size_of::<T>());
         let work = piece.len() / 8;
         for index in piece {
-            // SAFETY: an export, which holds so many aligned numbers and keeps them from moving; with the lock held nobody
-            // writes to the one that is read.
-            numbers.push(convert(index, unsafe { first.add(index).read() })?);
+            // SAFETY: an export, which is held and has as many numbers.
+            numbers.push(convert(index, unsafe { buffer::number(py, memory, index) })?);
         }
-        pace.keep_many(py, work)?;
+        yielder.tick_many(py, work)?;
     }
     Ok(numbers)
 }
@@ -123,15 +124,4 @@ fn is_immutable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(object.getattr(name!("obj"))?.is_exact_instance_of::<PyBytes>());
     }
     Ok(object.is_exact_instance_of::<PyBytes>())
-}
-
-/// The exported memory. Only for exporters whose memory nobody writes to while the slice lives.
-fn contents(buffer: &PyUntypedBuffer) -> &[u8] {
-    if buffer.len_bytes() == 0 {
-        return &[]; // the pointer of an empty export may be null
-    }
-    // SAFETY: the export is C-contiguous (checked in `borrow`), so `len_bytes` bytes follow the pointer, and it is
-    // held by `buffer`, which outlives the slice. Nobody writes meanwhile: the exporter is a `bytes`, or the
-    // slice is copied at once under the lock.
-    unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
 }

@@ -2,24 +2,18 @@
 
 use pyo3::prelude::*;
 
-#[allow(dead_code, reason = "what only later operations need")]
 mod borrow;
-mod bulk;
 mod bytes;
 mod command;
-mod errors;
-mod fastcall;
-mod filling;
-mod ids;
-mod ints;
+mod cpython;
+mod error;
+mod gil_yield;
+mod int_list;
+mod large;
 mod lock;
 mod msgpack;
 mod objects;
-mod once;
-mod pace;
-mod packed;
 mod region;
-mod specials;
 mod strings;
 mod tiktoken;
 mod utf8;
@@ -32,27 +26,31 @@ mod _offlock {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::command::run_cli;
+    use crate::command::run_cli;
     #[pymodule_export]
-    use super::lock::lock;
+    use crate::error::InternalError;
     #[pymodule_export]
-    use super::msgpack::msgpack;
+    use crate::lock::lock;
     #[pymodule_export]
-    use super::packed::PackedTokens;
+    use crate::msgpack::msgpack;
     #[pymodule_export]
-    use super::region::{Cancel, InternalError};
+    use crate::region::Cancel;
     #[pymodule_export]
-    use super::strings::strings;
+    use crate::strings::strings;
     #[pymodule_export]
-    use super::tiktoken::Tokenizer;
+    use crate::tiktoken::packed::PackedTokens;
     #[pymodule_export]
-    use super::zlib::zlib;
+    use crate::tiktoken::tokenizer::Tokenizer;
+    #[pymodule_export]
+    use crate::zlib::zlib;
 
     #[pymodule_export]
     const __VERSION__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::cpython::init(module.py());
+        module.add("INTERNALS", crate::cpython::assumptions::names_of_held())?;
         module.add("ENCODING_NAMES", tokens::names())?;
         module.add("MODELS", models::MODELS)?;
         module.add("MODEL_PREFIXES", models::PREFIXES)

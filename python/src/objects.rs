@@ -2,14 +2,12 @@
 //! the exception for that: the process would end. Those here raise `MemoryError`.
 
 use pyo3::PyTypeCheck;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PySlice, PyString};
+use pyo3::types::{PyDict, PyInt, PyString};
 
-use crate::bytes;
-use crate::filling::{Container, Filling};
-use crate::ints;
+use crate::cpython::object;
+use crate::cpython::short_sequence::{short_list, short_tuple};
 
 /// The name of an attribute, a method or a key, made once: `object.getattr(name!("size"))`.
 macro_rules! name {
@@ -38,7 +36,7 @@ impl<'py> IntoPyObject<'py> for &'static Name {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        let made = kept(&self.made, py, || bytes::text(py, self.text).map(Bound::unbind))?;
+        let made = kept(&self.made, py, || object::text(py, self.text).map(Bound::unbind))?;
         Ok(made.bind(py).clone())
     }
 }
@@ -52,7 +50,7 @@ impl<'py, T: AsRef<str>> IntoPyObject<'py> for Text<T> {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        bytes::text(py, self.0.as_ref())
+        object::text(py, self.0.as_ref())
     }
 }
 
@@ -65,7 +63,7 @@ impl<'py> IntoPyObject<'py> for Int {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        ints::int(py, self.0)
+        object::size(py, self.0)
     }
 }
 
@@ -74,33 +72,17 @@ pub(crate) fn tuple<'py>(
     py: Python<'py>,
     items: impl IntoIterator<Item = Bound<'py, PyAny>, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let items = items.into_iter();
-    let mut places = Filling::new(py, Container::Tuple, items.len())?.of_any();
-    items.for_each(|item| places.push(item));
-    Ok(places.finish())
+    short_tuple(py, items.into_iter())
 }
 
 /// A list of one object.
 pub(crate) fn list_of<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let mut places = Filling::new(item.py(), Container::List, 1)?;
-    places.push(item);
-    Ok(places.finish())
+    short_list(item.py(), std::iter::once(Ok(item))).map(Bound::into_any)
 }
 
 /// An empty dict.
 pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    // SAFETY: returns a new dict, or null with an exception set.
-    unsafe { Ok(Bound::from_owned_ptr_or_err(py, ffi::PyDict_New())?.cast_into_unchecked()) }
-}
-
-/// `start:end`.
-pub(crate) fn slice(py: Python<'_>, start: usize, end: usize) -> PyResult<Bound<'_, PySlice>> {
-    let (start, end) = (ints::int(py, start)?, ints::int(py, end)?);
-    // SAFETY: takes references of its own; returns a new slice, or null with an exception set.
-    unsafe {
-        let slice = ffi::PySlice_New(start.as_ptr(), end.as_ptr(), std::ptr::null_mut());
-        Ok(Bound::from_owned_ptr_or_err(py, slice)?.cast_into_unchecked())
-    }
+    object::dict(py, 0)
 }
 
 /// What `module` has under `name`, imported at the first use.
@@ -129,4 +111,17 @@ pub(crate) fn kept<'a, T, E>(
     let made = make()?;
     let _ = cell.set(py, made);
     Ok(cell.get(py).expect("set just now, or by another thread"))
+}
+
+/// The name of an object's type, with its module when that is not `builtins`.
+pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    qualified_name(object).unwrap_or_else(|_| String::from("?"))
+}
+
+/// PyO3's own asks for the names by strings that it makes when they are needed, and panics when it cannot.
+fn qualified_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let class = object.get_type();
+    let [module, name] = [class.getattr(name!("__module__"))?, class.getattr(name!("__qualname__"))?];
+    let (module, name) = (module.cast::<PyString>()?.to_str()?, name.cast::<PyString>()?.to_str()?);
+    Ok(if module == "builtins" { name.to_owned() } else { format!("{module}.{name}") })
 }

@@ -31,22 +31,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{SpinHint, Stopped, Task, time_slice};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::ffi;
+use offlock_core::{SpinHint, Task, time_slice};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
-use crate::errors::WithMessage;
-use crate::lock;
-use crate::objects::imported;
-
-pyo3::create_exception!(
-    offlock,
-    InternalError,
-    PyRuntimeError,
-    "A bug in offlock: its native code panicked. The call had no effect."
-);
+use crate::cpython::threads::is_only_thread;
+use crate::error::{InternalError, IntoException, WithMessage, cancelled};
+use crate::lock::region_events;
 
 /// How the lock goes from one of us to the next. There is one lock: PyO3's modules are for the main interpreter alone.
 static SPIN_HINT: SpinHint = SpinHint::new();
@@ -90,18 +81,6 @@ impl<'py> FromPyObject<'_, 'py> for Release {
                 value.repr()?
             ))),
         }
-    }
-}
-
-/// What ended a run without a result, as the interpreter has to see it.
-pub(crate) trait Failure: Send {
-    /// The exception, when the run was not interrupted or cancelled.
-    fn into_exception(self, py: Python<'_>) -> PyErr;
-}
-
-impl Failure for Stopped {
-    fn into_exception(self, py: Python<'_>) -> PyErr {
-        cancelled(py)
     }
 }
 
@@ -162,7 +141,7 @@ impl<'a> Region<'a> {
     ) -> PyResult<T>
     where
         T: Send,
-        E: Failure,
+        E: IntoException,
     {
         let watch = Watch::new(self.cancel);
         let poll = || watch.poll();
@@ -197,10 +176,10 @@ impl<'a> Region<'a> {
     /// The only place where the lock is given up and taken back: what has to be known about time spent
     /// off the lock (which operation, how many bytes, from when to when) is known here.
     fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
-        lock::off_the_lock(self.operation.name, self.bytes, || aside(py, work))
+        region_events::record(self.operation.name, self.bytes, || aside(py, work))
     }
 
-    fn deliver<T, E: Failure>(
+    fn deliver<T, E: IntoException>(
         &self,
         py: Python<'_>,
         outcome: thread::Result<Result<T, E>>,
@@ -242,16 +221,6 @@ pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) ->
     SPIN_HINT.took();
     time_slice::restart();
     result
-}
-
-/// Whether no other thread could use the lock meanwhile.
-pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
-    // SAFETY: the lock is held. The newest thread comes first; only if that is this one, which lives, is it looked at.
-    unsafe {
-        let this = ffi::PyThreadState_Get();
-        let newest = ffi::PyInterpreterState_ThreadHead(ffi::PyInterpreterState_Get());
-        newest == this && ffi::PyThreadState_Next(this).is_null()
-    }
 }
 
 /// To be called by operations that keep the lock, over so many bytes: yields it if this thread has held it for its time
@@ -324,18 +293,6 @@ const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
 /// For how long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, unless told otherwise.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 
-/// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
-pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
-    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    match imported(&CLASS, py, "concurrent.futures", "CancelledError") {
-        Ok(class) => match class.call0() {
-            Ok(exception) => PyErr::from_value(exception),
-            Err(error) => error,
-        },
-        Err(error) => error,
-    }
-}
-
 /// What the checks of one run look at: whether it was cancelled, and, on the main thread, signals.
 struct Watch<'a> {
     /// The thread that started the run; checks in threads that help with the work look for nothing but `cancel`.
@@ -407,6 +364,8 @@ fn runs_signal_handlers() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use offlock_core::Stopped;
+
     use super::*;
 
     static WORK: Operation = Operation { name: "test.work", break_even: 100 };

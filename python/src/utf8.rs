@@ -4,15 +4,16 @@ use std::ops::Deref;
 
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::{PyMemoryError, PyUnicodeEncodeError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
-use crate::bulk::{Bulk, LARGE};
+use crate::cpython::{object, str_header};
+use crate::error::{IntoException, cancelled};
+use crate::large::{LARGE, Large};
 use crate::objects::name;
-use crate::region::{Failure, Operation, Region, Release, cancelled};
+use crate::region::{Operation, Region, Release};
 
 static TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
 
@@ -23,7 +24,7 @@ const STRETCH: usize = 1 << 16;
 pub(crate) enum Utf8 {
     /// What CPython keeps beside the characters of the `str`.
     Kept(PyBackedStr),
-    Own(Bulk<String>),
+    Own(Large<String>),
 }
 
 impl Deref for Utf8 {
@@ -57,7 +58,7 @@ pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
 }
 
 /// The same of a long text whose UTF-8 CPython does not have yet; `None` of others, and of one that has surrogates.
-pub(crate) fn of_long(text: &Bound<'_, PyString>, release: Release) -> PyResult<Option<Bulk<String>>> {
+pub(crate) fn of_long(text: &Bound<'_, PyString>, release: Release) -> PyResult<Option<Large<String>>> {
     let Some(data) = long_without_utf8(text) else { return Ok(None) };
     let (text, is_as_it_was) = of_characters(text.py(), data, release)?;
     Ok(is_as_it_was.then_some(text))
@@ -65,45 +66,26 @@ pub(crate) fn of_long(text: &Bound<'_, PyString>, release: Release) -> PyResult<
 
 /// The characters of a long text whose UTF-8 CPython does not have yet.
 fn long_without_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<PyStringData<'a>> {
-    // SAFETY: a `str`; asking for its length changes nothing.
-    let length = unsafe { ffi::PyUnicode_GetLength(text.as_ptr()) };
-    if length < LARGE.cast_signed() / 2 || has_utf8(text) {
+    if object::characters(text) < LARGE / 2 || str_header::has_utf8(text) {
         return None;
     }
     // SAFETY: the characters of a `str` do not change, and `text` keeps it alive.
     unsafe { text.data() }.ok()
 }
 
-/// Whether the UTF-8 is there: because the text is ASCII, or because it was asked for before. As CPython 3.11 to 3.13 keep
-/// it; elsewhere it is taken to be there.
-#[cfg(all(not(Py_GIL_DISABLED), not(Py_3_14)))]
-fn has_utf8(text: &Bound<'_, PyString>) -> bool {
-    // SAFETY: a live `str`; `PyUnicode_GetLength` made it ready. That of ASCII has no place for UTF-8 of its own.
-    unsafe {
-        let object = text.as_ptr();
-        ffi::PyUnicode_IS_ASCII(object) != 0
-            || !(*object.cast::<ffi::PyCompactUnicodeObject>()).utf8.is_null()
-    }
-}
-
-#[cfg(any(Py_GIL_DISABLED, Py_3_14))]
-fn has_utf8(_: &Bound<'_, PyString>) -> bool {
-    true
-}
-
 /// Why there is no UTF-8.
-enum Failed {
+enum Utf8Error {
     Stopped,
     NoMemory,
 }
 
-impl From<Stopped> for Failed {
+impl From<Stopped> for Utf8Error {
     fn from(_: Stopped) -> Self {
         Self::Stopped
     }
 }
 
-impl Failure for Failed {
+impl IntoException for Utf8Error {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Stopped => cancelled(py),
@@ -113,14 +95,18 @@ impl Failure for Failed {
 }
 
 /// The text of these characters, and whether there are no surrogates among them.
-fn of_characters(py: Python<'_>, data: PyStringData<'_>, release: Release) -> PyResult<(Bulk<String>, bool)> {
+fn of_characters(
+    py: Python<'_>,
+    data: PyStringData<'_>,
+    release: Release,
+) -> PyResult<(Large<String>, bool)> {
     let run = Region::new(&TO_UTF8, LARGE).release(release);
     let (text, is_as_it_was) = run.run(py, |task| match data {
         PyStringData::Ucs1(characters) => converted(characters, 2, task),
         PyStringData::Ucs2(characters) => converted(characters, 3, task),
         PyStringData::Ucs4(characters) => converted(characters, 4, task),
     })?;
-    Ok((Bulk::new(text), is_as_it_was))
+    Ok((Large::new(text), is_as_it_was))
 }
 
 /// The text of `characters`, which take up to `most` bytes each, and whether there are no surrogates among them.
@@ -128,14 +114,14 @@ fn converted<T: Copy + Into<u32>>(
     characters: &[T],
     most: usize,
     task: &Task<'_>,
-) -> Result<(String, bool), Failed> {
+) -> Result<(String, bool), Utf8Error> {
     let (mut text, mut rest, mut is_as_it_was) = (String::new(), characters, true);
     while !rest.is_empty() {
         task.check()?;
         let begins = |&at: &usize| !is_leading(rest[at - 1].into());
         let end = (rest.len().min(STRETCH)..rest.len()).find(begins).unwrap_or(rest.len());
         let (some, after) = rest.split_at(end);
-        text.try_reserve(most * some.len()).map_err(|_| Failed::NoMemory)?;
+        text.try_reserve(most * some.len()).map_err(|_| Utf8Error::NoMemory)?;
         is_as_it_was &= push_all(&mut text, some);
         rest = after;
     }

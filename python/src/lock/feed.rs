@@ -3,20 +3,18 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks};
 
-use super::hooks;
-
 /// The locks that can be told apart at the same time.
-pub(super) const MAX_LOCKS: usize = 64;
+pub(crate) const MAX_LOCKS: usize = 64;
 
 /// One of the locks the hooks have found, below [`MAX_LOCKS`].
-pub(super) type LockIndex = usize;
+pub(crate) type LockIndex = usize;
 
 /// The main interpreter's lock.
-pub(super) const MAIN_LOCK: LockIndex = 0;
+pub(crate) const MAIN_LOCK: LockIndex = 0;
 
 /// Ids of the recorder's locks.
 static LOCKS: [AtomicU32; MAX_LOCKS] = [const { AtomicU32::new(0) }; MAX_LOCKS];
@@ -40,13 +38,13 @@ struct Recent {
 thread_local! {
     static RECENT: Recent = const { Recent { asked: Cell::new(0), given_up: Cell::new(None) } };
     /// The recorder's thread, told when the native thread ends.
-    static OWN: Own = const { Own(Cell::new(None)) };
+    static OWN: OwnThread = const { OwnThread(Cell::new(None)) };
 }
 
 /// The recorder's thread of a native thread.
-struct Own(Cell<Option<&'static Thread>>);
+struct OwnThread(Cell<Option<&'static Thread>>);
 
-impl Drop for Own {
+impl Drop for OwnThread {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
             known().remove(&native_id());
@@ -57,33 +55,23 @@ impl Drop for Own {
 }
 
 /// The recorder's threads by the native id that Python shows too (`threading.Thread.native_id`).
-type Known = HashMap<u32, &'static Thread>;
+type KnownThreads = HashMap<u32, &'static Thread>;
 
-static KNOWN: Remade<Mutex<Known>> = Remade::new();
+static KNOWN: Remade<Mutex<KnownThreads>> = Remade::new();
 
-fn known() -> MutexGuard<'static, Known> {
+fn known() -> MutexGuard<'static, KnownThreads> {
     KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have been
 /// in the parent's table.
-extern "C" fn after_fork_in_child() {
-    hooks::after_fork_in_child();
+pub(crate) fn after_fork_in_child() {
     KNOWN.forget();
     known().extend(Thread::current().map(|thread| (native_id(), thread)));
 }
 
-/// Prepares for forks; once is enough. The extension is being loaded.
-pub(super) fn watch_forks() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        trace::watch_forks();
-        trace::after_fork_in_child(after_fork_in_child);
-    });
-}
-
 /// The id that `threading.get_native_id` gives.
-pub(super) fn native_id() -> u32 {
+pub(crate) fn native_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: gettid has no preconditions and cannot fail.
     return unsafe { libc::gettid() as u32 };
@@ -104,7 +92,7 @@ fn lock(index: LockIndex) -> Lock {
 
 /// The recorder's thread for the calling one.
 #[inline]
-pub(super) fn current() -> &'static Thread {
+pub(crate) fn current() -> &'static Thread {
     Thread::current().unwrap_or_else(adopt)
 }
 
@@ -119,7 +107,7 @@ fn adopt() -> &'static Thread {
 }
 
 /// Names the thread with a native id, one that has not been seen yet included.
-pub(super) fn name_thread(native_id: u32, name: &str) {
+pub(crate) fn name_thread(native_id: u32, name: &str) {
     let mut known = known();
     match known.get(&native_id) {
         Some(thread) => thread.rename(name),
@@ -130,7 +118,7 @@ pub(super) fn name_thread(native_id: u32, name: &str) {
 
 /// Tells a new trace what is known of the threads: the calling one has the lock, the others do not. Nothing is known
 /// where the lock is not `watched`.
-pub(super) fn announce(names: &[(u32, String)], watched: bool) {
+pub(crate) fn announce(names: &[(u32, String)], watched: bool) {
     let own = current();
     for (native_id, name) in names {
         name_thread(*native_id, name);
@@ -144,12 +132,12 @@ pub(super) fn announce(names: &[(u32, String)], watched: bool) {
 }
 
 /// The hooks have found a lock, or met another one where a known one was.
-pub(super) fn found_lock(index: LockIndex) {
+pub(crate) fn found_lock(index: LockIndex) {
     LOCKS[index].store(Lock::new(&lock_name(index)).id(), Ordering::Relaxed);
 }
 
 /// The main interpreter's lock, be it that it was found or not.
-pub(super) fn main_lock() -> Lock {
+pub(crate) fn main_lock() -> Lock {
     if LOCKS[MAIN_LOCK].load(Ordering::Relaxed) == 0 {
         found_lock(MAIN_LOCK);
     }
@@ -191,7 +179,7 @@ impl Effort {
 
 /// The thread asks for a lock, or is about to give up the one that it has: both begin with the same call.
 #[inline]
-pub(super) fn asks() {
+pub(crate) fn asks() {
     if trace::is_active() && !Thread::current().is_some_and(Thread::has_lock) {
         RECENT.with(|recent| recent.asked.set(recent.given_up_just_now().unwrap_or_else(trace::now)));
     }
@@ -208,7 +196,7 @@ impl Recent {
 
 /// The thread has to wait for the lock it asked for. Called again after each time slice.
 #[inline]
-pub(super) fn waits(index: LockIndex) {
+pub(crate) fn waits(index: LockIndex) {
     record_wish(current(), lock(index));
 }
 
@@ -222,13 +210,13 @@ fn record_wish(thread: &Thread, lock: Lock) {
 
 /// The thread has waited for a whole time slice and asks the holder to give the lock up.
 #[inline]
-pub(super) fn requests(index: LockIndex) {
+pub(crate) fn requests(index: LockIndex) {
     REQUESTED[index].store(true, Ordering::Relaxed);
 }
 
 /// The thread has the lock.
 #[inline]
-pub(super) fn acquired(index: LockIndex) {
+pub(crate) fn acquired(index: LockIndex) {
     // Written to only if it changes: all threads read what lies beside it.
     if REQUESTED[index].load(Ordering::Relaxed) {
         REQUESTED[index].store(false, Ordering::Relaxed);
@@ -242,7 +230,7 @@ pub(super) fn acquired(index: LockIndex) {
 
 /// The thread gives the lock up.
 #[inline]
-pub(super) fn released(index: LockIndex) {
+pub(crate) fn released(index: LockIndex) {
     RECENT.with(|recent| recent.asked.set(0));
     if !trace::is_active() {
         return;
@@ -256,7 +244,7 @@ pub(super) fn released(index: LockIndex) {
 }
 
 /// The thread has waited for another to take the lock that it gave up, which is no doing of its own.
-pub(super) fn handed_over() {
+pub(crate) fn handed_over() {
     RECENT.with(|recent| {
         if let Some((at, _)) = recent.given_up.get() {
             recent.given_up.set(Some((at, Effort::so_far())));
@@ -265,18 +253,18 @@ pub(super) fn handed_over() {
 }
 
 /// All threads that are known, by native id.
-pub(super) fn all() -> Vec<(u32, &'static Thread)> {
+pub(crate) fn all() -> Vec<(u32, &'static Thread)> {
     known().iter().map(|(id, thread)| (*id, *thread)).collect()
 }
 
 /// The thread with a native id is gone, which nobody has told.
-pub(super) fn lose(native_id: u32) {
+pub(crate) fn lose(native_id: u32) {
     if let Some(thread) = known().remove(&native_id) {
         thread.end(trace::now());
     }
 }
 
 /// The thread with a native id, if it has been seen.
-pub(super) fn find(native_id: u32) -> Option<&'static Thread> {
+pub(crate) fn find(native_id: u32) -> Option<&'static Thread> {
     known().get(&native_id).copied()
 }

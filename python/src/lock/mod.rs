@@ -2,12 +2,24 @@
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
 
-mod feed;
-#[cfg(target_os = "linux")]
-mod hooks;
-#[cfg(target_os = "linux")]
-mod imports;
+pub(crate) mod feed;
+pub(crate) mod region_events;
 mod samples;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::cpython::assumptions::{Assumption, VARIABLE};
+#[cfg(target_os = "linux")]
+use crate::cpython::gil_hooks as hooks;
+use crate::cpython::object;
+use crate::cpython::sequence::{Container, SequenceBuilder};
+use crate::error::WithMessage;
+use crate::objects::{Int, Text, tuple};
 
 /// What stands in for the hooks where they are not to be had.
 #[cfg(not(target_os = "linux"))]
@@ -21,30 +33,6 @@ mod hooks {
     pub(super) fn after_fork_in_child() {}
 }
 
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::prelude::*;
-
-use crate::errors::WithMessage;
-use crate::filling::{Container, Filling};
-use crate::objects::{Int, Text, tuple};
-use crate::{bytes, ints};
-
-/// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
-pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
-    if !trace::is_tracing() {
-        return work();
-    }
-    let thread = feed::current();
-    thread.region_begin(trace::now(), Name::of(operation));
-    let result = work();
-    thread.region_end(trace::now(), bytes as u64);
-    result
-}
-
 /// The environment variable with which samples can be asked for where the lock could be watched: `samples`.
 const FEED_VARIABLE: &str = "OFFLOCK_FEED";
 
@@ -52,6 +40,9 @@ const FEED_VARIABLE: &str = "OFFLOCK_FEED";
 fn watch(py: Python<'_>) -> Result<(), String> {
     match std::env::var(FEED_VARIABLE) {
         Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
+        _ if !Assumption::ImportSlots.holds() => {
+            Err(format!("{VARIABLE}=0 forbids redirecting the interpreter's calls"))
+        }
         _ => hooks::install(py),
     }
 }
@@ -61,6 +52,20 @@ fn unwatch() {
     if !trace::is_active() {
         hooks::uninstall();
     }
+}
+
+/// Prepares for forks; once is enough. The extension is being loaded.
+fn watch_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        trace::watch_forks();
+        trace::after_fork_in_child(after_fork_in_child);
+    });
+}
+
+extern "C" fn after_fork_in_child() {
+    hooks::after_fork_in_child();
+    feed::after_fork_in_child();
 }
 
 /// A thread's native id and name, as `threading` knows them.
@@ -134,7 +139,7 @@ impl Recorder {
         let summary = self.capture().as_ref().and_then(Capture::summary);
         let Some(summary) = summary else { return Ok(None) };
         let summary = summary.map_err(|error| PyRuntimeError::with_message(error.to_string()))?;
-        let (text, json) = (bytes::text(py, &summary.to_text())?, bytes::text(py, &summary.to_json())?);
+        let (text, json) = (object::text(py, &summary.to_text())?, object::text(py, &summary.to_json())?);
         tuple(py, [text.into_any(), json.into_any()]).map(Some)
     }
 
@@ -293,14 +298,14 @@ fn waits(py: Python<'_>, native_id: Option<u32>) -> PyResult<Bound<'_, PyAny>> {
     };
     let pairs = buckets.into_iter().map(|(bound, count)| numbers(py, [bound, count]));
     let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
-    let mut list = Filling::new(py, Container::List, pairs.len())?;
+    let mut list = SequenceBuilder::new(py, Container::List, pairs.len())?;
     pairs.into_iter().for_each(|pair| list.push(pair));
     Ok(list.finish())
 }
 
 /// A tuple of numbers.
 fn numbers<const N: usize>(py: Python<'_>, all: [u64; N]) -> PyResult<Bound<'_, PyAny>> {
-    let ints = all.into_iter().map(|number| Ok(ints::int(py, number as usize)?.into_any()));
+    let ints = all.into_iter().map(|number| Ok(object::size(py, number as usize)?.into_any()));
     tuple(py, ints.collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -310,16 +315,16 @@ pub(crate) mod lock {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::samples::Sampler;
+    use crate::lock::samples::Sampler;
     #[pymodule_export]
-    use super::{
+    use crate::lock::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
         name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, waiting, waits,
     };
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::feed::watch_forks();
+        crate::lock::watch_forks();
         Ok(())
     }
 }

@@ -28,14 +28,14 @@ pub(super) struct Sampler {
     /// The interpreter's lock, if it has one.
     lock: Option<Lock>,
     /// The threads when the last round ended.
-    before: HashMap<u32, Known>,
+    before: HashMap<u32, KnownThread>,
     /// Stands for whoever held the lock, where the system does not tell processor times.
     somebody: Option<&'static Thread>,
 }
 
 /// What was known of a thread when a round ended.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct KnownThread {
     /// Nanoseconds on a processor.
     worked: u64,
     /// Time in operations off the lock.
@@ -114,7 +114,7 @@ impl Sampler {
                 Some(time) => (time, false),
                 None => (last_time(native_id, ended)?.unwrap_or(before.worked), true),
             };
-            let present = Known { worked, off_lock: thread.off_lock(trace::now()) };
+            let present = KnownThread { worked, off_lock: thread.off_lock(trace::now()) };
             self.before.insert(native_id, present);
             let off_lock = trace::nanoseconds(present.off_lock.saturating_sub(before.off_lock));
             let time = worked.saturating_sub(before.worked).saturating_sub(off_lock);

@@ -9,15 +9,16 @@ use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
-use super::errors::Whole;
-use super::ffi::{self, Sequence};
+use super::error::DecodeError;
 use super::input::Input;
-use super::long;
+use super::long_strings;
 use super::options::MAX_DEPTH;
-use super::texts::{self, Texts};
+use super::prebuilt_strings::{self, PrebuiltStrings};
 use super::unpack::whole;
-use crate::errors::WithMessage;
-use crate::pace::Pace;
+use crate::cpython::partial_sequence::PartialSequence;
+use crate::cpython::{object, str_header};
+use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
 use crate::region::{Operation, Region, Release};
 
 static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 * 1024 };
@@ -42,16 +43,16 @@ pub(super) fn extract<'py>(
     let path = path.iter().map(|key| Ok(key.to_str()?.as_bytes())).collect::<PyResult<Vec<_>>>()?;
     let input = Input::borrow(packed)?;
     let bytes = input.as_slice();
-    let texts = Texts::new(py);
+    let texts = PrebuiltStrings::new(py);
     let (found, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
         let (column, end) = fields(bytes, &path, task)?;
-        let found = Found::new(bytes, column, task)?;
+        let found = Column::new(bytes, column, task)?;
         let made = texts.lay_out(bytes, || found.spans().ok(), task);
-        Ok::<_, Whole>((found, made, end))
+        Ok::<_, DecodeError>((found, made, end))
     })?;
-    let mut pace = Pace::of(release);
-    let ready = texts::publish(py, made)?;
-    let list = found.list(&mut Strings { py, bytes, ready, release }, &mut pace)?;
+    let mut yielder = Yielder::of(release);
+    let ready = prebuilt_strings::publish(py, made)?;
+    let list = found.list(&mut Strings { py, bytes, ready, release }, &mut yielder)?;
     whole(list, bytes, end)
 }
 
@@ -68,23 +69,23 @@ struct Strings<'a, 'py> {
 }
 
 impl<'py> Strings<'_, 'py> {
-    fn make(&mut self, span: text::Span, pace: &mut Pace) -> PyResult<Bound<'py, PyAny>> {
+    fn make(&mut self, span: text::Span, yielder: &mut Yielder) -> PyResult<Bound<'py, PyAny>> {
         let bytes = &self.bytes[span.start..span.end];
         if let Some(string) = self.ready.next() {
             return Ok(string);
         }
         if bytes.len() >= LONG {
-            pace.weigh(bytes.len());
+            yielder.charge(bytes.len());
             return self.long(bytes);
         }
-        if is_ascii(bytes) { ffi::ascii(self.py, bytes) } else { ffi::utf8(self.py, bytes, None) }
+        if is_ascii(bytes) { str_header::ascii(self.py, bytes) } else { object::utf8(self.py, bytes, None) }
     }
 
     #[cold]
     fn long(&self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        match long::text(self.py, bytes, self.release)? {
+        match long_strings::text(self.py, bytes, self.release)? {
             Some(text) => Ok(text),
-            None => ffi::utf8(self.py, bytes, None),
+            None => object::utf8(self.py, bytes, None),
         }
     }
 }
@@ -98,7 +99,7 @@ fn in_column(error: text::Error) -> Error {
 }
 
 /// A column, and its strings if they repeat often: they are made once then.
-struct Found {
+struct Column {
     column: Vec<Option<Field>>,
     repeats: Option<Repeating>,
 }
@@ -110,7 +111,7 @@ struct Repeating {
     numbers: Vec<u32>,
 }
 
-impl Found {
+impl Column {
     fn new(bytes: &[u8], column: Vec<Option<Field>>, task: &Task<'_>) -> Result<Self, Error> {
         let mut found = Self { column, repeats: None };
         let all = Spans::from(found.spans()?);
@@ -135,39 +136,39 @@ impl Found {
     }
 
     /// The list of what each record has.
-    fn list<'py>(&self, maker: &mut Strings<'_, 'py>, pace: &mut Pace) -> PyResult<Bound<'py, PyAny>> {
+    fn list<'py>(&self, maker: &mut Strings<'_, 'py>, yielder: &mut Yielder) -> PyResult<Bound<'py, PyAny>> {
         let Some(repeats) = &self.repeats else {
-            return self.list_of(maker.py, pace, |_, span, pace| maker.make(span, pace));
+            return self.list_of(maker.py, yielder, |_, span, yielder| maker.make(span, yielder));
         };
         let no_memory = |_| PyMemoryError::with_message("no memory for so many strings");
         let mut strings = memory::with_room(repeats.strings.len()).map_err(no_memory)?;
         for &span in &repeats.strings {
-            strings.push(maker.make(span, pace)?);
+            strings.push(maker.make(span, yielder)?);
         }
         let known = |number: usize| strings[repeats.numbers[number] as usize].clone();
-        self.list_of(maker.py, pace, |number, _, _| Ok(known(number)))
+        self.list_of(maker.py, yielder, |number, _, _| Ok(known(number)))
     }
 
     /// The list of what each record has; `string` has the string of that number, or the one that lies there.
     fn list_of<'py>(
         &self,
         py: Python<'py>,
-        pace: &mut Pace,
-        mut string: impl FnMut(usize, text::Span, &mut Pace) -> PyResult<Bound<'py, PyAny>>,
+        yielder: &mut Yielder,
+        mut string: impl FnMut(usize, text::Span, &mut Yielder) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut list = Sequence::new(py, self.column.len(), self.column.len(), true)?;
+        let mut list = PartialSequence::new(py, self.column.len(), self.column.len(), true)?;
         let mut number = 0;
         for field in &self.column {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             list.push(match field {
                 None => py.None().into_bound(py),
                 Some(Field::Str(span)) => {
                     number += 1;
-                    string(number - 1, (*span).into(), pace)?
+                    string(number - 1, (*span).into(), yielder)?
                 }
-                Some(Field::UInt(value)) => ffi::uint(py, *value)?,
-                Some(Field::Int(value)) => ffi::int(py, *value)?,
-                Some(Field::Float(value)) => ffi::float(py, *value)?,
+                Some(Field::UInt(value)) => object::uint(py, *value)?,
+                Some(Field::Int(value)) => object::int(py, *value)?,
+                Some(Field::Float(value)) => object::float(py, *value)?,
                 Some(Field::Bool(value)) => PyBool::new(py, *value).to_owned().into_any(),
             })?;
         }

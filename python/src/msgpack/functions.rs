@@ -1,27 +1,28 @@
-//! `packb` and `unpackb` as CPython calls them.
+//! `packb`, `unpackb` and their like as CPython calls them.
 
 use std::ffi::CStr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
-use super::{key_cache, packer, unpack};
-use crate::errors::WithMessage;
-use crate::fastcall::Definition;
-use crate::objects::{dict, name};
-use crate::region::InternalError;
+use super::{key_cache, packer, unpack, view};
+use crate::cpython::fastcall::{Call, Definition, Function};
+use crate::error::WithMessage;
+use crate::objects::name;
 
 /// Adds the functions to the module.
 pub(super) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("packb", PACKB.of(module)?)?;
-    module.add("unpackb", UNPACKB.of(module)?)
+    module.add("unpackb", UNPACKB.of(module)?)?;
+    module.add("unpack_all", UNPACK_ALL.of(module)?)?;
+    module.add("view", VIEW.of(module)?)
 }
 
-static PACKB: Definition = Definition::new(c"packb", PACKB_DOC, packb);
-static UNPACKB: Definition = Definition::new(c"unpackb", UNPACKB_DOC, unpackb);
+static PACKB: Definition = Definition::new::<Packb>(c"packb", PACKB_DOC);
+static UNPACKB: Definition = Definition::new::<Unpackb>(c"unpackb", UNPACKB_DOC);
+static UNPACK_ALL: Definition = Definition::new::<UnpackAll>(c"unpack_all", UNPACK_ALL_DOC);
+static VIEW: Definition = Definition::new::<ViewFunction>(c"view", VIEW_DOC);
 
 const PACKB_DOC: &CStr =
     c"packb(o, /, *, default=None, use_single_float=False, autoreset=True, use_bin_type=True, \
@@ -45,104 +46,80 @@ Unpacks the one message that makes up the whole of `packed`. For the options see
 Raises ExtraData when bytes follow, ValueError when the message is incomplete, FormatError when it is not
 MessagePack, StackError when it is nested more than 1024 levels deep.";
 
-unsafe extern "C" fn packb(
-    _module: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls this with the lock held, `count` positional arguments and the values of `names` behind
-    // them, all of them alive during the call.
-    unsafe { call(arguments, count, names, |_, object, keywords| packer::packb(object, keywords)) }
+const UNPACK_ALL_DOC: &CStr = c"unpack_all(packed, **options)
+--
+
+Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.";
+
+const VIEW_DOC: &CStr = c"view(packed, **options)
+--
+
+The value of a message: a `ViewFunction` if it is an array or a map, of which nothing is built yet.
+
+The message is indexed, off the lock if it is large. The options are those of `unpackb`.";
+
+struct Packb;
+struct Unpackb;
+struct UnpackAll;
+struct ViewFunction;
+
+impl Function for Packb {
+    #[inline(always)]
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        with_options(call, packer::packb)
+    }
 }
 
-unsafe extern "C" fn unpackb(
-    _module: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: as in `packb`.
-    unsafe {
-        call(arguments, count, names, |py, packed, keywords| {
-            key_cache::of_this_thread(py, |cache| unpack::unpackb(packed, keywords, cache))
+impl Function for Unpackb {
+    #[inline(always)]
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        with_options(call, |packed, options| {
+            key_cache::of_this_thread(packed.py(), |cache| unpack::unpackb(packed, options, cache))
         })
     }
 }
 
-/// Calls `body` with the one positional argument and the keywords, and hands its result to CPython.
-///
-/// # Safety
-/// The lock is held; `count` arguments and the values of the tuple `names`, unless that is null, are at
-/// `arguments`, alive during the call.
-#[inline(always)]
-unsafe fn call(
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-    body: impl for<'py> Fn(
-        Python<'py>,
-        &Bound<'py, PyAny>,
-        Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>>,
-) -> *mut ffi::PyObject {
-    let guarded = AssertUnwindSafe(|| {
-        if count == 1 && names.is_null() {
-            // SAFETY: the contract of this function: the lock is held, and there is one argument, alive.
-            return unsafe {
-                let py = Python::assume_attached();
-                let argument = Borrowed::from_ptr(py, *arguments);
-                body(py, &argument, None).map(Bound::into_ptr)
-            };
-        }
-        Python::attach(|py| {
-            // SAFETY: the contract of this function.
-            let (argument, keywords) = unsafe { collect(py, arguments, count, names)? };
-            body(py, &argument, keywords.as_ref()).map(Bound::into_ptr)
-        })
-    });
-    let result = catch_unwind(guarded)
-        .unwrap_or_else(|_| Err(InternalError::with_message("the native code of msgpack panicked")));
-    result.unwrap_or_else(|error| {
-        Python::attach(|py| error.restore(py));
-        std::ptr::null_mut()
-    })
+impl Function for UnpackAll {
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        with_options(call, unpack::unpack_all)
+    }
 }
 
-type Arguments<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyDict>>);
+impl Function for ViewFunction {
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        with_options(call, view::view)
+    }
+}
 
-/// The arguments as objects. The positional one may also be given by the name that the originals have for it.
-///
-/// # Safety
-/// As for `call`.
+/// Calls `body` with the one argument and the options.
+#[inline(always)]
+fn with_options<'py>(
+    call: Call<'_, 'py>,
+    body: impl Fn(&Bound<'py, PyAny>, Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match call.argument(0) {
+        Some(argument) if call.count() == 1 && !call.has_keywords() => body(&argument, None),
+        // Attached, so that references among the options are dropped at once.
+        _ => Python::attach(|_| {
+            let (argument, options) = collect(call)?;
+            body(&argument, Some(&options))
+        }),
+    }
+}
+
+/// The argument, which may also be given by the name that the originals have for it, and the options.
 #[cold]
-unsafe fn collect<'py>(
-    py: Python<'py>,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> PyResult<Arguments<'py>> {
-    let count = count.cast_unsigned();
+fn collect<'py>(call: Call<'_, 'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+    let count = call.count();
     if count > 1 {
         return Err(PyTypeError::with_message(format!("takes 1 positional argument but {count} were given")));
     }
-    let keywords = dict(py)?;
-    if !names.is_null() {
-        // SAFETY: the contract of this function: a tuple of names, and as many values behind the positional arguments.
-        unsafe {
-            let names = Borrowed::from_ptr(py, names).cast_unchecked::<PyTuple>().to_owned();
-            for (place, name) in names.iter().enumerate() {
-                keywords.set_item(name, Bound::from_borrowed_ptr(py, *arguments.add(count + place)))?;
-            }
-        }
-    }
-    // SAFETY: the contract of this function: the argument is there.
-    let first = (count == 1).then(|| unsafe { Bound::from_borrowed_ptr(py, *arguments) });
-    let first = match first {
-        Some(first) => first,
-        None => named(&keywords)?,
+    let options = call.keywords()?;
+    let argument = match call.argument(0) {
+        Some(argument) => argument.to_owned(),
+        None => named(&options)?,
     };
-    Ok((first, Some(keywords)))
+    Ok((argument, options))
 }
 
 fn named<'py>(keywords: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {

@@ -5,9 +5,9 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-use super::long;
+use super::long_strings;
 use crate::borrow::Bytes;
-use crate::errors::WithMessage;
+use crate::error::WithMessage;
 use crate::objects::name;
 use crate::region::Release;
 
@@ -55,7 +55,7 @@ impl<'py> Input<'py> {
     pub(super) fn into_bytes(self, py: Python<'py>, release: Release) -> PyResult<Bound<'py, PyBytes>> {
         Ok(match self {
             Self::Bytes(bytes) => bytes,
-            Self::Other(bytes) => long::bytes(py, bytes.as_slice(), release)?.cast_into()?,
+            Self::Other(bytes) => long_strings::bytes(py, bytes.as_slice(), release)?,
         })
     }
 }

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use offlock_core::msgpack::ShortKey;
 use pyo3::ffi as c;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
+use crate::cpython::{object, str_header, threads};
 use crate::objects::name;
-
-use super::ffi;
 
 /// Remembers the str of a key by its bytes: one key in each place, the newest one wins.
 ///
@@ -18,10 +16,10 @@ use super::ffi;
 /// hostile message only makes it useless.
 #[derive(Default)]
 pub(super) struct KeyCache {
-    places: Vec<Option<Known>>,
+    places: Vec<Option<KnownKey>>,
 }
 
-struct Known {
+struct KnownKey {
     key: ShortKey,
     text: Py<PyAny>,
 }
@@ -49,9 +47,9 @@ impl KeyCache {
         if self.places.is_empty() {
             self.places.resize_with(1 << BITS, || None);
         }
-        let mut text = ffi::ascii(py, bytes)?;
+        let mut text = str_header::ascii(py, bytes)?;
         intern(&mut text);
-        let known = Known { key, text: text.clone().unbind() };
+        let known = KnownKey { key, text: text.clone().unbind() };
         if let Some(old) = self.places[key.place::<BITS>()].replace(known) {
             old.text.drop_ref(py);
         }
@@ -73,16 +71,9 @@ pub(super) fn intern(text: &mut Bound<'_, PyAny>) {
     if INTERNED.load(Ordering::Relaxed) >= MOST_INTERNED {
         return;
     }
-    let new = text.as_ptr();
-    let mut interned = new;
-    // SAFETY: takes over our reference to an exact str, and leaves one to the interned equal in its place.
-    unsafe {
-        c::PyUnicode_InternInPlace(&raw mut interned);
-        let old = std::mem::replace(text, Bound::from_owned_ptr(text.py(), interned));
-        std::mem::forget(old);
-    }
+    let is_new = object::intern(text);
     // Before 3.12 all of them go with their last reference.
-    if cfg!(Py_3_12) && interned == new {
+    if cfg!(Py_3_12) && is_new {
         INTERNED.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -106,15 +97,15 @@ static ERA: AtomicUsize = AtomicUsize::new(0);
 
 /// The keys that are in the dict of a Python thread; surely there until the era ends.
 #[derive(Clone, Copy)]
-struct Found {
-    thread: *mut c::PyThreadState,
+struct FoundKeys {
+    thread: usize,
     era: usize,
     keys: *mut c::PyObject,
 }
 
 thread_local! {
     /// What was found last, so that the dict need not be asked each time.
-    static FOUND: Cell<Option<Found>> = const { Cell::new(None) };
+    static FOUND: Cell<Option<FoundKeys>> = const { Cell::new(None) };
 }
 
 /// Calls `body` with the keys of this thread; without, when they are in use further up the stack.
@@ -123,7 +114,7 @@ pub(super) fn of_this_thread<'py, T>(
     py: Python<'py>,
     body: impl FnOnce(Option<&mut KeyCache>) -> PyResult<T>,
 ) -> PyResult<T> {
-    let thread = this_thread();
+    let thread = this_thread(py);
     let era = ERA.load(Ordering::Relaxed);
     let keys = match FOUND.try_with(Cell::get) {
         // SAFETY: the dict of this thread still keeps the object. A reference is taken, because what runs meanwhile might
@@ -133,7 +124,8 @@ pub(super) fn of_this_thread<'py, T>(
         },
         _ => match in_dict(py)? {
             Some(keys) => {
-                let _ = FOUND.try_with(|found| found.set(Some(Found { thread, era, keys: keys.as_ptr() })));
+                let _ =
+                    FOUND.try_with(|found| found.set(Some(FoundKeys { thread, era, keys: keys.as_ptr() })));
                 keys
             }
             None => return body(None),
@@ -146,21 +138,14 @@ pub(super) fn of_this_thread<'py, T>(
 /// What Python knows the thread by. Where there is a lock it does not matter: nobody else uses what a thread of the system
 /// has found while that runs.
 #[inline]
-fn this_thread() -> *mut c::PyThreadState {
-    // SAFETY: the caller is attached, so that there is a thread.
-    if cfg!(Py_GIL_DISABLED) { unsafe { c::PyThreadState_Get() } } else { std::ptr::null_mut() }
+fn this_thread(py: Python<'_>) -> usize {
+    if cfg!(Py_GIL_DISABLED) { threads::current(py) } else { 0 }
 }
 
 /// The keys in the dict of this thread, made if need be; `None` when there is no memory for the dict.
 #[cold]
 fn in_dict(py: Python<'_>) -> PyResult<Option<Bound<'_, Keys>>> {
-    // SAFETY: returns a borrowed reference that lives as long as the thread, or null when there is no memory.
-    let here = unsafe { c::PyThreadState_GetDict() };
-    if here.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: a live object, exactly a dict.
-    let here = unsafe { Borrowed::from_ptr(py, here).cast_unchecked::<PyDict>() };
+    let Some(here) = threads::dict(py) else { return Ok(None) };
     let name = name!("offlock.msgpack.keys");
     if let Some(known) = here.get_item(name)? {
         // SAFETY: nobody else puts anything under this name.

@@ -1,26 +1,25 @@
 //! MessagePack: `offlock.msgpack`.
 //!
 //! Short messages are built in one pass over their bytes. Long ones are indexed without the lock first, and built
-//! from the index (`Tape`) in bursts; both ways share one builder (`build.rs`).
+//! from the index (`Tape`) in bursts; both ways share one builder (`build/`).
 
+mod buffer;
 mod build;
 mod classes;
-mod errors;
+mod conversions;
+mod error;
 mod extract;
-mod ffi;
 mod functions;
 mod input;
 mod key_cache;
-mod long;
+mod long_strings;
 mod numpy;
+mod object_lock;
 mod options;
 mod pack;
+mod pack_error;
 mod packer;
-mod place;
-mod sink;
-mod texts;
-mod turn;
-mod types;
+mod prebuilt_strings;
 mod unpack;
 mod unpacker;
 mod view;
@@ -31,18 +30,16 @@ use pyo3::pymodule;
 #[pymodule]
 pub(crate) mod msgpack {
     #[pymodule_export]
-    use super::extract::extract;
+    use crate::msgpack::extract::extract;
     #[pymodule_export]
-    use super::packer::Packer;
+    use crate::msgpack::packer::Packer;
     #[pymodule_export]
-    use super::unpack::unpack_all;
+    use crate::msgpack::unpacker::Unpacker;
     #[pymodule_export]
-    use super::unpacker::Unpacker;
-    #[pymodule_export]
-    use super::view::{View, view};
+    use crate::msgpack::view::View;
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        super::functions::add_to(module)
+        crate::msgpack::functions::add_to(module)
     }
 }

@@ -5,14 +5,15 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::objects::{Int, list_of, name, slice};
+use crate::cpython::buffer;
+use crate::cpython::object::slice;
+use crate::objects::{Int, list_of, name};
 
 use super::classes;
-use super::pack::check_length;
-use super::place::{Packed, Step};
+use super::pack_error::{PackResult, Step, check_length};
 
 /// What is written for an object of numpy.
-pub(super) enum Stand<'py> {
+pub(super) enum NumpyReplacement<'py> {
     /// Its memory can be read as it is.
     Memory(Memory<'py>),
     /// Its items are to be made by numpy, some at a time.
@@ -23,20 +24,20 @@ pub(super) enum Stand<'py> {
 
 /// What is written for `object`; `None` when it is not numpy's, or when numpy itself has nothing for it that is not numpy's:
 /// a `longdouble`, for instance.
-pub(super) fn stand<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Stand<'py>>> {
+pub(super) fn replacement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<NumpyReplacement<'py>>> {
     if !is_numpy(object) {
         return Ok(None);
     }
     if let Some(memory) = Memory::of(object) {
-        return Ok(Some(Stand::Memory(memory)));
+        return Ok(Some(NumpyReplacement::Memory(memory)));
     }
     if object.is_instance(classes::ndarray(object.py())?)?
         && object.getattr(name!("ndim"))?.extract::<usize>()? > 0
     {
-        return Pieces::of(object).map(Stand::Pieces).map(Some);
+        return Pieces::of(object).map(NumpyReplacement::Pieces).map(Some);
     }
     let plain = object.call_method0(name!("tolist"))?;
-    Ok((!is_numpy(&plain)).then_some(Stand::Object(plain)))
+    Ok((!is_numpy(&plain)).then_some(NumpyReplacement::Object(plain)))
 }
 
 /// Whether the object is of one of numpy's own types. Subclasses that others define are none.
@@ -82,9 +83,9 @@ impl<'py> Memory<'py> {
     pub(super) fn write<S: Sink>(
         &self,
         out: &mut S,
-        float: impl Fn(&mut S, f64) -> Packed<()>,
-        mut pause: impl FnMut() -> Packed<()>,
-    ) -> Packed<()> {
+        float: impl Fn(&mut S, f64) -> PackResult<()>,
+        mut pause: impl FnMut() -> PackResult<()>,
+    ) -> PackResult<()> {
         for &length in self.buffer.shape() {
             check_length(length, "array")?;
         }
@@ -97,9 +98,9 @@ impl<'py> Memory<'py> {
         dimension: usize,
         at: &mut usize,
         out: &mut S,
-        float: &impl Fn(&mut S, f64) -> Packed<()>,
-        pause: &mut impl FnMut() -> Packed<()>,
-    ) -> Packed<()> {
+        float: &impl Fn(&mut S, f64) -> PackResult<()>,
+        pause: &mut impl FnMut() -> PackResult<()>,
+    ) -> PackResult<()> {
         let length = self.buffer.shape()[dimension];
         write::array_header(out, length);
         if dimension + 1 < self.buffer.dimensions() {
@@ -127,14 +128,7 @@ impl<'py> Memory<'py> {
 
     /// Copies the bytes from `at` on.
     fn copy(&self, at: usize, to: &mut [u8]) {
-        if at + to.len() <= self.buffer.len_bytes() {
-            // SAFETY: the export is C-contiguous and is held, so that `len_bytes` bytes follow its pointer; they are copied with
-            // the lock held.
-            unsafe {
-                let from = self.buffer.buf_ptr().cast::<u8>().add(at);
-                std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len());
-            }
-        }
+        buffer::copy(self._object.py(), &self.buffer, at, to);
     }
 }
 
@@ -161,8 +155,8 @@ impl Number {
         self,
         item: &[u8],
         out: &mut S,
-        float: &impl Fn(&mut S, f64) -> Packed<()>,
-    ) -> Packed<()> {
+        float: &impl Fn(&mut S, f64) -> PackResult<()>,
+    ) -> PackResult<()> {
         let mut wide = [0; 8];
         wide[..item.len()].copy_from_slice(item);
         let bits = u64::from_le_bytes(wide);

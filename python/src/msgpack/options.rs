@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::WithMessage;
+use crate::error::WithMessage;
 use crate::region::Release;
 
 /// The depth of nesting that msgpack allows.

@@ -10,12 +10,15 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyTuple};
 
-use super::long;
-use super::pack::{PackOptions, check_length, pack, pack_ext, pack_pairs};
-use super::sink::{Buffer, BytesSink};
-use super::turn::{Taken, Turn};
-use super::types::bytes_of;
-use crate::errors::WithMessage;
+use super::buffer::Buffer;
+use super::conversions::bytes_of;
+use super::long_strings;
+use super::object_lock::{ObjectGuard, ObjectLock};
+use super::pack::{PackOptions, pack, pack_ext, pack_pairs};
+use super::pack_error::check_length;
+use crate::cpython::buffer;
+use crate::cpython::bytes_sink::BytesSink;
+use crate::error::WithMessage;
 use crate::region;
 
 /// Packs an object, and returns the message.
@@ -54,7 +57,7 @@ pub(super) struct Packer {
     /// Several may read them at once: a callback may pack with the packer that called it, and so may other threads.
     settings: RwLock<Settings>,
     /// With `autoreset=False`, what was packed since the last `reset`.
-    buffer: Turn<Buffer>,
+    buffer: ObjectLock<Buffer>,
     /// How many views of the buffer there are. While there is one the buffer does not change.
     views: AtomicUsize,
 }
@@ -76,7 +79,7 @@ impl Packer {
                           dataclasses=False, numpy=False, uuid=False, enum=False, release='auto')"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        let buffer = Turn::new("the Packer cannot be used while packing is in progress");
+        let buffer = ObjectLock::new("the Packer cannot be used while packing is in progress");
         Self { settings: RwLock::default(), buffer, views: AtomicUsize::new(0) }
     }
 
@@ -159,9 +162,9 @@ impl Packer {
     /// What is in the buffer.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let release = self.settings()?.options.release;
-        let buffer = self.buffer.take(py)?;
+        let buffer = self.buffer.lock(py)?;
         buffer.others_wait(true);
-        Ok(long::bytes(py, buffer.as_slice(), release)?.cast_into()?)
+        long_strings::bytes(py, buffer.as_slice(), release)
     }
 
     /// A view of the buffer. The packer cannot be changed while it exists.
@@ -172,34 +175,25 @@ impl Packer {
     /// # Safety
     /// Called by CPython with a `Py_buffer` to fill.
     unsafe fn __getbuffer__(
-        slf: PyRef<'_, Self>,
+        slf: &Bound<'_, Self>,
         view: *mut pyo3::ffi::Py_buffer,
         flags: c_int,
     ) -> PyResult<()> {
-        let this: &Self = &slf;
-        let (start, length) = {
-            let buffer = this.buffer.take(slf.py())?;
+        let this = slf.get();
+        let bytes = {
+            let buffer = this.buffer.lock(slf.py())?;
             // From here on nobody changes it.
             this.views.fetch_add(1, Ordering::AcqRel);
-            (buffer.as_slice().as_ptr(), buffer.as_slice().len())
+            std::ptr::from_ref(buffer.as_slice())
         };
-        // SAFETY: `view` is CPython's to fill; the memory neither moves nor changes while `views` is not 0, and the
-        // view holds a reference to the packer.
-        let result = unsafe {
-            pyo3::ffi::PyBuffer_FillInfo(
-                view,
-                slf.as_ptr(),
-                start.cast_mut().cast(),
-                length.cast_signed(),
-                1,
-                flags,
-            )
-        };
-        if result < 0 {
+        // SAFETY: the buffer lives as long as the packer.
+        let bytes = unsafe { &*bytes };
+        // SAFETY: `view` is CPython's to be filled; the memory neither moves nor changes while `views` is not 0.
+        let result = unsafe { buffer::export(slf.as_any(), bytes, view, flags) };
+        if result.is_err() {
             this.views.fetch_sub(1, Ordering::AcqRel);
-            return Err(PyErr::fetch(slf.py()));
         }
-        Ok(())
+        result
     }
 
     /// # Safety
@@ -229,8 +223,8 @@ impl Packer {
     }
 
     /// The buffer, to change it.
-    fn buffer_to_change(&self, py: Python<'_>) -> PyResult<Taken<'_, Buffer>> {
-        let buffer = self.buffer.take(py)?;
+    fn buffer_to_change(&self, py: Python<'_>) -> PyResult<ObjectGuard<'_, Buffer>> {
+        let buffer = self.buffer.lock(py)?;
         self.check_views()?;
         Ok(buffer)
     }
@@ -256,7 +250,8 @@ impl Packer {
         let mut message = Buffer::default();
         body(&settings.options, &mut message)?;
         message.check()?;
-        long::bytes(py, message.as_slice(), settings.options.release).map(Some)
+        long_strings::bytes(py, message.as_slice(), settings.options.release)
+            .map(|bytes| Some(bytes.into_any()))
     }
 
     /// Writes to the buffer.

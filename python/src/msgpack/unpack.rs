@@ -7,15 +7,16 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::build::Builder;
 use super::classes;
-use super::errors::Whole;
-use super::ffi::Sequence;
+use super::error::DecodeError;
 use super::input::Input;
 use super::key_cache::KeyCache;
-use super::long;
+use super::long_strings;
 use super::options::UnpackOptions;
-use super::texts::{self, Texts};
-use crate::bulk::{Bulk, Held, Weigh};
-use crate::pace::Pace;
+use super::prebuilt_strings::{self, PrebuiltStrings};
+use crate::cpython::partial_sequence::PartialSequence;
+use crate::cpython::threads;
+use crate::gil_yield::Yielder;
+use crate::large::{Large, MemorySize, Refs};
 use crate::region::{self, Operation, Region, Release};
 
 /// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
@@ -57,31 +58,29 @@ fn decode_as<'py>(
     decode(py, bytes, &options, cache)
 }
 
-/// Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.
-#[pyfunction]
-#[pyo3(signature = (packed, **options))]
+/// `unpack_all`: unpacks every message of a list, with the options in the keywords.
 pub(super) fn unpack_all<'py>(
-    py: Python<'py>,
     packed: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let py = packed.py();
     let options = options_from(options)?;
-    let mut pace = Pace::of(options.release);
-    let inputs = Held::collect(packed, &mut pace, |_, item| Input::borrow(&item))?;
-    let (messages, size) = inputs.slices(py, &mut pace, Input::as_slice)?;
-    let mut objects = Sequence::new(py, messages.len(), messages.len(), true)?;
+    let mut yielder = Yielder::of(options.release);
+    let inputs = Refs::collect(packed, &mut yielder, |_, item| Input::borrow(&item))?;
+    let (messages, size) = inputs.slices(py, &mut yielder, Input::as_slice)?;
+    let mut objects = PartialSequence::new(py, messages.len(), messages.len(), true)?;
     if !leaves(options.release, size) {
         region::yield_between_calls(py, size)?;
         let mut cache = KeyCache::default();
         for &message in messages.iter() {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             objects.push(decode_directly(py, message, &options, Some(&mut cache))?)?;
         }
     } else {
-        let tapes = Bulk::new(Tapes(index_all(py, &messages, size, &options)?));
+        let tapes = Large::new(Tapes(index_all(py, &messages, size, &options)?));
         let mut builder = Builder::new(py, &options, None);
         for (message, (tape, end)) in messages.iter().zip(&tapes.0) {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             let object = builder.build(&mut Indexed::at(tape, message, 0))?;
             objects.push(whole(object, message, *end)?)?;
         }
@@ -92,15 +91,15 @@ pub(super) fn unpack_all<'py>(
 /// The index of each message, and where the message ends. Each is memory of its own, which takes time to free.
 struct Tapes(Vec<(Tape, usize)>);
 
-impl Weigh for Tapes {
-    fn weight(&self) -> usize {
+impl MemorySize for Tapes {
+    fn memory_size(&self) -> usize {
         const BYTES_PER_TAPE: usize = 256;
         self.0.len() * BYTES_PER_TAPE
     }
 }
 
-impl Weigh for Tape {
-    fn weight(&self) -> usize {
+impl MemorySize for Tape {
+    fn memory_size(&self) -> usize {
         const BYTES_PER_WORD: usize = 4;
         const BYTES_PER_KEY: usize = 32;
         self.after(0) * BYTES_PER_WORD + self.keys().len() * BYTES_PER_KEY
@@ -155,8 +154,8 @@ fn decode_long<'py>(
     options: &UnpackOptions,
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let texts = Texts::new(py);
-    if options.release == Release::Auto && texts.is_empty() && region::is_only_thread(py) {
+    let texts = PrebuiltStrings::new(py);
+    if options.release == Release::Auto && texts.is_empty() && threads::is_only_thread(py) {
         let (object, end) = Builder::new(py, options, cache).message(bytes)?;
         return whole(object, bytes, end);
     }
@@ -164,16 +163,20 @@ fn decode_long<'py>(
         Region::new(&DECODE, bytes.len()).release(options.release).run(py, |task| {
             let (tape, end) = index(bytes, options, task)?;
             let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts().ok(), task) };
-            Ok::<_, Whole>((tape, end, strings))
+            Ok::<_, DecodeError>((tape, end, strings))
         })?;
-    let tape = Bulk::new(tape);
-    let mut builder = Builder::new(py, options, None).with(texts::publish(py, strings)?);
+    let tape = Large::new(tape);
+    let mut builder = Builder::new(py, options, None).with(prebuilt_strings::publish(py, strings)?);
     let object = builder.build(&mut Indexed::at(&tape, bytes, 0))?;
     whole(object, bytes, end)
 }
 
 /// Indexes a message; also returns where it ends.
-pub(super) fn index(bytes: &[u8], options: &UnpackOptions, task: &Task<'_>) -> Result<(Tape, usize), Whole> {
+pub(super) fn index(
+    bytes: &[u8],
+    options: &UnpackOptions,
+    task: &Task<'_>,
+) -> Result<(Tape, usize), DecodeError> {
     Ok(Tape::index(bytes, &options.limits(bytes.len()), task)?)
 }
 
@@ -198,6 +201,6 @@ pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) ->
 #[cold]
 fn extra<'py>(object: &Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    let extra = long::bytes(py, &bytes[end..], Release::Never)?;
+    let extra = long_strings::bytes(py, &bytes[end..], Release::Never)?;
     Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
 }

@@ -11,16 +11,16 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::build::{Builder, Work};
 use super::classes;
-use super::errors::{Whole, exception};
+use super::error::{DecodeError, exception};
 use super::input::Input;
 use super::key_cache::KeyCache;
-use super::long;
+use super::long_strings;
+use super::object_lock::ObjectLock;
 use super::options::{MAX_DEPTH, UnpackOptions};
-use super::turn::Turn;
-use crate::bulk::Bulk;
-use crate::errors::{WithMessage, of_class};
+use crate::cpython::late_init::Boxed;
+use crate::error::{WithMessage, of_class};
+use crate::large::Large;
 use crate::objects::{Int, name};
-use crate::once::Boxed;
 use crate::region::{self, Operation, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
@@ -38,7 +38,7 @@ const PIECE: usize = 256 << 10;
 /// then; without callbacks and files their calls wait.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
-    state: Boxed<Turn<State>>,
+    state: Boxed<ObjectLock<State>>,
     /// The bytes unpacked so far. Beside the state, so that a hook can ask for it.
     offset: AtomicU64,
 }
@@ -48,7 +48,7 @@ struct State {
     source: Option<Source>,
     max_buffer: usize,
     /// What has arrived; everything before `head` is unpacked.
-    buffer: Bulk<Vec<u8>>,
+    buffer: Large<Vec<u8>>,
     head: usize,
     /// The object begun, whose rest has not arrived.
     work: Work,
@@ -73,7 +73,7 @@ impl Unpacker {
                           max_bin_len=-1, max_array_len=-1, max_map_len=-1, max_ext_len=-1, release='auto')"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> Self {
-        let state = Boxed::new(Turn::new("the Unpacker cannot be used while unpacking is in progress"));
+        let state = Boxed::new(ObjectLock::new("the Unpacker cannot be used while unpacking is in progress"));
         Self { state, offset: AtomicU64::new(0) }
     }
 
@@ -85,7 +85,7 @@ impl Unpacker {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let new = State::from_arguments(file_like, options)?;
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         let old = std::mem::replace(&mut *state, new);
         self.offset.store(0, Ordering::Relaxed);
         drop(state);
@@ -97,7 +97,7 @@ impl Unpacker {
     fn feed(&self, next_bytes: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = next_bytes.py();
         let input = Input::borrow(next_bytes)?;
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         if state.source.is_some() {
             return Err(PyAssertionError::with_message(
                 "unpacker.feed() is not be able to use with `file_like`.",
@@ -122,7 +122,7 @@ impl Unpacker {
 
     /// Passes over the next object. `OutOfData` when it is not complete yet.
     fn skip(&self, py: Python<'_>) -> PyResult<()> {
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         state.others_wait(state.source.is_none());
         let begun = std::mem::take(&mut state.work);
         let mut scanner = Scanner::inside(begun.missing());
@@ -147,10 +147,12 @@ impl Unpacker {
 
     /// Takes that many bytes off the stream as they are.
     fn read_bytes<'py>(&self, py: Python<'py>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         state.others_wait(state.source.is_none());
         let there = nbytes.min(state.pending());
-        let bytes = long::bytes(py, &state.buffer[state.head..state.head + there], state.options.release)?;
+        let bytes =
+            long_strings::bytes(py, &state.buffer[state.head..state.head + there], state.options.release)?
+                .into_any();
         self.consume(&mut state, there);
         let Some(source) = state.source.as_ref().filter(|_| there < nbytes) else { return Ok(bytes) };
         let more = source.file.bind(py).call_method1(name!("read"), (Int(nbytes - there),))?;
@@ -165,7 +167,7 @@ impl Unpacker {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A state in use is held by a running method as well.
-        let Some(state) = self.state.try_take() else { return Ok(()) };
+        let Some(state) = self.state.try_lock() else { return Ok(()) };
         if let Some(source) = &state.source {
             visit.call(&source.file)?;
             visit.call(&source.read)?;
@@ -175,7 +177,7 @@ impl Unpacker {
     }
 
     fn __clear__(&self) {
-        let old = self.state.try_take().map(|mut state| std::mem::take(&mut *state));
+        let old = self.state.try_lock().map(|mut state| std::mem::take(&mut *state));
         drop(old); // which may run code of the program
     }
 }
@@ -183,7 +185,7 @@ impl Unpacker {
 impl Unpacker {
     fn next_object<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         region::yield_between_calls(py, 0)?;
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         state.others_wait(state.is_plain());
         loop {
             if let Some(object) = self.resume(py, &mut state)? {
@@ -231,7 +233,7 @@ impl Unpacker {
     }
 
     fn header(&self, py: Python<'_>, wanted: impl Fn(Token<'_>) -> Option<u32>) -> PyResult<u32> {
-        let mut state = self.state.take(py)?;
+        let mut state = self.state.lock(py)?;
         state.others_wait(state.source.is_none());
         loop {
             let mut reader = Reader::at(&state.buffer, state.head);
@@ -264,7 +266,7 @@ impl Default for State {
             options: UnpackOptions::default(),
             source: None,
             max_buffer: DEFAULT_BUFFER,
-            buffer: Bulk::new(Vec::new()),
+            buffer: Large::new(Vec::new()),
             head: 0,
             work: Work::default(),
             cache: KeyCache::default(),
@@ -325,10 +327,10 @@ impl State {
                 buffer.extend_from_slice(piece);
                 if let Err(stopped) = task.check() {
                     buffer.truncate(before);
-                    return Err(Whole(stopped.into()));
+                    return Err(DecodeError(stopped.into()));
                 }
             }
-            Ok::<_, Whole>(())
+            Ok::<_, DecodeError>(())
         })
     }
 

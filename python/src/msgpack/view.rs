@@ -9,15 +9,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PySlice, PyString, PyTuple};
 
 use super::build::Builder;
-use super::errors::Whole;
-use super::ffi::Sequence;
+use super::error::DecodeError;
 use super::input::Input;
 use super::options::UnpackOptions;
 use super::unpack::{DECODE, index, options_from, whole};
-use crate::bulk::Bulk;
-use crate::errors::WithMessage;
+use crate::cpython::partial_sequence::PartialSequence;
+use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
+use crate::large::Large;
 use crate::objects::{Int, Text, name, tuple};
-use crate::pace::Pace;
 use crate::region::{Operation, Region};
 
 /// A search in the index of a container: a value takes some 16 bytes there.
@@ -27,28 +27,24 @@ static FIND: Operation = Operation { name: "msgpack.find", break_even: 64 * 1024
 const CHECK_EVERY: usize = 1 << 16;
 
 /// A message and its index.
-struct Message {
+struct IndexedMessage {
     bytes: Py<PyBytes>,
-    tape: Bulk<Tape>,
+    tape: Large<Tape>,
     options: UnpackOptions,
 }
 
 /// A container of a message that is built only as far as it is asked for.
 #[pyclass(frozen, module = "offlock.msgpack")]
 pub(super) struct View {
-    message: Arc<Message>,
+    message: Arc<IndexedMessage>,
     place: usize,
     length: usize,
     is_map: bool,
     /// The places of the values inside, found once: to find one, all before it have to be passed.
-    places: OnceLock<Bulk<Vec<u32>>>,
+    places: OnceLock<Large<Vec<u32>>>,
 }
 
-/// The value of a message: a `View` if it is an array or a map, of which nothing is built yet.
-///
-/// The message is indexed, off the lock if it is large. The options are those of `unpackb`.
-#[pyfunction]
-#[pyo3(signature = (packed, **options))]
+/// `view`: the value of a message, with the options in the keywords.
 pub(super) fn view<'py>(
     packed: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
@@ -64,7 +60,7 @@ pub(super) fn view<'py>(
         let object = Builder::new(py, &options, None).build(&mut Indexed::at(&tape, message, 0))?;
         return whole(object, message, end);
     }
-    View::of(py, &Arc::new(Message { bytes: bytes.unbind(), tape: Bulk::new(tape), options }), 0)
+    View::of(py, &Arc::new(IndexedMessage { bytes: bytes.unbind(), tape: Large::new(tape), options }), 0)
 }
 
 #[pymethods]
@@ -111,9 +107,9 @@ impl View {
         if self.is_map {
             return Ok(self.entry(key)?.is_some());
         }
-        let mut pace = self.pace();
+        let mut yielder = self.yielder();
         for &place in self.places(py)? {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             if self.at(py, place as usize)?.eq(key)? {
                 return Ok(true);
             }
@@ -197,7 +193,7 @@ impl View {
         Self::of(py, &self.message, place)
     }
 
-    fn of<'py>(py: Python<'py>, message: &Arc<Message>, place: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn of<'py>(py: Python<'py>, message: &Arc<IndexedMessage>, place: usize) -> PyResult<Bound<'py, PyAny>> {
         let (length, is_map) = match message.tape.node(message.bytes.as_bytes(py), place).0 {
             Node::Array(items) => (items, false),
             Node::Map(entries) => (entries, true),
@@ -217,10 +213,10 @@ impl View {
         if self.length != other.length {
             return Ok(false);
         }
-        let mut pace = self.pace();
+        let mut yielder = self.yielder();
         for (&mine, &others) in self.places(py)?.iter().zip(other.places(py)?) {
             let (mine, others) = (mine as usize, others as usize);
-            pace.keep_many(py, self.message.values(mine) + other.message.values(others))?;
+            yielder.tick_many(py, self.message.values(mine) + other.message.values(others))?;
             if !self.message.build(py, mine)?.eq(other.message.build(py, others)?)? {
                 return Ok(false);
             }
@@ -231,9 +227,9 @@ impl View {
     /// Whether a container of the same kind is equal to the one that this would build.
     fn equals(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = other.py();
-        let mut pace = self.pace();
+        let mut yielder = self.yielder();
         if !self.is_map {
-            return self.equals_sequence(other, &mut pace);
+            return self.equals_sequence(other, &mut yielder);
         }
         // Of equal keys in one map the last counts: the entries are known when all are there.
         let built = self.build(py)?;
@@ -244,7 +240,7 @@ impl View {
             return Ok(false);
         }
         for entry in built.call_method0(name!("items"))?.try_iter()? {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             let (key, value) = entry?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             if !other.contains(&key)? || !value.eq(other.get_item(&key)?)? {
                 return Ok(false);
@@ -254,10 +250,10 @@ impl View {
     }
 
     /// Whether a sequence has exactly the items of this array.
-    fn equals_sequence(&self, sequence: &Bound<'_, PyAny>, pace: &mut Pace) -> PyResult<bool> {
+    fn equals_sequence(&self, sequence: &Bound<'_, PyAny>, yielder: &mut Yielder) -> PyResult<bool> {
         let py = sequence.py();
         for (number, &place) in self.places(py)?.iter().enumerate() {
-            pace.keep_many(py, self.message.values(place as usize))?;
+            yielder.tick_many(py, self.message.values(place as usize))?;
             if sequence.len()? != self.length
                 || !self.message.build(py, place as usize)?.eq(sequence.get_item(Int(number))?)?
             {
@@ -271,8 +267,8 @@ impl View {
         if self.is_map { Ok(()) } else { Err(PyTypeError::with_message("an array has no keys")) }
     }
 
-    fn pace(&self) -> Pace {
-        Pace::of(self.message.options.release)
+    fn yielder(&self) -> Yielder {
+        Yielder::of(self.message.options.release)
     }
 
     /// A list of what `make` makes of each of the places.
@@ -282,12 +278,12 @@ impl View {
         places: impl ExactSizeIterator<Item = T>,
         make: impl Fn(T) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut pace = self.pace();
-        pace.look(py)?; // from here on time counts: to make a long list takes some
-        let mut list = Sequence::new(py, places.len(), places.len(), true)?;
+        let mut yielder = self.yielder();
+        yielder.check_now(py)?; // from here on time counts: to make a long list takes some
+        let mut list = PartialSequence::new(py, places.len(), places.len(), true)?;
         for place in places {
             // To build one value by itself takes longer than in a row.
-            pace.keep_many(py, 8)?;
+            yielder.tick_many(py, 8)?;
             list.push(make(place)?)?;
         }
         list.finish(py)
@@ -313,7 +309,7 @@ impl View {
             Ok(places)
         })?;
         // Whoever was quicker has found the same.
-        Ok(self.places.get_or_init(|| Bulk::new(found)))
+        Ok(self.places.get_or_init(|| Large::new(found)))
     }
 
     /// Runs a search in the index, off the lock if that takes long.
@@ -323,7 +319,7 @@ impl View {
         body: impl FnOnce(&Task<'_>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let run = Region::new(&FIND, self.length * 16).release(self.message.options.release);
-        run.run(py, |task| body(task).map_err(Whole))
+        run.run(py, |task| body(task).map_err(DecodeError))
     }
 
     fn item(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
@@ -351,9 +347,9 @@ impl View {
             let (bytes, text) = (self.message.bytes.as_bytes(py), text.to_str()?.as_bytes());
             return self.search(py, |_| Ok(self.message.tape.lookup(bytes, self.place, text)));
         }
-        let (mut found, mut pace) = (None, self.pace());
+        let (mut found, mut yielder) = (None, self.yielder());
         for pair in self.places(py)?.chunks(2) {
-            pace.keep(py)?;
+            yielder.tick(py)?;
             if self.message.build(py, pair[0] as usize)?.eq(key)? {
                 found = Some(pair[1] as usize);
             }
@@ -383,7 +379,7 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
 }
 
-impl Message {
+impl IndexedMessage {
     /// About how many values there are at a place.
     fn values(&self, place: usize) -> usize {
         self.tape.after(place) - place

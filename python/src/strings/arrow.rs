@@ -1,139 +1,27 @@
 //! Arrow arrays of strings, through the Arrow PyCapsule interface.
 //!
-//! The structs are those of the Arrow C data and stream interfaces. What an exporter promises is believed: that buffers
-//! are as long as the lengths and the offsets in them say, and that nobody changes them: there is nothing to check that
-//! by. Everything else is checked: what is missing or released, numbers that no array has, types, the order of offsets,
-//! indices, UTF-8.
+//! The structs are in `arrow_abi.rs`. What an exporter promises of its buffers is believed. Everything else is checked: what is
+//! missing or released, numbers that no array has, types, the order of offsets, indices, UTF-8.
 
 use std::borrow::Cow;
-use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
-use std::ptr;
 
 use offlock_core::Task;
 use offlock_core::memory;
 use offlock_core::text::{Offset, Pieces, Span, Spans};
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
-use super::batch::{NONE, Places};
-use super::failed::Failed;
-use super::ops::Batch;
-use crate::bulk::{Bulk, reserve};
-use crate::errors::WithMessage;
+use super::arrow_abi::{Array, Owned, Schema, Stream, wrong};
+use super::error::StringsError;
+use super::places::{Batch, NONE, Places};
+use crate::error::WithMessage;
+use crate::large::{Large, reserve};
 use crate::objects::name;
-
-/// `struct ArrowSchema`
-#[repr(C)]
-struct Schema {
-    format: *const c_char,
-    name: *const c_char,
-    metadata: *const c_char,
-    flags: i64,
-    n_children: i64,
-    children: *mut *mut Schema,
-    dictionary: *mut Schema,
-    release: Option<unsafe extern "C" fn(*mut Schema)>,
-    private_data: *mut c_void,
-}
-
-/// `struct ArrowArray`
-#[repr(C)]
-struct Array {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
-    n_children: i64,
-    buffers: *const *const c_void,
-    children: *mut *mut Array,
-    dictionary: *mut Array,
-    release: Option<unsafe extern "C" fn(*mut Array)>,
-    private_data: *mut c_void,
-}
-
-/// `struct ArrowArrayStream`
-#[repr(C)]
-struct Stream {
-    get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut Schema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut Stream, *mut Array) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut Stream) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut Stream)>,
-    private_data: *mut c_void,
-}
-
-/// A struct of the interface that was moved to us, and that we have to release.
-struct Owned<T: Interface>(T);
-
-/// What the three structs have in common.
-///
-/// # Safety
-///
-/// All zeros is a valid value, and means that it was released.
-unsafe trait Interface: Sized {
-    const CAPSULE: &CStr;
-    fn is_released(&self) -> bool;
-    fn release(&mut self);
-}
-
-macro_rules! interface {
-    ($($name:ident in $capsule:literal),*) => {$(
-        // SAFETY: pointers, numbers and optional functions; no function means released.
-        unsafe impl Interface for $name {
-            const CAPSULE: &CStr = $capsule;
-
-            fn is_released(&self) -> bool {
-                self.release.is_none()
-            }
-
-            fn release(&mut self) {
-                if let Some(release) = self.release {
-                    // SAFETY: the struct is ours, and was not released yet; the callback marks it so.
-                    unsafe { release(self) }
-                }
-            }
-        }
-    )*};
-}
-
-interface!(Schema in c"arrow_schema", Array in c"arrow_array", Stream in c"arrow_array_stream");
-
-impl<T: Interface> Owned<T> {
-    fn empty() -> Self {
-        // SAFETY: a valid value, see `Interface`.
-        Self(unsafe { std::mem::zeroed() })
-    }
-
-    /// Moves the struct out of its capsule; `ValueError` if somebody has done so before.
-    fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let source = capsule.cast::<PyCapsule>()?.pointer_checked(Some(T::CAPSULE))?.cast::<T>();
-        // SAFETY: a capsule of this name points to such a struct; leaving zeros there is how one takes it.
-        let taken = unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) };
-        if taken.0.is_released() {
-            return Err(PyValueError::with_message(format!(
-                "the {} was released",
-                T::CAPSULE.to_string_lossy()
-            )));
-        }
-        Ok(taken)
-    }
-
-    fn into_inner(self) -> T {
-        // SAFETY: read once, as the original is forgotten.
-        unsafe { ptr::read(&raw const std::mem::ManuallyDrop::new(self).0) }
-    }
-}
-
-impl<T: Interface> Drop for Owned<T> {
-    fn drop(&mut self) {
-        self.0.release();
-    }
-}
 
 /// How the strings of an array are stored.
 #[derive(Debug, Clone, Copy)]
-enum Layout {
+enum StringLayout {
     /// `string`
     Offsets32,
     /// `large_string`
@@ -146,7 +34,7 @@ enum Layout {
     Indices,
 }
 
-impl Layout {
+impl StringLayout {
     /// How many buffers an array of this kind may have.
     const fn buffers(self) -> RangeInclusive<i64> {
         match self {
@@ -161,28 +49,27 @@ impl Layout {
 /// The type of an array's elements.
 #[derive(Debug, Clone, Copy)]
 struct Type {
-    layout: Layout,
+    layout: StringLayout,
     /// For a dictionary: the format of its indices.
     index: Option<u8>,
 }
 
 impl Type {
     fn of(schema: &Schema) -> PyResult<Self> {
-        // SAFETY: the dictionary of a schema is null or a schema.
-        let (values, index) = match unsafe { dictionary(schema.dictionary, "schema") }? {
-            Some(values) => (values, Some(format(schema)?)),
+        let (values, index) = match schema.dictionary()? {
+            Some(values) => (values, Some(schema.format()?)),
             None => (schema, None),
         };
-        if index.is_some() && !values.dictionary.is_null() {
+        if index.is_some() && values.has_dictionary() {
             return Err(PyValueError::with_message(
                 "the dictionary of the Arrow schema has a dictionary itself",
             ));
         }
-        let layout = match format(values)? {
-            b"u" => Layout::Offsets32,
-            b"U" => Layout::Offsets64,
-            b"vu" => Layout::Views,
-            b"n" => Layout::Nulls,
+        let layout = match values.format()? {
+            b"u" => StringLayout::Offsets32,
+            b"U" => StringLayout::Offsets64,
+            b"vu" => StringLayout::Views,
+            b"n" => StringLayout::Nulls,
             other => {
                 let other = String::from_utf8_lossy(other);
                 return Err(PyTypeError::with_message(format!(
@@ -197,29 +84,6 @@ impl Type {
             }
             Some(_) => Err(PyTypeError::with_message("the indices of an Arrow dictionary must be integers")),
         }
-    }
-}
-
-fn format(schema: &Schema) -> PyResult<&[u8]> {
-    if schema.format.is_null() {
-        return Err(PyValueError::with_message("the Arrow schema has no format"));
-    }
-    // SAFETY: the format of a schema that was not released is a string.
-    Ok(unsafe { CStr::from_ptr(schema.format) }.to_bytes())
-}
-
-/// A dictionary, if there is one; `ValueError` for one that was released.
-///
-/// # Safety
-///
-/// The pointer is null or leads to a struct that lives as long as the result.
-unsafe fn dictionary<'a, T: Interface>(dictionary: *const T, of: &str) -> PyResult<Option<&'a T>> {
-    // SAFETY: as above.
-    match unsafe { dictionary.as_ref() } {
-        Some(released) if released.is_released() => {
-            Err(PyValueError::with_message(format!("the dictionary of the Arrow {of} was released")))
-        }
-        dictionary => Ok(dictionary),
     }
 }
 
@@ -256,23 +120,11 @@ impl Chunks {
     }
 
     fn read(py: Python<'_>, mut stream: Owned<Stream>) -> PyResult<Self> {
-        let mut schema = Owned::<Schema>::empty();
-        let (get_schema, get_next) = (stream.0.get_schema, stream.0.get_next);
-        // SAFETY: the callback fills the struct or fails.
-        check(&mut stream.0, |stream| get_schema.map(|get| unsafe { get(stream, &raw mut schema.0) }))?;
-        if schema.0.is_released() {
-            return Err(PyValueError::with_message("the Arrow stream gave a schema that was released"));
-        }
-        let kind = Type::of(&schema.0)?;
+        let kind = Type::of(&stream.schema()?.0)?;
         let mut arrays = Vec::new();
         loop {
             py.check_signals()?;
-            let mut array = Owned::<Array>::empty();
-            // SAFETY: the callback fills the struct, leaves it released at the end, or fails.
-            check(&mut stream.0, |stream| get_next.map(|get| unsafe { get(stream, &raw mut array.0) }))?;
-            if array.0.is_released() {
-                return Ok(Self { kind, arrays });
-            }
+            let Some(array) = stream.next()? else { return Ok(Self { kind, arrays }) };
             check_array(&array.0, kind)?;
             reserve(&mut arrays, 1)?;
             arrays.push(array);
@@ -286,7 +138,7 @@ impl Chunks {
     }
 
     /// The strings of all arrays.
-    pub(super) fn batches(&self, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'_>>>, Failed> {
+    pub(super) fn batches(&self, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'_>>>, StringsError> {
         self.arrays.iter().map(|array| Elements::of(&array.0)?.batch(self.kind, task)).collect()
     }
 }
@@ -294,21 +146,20 @@ impl Chunks {
 /// Refuses what no exporter may hand over, as far as it shows: `ValueError` says what is wrong.
 fn check_array(array: &Array, kind: Type) -> PyResult<()> {
     let wrong = |what: &str| Err(PyValueError::with_message(format!("the Arrow array has {what}")));
-    // SAFETY: the dictionary of an array is null or an array that lives as long.
-    let values = unsafe { dictionary(array.dictionary, "array") }?;
+    let values = array.dictionary()?;
     match (values, kind.index) {
         (None, Some(_)) => return wrong("no dictionary"),
         (Some(_), None) => return wrong("a dictionary, and its schema has none"),
-        (Some(values), Some(_)) if !values.dictionary.is_null() => {
+        (Some(values), Some(_)) if values.has_dictionary() => {
             return wrong("a dictionary that has one itself");
         }
         (Some(values), Some(_)) => check_fields(values, kind.layout)?,
         (None, None) => {}
     }
-    check_fields(array, if kind.index.is_some() { Layout::Indices } else { kind.layout })
+    check_fields(array, if kind.index.is_some() { StringLayout::Indices } else { kind.layout })
 }
 
-fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
+fn check_fields(array: &Array, layout: StringLayout) -> PyResult<()> {
     let wrong = |what: String| Err(PyValueError::with_message(format!("the Arrow array has {what}")));
     let Array { length, null_count, offset, n_buffers, n_children, .. } = *array;
     let buffers = layout.buffers();
@@ -317,7 +168,7 @@ fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
     }
     // Of its elements the smallest that are looked at take a bit, the largest 16 bytes.
     if length.checked_add(offset).and_then(|end| end.checked_add(1)?.checked_mul(16)).is_none()
-        && !matches!(layout, Layout::Nulls)
+        && !matches!(layout, StringLayout::Nulls)
     {
         return wrong(format!("a length of {length} from {offset} on, which no memory holds"));
     }
@@ -330,31 +181,14 @@ fn check_fields(array: &Array, layout: Layout) -> PyResult<()> {
     if !buffers.contains(&n_buffers) {
         return wrong(format!("{n_buffers} buffers"));
     }
-    if n_buffers > 0 && array.buffers.is_null() {
+    if n_buffers > 0 && !array.has_buffers() {
         return wrong("no addresses of its buffers".to_owned());
     }
-    // SAFETY: there is an address for each buffer, and there are some unless all elements are null.
-    let tells = || matches!(layout, Layout::Nulls) || !unsafe { array.buffers.read() }.is_null();
+    let tells = || matches!(layout, StringLayout::Nulls) || !array.buffer(0).is_null();
     if null_count > 0 && !tells() {
         return wrong(format!("{null_count} nulls, and nothing that tells which"));
     }
     Ok(())
-}
-
-/// Calls a stream's function; `OSError` with the stream's own message when it fails.
-fn check(stream: &mut Stream, call: impl FnOnce(*mut Stream) -> Option<c_int>) -> PyResult<()> {
-    match call(stream) {
-        Some(0) => Ok(()),
-        None => Err(PyValueError::with_message("the Arrow stream was released")),
-        Some(code) => {
-            // SAFETY: the callback returns null or a string that is valid until the stream's next call.
-            let message =
-                stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
-            // SAFETY: as above.
-            let message = message.map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
-            Err(PyOSError::new_err((code, message.unwrap_or_default())))
-        }
-    }
 }
 
 /// The elements of one array.
@@ -366,42 +200,42 @@ struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    fn of(array: &'a Array) -> Result<Self, Failed> {
+    fn of(array: &'a Array) -> Result<Self, StringsError> {
         let number = |value: i64| usize::try_from(value).map_err(|_| wrong("a negative length"));
         Ok(Self { array, offset: number(array.offset)?, length: number(array.length)? })
     }
 
     /// The strings of the array and their places in it.
-    fn batch(self, kind: Type, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+    fn batch(self, kind: Type, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         match kind.index {
             None => self.strings(kind.layout, task)?.without_repeats(task),
             Some(index) => self.through_dictionary(kind.layout, index, task),
         }
     }
 
-    fn strings(self, layout: Layout, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+    fn strings(self, layout: StringLayout, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         match layout {
-            Layout::Offsets32 => self.between_offsets::<i32>(task),
-            Layout::Offsets64 => self.between_offsets::<i64>(task),
-            Layout::Views => self.viewed(task),
-            Layout::Nulls | Layout::Indices => {
+            StringLayout::Offsets32 => self.between_offsets::<i32>(task),
+            StringLayout::Offsets64 => self.between_offsets::<i64>(task),
+            StringLayout::Views => self.viewed(task),
+            StringLayout::Nulls | StringLayout::Indices => {
                 let source = Pieces::new(Vec::new(), Vec::new(), task)?;
                 Ok(Batch { source, places: Places::Nulls(self.length) })
             }
         }
     }
 
-    fn between_offsets<O: Offset>(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+    fn between_offsets<O: Offset>(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         let offsets = self.values_and::<O>(1, 1)?;
         let end = offsets.last().map_or(0, |&end| end.into());
         let end = usize::try_from(end).map_err(|_| wrong("a negative offset"))?;
         // SAFETY: the exporter says that there are as many bytes as the last offset.
-        let text = unsafe { self.memory::<u8>(2, 0, end) }?;
+        let text = unsafe { self.array.memory::<u8>(2, 0, end) }?;
         self.placed(text, Spans::between::<O>(text, offsets, task)?, task)
     }
 
     /// Views lead to several buffers, so that their strings are copied to one.
-    fn viewed(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, Failed> {
+    fn viewed(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
         let present = self.present()?;
@@ -421,14 +255,18 @@ impl<'a> Elements<'a> {
     }
 
     /// The data buffers of an array of views: all but the first two, and the last, which has their lengths.
-    fn variadic(self) -> Result<Vec<&'a [u8]>, Failed> {
+    fn variadic(self) -> Result<Vec<&'a [u8]>, StringsError> {
         let count = self.array.n_buffers.checked_sub(3).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or_else(|| wrong("too few buffers"))?;
         // SAFETY: the exporter says that the last buffer has one length for each.
-        let lengths = unsafe { self.memory::<i64>(count + 2, 0, count) }?;
+        let lengths = unsafe { self.array.memory::<i64>(count + 2, 0, count) }?;
         let length = |&length| usize::try_from(length).map_err(|_| wrong("a negative length"));
         // SAFETY: the exporter says that the buffer is that long.
-        lengths.iter().zip(2..).map(|(len, number)| unsafe { self.memory(number, 0, length(len)?) }).collect()
+        lengths
+            .iter()
+            .zip(2..)
+            .map(|(len, number)| unsafe { self.array.memory(number, 0, length(len)?) })
+            .collect()
     }
 
     /// The pieces of all strings that are not null.
@@ -437,11 +275,11 @@ impl<'a> Elements<'a> {
         text: impl Into<Cow<'a, [u8]>>,
         spans: Spans<'a>,
         task: &Task<'_>,
-    ) -> Result<Batch<Pieces<'a>>, Failed> {
+    ) -> Result<Batch<Pieces<'a>>, StringsError> {
         let Some(present) = self.present()? else {
             let pieces = Pieces::new(text, spans, task);
             return Ok(Batch::all(
-                pieces.map_err(|error| Failed::piece(error, |piece, _| in_element(piece)))?,
+                pieces.map_err(|error| StringsError::piece(error, |piece, _| in_element(piece)))?,
             ));
         };
         let mut there = memory::with_room(present.iter().filter(|&&present| present).count())?;
@@ -453,19 +291,18 @@ impl<'a> Elements<'a> {
         }
         let element = |piece| (0..present.len()).filter(|&index| present[index]).nth(piece).unwrap_or(piece);
         let source = Pieces::new(text, there, task)
-            .map_err(|error| Failed::piece(error, |piece, _| in_element(element(piece))))?;
-        Ok(Batch { source, places: Places::Present(Bulk::new(present).into()) })
+            .map_err(|error| StringsError::piece(error, |piece, _| in_element(element(piece))))?;
+        Ok(Batch { source, places: Places::Present(Large::new(present).into()) })
     }
 
     /// The strings of the dictionary, once each, and which of them are the elements.
     fn through_dictionary(
         self,
-        layout: Layout,
+        layout: StringLayout,
         index: u8,
         task: &Task<'_>,
-    ) -> Result<Batch<Pieces<'a>>, Failed> {
-        // SAFETY: the dictionary of an array is null or an array that lives as long.
-        let dictionary = unsafe { self.array.dictionary.as_ref() }.ok_or_else(|| wrong("no dictionary"))?;
+    ) -> Result<Batch<Pieces<'a>>, StringsError> {
+        let dictionary = self.array.dictionary().ok().flatten().ok_or_else(|| wrong("no dictionary"))?;
         let values = Self::of(dictionary)?.strings(layout, task)?;
         let numbers = numbers(&values)?;
         let present = self.present()?;
@@ -474,7 +311,7 @@ impl<'a> Elements<'a> {
             Some(present) if !present[index] => Ok(NONE),
             _ => usize::try_from(value).ok().and_then(|value| numbers.get(value).copied()).ok_or_else(|| {
                 let known = numbers.len();
-                Failed::Value(format!(
+                StringsError::Value(format!(
                     "index {index} is {value}, but the Arrow dictionary has {known} values"
                 ))
             }),
@@ -486,11 +323,11 @@ impl<'a> Elements<'a> {
             }
             places.push(lookup((index, value))?);
         }
-        Ok(Batch { source: values.source, places: Places::Numbered(Bulk::new(places).into()) })
+        Ok(Batch { source: values.source, places: Places::Numbered(Large::new(places).into()) })
     }
 
     /// Indices of any integer type.
-    fn indices(self, format: u8) -> Result<Vec<i64>, Failed> {
+    fn indices(self, format: u8) -> Result<Vec<i64>, StringsError> {
         match format {
             b'c' => self.widened::<i8>(),
             b'C' => self.widened::<u8>(),
@@ -502,7 +339,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, Failed> {
+    fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, StringsError> {
         let values = self.values_and::<I>(1, 0)?;
         let mut wide = memory::with_room(values.len())?;
         wide.extend(values.iter().map(|&index| index.into()));
@@ -510,55 +347,25 @@ impl<'a> Elements<'a> {
     }
 
     /// Whether each element is there; `None` when all are.
-    fn present(self) -> Result<Option<Vec<bool>>, Failed> {
-        if self.array.null_count == 0 || self.buffer(0).is_null() {
+    fn present(self) -> Result<Option<Vec<bool>>, StringsError> {
+        if self.array.null_count == 0 || self.array.buffer(0).is_null() {
             return Ok(None);
         }
         let mut present = memory::with_room(self.length)?;
         let end = self.offset + self.length;
         // SAFETY: the exporter says that there is a bit for each element.
-        let bits = unsafe { self.memory::<u8>(0, 0, end.div_ceil(8)) }?;
+        let bits = unsafe { self.array.memory::<u8>(0, 0, end.div_ceil(8)) }?;
         present.extend((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1));
         Ok(Some(present))
     }
 
     /// One value for each element, and `more`.
-    fn values_and<T>(self, number: usize, more: usize) -> Result<&'a [T], Failed> {
+    fn values_and<T>(self, number: usize, more: usize) -> Result<&'a [T], StringsError> {
         if self.length == 0 {
             return Ok(&[]); // even the buffer may be missing
         }
         // SAFETY: the exporter says that there are that many.
-        unsafe { self.memory(number, self.offset, self.length + more) }
-    }
-
-    /// # Safety
-    ///
-    /// The buffer holds at least `skip + length` values of this type.
-    unsafe fn memory<T>(self, number: usize, skip: usize, length: usize) -> Result<&'a [T], Failed> {
-        if length == 0 {
-            return Ok(&[]);
-        }
-        let start = self.buffer(number).cast::<T>();
-        if start.is_null() || !start.is_aligned() {
-            return Err(wrong("a buffer that is missing or not aligned"));
-        }
-        let bytes = skip.checked_add(length).and_then(|values| values.checked_mul(size_of::<T>()));
-        let end = bytes.and_then(|bytes| start.addr().checked_add(bytes));
-        if end.is_none_or(|end| isize::try_from(end).is_err()) {
-            return Err(wrong("a buffer that no memory holds"));
-        }
-        // SAFETY: as the caller says; the memory lives as long as the array.
-        Ok(unsafe { std::slice::from_raw_parts(start.add(skip), length) })
-    }
-
-    /// The address of a buffer; null when the array has none of this number.
-    fn buffer(self, number: usize) -> *const c_void {
-        if usize::try_from(self.array.n_buffers).is_ok_and(|count| number < count) {
-            // SAFETY: the array has this many addresses of buffers.
-            unsafe { self.array.buffers.add(number).read() }
-        } else {
-            ptr::null()
-        }
+        unsafe { self.array.memory(number, self.offset, self.length + more) }
     }
 }
 
@@ -572,17 +379,13 @@ fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
 }
 
 /// The number of the string that each value of a dictionary is.
-fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, Failed> {
+fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, StringsError> {
     let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
-    Ok(values.places.numbered(memory::collected::<_, Failed>((0..count).map(Ok))?)?)
+    Ok(values.places.numbered(memory::collected::<_, StringsError>((0..count).map(Ok))?)?)
 }
 
 /// Elements between two looks at whether to stop.
 const STRETCH: usize = 1 << 16;
-
-fn wrong(what: &str) -> Failed {
-    Failed::Value(format!("the Arrow array has {what}"))
-}
 
 fn in_element(index: usize) -> String {
     format!("in element {index} of the Arrow array")

@@ -1,26 +1,18 @@
 //! Millions of strings at once: found, checked and laid out without the lock, and handed to Python under it.
 //!
 //! An operation ([`ops`]) cuts a text with the core, a [`batch`] makes strings of the pieces, and puts them
-//! into a tuple or list. The kinds of string are in one file each: [`exact`], [`block`], [`view`]; one
-//! string that is long is [`long`]'s. The last two of the kinds write objects themselves: they know how from [`layout`], and where from [`pool`].
+//! into a tuple or list. The kinds of string are in one file each, in `cpython/`: `exact_str`, `str_block`, `str_view`; one
+//! string that is long is [`long_str`]'s.
 
 mod arrow;
-mod batch;
-mod block;
-mod exact;
-mod failed;
-mod hook;
-mod layout;
-mod long;
-mod memory;
+mod arrow_abi;
+pub(crate) mod batch;
+pub(crate) mod error;
+mod inspect;
+pub(crate) mod long_str;
 mod ops;
-mod pool;
-mod state;
-mod view;
-
-pub(crate) use batch::{Kind, Made, Maker};
-pub(crate) use hook::is_ready;
-pub(crate) use long::{decode, decode_short, from_utf8};
+mod places;
+pub(crate) mod source;
 
 use pyo3::pymodule;
 
@@ -28,7 +20,7 @@ use pyo3::pymodule;
 #[pymodule]
 pub(crate) mod strings {
     #[pymodule_export]
-    use super::ops::{PyArena, columns, decode_many, from_arrow, from_offsets, lines, split};
+    use crate::strings::inspect::{blocks, compact, enable_blocks, retained, unavailable, view_class};
     #[pymodule_export]
-    use super::state::{blocks, compact, enable_blocks, retained, unavailable, view_class};
+    use crate::strings::ops::{PyArena, columns, decode_many, from_arrow, from_offsets, lines, split};
 }

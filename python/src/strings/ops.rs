@@ -4,19 +4,21 @@ use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
 use offlock_core::{Task, memory};
 use pyo3::buffer::Element;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::arrow;
-use super::batch::{Kind, Made, Maker, Places, Source};
-use super::failed::Failed;
+use super::batch::{Built, StrBuilder, StrClass};
+use super::error::StringsError;
+use super::places::{Batch, Places};
+use super::source::StrSource;
 use crate::borrow::{self, Bytes};
-use crate::bulk::{Bulk, Held};
-use crate::errors::{WithMessage, no_memory};
-use crate::filling::{Container, Filling};
+use crate::cpython::object;
+use crate::cpython::sequence::{Container, SequenceBuilder};
+use crate::error::{WithMessage, no_memory};
+use crate::gil_yield::Yielder;
+use crate::large::Refs;
 use crate::objects::{Int, tuple};
-use crate::pace::Pace;
 use crate::region::{Cancel, Operation, Region, Release};
 
 /// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
@@ -29,35 +31,6 @@ static FROM_OFFSETS: Operation = Operation { name: "strings.from_offsets", break
 static FROM_ARROW: Operation = Operation { name: "strings.from_arrow", break_even: BREAK_EVEN };
 static DECODE_MANY: Operation = Operation { name: "strings.decode_many", break_even: BREAK_EVEN };
 static BUILD: Operation = Operation { name: "strings.build", break_even: BREAK_EVEN };
-
-/// Strings of one source, and where they go.
-pub(super) struct Batch<S> {
-    pub(super) source: S,
-    pub(super) places: Places,
-}
-
-impl<S> Batch<S> {
-    pub(super) fn all(source: S) -> Self {
-        Self { source, places: Places::All }
-    }
-}
-
-impl<'a> Batch<Pieces<'a>> {
-    /// One string for each piece, but for those that are alike where there are many.
-    fn of(pieces: Pieces<'a>, task: &Task<'_>) -> Result<Self, Failed> {
-        Self::all(pieces).without_repeats(task)
-    }
-
-    /// The same places, with one string for those of pieces that are alike where there are many.
-    pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, Failed> {
-        let (source, numbers) = self.source.without_repeats(task)?;
-        let places = match numbers {
-            Some(numbers) => Places::Numbered(Bulk::new(self.places.numbered(numbers)?).into()),
-            None => self.places,
-        };
-        Ok(Self { source, places })
-    }
-}
 
 /// What the strings are put into: `into=tuple`, `into=list` or `into=Arena`.
 #[derive(Debug, Clone, Copy)]
@@ -84,9 +57,9 @@ impl<'py> FromPyObject<'_, 'py> for Into {
 }
 
 /// The keywords that all operations have.
-pub(super) struct Options(Kind, Into, Release, Option<Py<Cancel>>);
+pub(super) struct CallOptions(StrClass, Into, Release, Option<Py<Cancel>>);
 
-impl<'py> FromPyObject<'_, 'py> for Options {
+impl<'py> FromPyObject<'_, 'py> for CallOptions {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -103,34 +76,34 @@ impl<'py> FromPyObject<'_, 'py> for Options {
 /// One call of an operation.
 struct Run<'a, 'py> {
     py: Python<'py>,
-    options: &'a Options,
+    options: &'a CallOptions,
     region: Region<'a>,
 }
 
 impl<'a, 'py> Run<'a, 'py> {
-    fn new(py: Python<'py>, operation: &'static Operation, bytes: usize, options: &'a Options) -> Self {
-        let Options(_, _, release, cancel) = options;
+    fn new(py: Python<'py>, operation: &'static Operation, bytes: usize, options: &'a CallOptions) -> Self {
+        let CallOptions(_, _, release, cancel) = options;
         let region = Region::new(operation, bytes).release(*release).cancel(cancel.as_ref().map(Py::get));
         Self { py, options, region }
     }
 
     /// One tuple, list or arena of everything that `cut` returns.
-    fn join<S: Source + Send>(
+    fn join<S: StrSource + Send>(
         &self,
-        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, StringsError> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self.options.1 {
             Into::Arena => PyArena(self.store(cut)?).into_object(self.py),
             Into::Container(container) => {
-                joined(self.py, container, self.make(cut)?, &mut Pace::of(self.options.2))
+                joined(self.py, container, self.make(cut)?, &mut Yielder::of(self.options.2))
             }
         }
     }
 
     /// A tuple of tuples, lists or arenas: one for each batch that `cut` returns.
-    fn each<S: Source + Send>(
+    fn each<S: StrSource + Send>(
         &self,
-        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, StringsError> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let all: Vec<_> = match self.options.1 {
@@ -139,46 +112,46 @@ impl<'a, 'py> Run<'a, 'py> {
                 stored.map(|batch| PyArena(vec![batch]).into_object(py)).collect::<PyResult<_>>()?
             }
             Into::Container(container) => {
-                let (made, mut pace) = (self.make(cut)?.into_iter(), Pace::of(self.options.2));
-                made.map(|batch| joined(py, container, vec![batch], &mut pace)).collect::<PyResult<_>>()?
+                let (made, mut yielder) = (self.make(cut)?.into_iter(), Yielder::of(self.options.2));
+                made.map(|batch| joined(py, container, vec![batch], &mut yielder)).collect::<PyResult<_>>()?
             }
         };
         tuple(py, all)
     }
 
-    fn make<S: Source + Send>(
+    fn make<S: StrSource + Send>(
         &self,
-        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
-    ) -> PyResult<Vec<(Made<S>, Places)>> {
-        let maker = Maker::new(self.py, self.options.0)?;
-        self.region.run(self.py, |task| -> Result<_, Failed> {
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, StringsError> + Send,
+    ) -> PyResult<Vec<(Built<S>, Places)>> {
+        let maker = StrBuilder::new(self.py, self.options.0)?;
+        self.region.run(self.py, |task| -> Result<_, StringsError> {
             let make = |batch: Batch<S>| Ok((maker.make(batch.source, task)?, batch.places));
             memory::collected(cut(task)?.into_iter().map(make))
         })
     }
 
-    fn store<S: Source + Send>(
+    fn store<S: StrSource + Send>(
         &self,
-        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, Failed> + Send,
+        cut: impl FnOnce(&Task<'_>) -> Result<Vec<Batch<S>>, StringsError> + Send,
     ) -> PyResult<Vec<Stored>> {
-        self.region.run(self.py, |task| -> Result<_, Failed> {
+        self.region.run(self.py, |task| -> Result<_, StringsError> {
             let store = |batch: Batch<S>| Ok((batch.source.stored(task)?.into_owned(), batch.places));
             cut(task)?.into_iter().map(store).collect()
         })
     }
 }
 
-fn joined<'py, S: Source + Send>(
+fn joined<'py, S: StrSource + Send>(
     py: Python<'py>,
     container: Container,
-    all: Vec<(Made<S>, Places)>,
-    pace: &mut Pace,
+    all: Vec<(Built<S>, Places)>,
+    yielder: &mut Yielder,
 ) -> PyResult<Bound<'py, PyAny>> {
     let counts = all.iter().map(|(made, places)| places.count(made.len()));
     let len = counts.fold(0, usize::saturating_add);
-    let mut filling = Filling::new(py, container, len)?;
+    let mut filling = SequenceBuilder::new(py, container, len)?;
     for (made, places) in all {
-        made.fill(py, &mut filling, &places, pace)?;
+        made.fill(py, &mut filling, &places, yielder)?;
     }
     Ok(filling.finish())
 }
@@ -227,7 +200,7 @@ pub(super) fn lines<'py>(
     buffer: &Bound<'py, PyAny>,
     newline: Newline,
     keepends: bool,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
@@ -240,7 +213,7 @@ pub(super) fn split<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
     separator: &Bound<'py, PyAny>,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let separator = Separator::read(separator)?;
     let bytes = Bytes::borrow(buffer)?;
@@ -250,8 +223,12 @@ pub(super) fn split<'py>(
 }
 
 /// The pieces of a text that could as well be decoded before it is cut.
-fn whole<'a>(text: &'a [u8], spans: Vec<Span>, task: &Task<'_>) -> Result<Vec<Batch<Pieces<'a>>>, Failed> {
-    let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::whole(text, error))?;
+fn whole<'a>(
+    text: &'a [u8],
+    spans: Vec<Span>,
+    task: &Task<'_>,
+) -> Result<Vec<Batch<Pieces<'a>>>, StringsError> {
+    let pieces = Pieces::new(text, spans, task).map_err(|error| StringsError::whole(text, error))?;
     Ok(vec![Batch::of(pieces, task)?])
 }
 
@@ -260,7 +237,7 @@ pub(super) fn columns<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
     separator: &Bound<'py, PyAny>,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let [separator] = *Separator::read(separator)?.0 else {
         return Err(PyValueError::with_message("the separator of columns must be one ASCII character"));
@@ -269,7 +246,8 @@ pub(super) fn columns<'py>(
     let text = bytes.as_slice();
     Run::new(py, &COLUMNS, text.len(), &options).each(|task| {
         let columns = text::columns(text, separator, task)?;
-        let columns = Pieces::interleaved(text, columns, task).map_err(|error| Failed::whole(text, error))?;
+        let columns =
+            Pieces::interleaved(text, columns, task).map_err(|error| StringsError::whole(text, error))?;
         columns.into_iter().map(|column| Batch::of(column, task)).collect()
     })
 }
@@ -279,14 +257,14 @@ pub(super) fn from_offsets<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
     offsets: &Bound<'py, PyAny>,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let offsets = read_offsets(offsets)?;
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
     Run::new(py, &FROM_OFFSETS, text.len() + size_of_val(&*offsets), &options).join(|task| {
         let spans = Spans::between(text, offsets, task)?;
-        let pieces = Pieces::new(text, spans, task).map_err(|error| Failed::piece(error, in_string))?;
+        let pieces = Pieces::new(text, spans, task).map_err(|error| StringsError::piece(error, in_string))?;
         Ok(vec![Batch::of(pieces, task)?])
     })
 }
@@ -307,11 +285,10 @@ fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<
 }
 
 fn read_sequence(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    // SAFETY: only looks at the type of a live object.
-    if unsafe { ffi::PySequence_Check(offsets.as_ptr()) } == 0 || offsets.is_instance_of::<PyString>() {
+    if !object::is_sequence(offsets) || offsets.is_instance_of::<PyString>() {
         return offsets.extract(); // raises what is wrong with it
     }
-    let offsets = Held::collect(offsets, &mut Pace::giving_way(), |_, offset| offset.extract())?;
+    let offsets = Refs::collect(offsets, &mut Yielder::yielding(), |_, offset| offset.extract())?;
     Ok(offsets.into_values())
 }
 
@@ -323,16 +300,16 @@ fn in_string(number: usize, start: usize) -> String {
 pub(super) fn decode_many<'py>(
     py: Python<'py>,
     items: &Bound<'py, PyAny>,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut pace = Pace::of(options.2);
-    let items = Held::collect(items, &mut pace, |_, item| Item::borrow(item))?;
-    let (texts, bytes) = items.slices(py, &mut pace, Item::contents)?;
+    let mut yielder = Yielder::of(options.2);
+    let items = Refs::collect(items, &mut yielder, |_, item| Item::borrow(item))?;
+    let (texts, bytes) = items.slices(py, &mut yielder, Item::contents)?;
     let (texts, bytes) = (&**texts, bytes + texts.len() * size_of::<Span>());
     Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
         let (text, spans) = adjacent(texts, task)?;
         let pieces = Pieces::new(text, spans, task)
-            .map_err(|error| Failed::piece(error, |item, _| format!("in item {item}")))?;
+            .map_err(|error| StringsError::piece(error, |item, _| format!("in item {item}")))?;
         Ok(vec![Batch::of(pieces, task)?])
     })
 }
@@ -347,14 +324,13 @@ enum Item<'py> {
 impl<'py> Item<'py> {
     #[inline]
     fn borrow(item: Bound<'py, PyAny>) -> PyResult<Self> {
-        if item.is_exact_instance_of::<PyBytes>() {
-            // SAFETY: it is one.
-            Ok(Self::Exact(unsafe { item.cast_into_unchecked() }))
-        } else {
-            let mut one = memory::with_room(1).map_err(no_memory)?;
-            one.push(Bytes::borrow(&item)?);
-            Ok(Self::Other(one.into_boxed_slice()))
-        }
+        let item = match item.cast_into_exact::<PyBytes>() {
+            Ok(bytes) => return Ok(Self::Exact(bytes)),
+            Err(other) => other.into_inner(),
+        };
+        let mut one = memory::with_room(1).map_err(no_memory)?;
+        one.push(Bytes::borrow(&item)?);
+        Ok(Self::Other(one.into_boxed_slice()))
     }
 
     #[inline]
@@ -367,7 +343,7 @@ impl<'py> Item<'py> {
 }
 
 /// Texts put one behind the other, and where each is.
-fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), Failed> {
+fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), StringsError> {
     /// Bytes, and texts, between two looks at whether to stop.
     const STRETCH: usize = 1 << 20;
     let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
@@ -392,7 +368,7 @@ fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), Fa
 pub(super) fn from_arrow<'py>(
     py: Python<'py>,
     array: &Bound<'py, PyAny>,
-    options: Options,
+    options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let chunks = arrow::Chunks::import(array)?;
     Run::new(py, &FROM_ARROW, chunks.bytes(), &options).join(|task| chunks.batches(task))
@@ -417,31 +393,31 @@ impl PyArena {
     }
 
     #[pyo3(
-        signature = (kind=Kind::View, *, release=Release::Auto, cancel=None),
+        signature = (kind=StrClass::View, *, release=Release::Auto, cancel=None),
         text_signature = "($self, kind='view', *, release='auto', cancel=None)"
     )]
     fn tuple<'py>(
         &self,
         py: Python<'py>,
-        kind: Kind,
+        kind: StrClass,
         release: Release,
         cancel: Option<Py<Cancel>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.build(py, Options(kind, Into::Container(Container::Tuple), release, cancel))
+        self.build(py, CallOptions(kind, Into::Container(Container::Tuple), release, cancel))
     }
 
     #[pyo3(
-        signature = (kind=Kind::View, *, release=Release::Auto, cancel=None),
+        signature = (kind=StrClass::View, *, release=Release::Auto, cancel=None),
         text_signature = "($self, kind='view', *, release='auto', cancel=None)"
     )]
     fn list<'py>(
         &self,
         py: Python<'py>,
-        kind: Kind,
+        kind: StrClass,
         release: Release,
         cancel: Option<Py<Cancel>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.build(py, Options(kind, Into::Container(Container::List), release, cancel))
+        self.build(py, CallOptions(kind, Into::Container(Container::List), release, cancel))
     }
 }
 
@@ -461,7 +437,7 @@ impl PyArena {
             .collect()
     }
 
-    fn build<'py>(&self, py: Python<'py>, options: Options) -> PyResult<Bound<'py, PyAny>> {
+    fn build<'py>(&self, py: Python<'py>, options: CallOptions) -> PyResult<Bound<'py, PyAny>> {
         Run::new(py, &BUILD, self.bytes(), &options).join(|_| Ok(self.batches()))
     }
 }

@@ -2,32 +2,49 @@
 //!
 //! These functions look for the usual call themselves, and pass every other one on to their namesakes in `one_shot.rs`.
 
-use std::ffi::c_ulong;
-
 use offlock_core::deflate;
-use pyo3::ffi;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt};
 
-use crate::fastcall::Definition;
+use crate::cpython::fastcall::{Call, Definition, Function};
+use crate::cpython::object;
+use crate::error::WithMessage;
 use crate::region::yield_between_calls;
 
 /// Up to this size nobody notices how long a checksum takes: below a microsecond.
 const SMALL: usize = 8 << 10;
 
+/// The functions that take any arguments.
 static CRC32: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static ADLER32: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-static QUICK_CRC32: Definition = Definition::new(
+static QUICK_CRC32: Definition = Definition::new::<Crc32>(
     c"crc32",
     c"crc32(data, value=0, /, *, release='auto')\n--\n\nCRC-32 of `data`, continued from `value`.",
-    crc32,
 );
-static QUICK_ADLER32: Definition = Definition::new(
+static QUICK_ADLER32: Definition = Definition::new::<Adler32>(
     c"adler32",
     c"adler32(data, value=1, /, *, release='auto')\n--\n\nAdler-32 of `data`, continued from `value`.",
-    adler32,
 );
+
+struct Crc32;
+struct Adler32;
+
+impl Function for Crc32 {
+    #[inline(always)]
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        of_small(call, 0, deflate::crc32_of_small, &CRC32)
+    }
+}
+
+impl Function for Adler32 {
+    #[inline(always)]
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        of_small(call, 1, deflate::adler32_of_small, &ADLER32)
+    }
+}
 
 /// Puts the quick functions in the place of those that take any arguments.
 pub(super) fn replace(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -46,68 +63,35 @@ fn put(
     module.setattr(name, quick.of(module)?)
 }
 
-unsafe extern "C" fn crc32(
-    _: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls this with the lock held and with as many arguments as it says.
-    unsafe { of_small(arguments, count, keywords, 0, deflate::crc32_of_small, &CRC32) }
-}
-
-unsafe extern "C" fn adler32(
-    _: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls this with the lock held and with as many arguments as it says.
-    unsafe { of_small(arguments, count, keywords, 1, deflate::adler32_of_small, &ADLER32) }
-}
-
 /// The sum of a small `bytes`, continued from an `int`; with any other arguments what `otherwise` makes of them.
-///
-/// # Safety
-///
-/// To be called with the lock held; there are `count` `arguments`, and one more for each of the `keywords`.
-#[inline]
-unsafe fn of_small(
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
+#[inline(always)]
+fn of_small<'py>(
+    call: Call<'_, 'py>,
     initial: u32,
     sum: fn(u32, &[u8]) -> u32,
     otherwise: &PyOnceLock<Py<PyAny>>,
-) -> *mut ffi::PyObject {
-    // SAFETY: the arguments are live objects, as the caller says, and what is read of them is of their exact type. A `bytes`
-    // does not change, and the caller's reference keeps it.
-    unsafe {
-        if keywords.is_null() && (count == 1 || count == 2) && ffi::PyBytes_CheckExact(*arguments) != 0 {
-            let size = ffi::PyBytes_Size(*arguments) as usize;
-            let value = match count {
-                1 => Some(initial),
-                _ if ffi::PyLong_CheckExact(*arguments.add(1)) != 0 => {
-                    Some(ffi::PyLong_AsUnsignedLongMask(*arguments.add(1)) as u32)
-                }
-                _ => None,
-            };
-            if let (Some(value), true) = (value, size <= SMALL) {
-                let py = Python::assume_attached();
-                if let Err(raised) = yield_between_calls(py, size) {
-                    raised.restore(py);
-                    return std::ptr::null_mut();
-                }
-                let start = ffi::PyBytes_AsString(*arguments).cast_const().cast();
-                let sum = sum(value, std::slice::from_raw_parts(start, size));
-                return ffi::PyLong_FromUnsignedLong(c_ulong::from(sum));
-            }
-        }
-        match otherwise.get(Python::assume_attached()) {
-            Some(function) => {
-                ffi::PyObject_Vectorcall(function.as_ptr(), arguments, count as usize, keywords)
-            }
-            None => std::ptr::null_mut(),
-        }
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = call.py();
+    if let Some(data) = call.argument(0)
+        && let Ok(data) = data.cast_exact::<PyBytes>()
+        && let Some(value) = value(call, initial)
+        && data.as_bytes().len() <= SMALL
+    {
+        yield_between_calls(py, data.as_bytes().len())?;
+        return object::uint(py, sum(value, data.as_bytes()).into());
+    }
+    match otherwise.get(py) {
+        Some(function) => call.pass_to(function.bind(py)),
+        None => Err(PyRuntimeError::with_message("the module zlib is not complete yet")),
+    }
+}
+
+/// What the sum is continued from, if that is simple.
+#[inline(always)]
+fn value(call: Call<'_, '_>, initial: u32) -> Option<u32> {
+    match (call.has_keywords(), call.count(), call.argument(1)) {
+        (false, 1, _) => Some(initial),
+        (false, 2, Some(value)) if value.is_exact_instance_of::<PyInt>() => Some(object::lowest_bits(value)),
+        _ => None,
     }
 }

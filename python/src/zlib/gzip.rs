@@ -8,19 +8,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::failure::{BadGzip, Failed};
-use super::fed::{Decode, Fed};
+use super::decompressor::{Decode, Decompressor};
+use super::error::{DeflateError, GzipError};
 use super::input::Inputs;
 use super::one_shot::{lend, with_bad_level};
-use super::turns::Turns;
-use super::{DEFLATE, INFLATE};
+use super::operations::{DEFLATE, INFLATE};
+use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
-use crate::bulk::reserve;
 use crate::bytes;
-use crate::errors::WithMessage;
+use crate::error::{IntoException, WithMessage};
+use crate::gil_yield::Yielder;
+use crate::large::reserve;
 use crate::objects::Int;
-use crate::pace::Pace;
-use crate::region::{Cancel, Failure, Region, Release};
+use crate::region::{Cancel, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
 #[pyfunction]
@@ -42,14 +42,14 @@ pub(super) fn gunzip<'py>(
     let region = Region::new(&INFLATE, data.len()).release(release).cancel(cancel);
     if let Some(mut lent) = lend(py, data, GZIP, limit) {
         let mut out = Output::lent(lent.memory()).limited(limit);
-        region.run(py, |task| deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip))?;
+        region.run(py, |task| deflate::gunzip(data, threads, &mut out, task).map_err(GzipError))?;
         let (used, rest) = out.finish();
         return lent.finish(used, rest);
     }
     let plain = region.run(py, |task| {
         let mut out = Output::new().limited(limit);
-        deflate::gunzip(data, threads, &mut out, task).map_err(BadGzip)?;
-        Ok::<_, BadGzip>(out.into_bytes())
+        deflate::gunzip(data, threads, &mut out, task).map_err(GzipError)?;
+        Ok::<_, GzipError>(out.into_bytes())
     })?;
     bytes::from_memory(py, plain)
 }
@@ -75,7 +75,7 @@ pub(super) fn gzip<'py>(
     let data = Bytes::borrow(data)?;
     let (data, header) = (data.as_slice(), header(mtime, level, None));
     let region = Region::new(&DEFLATE, data.len()).release(release).cancel(cancel);
-    let failed = Failed::while_("while compressing data");
+    let failed = DeflateError::while_("while compressing data");
     if threads == 1 {
         let packed = region.run(py, |task| {
             let mut out = Output::new();
@@ -83,7 +83,7 @@ pub(super) fn gzip<'py>(
                 .map_err(|error| failed(with_bad_level(error)))?;
             let mut packed = out.into_bytes().into_vec();
             packed[..header.len()].copy_from_slice(&header); // the engine's has no time
-            Ok::<_, Failed>(packed)
+            Ok::<_, DeflateError>(packed)
         })?;
         return bytes::from_memory(py, packed);
     }
@@ -97,7 +97,7 @@ pub(super) fn gzip<'py>(
         #[allow(clippy::cast_possible_truncation, reason = "the format says so")]
         let size = data.len() as u32;
         out.push(&[crc.to_le_bytes(), size.to_le_bytes()].concat()).map_err(failed)?;
-        Ok::<_, Failed>(out.into_bytes())
+        Ok::<_, DeflateError>(out.into_bytes())
     })?;
     bytes::from_memory(py, packed)
 }
@@ -107,7 +107,7 @@ pub(super) fn gzip<'py>(
 #[pyfunction]
 #[pyo3(signature = (parts, /))]
 pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    let mut chunks = Chunks(Vec::new());
+    let mut chunks = Parts(Vec::new());
     for part in parts.try_iter()? {
         reserve(&mut chunks.0, 1)?;
         chunks.0.push(part?.cast_into()?);
@@ -120,14 +120,14 @@ pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyAny>) -> PyResul
 
 /// Parts of a result. They are freed a few at a time, and other threads can have the lock in between: to free 100 MB takes
 /// some milliseconds.
-struct Chunks<'py>(Vec<Bound<'py, PyBytes>>);
+struct Parts<'py>(Vec<Bound<'py, PyBytes>>);
 
-impl Drop for Chunks<'_> {
+impl Drop for Parts<'_> {
     fn drop(&mut self) {
-        let mut pace = Pace::giving_way();
+        let mut yielder = Yielder::yielding();
         while let Some(chunk) = self.0.pop() {
-            pace.weigh(chunk.as_bytes().len());
-            pace.keep_quietly(chunk.py());
+            yielder.charge(chunk.as_bytes().len());
+            yielder.tick_quietly(chunk.py());
         }
     }
 }
@@ -162,7 +162,7 @@ fn block_deflater(level: i32, threads: usize) -> PyResult<BlockDeflater> {
 
 /// Reads a gzip file of one or more members piece by piece, several of them at once if `threads` is not 1.
 #[pyclass(frozen, module = "offlock.gzip")]
-pub(super) struct GzipDecompress(Turns<Fed<Reading>>);
+pub(super) struct GzipDecompress(StreamLock<Decompressor<Reading>>);
 
 /// A decoder that gives out everything before what is wrong with a file, and only then fails: so that it does not
 /// depend on the number of threads what comes out.
@@ -196,9 +196,9 @@ impl GzipDecompress {
     #[new]
     #[pyo3(signature = (*, threads=1, max_output=None))]
     fn new(py: Python<'_>, threads: usize, max_output: Option<usize>) -> PyResult<Self> {
-        let decoder = GzipDecoder::new(Members::All).map_err(|error| BadGzip(error).into_exception(py))?;
+        let decoder = GzipDecoder::new(Members::All).map_err(|error| GzipError(error).into_exception(py))?;
         let reading = Reading { decoder: decoder.on_threads(threads), failure: None };
-        Ok(Self(Turns::new(Fed::new(reading, max_output))))
+        Ok(Self(StreamLock::new(Decompressor::new(reading, max_output))))
     }
 
     /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes.
@@ -210,39 +210,39 @@ impl GzipDecompress {
         max_length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, data, max_length, BadGzip)
+        self.0.lock(py)?.run(py, data, max_length, GzipError)
     }
 
     /// Whether all input was read, so that only more of it gives more output.
     #[getter]
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
-        let fed = self.0.take(py)?;
-        let Reading { decoder, failure } = &fed.stream;
-        Ok(fed.left().is_empty() && !decoder.has_ahead() && failure.is_none())
+        let decompressor = self.0.lock(py)?;
+        let Reading { decoder, failure } = &decompressor.stream;
+        Ok(decompressor.left().is_empty() && !decoder.has_ahead() && failure.is_none())
     }
 
     /// How much of the file to give next, in bytes, where several members are decompressed at once.
     #[getter]
     fn window(&self, py: Python<'_>) -> PyResult<Option<Int>> {
-        Ok(self.0.take(py)?.stream.decoder.window().map(Int))
+        Ok(self.0.lock(py)?.stream.decoder.window().map(Int))
     }
 
     /// Raises `EOFError` or `gzip.BadGzipFile` when a file may not end here.
     fn check_end(&self, py: Python<'_>) -> PyResult<()> {
-        let checked = self.0.take(py)?.stream.decoder.check_end();
-        checked.map_err(|error| BadGzip(error).into_exception(py))
+        let checked = self.0.lock(py)?.stream.decoder.check_end();
+        checked.map_err(|error| GzipError(error).into_exception(py))
     }
 
     /// The time in the header of the member read last.
     #[getter]
     fn mtime(&self, py: Python<'_>) -> PyResult<Option<Int>> {
-        Ok(self.0.take(py)?.stream.decoder.header().map(|header| Int(header.mtime as usize)))
+        Ok(self.0.lock(py)?.stream.decoder.header().map(|header| Int(header.mtime as usize)))
     }
 }
 
 /// Makes one raw deflate stream on several threads.
 #[pyclass(frozen, module = "offlock.gzip")]
-pub(super) struct BlockCompress(Turns<Blocks>);
+pub(super) struct BlockCompress(StreamLock<Blocks>);
 
 struct Blocks {
     stream: BlockDeflater,
@@ -270,7 +270,7 @@ impl Blocks {
                 self.stream.run(input, &mut out, flush, task)
             });
             unread = left;
-            result.map_err(Failed::while_("while compressing data"))
+            result.map_err(DeflateError::while_("while compressing data"))
         });
         self.input.forget(unread);
         if let Err(error) = result {
@@ -287,14 +287,14 @@ impl BlockCompress {
     #[pyo3(signature = (level, threads, /))]
     fn new(level: i32, threads: usize) -> PyResult<Self> {
         let stream = block_deflater(level, threads)?;
-        Ok(Self(Turns::new(Blocks { stream, input: Inputs::default(), output: Vec::new() })))
+        Ok(Self(StreamLock::new(Blocks { stream, input: Inputs::default(), output: Vec::new() })))
     }
 
     /// Takes `data` and returns what can be given out so far.
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, Some(data), Flush::None)
+        self.0.lock(py)?.run(py, Some(data), Flush::None)
     }
 
     /// Returns what is left to give out; by default that ends the stream.
@@ -302,6 +302,6 @@ impl BlockCompress {
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
         let flush = Flush::of(mode)
             .ok_or_else(|| PyValueError::with_message(format!("Invalid flush mode {mode}")))?;
-        self.0.take(py)?.run(py, None, flush)
+        self.0.lock(py)?.run(py, None, flush)
     }
 }

@@ -1,24 +1,25 @@
-//! `readline` of a gzip file, without a Python frame for each line: it would take longer than the line.
+//! `readline` of a gzip file, without a Python frame for each line: it would take longer than the line. Iterating calls it,
+//! too.
 
-use pyo3::ffi;
-use pyo3::intern;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::fastcall::Definition;
+use crate::cpython::fastcall::{Call, Definition, Function};
+use crate::error::WithMessage;
+use crate::objects::{kept, name};
 
-static READLINE: Definition = Definition::new(
+static READLINE: Definition = Definition::new::<Readline>(
     c"readline",
     c"readline($self, /, size=-1)\n--\n\n\
 Read up to and with the next line feed, at most `size` bytes if that is not negative; b\"\" at the end.",
-    readline,
 );
 
 /// What a call needs, the same for all files.
 struct Methods {
     /// `io.BufferedReader`, and its method `readline`.
-    reader: Py<PyAny>,
+    reader: Py<PyType>,
     of_reader: Py<PyAny>,
     /// `GzipFile.readline` as it is written in Python.
     otherwise: Py<PyAny>,
@@ -26,7 +27,7 @@ struct Methods {
 
 static METHODS: PyOnceLock<Methods> = PyOnceLock::new();
 
-/// A method `readline` for the class `GzipFile`, which does what `otherwise` does: for the usual call by itself.
+/// A method `readline` for the class `GzipFile`, which does what `otherwise` does: in the usual call without calling it.
 #[pyfunction]
 #[pyo3(signature = (class, otherwise, /))]
 pub(super) fn quick_readline<'py>(
@@ -34,38 +35,29 @@ pub(super) fn quick_readline<'py>(
     otherwise: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = class.py();
-    METHODS.get_or_try_init(py, || {
-        let reader = py.import("io")?.getattr("BufferedReader")?;
+    kept(&METHODS, py, || {
+        let reader = py.import("io")?.getattr("BufferedReader")?.cast_into::<PyType>()?;
         let of_reader = reader.getattr("readline")?.unbind();
         Ok::<_, PyErr>(Methods { reader: reader.unbind(), of_reader, otherwise: otherwise.clone().unbind() })
     })?;
     READLINE.of_class(class)
 }
 
-unsafe extern "C" fn readline(
-    file: *mut ffi::PyObject,
-    arguments: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls this with the lock held and with as many arguments as it says, which are live objects; `file` is
-    // one, too. The reader is kept by a reference of our own.
-    unsafe {
-        let py = Python::assume_attached();
-        let Some(methods) = METHODS.get(py) else { return std::ptr::null_mut() };
-        if keywords.is_null() && count <= 1 {
-            let lines = ffi::PyObject_GetAttr(file, intern!(py, "_lines").as_ptr());
-            let Some(lines) = Bound::from_owned_ptr_or_opt(py, lines) else { return std::ptr::null_mut() };
-            if ffi::Py_TYPE(lines.as_ptr()).cast() == methods.reader.as_ptr() {
-                let size = if count == 0 { std::ptr::null_mut() } else { *arguments };
-                let passed = [lines.as_ptr(), size];
-                let of_reader = methods.of_reader.as_ptr();
-                return ffi::PyObject_Vectorcall(of_reader, passed.as_ptr(), 1 + count as usize, keywords);
+struct Readline;
+
+impl Function for Readline {
+    #[inline(always)]
+    fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, file) = (call.py(), call.receiver());
+        let Some(methods) = METHODS.get(py) else {
+            return Err(PyRuntimeError::with_message("the module gzip is not complete yet"));
+        };
+        if !call.has_keywords() && call.count() <= 1 {
+            let lines = file.getattr(name!("_lines"))?;
+            if lines.get_type_ptr() == methods.reader.as_ptr().cast() {
+                return call.pass_behind(&lines, methods.of_reader.bind(py));
             }
         }
-        let named = if keywords.is_null() { 0 } else { ffi::PyTuple_Size(keywords) };
-        let mut passed = vec![file];
-        passed.extend((0..count + named).map(|index| *arguments.offset(index)));
-        ffi::PyObject_Vectorcall(methods.otherwise.as_ptr(), passed.as_ptr(), 1 + count as usize, keywords)
+        call.pass_behind(&file, methods.otherwise.bind(py))
     }
 }

@@ -3,20 +3,20 @@
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
 use offlock_core::{Stopped, Task};
 use pyo3::exceptions::PyValueError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::failure::{Failed, words};
-use super::lend::Lent;
-use super::{CHECKSUM, DEFLATE, INFLATE};
+use super::bytes_buffer::BytesBuffer;
+use super::error::{DeflateError, words};
+use super::operations::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
-use crate::bulk::{Bulk, Held, Weigh};
 use crate::bytes;
-use crate::errors::WithMessage;
-use crate::filling::{Container, Filling};
+use crate::cpython::object;
+use crate::cpython::sequence::{Container, SequenceBuilder};
+use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
+use crate::large::{Large, MemorySize, Refs};
 use crate::objects::Int;
-use crate::pace::Pace;
 use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
@@ -39,14 +39,14 @@ pub(super) fn compress<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    let failed = Failed::while_("while compressing data");
+    let failed = DeflateError::while_("while compressing data");
     let bad_level = |error| failed(with_bad_level(error));
     let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
     let Some(progress) = progress else {
         let packed = region(data.len()).run(py, |task| {
             let mut out = Output::new();
             deflate::compress(data, level, wbits, &mut out, task).map_err(bad_level)?;
-            Ok::<_, Failed>(out.into_bytes())
+            Ok::<_, DeflateError>(out.into_bytes())
         })?;
         return bytes::from_memory(py, packed);
     };
@@ -99,7 +99,7 @@ pub(super) fn decompress<'py>(
         return decompress_reporting(py, data, wbits, limit, progress, region);
     }
     let work = |out: &mut Output<'_>, task: &Task<'_>| {
-        deflate::decompress(data, wbits, out, task).map_err(Failed::while_("while decompressing data"))
+        deflate::decompress(data, wbits, out, task).map_err(DeflateError::while_("while decompressing data"))
     };
     if let Some(mut lent) = lend(py, data, wbits, limit) {
         let mut out = Output::lent(lent.memory()).limited(limit);
@@ -110,18 +110,18 @@ pub(super) fn decompress<'py>(
     let plain = region(data.len()).run(py, |task| {
         let mut out = Output::new().limited(limit);
         work(&mut out, task)?;
-        Ok::<_, Failed>(out.into_bytes())
+        Ok::<_, DeflateError>(out.into_bytes())
     })?;
     bytes::from_memory(py, plain)
 }
 
 /// A `bytes` of about the size that `data` gets, where that saves a copy.
-pub(super) fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<Lent<'py>> {
+pub(super) fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<BytesBuffer<'py>> {
     if !deflate::worth_lending(data.len()) {
         return None;
     }
     // Without so much memory in one piece, the result grows by itself.
-    Lent::new(py, deflate::expected_size(data, wbits).min(limit)).ok()
+    BytesBuffer::new(py, deflate::expected_size(data, wbits).min(limit)).ok()
 }
 
 fn decompress_reporting<'py, 'a>(
@@ -132,7 +132,7 @@ fn decompress_reporting<'py, 'a>(
     progress: &Bound<'py, PyAny>,
     region: impl Fn(usize) -> Region<'a>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let failed = Failed::while_("while decompressing data");
+    let failed = DeflateError::while_("while decompressing data");
     let mut stream = Inflater::new(wbits).map_err(|error| into_exception(py, failed(error)))?;
     let mut out = Output::new().limited(limit);
     for (mut piece, done) in pieces(data) {
@@ -157,8 +157,8 @@ fn pieces(data: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     })
 }
 
-pub(super) fn into_exception(py: Python<'_>, failed: Failed) -> PyErr {
-    crate::region::Failure::into_exception(failed, py)
+pub(super) fn into_exception(py: Python<'_>, failed: DeflateError) -> PyErr {
+    crate::error::IntoException::into_exception(failed, py)
 }
 
 /// Compresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
@@ -220,18 +220,18 @@ fn in_groups<'py, 'a>(
     region: impl Fn(usize) -> Region<'a>,
     work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut pace = Pace::of(release);
-    let data = Held::collect(data, &mut pace, |_, item| Bytes::borrow(&item))?;
-    let (views, total) = data.slices(py, &mut pace, Bytes::as_slice)?;
-    let mut made = Filling::new(py, Container::List, views.len())?;
+    let mut yielder = Yielder::of(release);
+    let data = Refs::collect(data, &mut yielder, |_, item| Bytes::borrow(&item))?;
+    let (views, total) = data.slices(py, &mut yielder, Bytes::as_slice)?;
+    let mut made = SequenceBuilder::new(py, Container::List, views.len())?;
     let (mut first, mut done) = (0, 0);
     for group in deflate::groups(&views, progress.is_some()) {
         let size = group.iter().map(|view| view.len()).fold(0, usize::saturating_add);
         let batch = region(size.saturating_add(group.len())).run(py, |task| {
             work(group, task).map_err(|(index, error)| indexed(doing)((first + index, error))).map(Results)
         })?;
-        for result in Bulk::new(batch).0.iter() {
-            pace.keep_bytes(py, result.len())?;
+        for result in Large::new(batch).0.iter() {
+            yielder.tick_bytes(py, result.len())?;
             made.push(bytes::copied(py, result)?);
         }
         (first, done) = (first + group.len(), done + size);
@@ -243,17 +243,17 @@ fn in_groups<'py, 'a>(
 /// The results of a group, in memory of their own.
 struct Results(Batch);
 
-impl Weigh for Results {
-    fn weight(&self) -> usize {
+impl MemorySize for Results {
+    fn memory_size(&self) -> usize {
         self.0.bytes()
     }
 }
 
 /// A failure that says which of many inputs it is about.
-fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> Failed {
+fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> DeflateError {
     move |(index, mut error)| {
         error.detail = format!("input {index}: {}", words(&error));
-        Failed::while_(doing)(error)
+        DeflateError::while_(doing)(error)
     }
 }
 
@@ -324,8 +324,7 @@ impl<'py> FromPyObject<'_, 'py> for Checksum {
         if let Ok(value) = value.extract::<u32>() {
             return Ok(Self(value));
         }
-        // SAFETY: the lock is held; a new reference, or an exception.
-        let index = unsafe { Bound::from_owned_ptr_or_err(value.py(), ffi::PyNumber_Index(value.as_ptr()))? };
+        let index = object::index(&value)?;
         Ok(Self(index.bitand(u32::MAX)?.extract()?))
     }
 }

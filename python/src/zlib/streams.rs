@@ -8,15 +8,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::failure::Failed;
+use super::error::DeflateError;
 use super::input::Inputs;
-use super::turns::Turns;
-use super::{DEFLATE, INFLATE};
+use super::operations::{DEFLATE, INFLATE};
+use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
-use crate::bulk::Bulk;
 use crate::bytes;
-use crate::errors::{WithMessage, no_memory};
-use crate::region::{Failure, Region};
+use crate::error::{IntoException, WithMessage, no_memory};
+use crate::large::Large;
+use crate::region::Region;
 
 /// Method number 8, the only one there is.
 const DEFLATED: i32 = 8;
@@ -47,7 +47,7 @@ pub(super) fn compressobj(
             .set_dictionary(zdict.as_slice())
             .map_err(|_| PyValueError::with_message("Invalid dictionary"))?;
     }
-    Ok(Compress(Turns::new(Compressing {
+    Ok(Compress(StreamLock::new(Compressing {
         stream: Some(stream),
         input: Inputs::default(),
         output: Vec::new(),
@@ -56,7 +56,7 @@ pub(super) fn compressobj(
 
 /// A compressor.
 #[pyclass(frozen, module = "offlock.zlib")]
-pub(super) struct Compress(Turns<Compressing>);
+pub(super) struct Compress(StreamLock<Compressing>);
 
 /// A compressor's state, with what an interrupted call left: nothing that went in or came out is lost.
 struct Compressing {
@@ -86,7 +86,7 @@ impl Compressing {
         flush: Flush,
         doing: &'static str,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let failed = Failed::while_(doing);
+        let failed = DeflateError::while_(doing);
         let Some(stream) = &mut self.stream else {
             return Err(failed(Error::new(ErrorKind::Stream, 0)).into_exception(py));
         };
@@ -122,39 +122,39 @@ impl Compress {
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         if let Ok(bytes) = data.cast::<PyBytes>()
-            && let Some(made) = self.0.take(py)?.gather(py, bytes.as_bytes())?
+            && let Some(made) = self.0.lock(py)?.gather(py, bytes.as_bytes())?
         {
             return Ok(made);
         }
         let data = Bytes::borrow(data)?;
-        let mut turn = self.0.take(py)?;
-        match turn.gather(py, data.as_slice())? {
+        let mut state = self.0.lock(py)?;
+        match state.gather(py, data.as_slice())? {
             Some(made) => Ok(made),
-            None => turn.run(py, Some(data), Flush::None, "while compressing data"),
+            None => state.run(py, Some(data), Flush::None, "while compressing data"),
         }
     }
 
     /// Returns what is left to give out; by default that ends the stream.
     #[pyo3(signature = (mode=4, /))]
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
-        let failed = Failed::while_("while flushing");
+        let failed = DeflateError::while_("while flushing");
         match Flush::of(mode) {
             Some(Flush::None) => bytes::copied(py, b""),
-            Some(flush) => self.0.take(py)?.run(py, None, flush, "while flushing"),
+            Some(flush) => self.0.lock(py)?.run(py, None, flush, "while flushing"),
             None => Err(failed(Error::new(ErrorKind::Stream, 0)).into_exception(py)),
         }
     }
 
     /// A compressor in the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let state = self.0.take(py)?;
+        let state = self.0.lock(py)?;
         let stream = state.stream.as_ref().ok_or_else(inconsistent)?;
         let stream =
-            stream.copy().map_err(|error| Failed::while_("while copying")(error).into_exception(py))?;
+            stream.copy().map_err(|error| DeflateError::while_("while copying")(error).into_exception(py))?;
         let mut input = Inputs::default();
-        input.push(Bytes::Snapshot(Bulk::new(state.input.joined().map_err(no_memory)?)));
+        input.push(Bytes::Snapshot(Large::new(state.input.joined().map_err(no_memory)?)));
         let output = memory::copied(&state.output).map_err(no_memory)?;
-        Ok(Self(Turns::new(Compressing { stream: Some(stream), input, output })))
+        Ok(Self(StreamLock::new(Compressing { stream: Some(stream), input, output })))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -183,10 +183,10 @@ pub(super) fn decompressobj(
     let mut stream =
         Inflater::new(wbits).map_err(|_| PyValueError::with_message("Invalid initialization option"))?;
     if let Some(zdict) = zdict.as_ref().filter(|_| wbits < 0) {
-        let failed = Failed::while_("while setting zdict");
+        let failed = DeflateError::while_("while setting zdict");
         stream.set_dictionary(zdict.as_slice()).map_err(|error| failed(error).into_exception(py))?;
     }
-    Ok(Decompress(Turns::new(Decompressing {
+    Ok(Decompress(StreamLock::new(Decompressing {
         stream,
         zdict,
         finished: false,
@@ -199,7 +199,7 @@ pub(super) fn decompressobj(
 
 /// A decompressor.
 #[pyclass(frozen, module = "offlock.zlib")]
-pub(super) struct Decompress(Turns<Decompressing>);
+pub(super) struct Decompress(StreamLock<Decompressing>);
 
 /// A decompressor's state.
 struct Decompressing {
@@ -234,7 +234,7 @@ impl Decompressing {
         let result = Region::new(&INFLATE, rest.len()).run(py, |task| {
             let status = self.inflate(&mut rest, &mut out, task);
             error = status.as_ref().err().map(|error| error.kind);
-            status.map_err(Failed::while_("while decompressing data"))
+            status.map_err(DeflateError::while_("while decompressing data"))
         });
         let unread = rest.len();
         self.keep(input, unread);
@@ -248,10 +248,10 @@ impl Decompressing {
         }
         if out.len() > self.left {
             let offset = self.stream.total_in();
-            return Err(Failed::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
+            return Err(DeflateError::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
         }
         // An interrupted call may have been allowed more.
-        let made = Bulk::new(out.into_bytes());
+        let made = Large::new(out.into_bytes());
         let (now, later) = made.split_at(made.len().min(most));
         self.output = memory::copied(later).map_err(no_memory)?;
         if self.left != usize::MAX {
@@ -335,7 +335,7 @@ impl Decompress {
             Err(_) => return Err(PyValueError::with_message("max_length must be non-negative")),
         };
         let data = Bytes::borrow(data)?;
-        self.0.take(py)?.run(py, Arc::new(data), 0, most, false)
+        self.0.lock(py)?.run(py, Arc::new(data), 0, most, false)
     }
 
     /// Returns what is left to give out.
@@ -344,7 +344,7 @@ impl Decompress {
         if length <= 0 {
             return Err(PyValueError::with_message("length must be greater than zero"));
         }
-        let mut state = self.0.take(py)?;
+        let mut state = self.0.lock(py)?;
         let tail = state.unconsumed_tail.bytes(py)?;
         let tail = Arc::new(Bytes::borrow(&tail)?);
         let lenient = !cfg!(Py_3_14); // CPython has mended this
@@ -355,13 +355,13 @@ impl Decompress {
 
     /// A decompressor in the same state.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
-        let state = self.0.take(py)?;
+        let state = self.0.lock(py)?;
         if state.finished {
             return Err(inconsistent());
         }
-        let failed = Failed::while_("while copying");
+        let failed = DeflateError::while_("while copying");
         let stream = state.stream.copy().map_err(|error| failed(error).into_exception(py))?;
-        Ok(Self(Turns::new(Decompressing {
+        Ok(Self(StreamLock::new(Decompressing {
             stream,
             zdict: state.zdict.clone(),
             finished: false,
@@ -383,18 +383,18 @@ impl Decompress {
     /// What followed the end of the stream.
     #[getter]
     fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.take(py)?.unused_data.bytes(py)
+        self.0.lock(py)?.unused_data.bytes(py)
     }
 
     /// The input that was not read because of `max_length` (or an interrupt).
     #[getter]
     fn unconsumed_tail<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.take(py)?.unconsumed_tail.bytes(py)
+        self.0.lock(py)?.unconsumed_tail.bytes(py)
     }
 
     /// Whether the end of the stream was reached.
     #[getter]
     fn eof(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.take(py)?.stream.ended())
+        Ok(self.0.lock(py)?.stream.ended())
     }
 }

@@ -1,0 +1,212 @@
+//! The allocator hook that brings freed strings back to their blocks.
+//!
+//! CPython frees a `str` through its object allocator, which can be wrapped. Ours looks whether the memory lies in the
+//! pool's range of addresses, counts it off its block if so, and passes everything else on. It is installed
+//! once and stays: strings in blocks may live as long as the process.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::block_pool::{self, BLOCK};
+use super::str_layout;
+use crate::error::WithMessage;
+use crate::objects::name;
+
+/// What the hook knows. Written once, before it is installed.
+struct Hook {
+    /// The first address of the pool.
+    base: usize,
+    bytes: usize,
+    wrapped: ffi::PyMemAllocatorEx,
+}
+
+struct Written(UnsafeCell<MaybeUninit<Hook>>);
+
+// SAFETY: only read after it is written, which happens once, with the lock held and before the hook is installed.
+unsafe impl Sync for Written {}
+
+static HOOK: Written = Written(UnsafeCell::new(MaybeUninit::uninit()));
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// How often memory of zeros was asked for through the hook.
+static ZEROED: AtomicUsize = AtomicUsize::new(0);
+
+/// Installs the hook, unless it is there. `RuntimeError` says why it cannot be.
+pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
+    if INSTALLED.load(Ordering::Relaxed) {
+        return check(py);
+    }
+    if let Some(obstacle) = obstacle(py)? {
+        // To look for obstacles lets other threads run: one of them may have installed it, and be the obstacle.
+        if INSTALLED.load(Ordering::Relaxed) {
+            return check(py);
+        }
+        return Err(PyRuntimeError::with_message(format!("strings cannot be built in blocks: {obstacle}")));
+    }
+    let (base, bytes) = block_pool::addresses();
+    // SAFETY: the lock is held, and nobody reads before the hook is installed.
+    unsafe {
+        let wrapped = current();
+        (*HOOK.0.get()).write(Hook { base, bytes, wrapped });
+        let mut ours = ffi::PyMemAllocatorEx {
+            calloc: Some(zeroed),
+            realloc: Some(reallocate),
+            free: Some(free),
+            ..wrapped // what it is called with stays the same, and new memory comes from it directly
+        };
+        ffi::PyMem_SetAllocator(ffi::PyMemAllocatorDomain::PYMEM_DOMAIN_OBJ, &raw mut ours);
+    }
+    INSTALLED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// `RuntimeError` unless strings can be built in blocks now.
+pub(crate) fn check(py: Python<'_>) -> PyResult<()> {
+    match unavailable(py)? {
+        Some(reason) => {
+            Err(PyRuntimeError::with_message(format!("strings cannot be built in blocks: {reason}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether somebody has enabled blocks, and they can be used.
+pub(crate) fn is_ready() -> bool {
+    INSTALLED.load(Ordering::Relaxed) && is_in_place() == Some(true)
+}
+
+/// Why strings cannot be built in blocks now.
+pub(crate) fn unavailable(py: Python<'_>) -> PyResult<Option<String>> {
+    if !INSTALLED.load(Ordering::Relaxed) {
+        let possible = || "call offlock.strings.enable_blocks() first".to_owned();
+        return Ok(Some(obstacle(py)?.unwrap_or_else(possible)));
+    }
+    match is_in_place() {
+        Some(true) => return Ok(None),
+        Some(false) => {}
+        None => return Err(PyMemoryError::new_err(())),
+    }
+    Ok(Some("the hook is gone: a tool that had wrapped the allocator before has put it back".to_owned()))
+}
+
+/// Whether the hook is part of what the object allocator does: a request that is rare enough is seen there. `None` when it is
+/// not seen, and fails: what wraps the hook may have had no memory.
+fn is_in_place() -> Option<bool> {
+    let before = ZEROED.load(Ordering::Relaxed);
+    // SAFETY: the lock is held.
+    let object = unsafe { ffi::PyObject_Calloc(1, 1) };
+    // SAFETY: freeing what was just allocated; null is nothing to free.
+    unsafe { ffi::PyObject_Free(object) };
+    let seen = ZEROED.load(Ordering::Relaxed) != before;
+    (seen || !object.is_null()).then_some(seen)
+}
+
+/// Why the hook cannot be installed.
+fn obstacle(py: Python<'_>) -> PyResult<Option<String>> {
+    if cfg!(Py_GIL_DISABLED) {
+        let reason = "without a GIL, a thread may still look at a string that another one has freed";
+        return Ok(Some(reason.to_owned()));
+    }
+    if let Err(unknown) = str_layout::of_exact(py) {
+        return Ok(Some(unknown.to_string()));
+    }
+    if py.import(name!("_tracemalloc"))?.call_method0(name!("is_tracing"))?.is_truthy()? {
+        return Ok(Some(
+            "tracemalloc is tracing; enable blocks before it starts, or after it has stopped".to_owned(),
+        ));
+    }
+    if !is_pythons_own() {
+        return Ok(Some("another tool has wrapped the object allocator".to_owned()));
+    }
+    if block_pool::Block::take().is_none() {
+        return Ok(Some("the system has no addresses to reserve".to_owned()));
+    }
+    Ok(None)
+}
+
+/// The object allocator as it is now.
+fn current() -> ffi::PyMemAllocatorEx {
+    let mut allocator = MaybeUninit::uninit();
+    // SAFETY: fills the struct.
+    unsafe {
+        ffi::PyMem_GetAllocator(ffi::PyMemAllocatorDomain::PYMEM_DOMAIN_OBJ, allocator.as_mut_ptr());
+        allocator.assume_init()
+    }
+}
+
+/// Whether the functions of the object allocator are in the same library as `PyObject_Free`.
+#[cfg(unix)]
+fn is_pythons_own() -> bool {
+    let library = |function: *const c_void| {
+        let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+        // SAFETY: only looks up an address; fills the struct unless it returns 0.
+        unsafe { (libc::dladdr(function, found.as_mut_ptr()) != 0).then(|| found.assume_init().dli_fbase) }
+    };
+    let own = library(ffi::PyObject_Free as *const c_void);
+    own.is_some() && current().free.is_some_and(|free| library(free as *const c_void) == own)
+}
+
+#[cfg(not(unix))]
+fn is_pythons_own() -> bool {
+    false
+}
+
+/// # Safety
+///
+/// The hook is installed.
+#[inline]
+unsafe fn hook() -> &'static Hook {
+    // SAFETY: written before it was installed, and never again.
+    unsafe { (*HOOK.0.get()).assume_init_ref() }
+}
+
+impl Hook {
+    #[inline]
+    fn has(&self, memory: *mut c_void) -> bool {
+        memory.addr().wrapping_sub(self.base) < self.bytes
+    }
+}
+
+extern "C" fn free(context: *mut c_void, memory: *mut c_void) {
+    // SAFETY: called by CPython, as the installed hook.
+    let hook = unsafe { hook() };
+    if hook.has(memory) {
+        // SAFETY: only strings of published blocks have such addresses, and CPython has done with this one.
+        unsafe { block_pool::release_object(memory) };
+    } else if let Some(free) = hook.wrapped.free {
+        free(context, memory);
+    }
+}
+
+extern "C" fn zeroed(context: *mut c_void, number: usize, size: usize) -> *mut c_void {
+    ZEROED.store(ZEROED.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    // SAFETY: called by CPython, as the installed hook.
+    let wrapped = unsafe { hook() }.wrapped.calloc;
+    wrapped.map_or(ptr::null_mut(), |calloc| calloc(context, number, size))
+}
+
+/// A string in a block that grows or shrinks leaves the block.
+extern "C" fn reallocate(context: *mut c_void, memory: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: called by CPython, as the installed hook.
+    let hook = unsafe { hook() };
+    if !hook.has(memory) {
+        return hook.wrapped.realloc.map_or(ptr::null_mut(), |realloc| realloc(context, memory, size));
+    }
+    let moved = hook.wrapped.malloc.map_or(ptr::null_mut(), |malloc| malloc(context, size));
+    if !moved.is_null() {
+        let rest = BLOCK - memory.addr() % BLOCK;
+        // SAFETY: the string ends within its block; what follows it there is copied along, without meaning. The new
+        // memory has `size` bytes, and CPython uses that instead from now on.
+        unsafe {
+            ptr::copy_nonoverlapping(memory.cast::<u8>(), moved.cast::<u8>(), size.min(rest));
+            block_pool::release_object(memory);
+        }
+    }
+    moved
+}

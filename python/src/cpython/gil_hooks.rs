@@ -1,0 +1,414 @@
+//! CPython's lock, seen from the calls that the interpreter itself makes.
+//!
+//! CPython has no hook for its lock, but up to 3.14 it builds it from a pthread mutex and a condition, and from a second pair
+//! that makes a forced switch a real one (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
+//!
+//! ```text
+//! take_gil:  lock(mutex)  timedwait(cond, mutex)*  lock(switch_mutex) signal(switch_cond) unlock(switch_mutex)
+//!            unlock(mutex)
+//! drop_gil:  lock(mutex)  signal(cond)  unlock(mutex)    and, when others have asked for the lock,
+//!            lock(switch_mutex)  wait(switch_cond, switch_mutex)?  unlock(switch_mutex)
+//! ```
+//!
+//! [`install`] redirects the interpreter's own imports of these functions to the ones below. Which mutex is the lock's is
+//! not looked up in any structure: one release and acquisition of our own, watched, gives the addresses, and
+//! every sequence but the known one refuses the installation. Afterwards the calls are told apart by address alone:
+//! `signal(cond)` is a release, `signal(switch_cond)` an acquisition. Both happen while `mutex` is held, so their
+//! timestamps are in the order in which the lock changed hands.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use libc::{pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::plt::{self, Slot};
+use crate::lock::feed::{self, LockIndex};
+
+type Lock = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
+type Init = unsafe extern "C" fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int;
+type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
+type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
+type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
+
+/// The imports that are redirected, each with the function that takes its place, and with where that passes calls on
+/// to.
+fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
+    [
+        (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
+        (c"pthread_mutex_init", mutex_init as Init as usize, &MUTEX_INIT),
+        (c"pthread_cond_signal", cond_signal as Signal as usize, &COND_SIGNAL),
+        (c"pthread_cond_timedwait", cond_timedwait as TimedWait as usize, &COND_TIMEDWAIT),
+        (c"pthread_cond_wait", cond_wait as Wait as usize, &COND_WAIT),
+    ]
+}
+
+/// Where a hook passes calls on to: what stood in the import before, which may be another tool's, or, with 0, the C
+/// library.
+struct NextHook(AtomicUsize);
+
+static MUTEX_LOCK: NextHook = NextHook(AtomicUsize::new(0));
+static MUTEX_INIT: NextHook = NextHook(AtomicUsize::new(0));
+static COND_SIGNAL: NextHook = NextHook(AtomicUsize::new(0));
+static COND_TIMEDWAIT: NextHook = NextHook(AtomicUsize::new(0));
+static COND_WAIT: NextHook = NextHook(AtomicUsize::new(0));
+
+/// Another tool has redirected an import after us, and passes calls on to our hook for good. If that passed calls on to
+/// what it finds in the import next time, they would go round in a circle.
+static COVERED: AtomicBool = AtomicBool::new(false);
+
+impl NextHook {
+    fn set(&self, before: Option<usize>, hook: usize) {
+        let is_safe = |before: &usize| *before != hook && !COVERED.load(Ordering::Relaxed);
+        self.0.store(before.filter(is_safe).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn address(&self, of_library: usize) -> usize {
+        match self.0.load(Ordering::Relaxed) {
+            0 => of_library,
+            before => before,
+        }
+    }
+}
+
+/// Calls the function that a [`NextHook`] holds, which has the type of the library's.
+macro_rules! next {
+    ($next:ident, $type:ty, $library:path, $($argument:expr),+) => {{
+        let address = $next.address($library as $type as usize);
+        // SAFETY: it comes from an import of this very function, or is the library's own.
+        let function = unsafe { std::mem::transmute::<usize, $type>(address) };
+        // SAFETY: the interpreter's own call, passed on.
+        unsafe { function($($argument),+) }
+    }};
+}
+
+/// Where the parts of a lock lie, relative to its mutex; the same for every lock of an interpreter's build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LockLayout {
+    cond: usize,
+    switch_mutex: usize,
+    switch_cond: usize,
+}
+
+/// The layout once it is known. Distances wrap, so that address = mutex.wrapping_add(distance).
+static COND: AtomicUsize = AtomicUsize::new(0);
+static SWITCH_MUTEX: AtomicUsize = AtomicUsize::new(0);
+static SWITCH_COND: AtomicUsize = AtomicUsize::new(0);
+
+/// Addresses of the known locks' mutexes: the main interpreter's first, then those of interpreters with a lock
+/// of their own (3.12+, `Py_NewInterpreterFromConfig`). 0 is a free entry.
+static MUTEXES: [AtomicUsize; feed::MAX_LOCKS] = [const { AtomicUsize::new(0) }; feed::MAX_LOCKS];
+/// Entries of `MUTEXES` that may be in use.
+static MUTEX_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The last unknown mutex this thread locked, and how many calls of an acquisition have followed.
+    static SUSPECT: Cell<(usize, u8)> = const { Cell::new((0, 0)) };
+}
+
+/// The thread (`pthread_self`) whose calls are being noted; 0 when there is none.
+static CALIBRATOR: AtomicUsize = AtomicUsize::new(0);
+
+/// The most calls that are noted; more than a known sequence has.
+const MOST_CALLS: usize = 16;
+
+thread_local! {
+    /// What it called: how many times, and the first of those.
+    static CALLS: Cell<(usize, [PthreadCall; MOST_CALLS])> = const { Cell::new((0, [PthreadCall::Wait; MOST_CALLS])) };
+}
+
+/// A call seen during calibration, with the address it was made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PthreadCall {
+    Lock(usize),
+    Signal(usize),
+    Wait,
+}
+
+/// Which lock's mutex lies at `address`.
+#[inline]
+fn lock_at(address: usize) -> Option<LockIndex> {
+    let count = MUTEX_COUNT.load(Ordering::Acquire);
+    MUTEXES[..count].iter().position(|mutex| mutex.load(Ordering::Relaxed) == address)
+}
+
+/// Which lock has its part at `address`, when that part lies `distance` from its mutex.
+#[inline]
+fn lock_with(distance: &AtomicUsize, address: usize) -> Option<LockIndex> {
+    lock_at(address.wrapping_sub(distance.load(Ordering::Relaxed)))
+}
+
+unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
+    let address = mutex as usize;
+    if lock_at(address).is_some() {
+        feed::asks();
+    } else if lock_with(&SWITCH_MUTEX, address).is_none() {
+        on_unknown_lock(address);
+    }
+    next!(MUTEX_LOCK, Lock, libc::pthread_mutex_lock, mutex)
+}
+
+unsafe extern "C" fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
+    let address = cond as usize;
+    if let Some(lock) = lock_with(&COND, address) {
+        feed::released(lock);
+    } else if let Some(lock) = lock_with(&SWITCH_COND, address) {
+        feed::acquired(lock);
+    } else {
+        on_unknown_signal(address);
+    }
+    next!(COND_SIGNAL, Signal, libc::pthread_cond_signal, cond)
+}
+
+unsafe extern "C" fn cond_timedwait(
+    cond: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    let lock = lock_at(mutex as usize);
+    if let Some(lock) = lock {
+        feed::waits(lock);
+    }
+    let result = next!(COND_TIMEDWAIT, TimedWait, libc::pthread_cond_timedwait, cond, mutex, until);
+    if let Some(lock) = lock
+        && result == libc::ETIMEDOUT
+    {
+        feed::requests(lock);
+    }
+    result
+}
+
+/// A thread that gave the lock up on request waits here until another has taken it.
+unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
+    note(PthreadCall::Wait);
+    let result = next!(COND_WAIT, Wait, libc::pthread_cond_wait, cond, mutex);
+    if lock_with(&SWITCH_MUTEX, mutex as usize).is_some() {
+        feed::handed_over();
+    }
+    result
+}
+
+/// An interpreter's lock is never destroyed, so its memory may come back as something else.
+unsafe extern "C" fn mutex_init(
+    mutex: *mut pthread_mutex_t,
+    attributes: *const pthread_mutexattr_t,
+) -> c_int {
+    if let Some(lock) = lock_at(mutex as usize)
+        && lock != feed::MAIN_LOCK
+    {
+        MUTEXES[lock].store(0, Ordering::Release);
+    }
+    next!(MUTEX_INIT, Init, libc::pthread_mutex_init, mutex, attributes)
+}
+
+fn on_unknown_lock(address: usize) {
+    note(PthreadCall::Lock(address));
+    let (mutex, _) = SUSPECT.get();
+    let follows = mutex != 0 && address == mutex.wrapping_add(SWITCH_MUTEX.load(Ordering::Relaxed));
+    SUSPECT.set(if follows { (mutex, 1) } else { (address, 0) });
+}
+
+/// lock(x), lock(x + SWITCH_MUTEX), signal(x + SWITCH_COND) by one thread is the acquisition of a lock not met before.
+fn on_unknown_signal(address: usize) {
+    note(PthreadCall::Signal(address));
+    let (mutex, calls) = SUSPECT.get();
+    if calls == 1
+        && address == mutex.wrapping_add(SWITCH_COND.load(Ordering::Relaxed))
+        && MUTEX_COUNT.load(Ordering::Relaxed) > 0
+        && let Some(lock) = register(mutex)
+    {
+        SUSPECT.set((0, 0));
+        feed::acquired(lock);
+    }
+}
+
+fn note(call: PthreadCall) {
+    let calibrator = CALIBRATOR.load(Ordering::Relaxed);
+    if calibrator != 0 && calibrator == this_thread() {
+        let (count, mut calls) = CALLS.get();
+        if let Some(place) = calls.get_mut(count) {
+            *place = call;
+        }
+        CALLS.set((count + 1, calls));
+    }
+}
+
+fn this_thread() -> usize {
+    // SAFETY: pthread_self has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// A guarded value; a panic elsewhere leaves none of these half changed.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a lock; `None` when as many as can be told apart are there already. Waits for nobody: a fork may come at any
+/// moment, and its child has only the thread that forked.
+fn register(mutex: usize) -> Option<LockIndex> {
+    let take =
+        |entry: &AtomicUsize| entry.compare_exchange(0, mutex, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    let free = MUTEXES.iter().position(take)?;
+    MUTEX_COUNT.fetch_max(free + 1, Ordering::Release);
+    feed::found_lock(free);
+    Some(free)
+}
+
+/// The redirected imports, while they are. Whoever has this keeps the interpreter's lock meanwhile, so nobody forks.
+static INSTALLED: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
+
+/// Redirects the interpreter's calls. The caller holds the lock; a second call changes nothing.
+///
+/// # Errors
+/// A sentence that says what is not as it has to be; nothing stays redirected then.
+pub(crate) fn install(py: Python<'_>) -> Result<(), String> {
+    while CALIBRATOR.load(Ordering::Relaxed) != 0 {
+        py.detach(|| std::thread::sleep(A_MOMENT));
+    }
+    let mut installed = guard(&INSTALLED);
+    if installed.is_empty() {
+        *installed = redirect()?;
+    }
+    drop(installed);
+    if MUTEX_COUNT.load(Ordering::Relaxed) == 0
+        && let Err(reason) = calibrate()
+    {
+        uninstall();
+        return Err(reason);
+    }
+    Ok(())
+}
+
+/// How long a calibration may take.
+const A_MOMENT: Duration = Duration::from_micros(200);
+
+/// Lets the interpreter call the C library directly again, unless a thread is about to find the lock. Threads inside a
+/// hook finish there: the code stays loaded.
+pub(crate) fn uninstall() {
+    if CALIBRATOR.load(Ordering::Relaxed) == 0 {
+        restore(&mut guard(&INSTALLED));
+    }
+}
+
+/// In the child of a fork, the thread that was about to find the lock is gone.
+pub(crate) fn after_fork_in_child() {
+    CALIBRATOR.store(0, Ordering::Relaxed);
+}
+
+fn restore(slots: &mut Vec<Slot>) {
+    for mut slot in slots.drain(..) {
+        // A slot that could not be restored still calls a working hook, so there is nothing to report.
+        if !slot.restore().unwrap_or(true) {
+            COVERED.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn redirect() -> Result<Vec<Slot>, String> {
+    let redirections = redirections();
+    let interpreter = ffi::PyEval_SaveThread as unsafe extern "C" fn() -> *mut ffi::PyThreadState as usize;
+    let found = plt::find(interpreter, &redirections.map(|(name, ..)| name));
+    let mut redirected = Vec::new();
+    for ((name, hook, next), slots) in redirections.into_iter().zip(found) {
+        if slots.is_empty() {
+            restore(&mut redirected);
+            return Err(format!("the interpreter does not import {}", name.to_string_lossy()));
+        }
+        for mut slot in slots {
+            let outcome = slot.redirect(hook);
+            redirected.push(slot);
+            match outcome {
+                Ok(before) => next.set(before, hook),
+                Err(error) => {
+                    restore(&mut redirected);
+                    return Err(format!("the import of {} is protected: {error}", name.to_string_lossy()));
+                }
+            }
+        }
+    }
+    Ok(redirected)
+}
+
+/// How often to calibrate again when other threads asked for the lock in between.
+const ATTEMPTS: usize = 100;
+
+/// Finds the main interpreter's lock by releasing and taking it once.
+fn calibrate() -> Result<(), String> {
+    let mut calls = Vec::new();
+    for _ in 0..ATTEMPTS {
+        calls = calls_of_one_round();
+        if let Some((mutex, layout)) = recognise(&calls) {
+            COND.store(layout.cond, Ordering::Relaxed);
+            SWITCH_MUTEX.store(layout.switch_mutex, Ordering::Relaxed);
+            SWITCH_COND.store(layout.switch_cond, Ordering::Relaxed);
+            register(mutex);
+            return Ok(());
+        }
+    }
+    if calls.is_empty() {
+        return Err("this interpreter runs without a lock (a free-threaded build), or does not take it by \
+                    pthread_mutex_lock"
+            .into());
+    }
+    Err(format!("a release and an acquisition of the lock made {} unfamiliar calls: {calls:x?}", calls.len()))
+}
+
+fn calls_of_one_round() -> Vec<PthreadCall> {
+    CALLS.set((0, [PthreadCall::Wait; MOST_CALLS]));
+    CALIBRATOR.store(this_thread(), Ordering::Relaxed);
+    // SAFETY: the caller of `install` holds the lock and no borrowed reference that another thread could end.
+    unsafe { ffi::PyEval_RestoreThread(ffi::PyEval_SaveThread()) };
+    CALIBRATOR.store(0, Ordering::Relaxed);
+    let (count, calls) = CALLS.get();
+    calls[..count.min(MOST_CALLS)].to_vec()
+}
+
+/// The mutex and the layout, if the calls are those of a release and an acquisition nobody came between.
+fn recognise(calls: &[PthreadCall]) -> Option<(usize, LockLayout)> {
+    use PthreadCall::{Lock, Signal};
+    match *calls {
+        [Lock(mutex), Signal(cond), Lock(again), Lock(switch_mutex), Signal(switch_cond)]
+            if mutex == again && switch_mutex != mutex && switch_cond != cond =>
+        {
+            let distance = |part: usize| part.wrapping_sub(mutex);
+            let layout = LockLayout {
+                cond: distance(cond),
+                switch_mutex: distance(switch_mutex),
+                switch_cond: distance(switch_cond),
+            };
+            Some((mutex, layout))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PthreadCall::{Lock, Signal, Wait};
+    use super::*;
+
+    #[test]
+    fn an_undisturbed_round_gives_the_layout() {
+        let calls = [Lock(100), Signal(60), Lock(100), Lock(190), Signal(150)];
+        let layout = LockLayout { cond: 40usize.wrapping_neg(), switch_mutex: 90, switch_cond: 50 };
+        assert_eq!(recognise(&calls), Some((100, layout)));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for calls in [
+            &[][..],
+            &[Lock(100), Signal(60), Lock(190), Wait, Lock(100), Lock(190), Signal(150)],
+            &[Lock(100), Signal(60), Lock(101), Lock(190), Signal(150)],
+            &[Lock(100), Signal(60), Lock(100), Lock(100), Signal(150)],
+            &[Lock(100), Signal(60), Lock(100), Lock(190), Signal(60)],
+        ] {
+            assert_eq!(recognise(calls), None, "{calls:?}");
+        }
+    }
+}

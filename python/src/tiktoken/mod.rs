@@ -1,0 +1,11 @@
+//! The native half of `offlock.tiktoken`.
+
+mod decode;
+mod encode;
+mod error;
+mod ids;
+mod methods;
+mod operations;
+pub(crate) mod packed;
+mod special;
+pub(crate) mod tokenizer;

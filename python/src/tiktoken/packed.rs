@@ -1,0 +1,29 @@
+//! Token ids as one block of memory that Python sees without a copy.
+
+use std::ffi::c_int;
+
+use offlock_core::tokens::TokenId;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use crate::cpython::buffer;
+
+/// Token ids in native byte order, 4 bytes each, behind the buffer protocol; read-only.
+#[pyclass(frozen, module = "offlock._offlock")]
+pub(crate) struct PackedTokens(pub(crate) Vec<TokenId>);
+
+#[pymethods]
+impl PackedTokens {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// # Safety
+    ///
+    /// CPython calls this with a `view` to fill.
+    unsafe fn __getbuffer__(this: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: `view` is CPython's to be filled. The memory belongs to `this` and never changes or moves: the class is frozen
+        // and lends its vector to nobody.
+        unsafe { buffer::export(this.as_any(), bytemuck::cast_slice(&this.get().0), view, flags) }
+    }
+}

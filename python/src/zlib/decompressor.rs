@@ -1,0 +1,160 @@
+//! Decompressors that keep the input that they have not read yet.
+
+use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
+use offlock_core::{Task, memory};
+use pyo3::exceptions::{PyEOFError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::error::DeflateError;
+use super::input::Inputs;
+use super::operations::INFLATE;
+use super::stream_lock::StreamLock;
+use crate::borrow::Bytes;
+use crate::bytes;
+use crate::error::{IntoException, WithMessage, no_memory};
+use crate::large::Large;
+use crate::region::Region;
+
+/// What can be decompressor.
+pub(super) trait Decode: Send {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error>;
+    fn read_so_far(&self) -> u64;
+}
+
+/// A decoder, its input that was not read yet, and what an interrupted call had made.
+pub(super) struct Decompressor<D> {
+    pub(super) stream: D,
+    input: Inputs,
+    output: Vec<u8>,
+    made: usize,
+    max_output: usize,
+}
+
+impl<D: Decode> Decompressor<D> {
+    pub(super) fn new(stream: D, max_output: Option<usize>) -> Self {
+        let max_output = max_output.unwrap_or(usize::MAX);
+        Self { stream, input: Inputs::default(), output: Vec::new(), made: 0, max_output }
+    }
+
+    /// The input that was not read.
+    pub(super) fn left(&self) -> &Inputs {
+        &self.input
+    }
+
+    /// Decodes what is left, then `data`, to at most `most` bytes.
+    pub(super) fn run<'py, F: IntoException>(
+        &mut self,
+        py: Python<'py>,
+        data: Bytes,
+        most: usize,
+        failed: impl Fn(Error) -> F + Send + Sync,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.input.push(data);
+        // One byte more than allowed tells that there is more.
+        let allowed = (self.max_output - self.made).saturating_add(1);
+        let mut out = Output::new().limited(most.min(allowed));
+        out.resume(&mut self.output);
+        let (mut stopped, mut unread) = (false, self.input.len());
+        let result = Region::new(&INFLATE, unread).run(py, |task| {
+            let (status, left) = self.input.read(|input, _| self.stream.decode(input, &mut out, task));
+            unread = left;
+            stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
+            status.map_err(&failed)
+        });
+        self.input.forget(unread);
+        if stopped {
+            self.output = out.into_bytes().into_vec();
+            return result.and_then(|_| bytes::copied(py, b""));
+        }
+        if out.len() > self.max_output - self.made {
+            return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
+        }
+        result?;
+        // An interrupted call may have been allowed more.
+        let made = Large::new(out.into_bytes());
+        let (now, later) = made.split_at(made.len().min(most));
+        self.output = memory::copied(later).map_err(no_memory)?;
+        self.made += now.len();
+        bytes::copied(py, now)
+    }
+}
+
+/// A decompressor, and its preset dictionary.
+struct Inflating {
+    stream: Inflater,
+    zdict: Option<Bytes>,
+}
+
+impl Decode for Inflating {
+    fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
+        match (self.stream.run(input, out, task)?, &self.zdict) {
+            (Status::NeedDict, Some(zdict)) => {
+                self.stream.set_dictionary(zdict.as_slice())?;
+                self.stream.run(input, out, task)
+            }
+            (Status::NeedDict, None) => Err(Error::new(ErrorKind::NeedDict, self.stream.total_in())),
+            (status, _) => Ok(status),
+        }
+    }
+
+    fn read_so_far(&self) -> u64 {
+        self.stream.total_in()
+    }
+}
+
+/// The decompressor that the original's `gzip` is made of: it keeps its input, and ends for good.
+#[pyclass(frozen, module = "offlock.zlib", name = "_ZlibDecompressor")]
+pub(super) struct ZlibDecompressor(StreamLock<Decompressor<Inflating>>);
+
+#[pymethods]
+impl ZlibDecompressor {
+    #[new]
+    #[pyo3(signature = (wbits=15, zdict=None))]
+    fn new(wbits: i32, zdict: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let zdict = zdict.map(Bytes::borrow).transpose()?;
+        let stream =
+            Inflater::new(wbits).map_err(|_| PyValueError::with_message("Invalid initialization option"))?;
+        Ok(Self(StreamLock::new(Decompressor::new(Inflating { stream, zdict }, None))))
+    }
+
+    /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes (any number if
+    /// it is negative).
+    #[pyo3(signature = (data, max_length=-1), text_signature = "($self, data, max_length=-1)")]
+    fn decompress<'py>(
+        &self,
+        py: Python<'py>,
+        data: &Bound<'py, PyAny>,
+        max_length: isize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let data = Bytes::borrow(data)?;
+        let mut decompressor = self.0.lock(py)?;
+        if decompressor.stream.stream.ended() {
+            return Err(PyEOFError::with_message("End of stream already reached"));
+        }
+        let most = usize::try_from(max_length).unwrap_or(usize::MAX);
+        decompressor.run(py, data, most, DeflateError::while_("while decompressing data"))
+    }
+
+    /// Whether the end of the stream was reached.
+    #[getter]
+    fn eof(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.0.lock(py)?.stream.stream.ended())
+    }
+
+    /// What followed the end of the stream.
+    #[getter]
+    fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let decompressor = self.0.lock(py)?;
+        let unused =
+            if decompressor.stream.stream.ended() { decompressor.left().joined() } else { Ok(Vec::new()) };
+        bytes::copied(py, &unused.map_err(no_memory)?)
+    }
+
+    /// Whether only more input gives more output.
+    #[getter]
+    fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
+        let decompressor = self.0.lock(py)?;
+        Ok(!decompressor.stream.stream.ended() && decompressor.left().is_empty())
+    }
+}
