@@ -10,10 +10,8 @@ use crate::cpython::new_bytes::{NewBytes, too_large};
 use crate::cpython::object;
 use crate::error::no_memory;
 use crate::large::{LARGE, Large, MemorySize};
-use crate::region::{Operation, Region};
-
-/// Large results, and what is kept of large inputs, are copied without the lock.
-static COPY: Operation = Operation { name: "bytes.copy", break_even: LARGE };
+use crate::operations::BYTES_COPY;
+use crate::region::Region;
 
 /// Bytes between two looks at whether to stop.
 const STRETCH: usize = 1 << 20;
@@ -46,7 +44,7 @@ pub(crate) fn joined<'py>(py: Python<'py>, parts: &[&[u8]]) -> PyResult<Bound<'p
 
 /// Copies `parts` to memory that has as many bytes.
 pub(crate) fn fill(py: Python<'_>, mut memory: &mut [MaybeUninit<u8>], parts: &[&[u8]]) -> PyResult<()> {
-    Region::new(&COPY, memory.len()).run(py, |task| {
+    Region::new(&BYTES_COPY, memory.len()).run(py, |task| {
         for stretch in parts.iter().flat_map(|part| part.chunks(STRETCH)) {
             task.check()?;
             let (here, rest) = std::mem::take(&mut memory).split_at_mut(stretch.len());

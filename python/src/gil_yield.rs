@@ -42,7 +42,7 @@ impl Yielder {
 
     /// As the caller of an operation wants it. If the lock is never to be released, checks only run signal handlers.
     pub(crate) fn of(release: Release) -> Self {
-        Self::with(if release == Release::Never { Mode::Signals } else { Mode::Yield })
+        Self::with(if release == Release::NEVER { Mode::Signals } else { Mode::Yield })
     }
 
     const fn with(mode: Mode) -> Self {

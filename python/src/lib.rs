@@ -13,6 +13,7 @@ mod large;
 mod lock;
 mod msgpack;
 mod objects;
+mod operations;
 mod region;
 mod strings;
 mod tiktoken;

@@ -31,7 +31,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use offlock_core::{SpinHint, Task, time_slice};
+use offlock_core::{Operation, SpinHint, Task, time_slice};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -48,35 +48,29 @@ static SPIN_HINT: SpinHint = SpinHint::new();
 /// little, often enough that Ctrl-C is answered within 50 ms.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What kind of work a region does: its name in traces, and when it is worth leaving the lock.
-pub(crate) struct Operation {
-    /// The name, as in `tokens.encode`.
-    pub(crate) name: &'static str,
-    /// Inputs of fewer bytes stay under the lock, unless the caller says otherwise.
-    pub(crate) break_even: usize,
-}
-
-/// The caller's say in whether the lock is released: `release="auto" | "always" | "never"` in Python.
+/// The caller's choice whether the lock is released: `release="auto" | "always" | "never"` in Python.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Release {
-    /// When the input is large enough to pay for it.
-    #[default]
-    Auto,
-    /// Whatever the size.
-    Always,
-    /// Not at all.
-    Never,
+pub(crate) struct Release(offlock_core::Release);
+
+impl Release {
+    pub(crate) const AUTO: Self = Self(offlock_core::Release::Auto);
+    pub(crate) const ALWAYS: Self = Self(offlock_core::Release::Always);
+    pub(crate) const NEVER: Self = Self(offlock_core::Release::Never);
+
+    /// Whether a run of `operation` over `bytes` bytes releases the lock.
+    #[inline]
+    pub(crate) const fn leaves(self, operation: &Operation, bytes: usize) -> bool {
+        operation.is_released(self.0, bytes)
+    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for Release {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match value.extract::<&str>() {
-            Ok("auto") => Ok(Self::Auto),
-            Ok("always") => Ok(Self::Always),
-            Ok("never") => Ok(Self::Never),
-            _ => Err(PyValueError::with_message(format!(
+        match value.extract().ok().and_then(offlock_core::Release::named) {
+            Some(release) => Ok(Self(release)),
+            None => Err(PyValueError::with_message(format!(
                 "release must be 'auto', 'always' or 'never', not {}",
                 value.repr()?
             ))),
@@ -120,7 +114,7 @@ pub(crate) struct Region<'a> {
 impl<'a> Region<'a> {
     /// A run of `operation` over an input of `bytes` bytes.
     pub(crate) const fn new(operation: &'static Operation, bytes: usize) -> Self {
-        Self { operation, bytes, release: Release::Auto, cancel: None }
+        Self { operation, bytes, release: Release::AUTO, cancel: None }
     }
 
     /// Lets the caller decide whether the lock is released.
@@ -161,16 +155,12 @@ impl<'a> Region<'a> {
     }
 
     fn leaves(&self) -> bool {
-        match self.release {
-            Release::Auto => self.bytes >= self.operation.break_even,
-            Release::Always => true,
-            Release::Never => false,
-        }
+        self.release.leaves(self.operation, self.bytes)
     }
 
     /// A caller who says `never` keeps the lock.
     fn yield_between_calls(&self, py: Python<'_>) -> PyResult<()> {
-        if self.release == Release::Auto { yield_between_calls(py, self.bytes) } else { Ok(()) }
+        if self.release == Release::AUTO { yield_between_calls(py, self.bytes) } else { Ok(()) }
     }
 
     /// The only place where the lock is given up and taken back: what has to be known about time spent
@@ -198,12 +188,7 @@ impl<'a> Region<'a> {
     }
 
     fn internal_error(&self, panic: &(dyn Any + Send)) -> PyErr {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        InternalError::with_message(format!(
-            "{} over {} bytes panicked: {text}",
-            self.operation.name, self.bytes
-        ))
+        InternalError::with_message(self.operation.panic_message(self.bytes, panic))
     }
 }
 
@@ -389,15 +374,15 @@ mod tests {
 
     #[test]
     fn small_inputs_stay_unless_the_caller_says_otherwise() {
-        assert!(!leaves(99, Release::Auto));
-        assert!(leaves(100, Release::Auto));
-        assert!(leaves(0, Release::Always));
-        assert!(!leaves(1 << 30, Release::Never));
+        assert!(!leaves(99, Release::AUTO));
+        assert!(leaves(100, Release::AUTO));
+        assert!(leaves(0, Release::ALWAYS));
+        assert!(!leaves(1 << 30, Release::NEVER));
     }
 
     #[test]
     fn a_panic_becomes_an_exception_on_either_side_of_the_lock() {
-        for release in [Release::Always, Release::Never] {
+        for release in [Release::ALWAYS, Release::NEVER] {
             attached(|py| {
                 let error = Region::new(&WORK, 7)
                     .release(release)

@@ -13,9 +13,8 @@ use crate::cpython::{object, str_header};
 use crate::error::{IntoException, cancelled};
 use crate::large::{LARGE, Large};
 use crate::objects::name;
-use crate::region::{Operation, Region, Release};
-
-static TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
+use crate::operations::TOKENS_TO_UTF8;
+use crate::region::{Region, Release};
 
 /// Characters between two looks at whether to stop.
 const STRETCH: usize = 1 << 16;
@@ -44,7 +43,7 @@ impl Deref for Utf8 {
 /// CPython makes it at the first time that it is asked for, with the lock: of a long text it is made here.
 pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
     if let Some(data) = long_without_utf8(text) {
-        return of_characters(text.py(), data, Release::Auto).map(|(text, _)| Utf8::Own(text));
+        return of_characters(text.py(), data, Release::AUTO).map(|(text, _)| Utf8::Own(text));
     }
     match PyBackedStr::try_from(text.clone()) {
         Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(text.py()) => {
@@ -100,7 +99,7 @@ fn of_characters(
     data: PyStringData<'_>,
     release: Release,
 ) -> PyResult<(Large<String>, bool)> {
-    let run = Region::new(&TO_UTF8, LARGE).release(release);
+    let run = Region::new(&TOKENS_TO_UTF8, LARGE).release(release);
     let (text, is_as_it_was) = run.run(py, |task| match data {
         PyStringData::Ucs1(characters) => converted(characters, 2, task),
         PyStringData::Ucs2(characters) => converted(characters, 3, task),

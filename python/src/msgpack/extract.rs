@@ -19,9 +19,8 @@ use crate::cpython::partial_sequence::PartialSequence;
 use crate::cpython::{object, str_header};
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
-use crate::region::{Operation, Region, Release};
-
-static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 * 1024 };
+use crate::operations::MSGPACK_EXTRACT;
+use crate::region::{Region, Release};
 
 /// The strings, numbers or booleans under `path` (a key, or keys of maps inside maps) in every record of a message: an
 /// array of maps.
@@ -29,7 +28,7 @@ static EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 
 /// `None` where a record has none. No record is built, and a large message is searched off the lock. `TypeError` when
 /// a record is no map, or its field something else.
 #[pyfunction]
-#[pyo3(signature = (packed, *path, release = Release::Auto), text_signature = "(packed, *path, release='auto')")]
+#[pyo3(signature = (packed, *path, release = Release::AUTO), text_signature = "(packed, *path, release='auto')")]
 pub(super) fn extract<'py>(
     packed: &Bound<'py, PyAny>,
     path: &Bound<'py, PyTuple>,
@@ -44,7 +43,7 @@ pub(super) fn extract<'py>(
     let input = Input::borrow(packed)?;
     let bytes = input.as_slice();
     let texts = PrebuiltStrings::new(py);
-    let (found, made, end) = Region::new(&EXTRACT, bytes.len()).release(release).run(py, |task| {
+    let (found, made, end) = Region::new(&MSGPACK_EXTRACT, bytes.len()).release(release).run(py, |task| {
         let (column, end) = fields(bytes, &path, task)?;
         let found = Column::new(bytes, column, task)?;
         let made = texts.lay_out(bytes, || found.spans().ok(), task);

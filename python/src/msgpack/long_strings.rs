@@ -7,11 +7,9 @@ use pyo3::types::PyBytes;
 
 use crate::cpython::new_bytes::NewBytes;
 use crate::cpython::{object, str_header};
-use crate::region::{Operation, Region, Release};
+use crate::operations::MSGPACK_COPY;
+use crate::region::{Region, Release};
 use crate::strings::long_str;
-
-/// To copy fewer bytes takes less than a fraction of a millisecond.
-static COPY: Operation = Operation { name: "msgpack.copy", break_even: 1 << 20 };
 
 /// So many bytes are copied between two looks at the task.
 const PIECE: usize = 256 << 10;
@@ -19,12 +17,12 @@ const PIECE: usize = 256 << 10;
 /// A bytes.
 #[cold]
 pub(super) fn bytes<'py>(py: Python<'py>, value: &[u8], release: Release) -> PyResult<Bound<'py, PyBytes>> {
-    if value.len() < COPY.break_even {
+    if value.len() < MSGPACK_COPY.break_even {
         return object::bytes(py, value);
     }
     let mut new = NewBytes::new(py, value.len())?;
     let room = new.room();
-    Region::new(&COPY, value.len()).release(release).run(py, |task| {
+    Region::new(&MSGPACK_COPY, value.len()).release(release).run(py, |task| {
         for (from, to) in value.chunks(PIECE).zip(room.chunks_mut(PIECE)) {
             to.copy_from_slice(from);
             task.check()?;
@@ -42,7 +40,7 @@ pub(super) fn text<'py>(
     value: &[u8],
     release: Release,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if value.len() < COPY.break_even {
+    if value.len() < MSGPACK_COPY.break_even {
         return if is_ascii(value) { str_header::ascii(py, value).map(Some) } else { Ok(None) };
     }
     Ok(long_str::written(py, value, release)?.map(Bound::into_any))

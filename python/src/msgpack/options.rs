@@ -75,7 +75,7 @@ impl UnpackOptions {
         list_hook: None,
         ext_hook: None,
         unicode_errors: None,
-        release: Release::Auto,
+        release: Release::AUTO,
         max_lengths: [-1; 5],
     };
 

@@ -17,12 +17,8 @@ use crate::cpython::partial_sequence::PartialSequence;
 use crate::cpython::threads;
 use crate::gil_yield::Yielder;
 use crate::large::{Large, MemorySize, Refs};
-use crate::region::{self, Operation, Region, Release};
-
-/// Shorter messages are built in one pass under the lock. Longer ones are indexed without it first, which takes
-/// about a tenth of the time, and built in bursts between which other threads can have the lock; unless there is no other
-/// thread.
-pub(super) static DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 * 1024 };
+use crate::operations::MSGPACK_DECODE;
+use crate::region::{self, Region, Release};
 
 /// Decodes `packed`, with or without keywords.
 #[inline(always)]
@@ -69,7 +65,7 @@ pub(super) fn unpack_all<'py>(
     let inputs = Refs::collect(packed, &mut yielder, |_, item| Input::borrow(&item))?;
     let (messages, size) = inputs.slices(py, &mut yielder, Input::as_slice)?;
     let mut objects = PartialSequence::new(py, messages.len(), messages.len(), true)?;
-    if !leaves(options.release, size) {
+    if !options.release.leaves(&MSGPACK_DECODE, size) {
         region::yield_between_calls(py, size)?;
         let mut cache = KeyCache::default();
         for &message in messages.iter() {
@@ -112,7 +108,7 @@ fn index_all(
     size: usize,
     options: &UnpackOptions,
 ) -> PyResult<Vec<(Tape, usize)>> {
-    Region::new(&DECODE, size)
+    Region::new(&MSGPACK_DECODE, size)
         .release(options.release)
         .run(py, |task| memory::collected(messages.iter().map(|message| index(message, options, task))))
 }
@@ -125,14 +121,6 @@ pub(super) fn options_from(options: Option<&Bound<'_, PyDict>>) -> PyResult<Unpa
     }
 }
 
-fn leaves(release: Release, size: usize) -> bool {
-    match release {
-        Release::Auto => size >= DECODE.break_even,
-        Release::Always => true,
-        Release::Never => false,
-    }
-}
-
 #[inline(always)]
 fn decode<'py>(
     py: Python<'py>,
@@ -140,7 +128,7 @@ fn decode<'py>(
     options: &UnpackOptions,
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if !leaves(options.release, bytes.len()) || u32::try_from(bytes.len()).is_err() {
+    if !options.release.leaves(&MSGPACK_DECODE, bytes.len()) || u32::try_from(bytes.len()).is_err() {
         region::yield_between_calls(py, bytes.len())?;
         return decode_directly(py, bytes, options, cache);
     }
@@ -155,12 +143,12 @@ fn decode_long<'py>(
     cache: Option<&mut KeyCache>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let texts = PrebuiltStrings::new(py);
-    if options.release == Release::Auto && texts.is_empty() && threads::is_only_thread(py) {
+    if options.release == Release::AUTO && texts.is_empty() && threads::is_only_thread(py) {
         let (object, end) = Builder::new(py, options, cache).message(bytes)?;
         return whole(object, bytes, end);
     }
     let (tape, end, strings) =
-        Region::new(&DECODE, bytes.len()).release(options.release).run(py, |task| {
+        Region::new(&MSGPACK_DECODE, bytes.len()).release(options.release).run(py, |task| {
             let (tape, end) = index(bytes, options, task)?;
             let strings = if options.raw { None } else { texts.lay_out(bytes, || tape.texts().ok(), task) };
             Ok::<_, DecodeError>((tape, end, strings))
@@ -201,6 +189,6 @@ pub(super) fn whole<'py>(object: Bound<'py, PyAny>, bytes: &[u8], end: usize) ->
 #[cold]
 fn extra<'py>(object: &Bound<'py, PyAny>, bytes: &[u8], end: usize) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    let extra = long_strings::bytes(py, &bytes[end..], Release::Never)?;
+    let extra = long_strings::bytes(py, &bytes[end..], Release::NEVER)?;
     Err(PyErr::from_value(classes::extra_data(py)?.call1((object, extra))?))
 }

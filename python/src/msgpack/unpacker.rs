@@ -21,13 +21,11 @@ use crate::cpython::late_init::Boxed;
 use crate::error::{WithMessage, of_class};
 use crate::large::Large;
 use crate::objects::{Int, name};
-use crate::region::{self, Operation, Region};
+use crate::operations::{MSGPACK_FEED, MSGPACK_SKIP};
+use crate::region::{self, Region};
 
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
 const DEFAULT_READ: usize = 1024 * 1024;
-
-static FEED: Operation = Operation { name: "msgpack.feed", break_even: 1 << 20 };
-static SKIP: Operation = Operation { name: "msgpack.skip", break_even: 64 << 10 };
 
 /// So many bytes are copied between two looks at the task.
 const PIECE: usize = 256 << 10;
@@ -217,7 +215,7 @@ impl Unpacker {
         let limits = Limits::depth(MAX_DEPTH);
         loop {
             let pending = &state.buffer[state.head..];
-            let run = Region::new(&SKIP, pending.len()).release(state.options.release);
+            let run = Region::new(&MSGPACK_SKIP, pending.len()).release(state.options.release);
             match run.run(py, |task| Ok::<_, Stopped>(scanner.advance(pending, &limits, task)))? {
                 Ok(Some(length)) => return Ok(Some(length)),
                 Ok(None) => {}
@@ -314,7 +312,7 @@ impl State {
             return Err(buffer_full(py));
         }
         let Self { buffer, head, options, .. } = self;
-        let run = Region::new(&FEED, bytes.len()).release(options.release);
+        let run = Region::new(&MSGPACK_FEED, bytes.len()).release(options.release);
         run.run(py, |task| {
             if *head > 0 && buffer.len() + bytes.len() > buffer.capacity() {
                 buffer.drain(..*head);

@@ -12,16 +12,14 @@ use super::build::Builder;
 use super::error::DecodeError;
 use super::input::Input;
 use super::options::UnpackOptions;
-use super::unpack::{DECODE, index, options_from, whole};
+use super::unpack::{index, options_from, whole};
 use crate::cpython::partial_sequence::PartialSequence;
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, name, tuple};
-use crate::region::{Operation, Region};
-
-/// A search in the index of a container: a value takes some 16 bytes there.
-static FIND: Operation = Operation { name: "msgpack.find", break_even: 64 * 1024 };
+use crate::operations::{MSGPACK_DECODE, MSGPACK_FIND};
+use crate::region::Region;
 
 /// So many values are passed between two looks at the task.
 const CHECK_EVERY: usize = 1 << 16;
@@ -53,7 +51,7 @@ pub(super) fn view<'py>(
     let options = options_from(options)?;
     let bytes = Input::borrow(packed)?.into_bytes(py, options.release)?;
     let message = bytes.as_bytes();
-    let (tape, end) = Region::new(&DECODE, message.len())
+    let (tape, end) = Region::new(&MSGPACK_DECODE, message.len())
         .release(options.release)
         .run(py, |task| index(message, &options, task))?;
     if end < message.len() {
@@ -318,7 +316,7 @@ impl View {
         py: Python<'_>,
         body: impl FnOnce(&Task<'_>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        let run = Region::new(&FIND, self.length * 16).release(self.message.options.release);
+        let run = Region::new(&MSGPACK_FIND, self.length * 16).release(self.message.options.release);
         run.run(py, |task| body(task).map_err(DecodeError))
     }
 

@@ -19,7 +19,8 @@ use crate::cpython::str_view;
 use crate::gil_yield::Yielder;
 use crate::large::{self, Large, Refs};
 use crate::objects::{Int, Name, Text, name, tuple};
-use crate::region::{Operation, Region};
+use crate::operations::STRINGS_LOOK;
+use crate::region::Region;
 
 /// Lets strings be built in blocks from now on.
 #[pyfunction]
@@ -105,8 +106,6 @@ pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyRe
     Ok(filling.finish())
 }
 
-static LOOK: Operation = Operation { name: "strings.look", break_even: 16 << 10 };
-
 /// Strings between two looks at whether to stop.
 const STRETCH: usize = 1 << 12;
 
@@ -115,7 +114,7 @@ fn in_region<T: Send>(
     strings: usize,
     work: impl FnOnce(&Task<'_>) -> Result<T, StringsError> + Send,
 ) -> PyResult<T> {
-    Region::new(&LOOK, strings).run(py, work)
+    Region::new(&STRINGS_LOOK, strings).run(py, work)
 }
 
 type Sharing = (Large<Vec<usize>>, Large<Vec<u32>>);

@@ -11,9 +11,8 @@ use crate::cpython::object;
 use crate::cpython::str_header::{self, NewStr};
 use crate::large::{LARGE, Large};
 use crate::objects::{Text, name};
-use crate::region::{Operation, Region, Release};
-
-static LONG: Operation = Operation { name: "strings.long", break_even: LARGE };
+use crate::operations::STRINGS_LONG;
+use crate::region::{Region, Release};
 
 /// Bytes between two looks at whether to stop.
 const STRETCH: usize = 1 << 20;
@@ -23,7 +22,7 @@ pub(crate) fn from_utf8<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
     if text.len() < LARGE {
         return object::text(py, text);
     }
-    match written(py, text.as_bytes(), Release::Auto)? {
+    match written(py, text.as_bytes(), Release::AUTO)? {
         Some(text) => Ok(text),
         None => object::text(py, text),
     }
@@ -39,7 +38,7 @@ pub(crate) fn decode<'py>(
     if bytes.len() < LARGE {
         return decode_short(py, &bytes, errors);
     }
-    if let Some(text) = written(py, &bytes, Release::Auto)? {
+    if let Some(text) = written(py, &bytes, Release::AUTO)? {
         return Ok(text);
     }
     let stand_in = match errors {
@@ -73,7 +72,7 @@ fn decoded_by_python<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResu
 /// The text with `stand_in` in the place of each part that is not UTF-8, as the Unicode standard recommends it and CPython
 /// does.
 fn repaired(py: Python<'_>, bytes: &[u8], stand_in: &str) -> PyResult<Large<String>> {
-    let text = Region::new(&LONG, bytes.len()).run(py, |task| {
+    let text = Region::new(&STRINGS_LONG, bytes.len()).run(py, |task| {
         let mut text = String::new();
         for chunk in bytes.utf8_chunks() {
             task.check()?;
@@ -96,7 +95,7 @@ pub(crate) fn written<'py>(
     release: Release,
 ) -> PyResult<Option<Bound<'py, PyString>>> {
     let Some(in_place) = str_header::in_place() else { return Ok(None) };
-    let region = Region::new(&LONG, utf8.len()).release(release);
+    let region = Region::new(&STRINGS_LONG, utf8.len()).release(release);
     let measured = region.run(py, |task| {
         let Ok(pieces) = Pieces::new(utf8, stretches(utf8), task) else {
             task.check()?;

@@ -1,5 +1,6 @@
 //! The operations: each cuts a text in its way, and makes strings of the pieces.
 
+use offlock_core::Operation;
 use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
 use offlock_core::{Task, memory};
 use pyo3::buffer::Element;
@@ -19,18 +20,11 @@ use crate::error::{WithMessage, no_memory};
 use crate::gil_yield::Yielder;
 use crate::large::Refs;
 use crate::objects::{Int, tuple};
-use crate::region::{Cancel, Operation, Region, Release};
-
-/// From about this many bytes on, finding and checking strings takes longer than leaving the lock.
-const BREAK_EVEN: usize = 16 << 10;
-
-static LINES: Operation = Operation { name: "strings.lines", break_even: BREAK_EVEN };
-static SPLIT: Operation = Operation { name: "strings.split", break_even: BREAK_EVEN };
-static COLUMNS: Operation = Operation { name: "strings.columns", break_even: BREAK_EVEN };
-static FROM_OFFSETS: Operation = Operation { name: "strings.from_offsets", break_even: BREAK_EVEN };
-static FROM_ARROW: Operation = Operation { name: "strings.from_arrow", break_even: BREAK_EVEN };
-static DECODE_MANY: Operation = Operation { name: "strings.decode_many", break_even: BREAK_EVEN };
-static BUILD: Operation = Operation { name: "strings.build", break_even: BREAK_EVEN };
+use crate::operations::{
+    STRINGS_BUILD, STRINGS_COLUMNS, STRINGS_DECODE_MANY, STRINGS_FROM_ARROW, STRINGS_FROM_OFFSETS,
+    STRINGS_LINES, STRINGS_SPLIT,
+};
+use crate::region::{Cancel, Region, Release};
 
 /// What the strings are put into: `into=tuple`, `into=list` or `into=Arena`.
 #[derive(Debug, Clone, Copy)]
@@ -204,7 +198,7 @@ pub(super) fn lines<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
-    Run::new(py, &LINES, text.len(), &options)
+    Run::new(py, &STRINGS_LINES, text.len(), &options)
         .join(|task| whole(text, text::lines(text, newline.0, keepends, task)?, task))
 }
 
@@ -218,7 +212,7 @@ pub(super) fn split<'py>(
     let separator = Separator::read(separator)?;
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
-    Run::new(py, &SPLIT, text.len(), &options)
+    Run::new(py, &STRINGS_SPLIT, text.len(), &options)
         .join(|task| whole(text, text::split(text, &separator.0, task)?, task))
 }
 
@@ -244,7 +238,7 @@ pub(super) fn columns<'py>(
     };
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
-    Run::new(py, &COLUMNS, text.len(), &options).each(|task| {
+    Run::new(py, &STRINGS_COLUMNS, text.len(), &options).each(|task| {
         let columns = text::columns(text, separator, task)?;
         let columns =
             Pieces::interleaved(text, columns, task).map_err(|error| StringsError::whole(text, error))?;
@@ -262,7 +256,7 @@ pub(super) fn from_offsets<'py>(
     let offsets = read_offsets(offsets)?;
     let bytes = Bytes::borrow(buffer)?;
     let text = bytes.as_slice();
-    Run::new(py, &FROM_OFFSETS, text.len() + size_of_val(&*offsets), &options).join(|task| {
+    Run::new(py, &STRINGS_FROM_OFFSETS, text.len() + size_of_val(&*offsets), &options).join(|task| {
         let spans = Spans::between(text, offsets, task)?;
         let pieces = Pieces::new(text, spans, task).map_err(|error| StringsError::piece(error, in_string))?;
         Ok(vec![Batch::of(pieces, task)?])
@@ -306,7 +300,7 @@ pub(super) fn decode_many<'py>(
     let items = Refs::collect(items, &mut yielder, |_, item| Item::borrow(item))?;
     let (texts, bytes) = items.slices(py, &mut yielder, Item::contents)?;
     let (texts, bytes) = (&**texts, bytes + texts.len() * size_of::<Span>());
-    Run::new(py, &DECODE_MANY, bytes, &options).join(|task| {
+    Run::new(py, &STRINGS_DECODE_MANY, bytes, &options).join(|task| {
         let (text, spans) = adjacent(texts, task)?;
         let pieces = Pieces::new(text, spans, task)
             .map_err(|error| StringsError::piece(error, |item, _| format!("in item {item}")))?;
@@ -371,7 +365,7 @@ pub(super) fn from_arrow<'py>(
     options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let chunks = arrow::Chunks::import(array)?;
-    Run::new(py, &FROM_ARROW, chunks.bytes(), &options).join(|task| chunks.batches(task))
+    Run::new(py, &STRINGS_FROM_ARROW, chunks.bytes(), &options).join(|task| chunks.batches(task))
 }
 
 /// The strings of an arena, and where they go.
@@ -393,7 +387,7 @@ impl PyArena {
     }
 
     #[pyo3(
-        signature = (kind=StrClass::View, *, release=Release::Auto, cancel=None),
+        signature = (kind=StrClass::View, *, release=Release::AUTO, cancel=None),
         text_signature = "($self, kind='view', *, release='auto', cancel=None)"
     )]
     fn tuple<'py>(
@@ -407,7 +401,7 @@ impl PyArena {
     }
 
     #[pyo3(
-        signature = (kind=StrClass::View, *, release=Release::Auto, cancel=None),
+        signature = (kind=StrClass::View, *, release=Release::AUTO, cancel=None),
         text_signature = "($self, kind='view', *, release='auto', cancel=None)"
     )]
     fn list<'py>(
@@ -438,6 +432,6 @@ impl PyArena {
     }
 
     fn build<'py>(&self, py: Python<'py>, options: CallOptions) -> PyResult<Bound<'py, PyAny>> {
-        Run::new(py, &BUILD, self.bytes(), &options).join(|_| Ok(self.batches()))
+        Run::new(py, &STRINGS_BUILD, self.bytes(), &options).join(|_| Ok(self.batches()))
     }
 }

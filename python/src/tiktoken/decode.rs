@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 
 use super::encode::threads;
 use super::ids;
-use super::operations::DECODE;
 use super::tokenizer::Tokenizer;
 use crate::gil_yield::Yielder;
 use crate::large::{Large, reserve};
+use crate::operations::TOKENS_DECODE;
 use crate::region::{Cancel, Region, Release};
 
 impl Tokenizer {
@@ -21,7 +21,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Large<Vec<u8>>> {
         let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
-        Region::new(&DECODE, ids.len())
+        Region::new(&TOKENS_DECODE, ids.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(tokens.py(), |task| encoding.decode_bytes(&ids, task))
@@ -38,7 +38,7 @@ impl Tokenizer {
         after: impl FnOnce(Vec<u8>, Vec<Span>, &Task<'_>) -> T + Send,
     ) -> PyResult<T> {
         let encoding = self.encoding()?;
-        let region = Region::new(&DECODE, batch.ids.len() + batch.starts.len()).release(release);
+        let region = Region::new(&TOKENS_DECODE, batch.ids.len() + batch.starts.len()).release(release);
         region.cancel(cancel.map(Bound::get)).run(py, |task| {
             let mut bytes = memory::with_room(batch.ids.len().saturating_mul(4))?;
             let decode = |ids: &[TokenId]| {

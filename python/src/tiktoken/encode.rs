@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::thread;
 
+use offlock_core::Operation;
 use offlock_core::memory;
 use offlock_core::tokens::{self, TokenId};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,14 +13,14 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyList, PyString};
 
 use super::error::EncodeError;
-use super::operations::{ENCODE, ENCODE_BATCH};
 use super::special::Policy;
 use super::tokenizer::Tokenizer;
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::int_list;
 use crate::large::{Large, MemorySize, Refs};
-use crate::region::{Cancel, Operation, Region, Release};
+use crate::operations::{TOKENS_ENCODE, TOKENS_ENCODE_BATCH};
+use crate::region::{Cancel, Region, Release};
 use crate::utf8::{Utf8, utf8};
 
 impl Tokenizer {
@@ -31,7 +32,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Large<Vec<TokenId>>> {
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
-        Region::new(&ENCODE, utf8.len())
+        Region::new(&TOKENS_ENCODE, utf8.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
@@ -49,7 +50,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
-        let all = batch.region(&ENCODE_BATCH, release, cancel).run(text.py(), |task| {
+        let all = batch.region(&TOKENS_ENCODE_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.encode_batch(&texts, allowed, batch.threads, task)

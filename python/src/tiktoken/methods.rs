@@ -12,7 +12,6 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use super::decode::{Decoded, Sequences, offsets};
 use super::encode::{Lists, Texts, one_piece};
 use super::ids;
-use super::operations::{COUNT, COUNT_BATCH, DECODE, ENCODE, LOAD, TRUNCATE};
 use super::packed::PackedTokens;
 use super::special::{Disallowed, Policy};
 use super::tokenizer::{AnyEncoding, Tokenizer, read_ranks, uninitialized};
@@ -22,6 +21,9 @@ use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, dict, tuple};
+use crate::operations::{
+    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD, TOKENS_TRUNCATE,
+};
 use crate::region::{Cancel, Region, Release};
 use crate::strings::batch::{StrBuilder, StrClass};
 use crate::strings::long_str;
@@ -38,7 +40,7 @@ impl Tokenizer {
 
     /// Becomes the public encoding `name`. Raises `ValueError` when there is none of that name.
     fn _load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        let found = Region::new(&LOAD, 0).run(py, |_| tokens::load(name))?;
+        let found = Region::new(&TOKENS_LOAD, 0).run(py, |_| tokens::load(name))?;
         let encoding =
             found.ok_or_else(|| PyValueError::with_message(format!("Unknown encoding {name}.")))?;
         self.fill(Arc::new(AnyEncoding::Builtin(encoding)))
@@ -54,7 +56,7 @@ impl Tokenizer {
         special_tokens: HashMap<String, TokenId>,
     ) -> PyResult<()> {
         let ranks = read_ranks(mergeable_ranks)?.into_inner();
-        let encoding = Region::new(&LOAD, pat_str.len())
+        let encoding = Region::new(&TOKENS_LOAD, pat_str.len())
             .run(py, |task| Encoding::new(name, pat_str, ranks, special_tokens, task))?;
         self.fill(Arc::new(AnyEncoding::Custom(Box::new(encoding))))
     }
@@ -97,7 +99,7 @@ impl Tokenizer {
     ///
     /// The same as `encode(text, disallowed_special=())`. Lone surrogates count as U+FFFD.
     #[pyo3(
-        signature = (text, *, release = Release::Auto, cancel = None),
+        signature = (text, *, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, release='auto', cancel=None)"
     )]
     fn encode_ordinary<'py>(
@@ -119,7 +121,7 @@ impl Tokenizer {
     /// `release` says whether the interpreter lock is released: `"auto"` (when the text is large enough to pay for it),
     /// `"always"` or `"never"`. `cancel`, an `offlock.Cancel`, ends the call from another thread.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode<'py>(
@@ -137,7 +139,7 @@ impl Tokenizer {
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_packed<'py>(
@@ -154,7 +156,7 @@ impl Tokenizer {
 
     /// The number of token ids that `encode` would return, without making them.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn count<'py>(
@@ -167,7 +169,7 @@ impl Tokenizer {
     ) -> PyResult<Int> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
-        Region::new(&COUNT, utf8.len())
+        Region::new(&TOKENS_COUNT, utf8.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
@@ -178,7 +180,7 @@ impl Tokenizer {
 
     /// The longest beginning of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
     #[pyo3(
-        signature = (text, max_tokens, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, max_tokens, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, max_tokens, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn truncate<'py>(
@@ -195,7 +197,7 @@ impl Tokenizer {
         })?;
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
-        let kept = Region::new(&TRUNCATE, utf8.len())
+        let kept = Region::new(&TOKENS_TRUNCATE, utf8.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
@@ -208,7 +210,7 @@ impl Tokenizer {
     ///
     /// A list with what `encode` returns for each text. The interpreter lock is released once for all of them.
     #[pyo3(
-        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_batch<'py>(
@@ -226,7 +228,7 @@ impl Tokenizer {
 
     /// Encodes many texts like `encode_batch`, with special tokens' text treated as any other.
     #[pyo3(
-        signature = (text, *, num_threads = Some(8), release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, num_threads=8, release='auto', cancel=None)"
     )]
     fn encode_ordinary_batch<'py>(
@@ -241,7 +243,7 @@ impl Tokenizer {
 
     /// A list with what `count` returns for each text, computed like `encode_batch`.
     #[pyo3(
-        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn count_batch<'py>(
@@ -255,7 +257,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
-        let counts = batch.region(&COUNT_BATCH, release, cancel).run(text.py(), |task| {
+        let counts = batch.region(&TOKENS_COUNT_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, |allowed| {
                 encoding.count_batch(&texts, allowed, batch.threads, task)
@@ -269,7 +271,7 @@ impl Tokenizer {
     /// Encodes text that may go on: the ids that are settled, and all ways in which the rest may be encoded once more text
     /// follows. The arguments are those of `encode`.
     #[pyo3(
-        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::Auto, cancel = None),
+        signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
     )]
     fn encode_with_unstable<'py>(
@@ -282,7 +284,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let (encoding, utf8) = (self.encoding()?, utf8(text)?);
-        let (settled, ways) = Region::new(&ENCODE, utf8.len())
+        let (settled, ways) = Region::new(&TOKENS_ENCODE, utf8.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
@@ -307,7 +309,7 @@ impl Tokenizer {
     /// The ids of text taken as one piece, without cutting it by the pattern first.
     fn _encode_single_piece<'py>(&self, text_or_bytes: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let (encoding, bytes) = (self.encoding()?, one_piece(text_or_bytes)?);
-        let ids = Region::new(&ENCODE, bytes.len())
+        let ids = Region::new(&TOKENS_ENCODE, bytes.len())
             .run(text_or_bytes.py(), |task| encoding.encode_single_piece(&bytes, task))?;
         int_list::list(text_or_bytes.py(), &Large::new(ids), &mut Yielder::yielding())
     }
@@ -315,14 +317,14 @@ impl Tokenizer {
     /// The ids of bytes that need not be valid UTF-8.
     fn _encode_bytes<'py>(&self, text: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyList>> {
         let (encoding, bytes) = (self.encoding()?, text.as_bytes());
-        let ids =
-            Region::new(&ENCODE, bytes.len()).run(text.py(), |task| encoding.encode_bytes(bytes, task))?;
+        let ids = Region::new(&TOKENS_ENCODE, bytes.len())
+            .run(text.py(), |task| encoding.encode_bytes(bytes, task))?;
         int_list::list(text.py(), &Large::new(ids), &mut Yielder::yielding())
     }
 
     /// The bytes that `tokens`, a sequence or an array of ids, stand for. Raises `KeyError` for an unknown id.
     #[pyo3(
-        signature = (tokens, *, release = Release::Auto, cancel = None),
+        signature = (tokens, *, release = Release::AUTO, cancel = None),
         text_signature = "($self, tokens, *, release='auto', cancel=None)"
     )]
     fn decode_bytes<'py>(
@@ -338,7 +340,7 @@ impl Tokenizer {
     ///
     /// Tokens can end in the middle of a character: `errors` says what becomes of bytes that are no UTF-8, as in `bytes.decode`.
     #[pyo3(
-        signature = (tokens, errors = "replace", *, release = Release::Auto, cancel = None),
+        signature = (tokens, errors = "replace", *, release = Release::AUTO, cancel = None),
         text_signature = "($self, tokens, errors='replace', *, release='auto', cancel=None)"
     )]
     fn decode<'py>(
@@ -356,7 +358,7 @@ impl Tokenizer {
     /// Raises `KeyError` for an unknown id and `UnicodeDecodeError` when the tokens do not make valid UTF-8.
     fn decode_with_offsets<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, encoding, ids) = (tokens.py(), self.encoding()?, ids::read_iterable(tokens)?);
-        let (bytes, offsets) = Region::new(&DECODE, ids.len()).run(py, |task| {
+        let (bytes, offsets) = Region::new(&TOKENS_DECODE, ids.len()).run(py, |task| {
             let bytes = encoding.decode_bytes(&ids, task)?;
             Ok::<_, tokens::Error>((bytes, offsets(encoding, &ids, task)?))
         })?;
@@ -369,7 +371,7 @@ impl Tokenizer {
 
     /// The texts of many sequences of ids; one release of the lock for all.
     #[pyo3(
-        signature = (batch, *, errors = "replace", num_threads = Some(8), release = Release::Auto, cancel = None),
+        signature = (batch, *, errors = "replace", num_threads = Some(8), release = Release::AUTO, cancel = None),
         text_signature = "($self, batch, *, errors='replace', num_threads=8, release='auto', cancel=None)"
     )]
     fn decode_batch<'py>(
@@ -400,7 +402,7 @@ impl Tokenizer {
 
     /// The bytes of many sequences of ids; one release of the lock for all.
     #[pyo3(
-        signature = (batch, *, num_threads = Some(8), release = Release::Auto, cancel = None),
+        signature = (batch, *, num_threads = Some(8), release = Release::AUTO, cancel = None),
         text_signature = "($self, batch, *, num_threads=8, release='auto', cancel=None)"
     )]
     fn decode_bytes_batch<'py>(
@@ -438,7 +440,7 @@ impl Tokenizer {
     /// The bytes of all ordinary tokens, sorted.
     fn token_byte_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let encoding = self.encoding()?;
-        let sorted = Region::new(&LOAD, 0).run(py, |task| encoding.token_byte_values(task))?;
+        let sorted = Region::new(&TOKENS_LOAD, 0).run(py, |task| encoding.token_byte_values(task))?;
         list_of_each(py, &Large::new(sorted), &mut Yielder::yielding(), |token| bytes::copied(py, token))
     }
 }

@@ -5,7 +5,6 @@ mod encode;
 mod error;
 mod ids;
 mod methods;
-mod operations;
 pub(crate) mod packed;
 mod special;
 pub(crate) mod tokenizer;

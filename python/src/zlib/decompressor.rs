@@ -8,12 +8,12 @@ use pyo3::types::PyBytes;
 
 use super::error::DeflateError;
 use super::input::Inputs;
-use super::operations::INFLATE;
 use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
 use crate::large::Large;
+use crate::operations::ZLIB_INFLATE;
 use crate::region::Region;
 
 /// What can be decompressor.
@@ -56,7 +56,7 @@ impl<D: Decode> Decompressor<D> {
         let mut out = Output::new().limited(most.min(allowed));
         out.resume(&mut self.output);
         let (mut stopped, mut unread) = (false, self.input.len());
-        let result = Region::new(&INFLATE, unread).run(py, |task| {
+        let result = Region::new(&ZLIB_INFLATE, unread).run(py, |task| {
             let (status, left) = self.input.read(|input, _| self.stream.decode(input, &mut out, task));
             unread = left;
             stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);

@@ -12,7 +12,6 @@ use super::decompressor::{Decode, Decompressor};
 use super::error::{DeflateError, GzipError};
 use super::input::Inputs;
 use super::one_shot::{lend, with_bad_level};
-use super::operations::{DEFLATE, INFLATE};
 use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
@@ -20,12 +19,13 @@ use crate::error::{IntoException, WithMessage};
 use crate::gil_yield::Yielder;
 use crate::large::reserve;
 use crate::objects::Int;
+use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Cancel, Region, Release};
 
 /// Decompresses a gzip file of one or more members.
 #[pyfunction]
 #[pyo3(
-    signature = (data, /, *, threads=1, max_output=None, release=Release::Auto, cancel=None),
+    signature = (data, /, *, threads=1, max_output=None, release=Release::AUTO, cancel=None),
     text_signature = "(data, /, *, threads=1, max_output=None, release='auto', cancel=None)"
 )]
 pub(super) fn gunzip<'py>(
@@ -39,7 +39,7 @@ pub(super) fn gunzip<'py>(
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
     let limit = max_output.unwrap_or(usize::MAX);
-    let region = Region::new(&INFLATE, data.len()).release(release).cancel(cancel);
+    let region = Region::new(&ZLIB_INFLATE, data.len()).release(release).cancel(cancel);
     if let Some(mut lent) = lend(py, data, GZIP, limit) {
         let mut out = Output::lent(lent.memory()).limited(limit);
         region.run(py, |task| deflate::gunzip(data, threads, &mut out, task).map_err(GzipError))?;
@@ -60,7 +60,7 @@ const GZIP: i32 = 31;
 /// Compresses `data` to a gzip file of one member.
 #[pyfunction]
 #[pyo3(
-    signature = (data, level, mtime, threads, /, *, release=Release::Auto, cancel=None),
+    signature = (data, level, mtime, threads, /, *, release=Release::AUTO, cancel=None),
     text_signature = "(data, level, mtime, threads, /, *, release='auto', cancel=None)",
 )]
 pub(super) fn gzip<'py>(
@@ -74,7 +74,7 @@ pub(super) fn gzip<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let data = Bytes::borrow(data)?;
     let (data, header) = (data.as_slice(), header(mtime, level, None));
-    let region = Region::new(&DEFLATE, data.len()).release(release).cancel(cancel);
+    let region = Region::new(&ZLIB_DEFLATE, data.len()).release(release).cancel(cancel);
     let failed = DeflateError::while_("while compressing data");
     if threads == 1 {
         let packed = region.run(py, |task| {
@@ -263,7 +263,7 @@ impl Blocks {
         out.resume(&mut self.output);
         let mut unread = self.input.len();
         // The threads are worth leaving the lock for, whatever the size of the last piece.
-        let region = Region::new(&DEFLATE, unread).release(Release::Always);
+        let region = Region::new(&ZLIB_DEFLATE, unread).release(Release::ALWAYS);
         let result = region.run(py, |task| {
             let (result, left) = self.input.read(|input, last| {
                 let flush = if last { flush } else { Flush::None };

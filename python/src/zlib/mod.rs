@@ -8,7 +8,6 @@ mod gzip;
 mod input;
 mod lines;
 mod one_shot;
-mod operations;
 mod stream_lock;
 mod streams;
 

@@ -8,7 +8,6 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::bytes_buffer::BytesBuffer;
 use super::error::{DeflateError, words};
-use super::operations::{CHECKSUM, DEFLATE, INFLATE};
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::cpython::object;
@@ -17,6 +16,7 @@ use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::{Large, MemorySize, Refs};
 use crate::objects::Int;
+use crate::operations::{ZLIB_CHECKSUM, ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Cancel, Region, Release};
 
 /// Bytes of input between two calls of a progress callback.
@@ -25,7 +25,7 @@ const REPORT_EVERY: usize = 1 << 20;
 /// Compresses `data` to a `bytes`.
 #[pyfunction]
 #[pyo3(
-    signature = (data, /, level=-1, wbits=15, *, progress=None, release=Release::Auto, cancel=None),
+    signature = (data, /, level=-1, wbits=15, *, progress=None, release=Release::AUTO, cancel=None),
     text_signature = "(data, /, level=-1, wbits=15, *, progress=None, release='auto', cancel=None)"
 )]
 pub(super) fn compress<'py>(
@@ -41,7 +41,7 @@ pub(super) fn compress<'py>(
     let data = data.as_slice();
     let failed = DeflateError::while_("while compressing data");
     let bad_level = |error| failed(with_bad_level(error));
-    let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
+    let region = |len| Region::new(&ZLIB_DEFLATE, len).release(release).cancel(cancel);
     let Some(progress) = progress else {
         let packed = region(data.len()).run(py, |task| {
             let mut out = Output::new();
@@ -73,7 +73,7 @@ pub(super) fn with_bad_level(mut error: Error) -> Error {
 #[pyfunction]
 #[pyo3(
     signature = (
-        data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release=Release::Auto, cancel=None
+        data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release=Release::AUTO, cancel=None
     ),
     text_signature = "(data, /, wbits=15, bufsize=16384, *, max_output=None, progress=None, release='auto', cancel=None)"
 )]
@@ -94,7 +94,7 @@ pub(super) fn decompress<'py>(
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
     let limit = max_output.unwrap_or(usize::MAX);
-    let region = |len| Region::new(&INFLATE, len).release(release).cancel(cancel);
+    let region = |len| Region::new(&ZLIB_INFLATE, len).release(release).cancel(cancel);
     if let Some(progress) = progress {
         return decompress_reporting(py, data, wbits, limit, progress, region);
     }
@@ -164,7 +164,7 @@ pub(super) fn into_exception(py: Python<'_>, failed: DeflateError) -> PyErr {
 /// Compresses each of `data`, on `threads` threads (0: one per core), in one release of the lock.
 #[pyfunction]
 #[pyo3(
-    signature = (data, /, level=-1, wbits=15, *, threads=0, progress=None, release=Release::Auto, cancel=None),
+    signature = (data, /, level=-1, wbits=15, *, threads=0, progress=None, release=Release::AUTO, cancel=None),
     text_signature = "(data, /, level=-1, wbits=15, *, threads=0, progress=None, release='auto', cancel=None)"
 )]
 #[allow(clippy::too_many_arguments, reason = "each is the caller's to set")]
@@ -178,7 +178,7 @@ pub(super) fn deflate_all<'py>(
     release: Release,
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let region = |len| Region::new(&DEFLATE, len).release(release).cancel(cancel);
+    let region = |len| Region::new(&ZLIB_DEFLATE, len).release(release).cancel(cancel);
     in_groups(py, data, progress, release, "while compressing data", region, |group, task| {
         deflate::deflate_all(group, level, wbits, threads, task)
             .map_err(|(index, error)| (index, with_bad_level(error)))
@@ -189,7 +189,7 @@ pub(super) fn deflate_all<'py>(
 #[pyfunction]
 #[pyo3(
     signature = (
-        data, /, wbits=15, *, max_output=None, threads=0, progress=None, release=Release::Auto, cancel=None
+        data, /, wbits=15, *, max_output=None, threads=0, progress=None, release=Release::AUTO, cancel=None
     ),
     text_signature = "(data, /, wbits=15, *, max_output=None, threads=0, progress=None, release='auto', cancel=None)"
 )]
@@ -204,7 +204,7 @@ pub(super) fn inflate_all<'py>(
     release: Release,
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let region = |len| Region::new(&INFLATE, len).release(release).cancel(cancel);
+    let region = |len| Region::new(&ZLIB_INFLATE, len).release(release).cancel(cancel);
     in_groups(py, data, progress, release, "while decompressing data", region, |group, task| {
         deflate::inflate_all(group, wbits, max_output, threads, task)
     })
@@ -260,7 +260,7 @@ fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> DeflateErro
 /// CRC-32 of `data`, continued from `value`.
 #[pyfunction]
 #[pyo3(
-    signature = (data, value=Checksum(0), /, *, release=Release::Auto),
+    signature = (data, value=Checksum(0), /, *, release=Release::AUTO),
     text_signature = "(data, value=0, /, *, release='auto')"
 )]
 pub(super) fn crc32(
@@ -275,7 +275,7 @@ pub(super) fn crc32(
 /// Adler-32 of `data`, continued from `value`.
 #[pyfunction]
 #[pyo3(
-    signature = (data, value=Checksum(1), /, *, release=Release::Auto),
+    signature = (data, value=Checksum(1), /, *, release=Release::AUTO),
     text_signature = "(data, value=1, /, *, release='auto')"
 )]
 pub(super) fn adler32(
@@ -296,7 +296,8 @@ fn checksum(
 ) -> PyResult<Int> {
     let data = Bytes::borrow(data)?;
     let data = data.as_slice();
-    let sum = Region::new(&CHECKSUM, data.len()).release(release).run(py, |task| sum(value.0, data, task))?;
+    let sum =
+        Region::new(&ZLIB_CHECKSUM, data.len()).release(release).run(py, |task| sum(value.0, data, task))?;
     Ok(Int(sum as usize))
 }
 

@@ -10,12 +10,12 @@ use pyo3::types::PyBytes;
 
 use super::error::DeflateError;
 use super::input::Inputs;
-use super::operations::{DEFLATE, INFLATE};
 use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
 use crate::large::Large;
+use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::Region;
 
 /// Method number 8, the only one there is.
@@ -94,7 +94,7 @@ impl Compressing {
         let mut out = Output::new();
         out.resume(&mut self.output);
         let (mut stopped, mut unread) = (false, self.input.len());
-        let result = Region::new(&DEFLATE, unread + stream.gathered()).run(py, |task| {
+        let result = Region::new(&ZLIB_DEFLATE, unread + stream.gathered()).run(py, |task| {
             let (status, left) = self.input.read(|input, last| {
                 stream.run(input, &mut out, if last { flush } else { Flush::None }, task)
             });
@@ -231,7 +231,7 @@ impl Decompressing {
         let mut out = Output::new().limited(most.min(self.left.saturating_add(1)));
         out.resume(&mut self.output);
         let mut error = None;
-        let result = Region::new(&INFLATE, rest.len()).run(py, |task| {
+        let result = Region::new(&ZLIB_INFLATE, rest.len()).run(py, |task| {
             let status = self.inflate(&mut rest, &mut out, task);
             error = status.as_ref().err().map(|error| error.kind);
             status.map_err(DeflateError::while_("while decompressing data"))

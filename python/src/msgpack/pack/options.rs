@@ -36,7 +36,7 @@ impl Default for PackOptions {
             datetime: conversions::Datetime::default(),
             unicode_errors: None,
             extra: conversions::Extra::default(),
-            release: Release::Auto,
+            release: Release::AUTO,
         }
     }
 }
