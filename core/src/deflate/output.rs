@@ -18,6 +18,10 @@ const KEPT: usize = 256 << 10;
 /// The least amount by which an output grows.
 const GROWTH: usize = 16 << 10;
 
+/// With less spare capacity than this an output grows. A stream that has just filled its output with what a
+/// flush demands has to be asked again, and then writes the marker of the flush once more.
+const LITTLE: usize = 64;
+
 thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
@@ -139,7 +143,7 @@ impl<'a> Output<'a> {
             let end = self.lent.len().min(self.used.saturating_add(left));
             return Ok(&mut self.lent[self.used..end]);
         }
-        if self.own.0.len() == self.own.0.capacity() && left > 0 {
+        if self.own.0.capacity() - self.own.0.len() < LITTLE.min(left) {
             memory::reserve(&mut self.own.0, GROWTH.min(left))?;
         }
         let spare = self.own.0.spare_capacity_mut();

@@ -632,3 +632,33 @@ fn bad_members_are_told_apart() {
         assert!(error.offset >= len as u64, "{error}");
     }
 }
+
+/// Memory and states that a thread keeps from one stream to the next show in nothing that the next one makes.
+#[test]
+fn a_stream_makes_the_same_whatever_was_made_before() {
+    fn made(level: i32, flush: Flush, mut data: &[u8]) -> Vec<u8> {
+        let mut stream = Deflater::new(Config { level, ..Config::default() }).unwrap();
+        let mut out = Output::new();
+        stream.run(&mut data, &mut out, flush, &Task::new()).unwrap();
+        out.into_bytes().to_vec()
+    }
+    const FLUSHES: [Flush; 6] =
+        [Flush::None, Flush::Partial, Flush::Sync, Flush::Full, Flush::Block, Flush::Finish];
+    for flush in FLUSHES {
+        for level in [1, 2, 6, 9] {
+            let fresh = std::thread::spawn(move || made(level, flush, b"text")).join().unwrap();
+            for (before, earlier) in
+                FLUSHES.into_iter().flat_map(|flush| [1, 2, 6].map(|level| (flush, level)))
+            {
+                for data in ["", "text", &"x".repeat(100_000)] {
+                    let data = data.to_owned();
+                    let again = std::thread::spawn(move || {
+                        drop(made(earlier, before, data.as_bytes()));
+                        made(level, flush, b"text")
+                    });
+                    assert_eq!(again.join().unwrap(), fresh, "{flush:?} {level} after {before:?} {earlier}");
+                }
+            }
+        }
+    }
+}
