@@ -8,6 +8,7 @@ use pyo3::ffi as c;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+#[cfg(not(Py_3_13))]
 use super::assumptions::Assumption;
 
 #[cfg(not(Py_3_13))]
