@@ -1,8 +1,8 @@
 //! Immutable views of Python objects that stay valid while other threads run.
 //!
-//! A `str` needs nothing from here: `PyStringMethods::to_str` gives its UTF-8, which CPython keeps beside the
-//! characters (for ASCII it *is* the characters) for as long as the object lives, and the caller's
-//! reference keeps it alive. Lone surrogates have no UTF-8: they raise `UnicodeEncodeError`.
+//! A `str` does not need this module: `PyStringMethods::to_str` gives its UTF-8, which CPython keeps beside the
+//! characters (for ASCII it *is* the characters) for as long as the object lives, and the caller's reference
+//! keeps the object alive. Lone surrogates have no UTF-8: they raise `UnicodeEncodeError`.
 //!
 //! ```ignore
 //! let input = Bytes::borrow(&object)?;
@@ -25,17 +25,18 @@ use crate::objects::name;
 
 /// The bytes of an object that has the buffer protocol: `bytes`, `bytearray`, `memoryview`, `mmap`, arrays.
 ///
-/// What cannot change is borrowed: a `bytes`, and a `memoryview` of one. All else is copied, because an
-/// export keeps its memory from moving but not from being written to by another thread while we read it. Much is copied a
-/// piece at a time: if others write meanwhile, some pieces are older than others, as they are for whoever reads such memory.
+/// Memory that cannot change is borrowed: a `bytes`, and a `memoryview` of one. Everything else is copied,
+/// because an export keeps its memory from moving but not from being written to by another thread during the
+/// read. Large memory is copied a piece at a time: if another thread writes meanwhile, some pieces are older
+/// than others, as in any unsynchronized read.
 pub(crate) enum Bytes {
-    /// Refs for as long as this lives; the exporter is a `bytes`.
+    /// References memory that stays valid as long as this lives; the exporter is a `bytes`.
     Immutable(PyUntypedBuffer),
     /// A copy taken under the lock.
     Snapshot(Large<Vec<u8>>),
 }
 
-/// Bytes that are copied at once.
+/// How many bytes are copied at once.
 const PIECE: usize = 256 << 10;
 
 impl Bytes {
@@ -61,14 +62,14 @@ impl Bytes {
     }
 }
 
-/// A copy, taken with the lock, which others can have between two pieces.
+/// A copy, taken with the lock held; other threads can hold the lock between two pieces.
 fn snapshot(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Large<Vec<u8>>> {
     let mut copy = Large::new(Vec::new());
     reserve(&mut copy, buffer.len_bytes())?;
     let mut yielder = Yielder::yielding();
     while copy.len() < buffer.len_bytes() {
         let start = copy.len();
-        // Looked at anew each time: nobody writes while the slice lives.
+        // The slice is made anew for each piece: no thread writes while it lives.
         // SAFETY: C-contiguous, as checked in `borrow`.
         let rest = &unsafe { buffer::contents(buffer) }[start..];
         copy.extend_from_slice(&rest[..rest.len().min(PIECE)]);
@@ -77,14 +78,14 @@ fn snapshot(py: Python<'_>, buffer: &PyUntypedBuffer) -> PyResult<Large<Vec<u8>>
     Ok(copy)
 }
 
-/// What `convert` makes of each number, and its index, in a one-dimensional buffer of exactly this type, such as a numpy
-/// array; `None` when `object` is none.
+/// The results of `convert` for each number and its index, in a one-dimensional buffer of exactly this type,
+/// such as a numpy array; `None` for any other object.
 pub(crate) fn numbers<T: Element, U>(
     object: &Bound<'_, PyAny>,
     mut convert: impl FnMut(usize, T) -> PyResult<U>,
 ) -> Option<PyResult<Vec<U>>> {
     let buffer = PyBuffer::<T>::get(object).ok()?;
-    // Of numbers of four and eight bytes, pyo3 takes those in the other byte order, too.
+    // For numbers of four and eight bytes, pyo3 also accepts the other byte order.
     let foreign = if cfg!(target_endian = "little") { [b'>', b'!'] } else { [b'<'; 2] };
     let is_native = !buffer.format().to_bytes().first().is_some_and(|order| foreign.contains(order));
     if !is_native || buffer.dimensions() != 1 {
@@ -99,7 +100,7 @@ pub(crate) fn numbers<T: Element, U>(
     })
 }
 
-/// Of the numbers of an export, with the lock, which others can have between two pieces.
+/// Converts the numbers of an export with the lock held; other threads can hold the lock between two pieces.
 fn in_pieces<T: Element, U>(
     py: Python<'_>,
     memory: NonNull<[T]>,
@@ -111,7 +112,7 @@ fn in_pieces<T: Element, U>(
         let piece = start..memory.len().min(start + PIECE / size_of::<T>());
         let work = piece.len() / 8;
         for index in piece {
-            // SAFETY: an export, which is held and has as many numbers.
+            // SAFETY: `index` is within the export, which is held.
             numbers.push(convert(index, unsafe { buffer::number(py, memory, index) })?);
         }
         yielder.tick_many(py, work)?;

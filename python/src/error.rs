@@ -1,4 +1,4 @@
-//! Exceptions: how they get their messages, and which one an error of the core becomes.
+//! Exceptions: how they get their messages, and which exception an error of the core becomes.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::objects::imported;
 
 /// Exceptions with a message, in place of `new_err`.
 pub(crate) trait WithMessage: PyTypeInfo {
-    /// An exception of this class. One that is raised where there is no memory for its message goes without.
+    /// An exception of this class. It has no message if there is no memory for one.
     fn with_message(message: impl Into<Cow<'static, str>>) -> PyErr {
         PyErr::new::<Self, _>(ExceptionMessage(message.into()))
     }
@@ -30,8 +30,8 @@ pub(crate) fn of_class(class: PyResult<&Bound<'_, PyType>>, message: impl Into<C
         .map_or_else(|error| error, |class| PyErr::from_type(class.clone(), ExceptionMessage(message.into())))
 }
 
-/// PyO3 makes an exception where it is raised, outside of what catches panics: its own conversion of a string panics when
-/// there is no memory, which would end the process there.
+/// PyO3 makes an exception where it is raised, outside of the code that catches panics. Its own conversion of a
+/// string panics when there is no memory, which would abort the process there.
 struct ExceptionMessage(Cow<'static, str>);
 
 impl PyErrArguments for ExceptionMessage {
@@ -47,7 +47,7 @@ pyo3::create_exception!(
     "A bug in offlock: its native code panicked. The call had no effect."
 );
 
-/// `concurrent.futures.CancelledError`, for a run that somebody else stopped.
+/// `concurrent.futures.CancelledError`, for a run that another thread stopped.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     match imported(&CLASS, py, "concurrent.futures", "CancelledError") {
@@ -59,7 +59,7 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     }
 }
 
-/// What ended a run without a result, as the interpreter has to see it.
+/// The reason why a run ended without a result, as the interpreter has to see it.
 pub(crate) trait IntoException: Send {
     /// The exception, when the run was not interrupted or cancelled.
     fn into_exception(self, py: Python<'_>) -> PyErr;

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 
 use crate::region::{self, Release};
 
-/// Counts objects. After every [`CHECK_EVERY`] of them it checks whether the thread's time slice is over, and if so, yields the
-/// lock to the threads that wait for it.
+/// Counts objects. After every [`CHECK_EVERY`] of them it checks whether the thread's time slice is over. If
+/// so, it yields the lock to the threads that wait for it.
 pub(crate) struct Yielder {
     until_check: u32,
     mode: Mode,
@@ -24,7 +24,7 @@ enum Mode {
 
 const CHECK_EVERY: u32 = 512;
 
-/// Copying as many bytes to new memory takes about as long as making a small object.
+/// Copying this many bytes to new memory takes about as long as making a small object.
 const BYTES_LIKE_AN_OBJECT: usize = 256;
 
 impl Default for Yielder {
@@ -40,7 +40,8 @@ impl Yielder {
         Self::with(Mode::Yield)
     }
 
-    /// As the caller of an operation wants it. If the lock is never to be released, checks only run signal handlers.
+    /// As the caller of an operation chose. If the lock is never to be released, checks only run signal
+    /// handlers.
     pub(crate) fn of(release: Release) -> Self {
         Self::with(if release == Release::NEVER { Mode::Signals } else { Mode::Yield })
     }
@@ -49,7 +50,7 @@ impl Yielder {
         Self { until_check: CHECK_EVERY, mode }
     }
 
-    /// To be called for each object, before it is made. Raises what a signal's handler raises.
+    /// Counts an object; called before it is made. Raises the exception that a signal handler raises.
     #[inline(always)]
     pub(crate) fn tick(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_check -= 1;
@@ -72,14 +73,14 @@ impl Yielder {
         }
     }
 
-    /// Counts the next object as many: it takes about as long as copying so many bytes.
+    /// Makes the next object count as much as copying `bytes` bytes.
     #[inline]
     pub(crate) fn charge(&mut self, bytes: usize) {
         let objects = u32::try_from(bytes / BYTES_LIKE_AN_OBJECT).unwrap_or(u32::MAX);
         self.until_check = self.until_check.saturating_sub(objects).max(1);
     }
 
-    /// As [`tick`](Self::tick), where nothing can be raised: signal handlers do not run.
+    /// As [`tick`](Self::tick), for code that cannot raise: signal handlers do not run.
     #[inline]
     pub(crate) fn tick_quietly(&mut self, py: Python<'_>) {
         if self.passes(1) {

@@ -1,5 +1,5 @@
-//! Large memory, and many references to objects: both take long to free. Memory is freed without the lock, references a few
-//! at a time.
+//! Large memory, and many references to objects: both take long to free. Memory is freed without the lock,
+//! references a few at a time.
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -13,8 +13,9 @@ use crate::error::no_memory;
 use crate::gil_yield::Yielder;
 use crate::region::aside;
 
-/// From so many bytes on, memory is filled, copied and freed without the lock. One of them less takes up to a
-/// millisecond, new pages included; to leave the lock once more costs up to a time slice beside a thread that computes.
+/// From this many bytes on, memory is filled, copied and freed without the lock. One byte less takes up to a
+/// millisecond, new pages included; an additional release of the lock costs up to a time slice while another
+/// thread computes.
 pub(crate) const LARGE: usize = 2 << 20;
 
 /// About how much memory a value takes.
@@ -49,9 +50,9 @@ impl<T: MemorySize + Send> Large<T> {
         Self(ManuallyDrop::new(content))
     }
 
-    /// The value itself, which the caller keeps.
+    /// Returns the value; the caller frees it.
     pub(crate) fn into_inner(mut self) -> T {
-        // SAFETY: nobody comes here again, not even `drop`.
+        // SAFETY: `self` is not used after this, not even by `drop`.
         let content = unsafe { ManuallyDrop::take(&mut self.0) };
         std::mem::forget(self);
         content
@@ -74,7 +75,7 @@ impl<T: MemorySize + Send> DerefMut for Large<T> {
 
 impl<T: MemorySize + Send> Drop for Large<T> {
     fn drop(&mut self) {
-        // SAFETY: nobody comes here again.
+        // SAFETY: `self` is not used after this.
         let content = unsafe { ManuallyDrop::take(&mut self.0) };
         if content.memory_size() < LARGE {
             drop(content);
@@ -87,7 +88,7 @@ impl<T: MemorySize + Send> Drop for Large<T> {
 /// Values that refer to Python objects, dropped a few at a time. Dropped with the lock held.
 pub(crate) struct Refs<T>(Vec<T>);
 
-/// So few are dropped at once.
+/// How many values are dropped at once.
 const FEW: usize = 1 << 10;
 
 impl<T> Refs<T> {
@@ -95,18 +96,18 @@ impl<T> Refs<T> {
         Self(Vec::new())
     }
 
-    /// What `take` makes of each item of an iterable and its number. Other threads can have the lock between items, and
-    /// change what is iterated over.
+    /// Collects the results of `take` for each item of an iterable and its index. Other threads can hold the
+    /// lock between items, and change the iterable.
     pub(crate) fn collect<'py>(
         items: &Bound<'py, PyAny>,
         yielder: &mut Yielder,
         mut take: impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<T>,
     ) -> PyResult<Self> {
         let (py, mut all) = (items.py(), Self::new());
-        // Iterators of these do the same, and take longer.
+        // Iterators over these types do the same, and take longer.
         if let Ok(list) = items.cast_exact::<PyList>() {
             reserve(&mut all.0, list.len())?;
-            // The length is asked for anew: others may change the list.
+            // The length is read again each time: other threads may change the list.
             while let Some(item) = list_item(list, all.0.len()) {
                 all.take(py, item, yielder, &mut take)?;
             }
@@ -119,7 +120,7 @@ impl<T> Refs<T> {
         Ok(all)
     }
 
-    /// Adds what `take` makes of the next item.
+    /// Adds the result of `take` for the next item.
     #[inline(always)]
     fn take<'py>(
         &mut self,
@@ -133,7 +134,7 @@ impl<T> Refs<T> {
         self.push(next)
     }
 
-    /// The bytes of each item, and how many they are together. Other threads can have the lock between items.
+    /// The bytes of each item, and their total length. Other threads can hold the lock between items.
     pub(crate) fn slices<'a>(
         &'a self,
         py: Python<'_>,
@@ -151,7 +152,7 @@ impl<T> Refs<T> {
         Ok((slices, total))
     }
 
-    /// The same as a vector, of what refers to nothing.
+    /// The same as a vector, for values that refer to no objects.
     pub(crate) fn into_values(mut self) -> Vec<T>
     where
         T: Copy,
@@ -159,7 +160,7 @@ impl<T> Refs<T> {
         std::mem::take(&mut self.0)
     }
 
-    /// `MemoryError` when there is no room for one more.
+    /// `MemoryError` when there is no memory for one more.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: T) -> PyResult<()> {
         reserve(&mut self.0, 1)?;
@@ -168,7 +169,7 @@ impl<T> Refs<T> {
     }
 }
 
-/// The item at `index`, if the list is so long.
+/// The item at `index`, or `None` past the end of the list.
 #[inline]
 fn list_item<'py>(list: &Bound<'py, PyList>, index: usize) -> Option<Bound<'py, PyAny>> {
     if cfg!(Py_GIL_DISABLED) {
@@ -178,7 +179,7 @@ fn list_item<'py>(list: &Bound<'py, PyList>, index: usize) -> Option<Bound<'py, 
     }
 }
 
-/// Makes room for `more` items; `MemoryError` when there is none.
+/// Reserves capacity for `more` items; `MemoryError` when there is no memory.
 #[inline]
 pub(crate) fn reserve<T>(items: &mut Vec<T>, more: usize) -> PyResult<()> {
     if items.capacity() - items.len() >= more { Ok(()) } else { grow(items, more) }
@@ -190,20 +191,20 @@ fn grow<T>(items: &mut Vec<T>, more: usize) -> PyResult<()> {
     let grown = if size_of_val(&**items.0) < LARGE {
         items.reserve(more)
     } else {
-        // To move what is there takes milliseconds, too.
+        // Moving the existing items takes milliseconds, too.
         Python::attach(|py| aside(py, || items.reserve(more)))
     };
     grown.map_err(no_memory)
 }
 
-/// Items that are moved, and nothing else.
+/// Items that are moved but never read.
 struct Moving<'a, T>(&'a mut Vec<T>);
 
-// SAFETY: only their memory changes: what they refer to is neither looked at nor dropped.
+// SAFETY: only their memory is moved or freed: the objects they refer to are neither read nor dropped.
 unsafe impl<T> Send for Moving<'_, T> {}
 
 impl<T> Moving<'_, T> {
-    /// Of a vector that holds nothing any more.
+    /// Frees the memory of a vector without items.
     fn free(self) {
         assert!(self.0.is_empty());
         *self.0 = Vec::new();

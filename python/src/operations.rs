@@ -1,7 +1,7 @@
-//! The operations that can run without the lock, and the size of input from which on they release it, unless
-//! the caller says otherwise.
+//! The operations that can run without the lock, and the size of input from which on they release it by
+//! default.
 //!
-//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. Measured by
+//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. The results of
 //! `bench/region/break_even.py` are:
 //!
 //! - tokens: two threads get 1.5 times as much done with texts of 4 KB encoded, 1.1 times with such texts
@@ -36,11 +36,11 @@ pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", br
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 2 << 10 };
 pub(crate) static ZLIB_CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 256 << 10 };
 
-/// Shorter messages are built in one pass under the lock. Longer ones are first indexed without it, which
-/// takes about a tenth of the time, if there is another thread.
+/// Shorter messages are built in one pass with the lock held. Longer ones are first indexed without it, which
+/// takes about a tenth of the time, if another thread exists.
 pub(crate) static MSGPACK_DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 << 10 };
 pub(crate) static MSGPACK_EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 << 10 };
-/// The size is that of the container's index, in which a value takes some 16 bytes.
+/// The size is that of the container's index, in which a value takes about 16 bytes.
 pub(crate) static MSGPACK_FIND: Operation = Operation { name: "msgpack.find", break_even: 64 << 10 };
 pub(crate) static MSGPACK_FEED: Operation = Operation { name: "msgpack.feed", break_even: 1 << 20 };
 pub(crate) static MSGPACK_SKIP: Operation = Operation { name: "msgpack.skip", break_even: 64 << 10 };

@@ -1,7 +1,7 @@
 //! The region: the one file of the Python front end that releases the interpreter lock.
 //!
-//! An operation has three beats. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on
-//! plain Rust values inside [`Region::run`], and *builds* its Python result when the lock is held again:
+//! An operation has three steps. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on plain
+//! Rust values inside [`Region::run`], and *builds* its Python result when the lock is held again:
 //!
 //! ```ignore
 //! fn encode<'py>(py: Python<'py>, text: &Bound<'py, PyString>, release: Release) -> PyResult<Bound<'py, PyList>> {
@@ -14,15 +14,15 @@
 //! ```
 //!
 //! The closure is `Send`, so the compiler refuses one that captures a `Python` token or a `Bound` object. It
-//! gets a [`Task`] and hands it to the core, whose operations check it every fraction of a millisecond:
+//! gets a [`Task`] and passes it to the core, whose operations check it every fraction of a millisecond:
 //!
-//! - On the main thread, where CPython runs signal handlers, a check looks for signals every [`LOOK_EVERY`]
-//!   of work. What a handler raises (`KeyboardInterrupt`) stops the run, and is raised after everything
-//!   that the work had made is dropped. This holds whether the lock was released or not.
+//! - On the main thread, where CPython runs signal handlers, a check looks for signals every [`LOOK_EVERY`] of
+//!   work. An exception that a handler raises (`KeyboardInterrupt`) stops the run. It is raised after
+//!   everything that the run has allocated is dropped. This holds whether the lock was released or not.
 //! - A [`Cancel`] stops the run from any other thread.
 //!
-//! A panic becomes an [`InternalError`]. A daemon thread that comes back while the interpreter shuts down
-//! never gets the lock again: PyO3 parks it there for ever on every version of CPython.
+//! A panic becomes an [`InternalError`]. A daemon thread that returns while the interpreter shuts down never
+//! gets the lock again: PyO3 parks it forever on every version of CPython.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,13 +39,14 @@ use crate::cpython::threads::is_only_thread;
 use crate::error::{InternalError, IntoException, WithMessage, cancelled};
 use crate::lock::region_events;
 
-/// How the lock goes from one of us to the next. There is one lock: PyO3's modules are for the main interpreter alone.
+/// How the lock passes between the threads of this extension. There is one lock: PyO3's modules support only
+/// the main interpreter.
 static SPIN_HINT: SpinHint = SpinHint::new();
 
-/// How much work the main thread does between two looks for signals.
+/// How much work the main thread does between two checks for signals.
 ///
-/// A look needs the lock, for which a thread that computes can make it wait 5 ms: rarely enough to cost
-/// little, often enough that Ctrl-C is answered within 50 ms.
+/// A check needs the lock, and a thread that computes can delay its acquisition by 5 ms. The interval is long
+/// enough that checks cost little, and short enough that Ctrl-C is answered within 50 ms.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The caller's choice whether the lock is released: `release="auto" | "always" | "never"` in Python.
@@ -90,7 +91,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Ends the runs that were given this object within about a millisecond, and those that start later at
+    /// Stops the runs that were given this object within about a millisecond, and those that start later at
     /// once: they raise `concurrent.futures.CancelledError`.
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -117,17 +118,17 @@ impl<'a> Region<'a> {
         Self { operation, bytes, release: Release::AUTO, cancel: None }
     }
 
-    /// Lets the caller decide whether the lock is released.
+    /// Sets whether the lock is released.
     pub(crate) const fn release(self, release: Release) -> Self {
         Self { release, ..self }
     }
 
-    /// Lets `cancel` end the run from another thread.
+    /// Lets `cancel` stop the run from another thread.
     pub(crate) const fn cancel(self, cancel: Option<&'a Cancel>) -> Self {
         Self { cancel, ..self }
     }
 
-    /// Runs `work`, off the lock when that pays, and delivers its result or the exception that ended it.
+    /// Runs `work`, without the lock when that pays, and returns its result or the exception that ended it.
     pub(crate) fn run<T, E>(
         &self,
         py: Python<'_>,
@@ -158,13 +159,13 @@ impl<'a> Region<'a> {
         self.release.leaves(self.operation, self.bytes)
     }
 
-    /// A caller who says `never` keeps the lock.
+    /// With `never`, the lock stays held.
     fn yield_between_calls(&self, py: Python<'_>) -> PyResult<()> {
         if self.release == Release::AUTO { yield_between_calls(py, self.bytes) } else { Ok(()) }
     }
 
-    /// The only place where the lock is given up and taken back: what has to be known about time spent
-    /// off the lock (which operation, how many bytes, from when to when) is known here.
+    /// The only place where the lock is released and re-acquired. Everything to be recorded about time spent
+    /// without the lock (which operation, how many bytes, from when to when) is known here.
     fn off_the_lock<R: Send>(&self, py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
         region_events::record(self.operation.name, self.bytes, || aside(py, work))
     }
@@ -192,7 +193,8 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Gives the lock up for `work`, and takes it back. By itself for what takes long and cannot fail: to free much memory.
+/// Releases the lock for `work`, and re-acquires it. Used directly for long work that cannot fail, such as
+/// freeing much memory.
 pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     if cfg!(Py_GIL_DISABLED) {
         return py.detach(work);
@@ -208,8 +210,8 @@ pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) ->
     result
 }
 
-/// To be called by operations that keep the lock, over so many bytes: yields it if this thread has held it for its time
-/// slice, and then looks for signals.
+/// Yields the lock if this thread has held it for its time slice, and then checks for signals. Operations over
+/// `bytes` bytes that keep the lock call this.
 #[inline]
 pub(crate) fn yield_between_calls(py: Python<'_>, bytes: usize) -> PyResult<()> {
     if cfg!(Py_GIL_DISABLED) || !time_slice::look_is_due_before_call(bytes) {
@@ -230,7 +232,7 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// To be called now and then by operations that make many objects: the same, in the middle of a call.
+/// As above, in the middle of a call. Operations that make many objects call this regularly.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
     if time_slice::look_is_due_in_call() {
@@ -240,7 +242,7 @@ pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// As [`yield_in_call`], without a look for signals.
+/// As [`yield_in_call`], without a check for signals.
 #[inline]
 pub(crate) fn step_aside_in_call(py: Python<'_>) {
     if time_slice::look_is_due_in_call() {
@@ -251,7 +253,8 @@ pub(crate) fn step_aside_in_call(py: Python<'_>) {
 #[cold]
 fn look_in_call(py: Python<'_>) {
     if cfg!(Py_GIL_DISABLED) {
-        // Nobody waits for a lock, but whoever stops all threads, to collect garbage, waits for this one.
+        // No thread waits for a lock here, but a thread that stops all others, to collect garbage, waits for
+        // this one.
         time_slice::restart();
         py.detach(|| ());
     } else if is_only_thread(py) {
@@ -263,24 +266,24 @@ fn look_in_call(py: Python<'_>) {
 
 /// Releases the lock for a moment.
 ///
-/// A thread that waits is woken when the lock is free, but takes tens of microseconds to arrive: hence the pause. Without
-/// one it would find the lock taken again and go back to sleep, and never ask for the lock with force, which CPython
-/// lets it do only after 5 ms in which nothing happened.
+/// A waiting thread is woken when the lock is free, but takes tens of microseconds to run: hence the pause.
+/// Without one it would find the lock held again and go back to sleep. It would never force a switch, which
+/// CPython allows only after 5 ms without a release.
 fn yield_lock(py: Python<'_>) {
     time_slice::yielding(SWITCH_INTERVAL, || py.detach(|| thread::sleep(ARRIVAL)));
 }
 
-/// With what the system adds, some 70 µs.
+/// About 70 µs with the overhead of the system.
 const ARRIVAL: Duration = Duration::from_micros(15);
-/// In the middle of a call that makes many objects a thread yields after so many nanoseconds: each time costs the pause. With
-/// what passes between two looks it has held the lock for 2 ms at most.
+/// A thread in the middle of a call that makes many objects yields after this many nanoseconds, because each
+/// yield costs the pause. Including the work between two checks, it has held the lock for 2 ms at most.
 const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
-/// For how long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, unless told otherwise.
+/// How long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, by default.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 
-/// What the checks of one run look at: whether it was cancelled, and, on the main thread, signals.
+/// The state that the checks of one run read: whether it was cancelled, and, on the main thread, signals.
 struct Watch<'a> {
-    /// The thread that started the run; checks in threads that help with the work look for nothing but `cancel`.
+    /// The thread that started the run; checks in threads that help with the work read only `cancel`.
     owner: ThreadId,
     cancel: Option<&'a Cancel>,
     signals: Mutex<Signals>,
@@ -314,8 +317,8 @@ impl<'a> Watch<'a> {
         stop
     }
 
-    /// Counts from the first check on, and from the end of the last look: time spent waiting for the lock
-    /// is not work.
+    /// Counts from the first check on, and from the end of the last check for signals: time spent waiting for
+    /// the lock is not work.
     fn look_is_due(&self) -> bool {
         let now = Instant::now();
         let next = *self.signals().next_look.get_or_insert(now + LOOK_EVERY);
@@ -326,7 +329,7 @@ impl<'a> Watch<'a> {
         self.signals().interrupt.take()
     }
 
-    /// Never contended: only the owner's checks get here.
+    /// Never contended: only checks on the owner's thread get here.
     fn signals(&self) -> MutexGuard<'_, Signals> {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -334,8 +337,8 @@ impl<'a> Watch<'a> {
 
 /// Whether CPython may run signal handlers on this thread: only the main one does.
 ///
-/// Asked of the system, because Python's own answer needs the lock and can be patched by event loops. Where the
-/// system has none, every thread looks; CPython does nothing then on others than the main one.
+/// Asks the system, because Python's own answer needs the lock and can be patched by event loops. Where the
+/// system has no answer, every thread checks; on threads other than the main one, CPython does nothing then.
 fn runs_signal_handlers() -> bool {
     // SAFETY: both only read an identifier of the calling process and thread; they cannot fail.
     #[cfg(target_os = "linux")]
