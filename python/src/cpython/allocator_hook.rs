@@ -1,8 +1,9 @@
-//! The allocator hook that brings freed strings back to their blocks.
+//! The allocator hook that returns freed strings to their blocks.
 //!
-//! CPython frees a `str` through its object allocator, which can be wrapped. Ours looks whether the memory lies in the
-//! pool's range of addresses, counts it off its block if so, and passes everything else on. It is installed
-//! once and stays: strings in blocks may live as long as the process.
+//! CPython frees a `str` through its object allocator, which can be wrapped. The hook checks whether the memory
+//! lies in the pool's range of addresses. If so, it decrements the count of the string's block; otherwise it
+//! calls the wrapped allocator. It is installed once and never removed: strings in blocks may live as long as
+//! the process.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -19,7 +20,7 @@ use super::str_layout;
 use crate::error::WithMessage;
 use crate::objects::name;
 
-/// What the hook knows. Written once, before it is installed.
+/// The state that the hook reads. Written once, before it is installed.
 struct Hook {
     /// The first address of the pool.
     base: usize,
@@ -34,23 +35,24 @@ unsafe impl Sync for Written {}
 
 static HOOK: Written = Written(UnsafeCell::new(MaybeUninit::uninit()));
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// How often memory of zeros was asked for through the hook.
+/// How often zeroed memory was requested through the hook.
 static ZEROED: AtomicUsize = AtomicUsize::new(0);
 
-/// Installs the hook, unless it is there. `RuntimeError` says why it cannot be.
+/// Installs the hook, unless it is installed. `RuntimeError` says why it cannot be.
 pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     if INSTALLED.load(Ordering::Relaxed) {
         return check(py);
     }
     if let Some(obstacle) = obstacle(py)? {
-        // To look for obstacles lets other threads run: one of them may have installed it, and be the obstacle.
+        // The search for obstacles lets other threads run: one of them may have installed the hook, which then
+        // is the obstacle.
         if INSTALLED.load(Ordering::Relaxed) {
             return check(py);
         }
         return Err(PyRuntimeError::with_message(format!("strings cannot be built in blocks: {obstacle}")));
     }
     let (base, bytes) = block_pool::addresses();
-    // SAFETY: the lock is held, and nobody reads before the hook is installed.
+    // SAFETY: the lock is held, and no thread reads before the hook is installed.
     unsafe {
         let wrapped = current();
         (*HOOK.0.get()).write(Hook { base, bytes, wrapped });
@@ -58,7 +60,7 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
             calloc: Some(zeroed),
             realloc: Some(reallocate),
             free: Some(free),
-            ..wrapped // what it is called with stays the same, and new memory comes from it directly
+            ..wrapped // its context stays the same, and new memory comes from it directly
         };
         ffi::PyMem_SetAllocator(ffi::PyMemAllocatorDomain::PYMEM_DOMAIN_OBJ, &raw mut ours);
     }
@@ -76,7 +78,7 @@ pub(crate) fn check(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Whether somebody has enabled blocks, and they can be used.
+/// Whether blocks were enabled and can be used.
 pub(crate) fn is_ready() -> bool {
     INSTALLED.load(Ordering::Relaxed) && is_in_place() == Some(true)
 }
@@ -95,13 +97,14 @@ pub(crate) fn unavailable(py: Python<'_>) -> PyResult<Option<String>> {
     Ok(Some("the hook is gone: a tool that had wrapped the allocator before has put it back".to_owned()))
 }
 
-/// Whether the hook is part of what the object allocator does: a request that is rare enough is seen there. `None` when it is
-/// not seen, and fails: what wraps the hook may have had no memory.
+/// Whether the object allocator calls the hook: the hook has to see a request that is otherwise rare. `None`
+/// when it does not see the request and the request fails: an allocator that wraps the hook may have had no
+/// memory.
 fn is_in_place() -> Option<bool> {
     let before = ZEROED.load(Ordering::Relaxed);
     // SAFETY: the lock is held.
     let object = unsafe { ffi::PyObject_Calloc(1, 1) };
-    // SAFETY: freeing what was just allocated; null is nothing to free.
+    // SAFETY: frees the memory that was just allocated; null is allowed.
     unsafe { ffi::PyObject_Free(object) };
     let seen = ZEROED.load(Ordering::Relaxed) != before;
     (seen || !object.is_null()).then_some(seen)
@@ -130,7 +133,7 @@ fn obstacle(py: Python<'_>) -> PyResult<Option<String>> {
     Ok(None)
 }
 
-/// The object allocator as it is now.
+/// The current object allocator.
 fn current() -> ffi::PyMemAllocatorEx {
     let mut allocator = MaybeUninit::uninit();
     // SAFETY: fills the struct.
@@ -177,7 +180,7 @@ extern "C" fn free(context: *mut c_void, memory: *mut c_void) {
     // SAFETY: called by CPython, as the installed hook.
     let hook = unsafe { hook() };
     if hook.has(memory) {
-        // SAFETY: only strings of published blocks have such addresses, and CPython has done with this one.
+        // SAFETY: only strings of published blocks have such addresses, and CPython no longer uses this one.
         unsafe { block_pool::release_object(memory) };
     } else if let Some(free) = hook.wrapped.free {
         free(context, memory);
@@ -201,8 +204,8 @@ extern "C" fn reallocate(context: *mut c_void, memory: *mut c_void, size: usize)
     let moved = hook.wrapped.malloc.map_or(ptr::null_mut(), |malloc| malloc(context, size));
     if !moved.is_null() {
         let rest = BLOCK - memory.addr() % BLOCK;
-        // SAFETY: the string ends within its block; what follows it there is copied along, without meaning. The new
-        // memory has `size` bytes, and CPython uses that instead from now on.
+        // SAFETY: the string ends within its block; the bytes after it in the block are copied too, and have no
+        // meaning. The new memory has `size` bytes, and CPython uses it in place of the string from now on.
         unsafe {
             ptr::copy_nonoverlapping(memory.cast::<u8>(), moved.cast::<u8>(), size.min(rest));
             block_pool::release_object(memory);

@@ -1,21 +1,21 @@
-//! What is relied on of this interpreter's insides.
+//! The undocumented properties of this interpreter that the extension relies on.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// With the value `0`, nothing is relied on that CPython does not document.
+/// With the value `0`, the extension relies only on what CPython documents.
 pub(crate) const VARIABLE: &str = "OFFLOCK_INTERNALS";
 
 /// Something that CPython does not document, or does not promise for other versions.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Assumption {
-    /// The characters of a new `str` follow its header, as `str_header.rs` has it.
+    /// The characters of a new `str` follow its header, as `str_header.rs` assumes.
     StrHeader = 1,
     /// A `bytes` may be cut by writing its size.
     BytesSize = 1 << 1,
-    /// The items of lists and tuples are where their structs have them.
+    /// The items of lists and tuples are where their structs declare them.
     ItemArrays = 1 << 2,
-    /// `_PyDict_NewPresized`, `_PyDict_Next` and `_PyLong_NumBits` do what they did in the versions that are known.
+    /// `_PyDict_NewPresized`, `_PyDict_Next` and `_PyLong_NumBits` behave as in the known versions.
     PrivateFunctions = 1 << 3,
     /// An `int` of one digit can be copied, and its copy be made immortal (`immortal_ints.rs`).
     ImmortalInts = 1 << 4,
@@ -25,11 +25,11 @@ pub(crate) enum Assumption {
     ImportSlots = 1 << 6,
 }
 
-/// One bit for each; none until the extension is imported.
+/// One bit for each; zero until the extension is imported.
 static RELIED_ON: AtomicU8 = AtomicU8::new(0);
 
 impl Assumption {
-    /// Whether it is relied on.
+    /// Whether the extension relies on it.
     #[inline(always)]
     pub(crate) fn holds(self) -> bool {
         RELIED_ON.load(Ordering::Relaxed) & self as u8 != 0
@@ -54,12 +54,12 @@ impl Assumption {
     ];
 }
 
-/// The names of those that are relied on.
+/// The names of those that the extension relies on.
 pub(crate) fn names_of_held() -> Vec<&'static str> {
     Assumption::ALL.iter().filter(|(assumption, _)| assumption.holds()).map(|(_, name)| *name).collect()
 }
 
-/// Whether the environment lets anything be relied on.
+/// Whether the environment permits relying on any of them.
 pub(crate) fn are_allowed() -> bool {
     std::env::var_os(VARIABLE).is_none_or(|value| value != "0")
 }

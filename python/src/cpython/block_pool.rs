@@ -1,13 +1,14 @@
 //! Blocks of memory for string objects, recycled per thread.
 //!
-//! All blocks lie in one range of addresses that is reserved at first use and never given back: one comparison
-//! tells whether an object lives in a block, and rounding its address down finds the block's header. Memory is
-//! taken from the system only for blocks that are used. When much of it is free, the system may have that of some blocks
-//! back, which are then used last: else a program that once had many strings would offer, and miss, the same ones forever.
+//! All blocks lie in one range of addresses that is reserved at first use and never released: one comparison
+//! shows whether an object lives in a block, and rounding its address down finds the block's header. Memory is
+//! allocated only for blocks that are used. When much of it is free, the system may reclaim the memory of some
+//! blocks. These are then used last: otherwise a program that once had many strings would offer the same
+//! blocks, and fault on them, again and again.
 //!
-//! A thread takes blocks from and gives them to its own short list. Only every [`CHAIN`] blocks it exchanges a
-//! whole chain with the other threads, on a stack without a lock: nobody waits, and a process that forks at
-//! any moment leaves its child a pool that works.
+//! A thread takes blocks from, and returns them to, its own short list. Only once per [`CHAIN`] blocks does it
+//! exchange a whole chain with the other threads, on a lock-free stack: no thread waits, and a process that
+//! forks at any moment leaves its child a pool that works.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -21,33 +22,33 @@ use pyo3::prelude::*;
 
 use super::pages;
 
-/// Small, because one string that is kept keeps its whole block.
+/// Small, because one string that stays alive keeps its whole block.
 pub(crate) const BLOCK: usize = 16 << 10;
 
-/// Blocks that change hands between threads at once. Few, so that a thread that is next finds memory that is still warm
-/// from the one before it.
+/// The blocks that pass between threads at once. Few, so that the next thread finds memory that is still in the
+/// cache of the previous one.
 const CHAIN: u32 = 4;
 
-/// Blocks that are taken from the system at once.
+/// The blocks that are allocated from the system at once.
 const FRESH: u32 = 128;
 
 /// Bytes of a large page: as many as those blocks have.
 const LARGE_PAGE: usize = 2 << 20;
 const _: () = assert!(FRESH as usize * BLOCK == LARGE_PAGE);
 
-/// The memory of free blocks beyond this many (64 MiB, as much as the C library's allocator keeps at most) is the
-/// system's for the taking.
+/// The system may reclaim the memory of free blocks beyond this many (64 MiB, as much as the C library's
+/// allocator keeps at most).
 const KEPT: u32 = 4096;
 
-/// What a program with few strings uses has pages of the usual size; what follows these bytes has large ones, as
-/// finding a page takes longer than filling an object.
+/// The first bytes, which suffice for a program with few strings, have pages of the usual size. The bytes after
+/// these have large pages, because a fault for a page takes longer than filling an object.
 const SMALL_PAGES: usize = 4 << 20;
 
-/// The largest range of addresses that is asked for; halved until the system agrees.
+/// The largest range of addresses that is requested; halved until the system accepts.
 const MOST_ADDRESSES: usize = 64 << 30;
 const FEWEST_ADDRESSES: usize = 64 << 20;
 
-/// What a block begins with; objects follow.
+/// The header of a block; objects follow.
 #[repr(C, align(64))]
 struct BlockHeader {
     /// Objects that still live in it.
@@ -56,15 +57,15 @@ struct BlockHeader {
     characters: AtomicPtr<Memory>,
 }
 
-/// Bytes of a block that objects can use.
+/// The bytes of a block that objects can use.
 pub(crate) const ROOM: usize = BLOCK - size_of::<BlockHeader>();
 
-/// A block that nobody else refers to. It goes back to the pool when dropped, unless it is
+/// A block with no other reference. It returns to the pool when dropped, unless it is
 /// [published](Block::publish).
 pub(crate) struct Block(u32);
 
 impl Block {
-    /// A block with undefined contents; `None` when there is no memory, or no address left.
+    /// A block with undefined contents; `None` when no memory or address is left.
     pub(crate) fn take() -> Option<Self> {
         Pool::get()?.take().map(Self)
     }
@@ -80,8 +81,8 @@ impl Block {
         unsafe { self.header().add(1) }.cast()
     }
 
-    /// Leaves the block to the `live` objects that were built in it: the last one to go
-    /// [takes](release_object) it along, and its reference to `characters`.
+    /// Passes ownership of the block, and of the reference to `characters`, to the `live` objects that were
+    /// built in it. [`release_object`] of the last one frees both.
     pub(crate) fn publish(self, live: u32, characters: Option<Arc<Memory>>) {
         let characters = characters.map_or(ptr::null_mut(), |memory| Arc::into_raw(memory).cast_mut());
         let header = BlockHeader { live: AtomicU32::new(live), characters: AtomicPtr::new(characters) };
@@ -101,27 +102,27 @@ impl Drop for Block {
     }
 }
 
-/// Counts off one object of its block, and recycles the block after the last one.
+/// Decrements the count of the object's block, and recycles the block after the last object.
 ///
 /// # Safety
 ///
-/// The object lives in a published block and is not used any more.
+/// The object lives in a published block and is no longer used.
 #[inline]
 pub(crate) unsafe fn release_object<T>(object: *mut T) {
     let header = object.map_addr(|address| address & !(BLOCK - 1)).cast::<BlockHeader>();
-    // Tuples and lists release the last item first. What is before the block is another thread's.
+    // Tuples and lists release the last item first. The memory before the block belongs to another thread.
     if object.addr() % BLOCK >= pages::AHEAD {
         pages::expect_use(object.wrapping_byte_sub(pages::AHEAD));
     }
     // SAFETY: blocks are aligned to their size and begin with their header, which stays as long as objects live.
     let live = unsafe { &(*header).live };
     if count_off(live) {
-        // SAFETY: this was the last object, so that nobody else comes here for this block.
+        // SAFETY: this was the last object, so that no other thread reaches this point for this block.
         unsafe { recycle(header) };
     }
 }
 
-/// Objects die with the lock held, one after the other.
+/// Objects are freed with the lock held, one after the other.
 #[cfg(not(Py_GIL_DISABLED))]
 #[inline]
 fn count_off(live: &AtomicU32) -> bool {
@@ -130,7 +131,7 @@ fn count_off(live: &AtomicU32) -> bool {
     left == 0
 }
 
-/// Objects of one block die in several threads at once.
+/// Several threads free objects of one block at once.
 #[cfg(Py_GIL_DISABLED)]
 #[inline]
 fn count_off(live: &AtomicU32) -> bool {
@@ -143,11 +144,11 @@ fn count_off(live: &AtomicU32) -> bool {
 #[cold]
 unsafe fn recycle(header: *mut BlockHeader) {
     let pool = Pool::existing();
-    // SAFETY: the header is there until the block is given back.
+    // SAFETY: the header exists until the block is returned to the pool.
     let characters = unsafe { (*header).characters.load(Ordering::Relaxed) };
     pool.give(pool.id(header.addr()));
     if !characters.is_null() {
-        // SAFETY: `publish` left this reference to the objects of the block, and they are gone.
+        // SAFETY: `publish` left this reference to the objects of the block, and they are freed.
         drop(unsafe { Arc::from_raw(characters) });
     }
 }
@@ -157,12 +158,14 @@ pub(crate) fn addresses() -> (usize, usize) {
     POOL.get().and_then(Option::as_ref).map_or((0, 0), |pool| (pool.base.addr().get(), pool.bytes))
 }
 
-/// Reserves the pool, if that was not done before: with the lock, so that no fork finds another thread at it.
+/// Reserves the pool, unless that was done before. Called with the lock held, so that no fork finds another
+/// thread in the middle of it.
 pub(crate) fn prepare(_: Python<'_>) {
     Pool::get();
 }
 
-/// How many blocks are taken, how many were ever used, and how often the memory of one was offered to the system.
+/// How many blocks are in use, how many were ever used, and how often the memory of one was offered to the
+/// system.
 pub(crate) fn usage() -> (usize, usize, usize) {
     POOL.get().and_then(Option::as_ref).map_or((0, 0, 0), |pool| {
         let used = pool.fresh.load(Ordering::Relaxed).min(pool.blocks());
@@ -196,24 +199,24 @@ struct Pool {
     links: NonNull<Link>,
     /// The first block that was never used.
     fresh: AtomicU32,
-    /// The chains of free blocks that no thread has, by the processor that used them last.
+    /// The chains of free blocks that no thread holds, by the processor that used them last.
     stacks: [Stack; STACKS],
     /// Blocks in these chains.
     spare: AtomicU32,
     /// The chains whose memory was offered to the system.
     cold: Stack,
-    /// Blocks that were ever put there.
+    /// How many blocks were ever put there.
     offered: AtomicUsize,
     /// Blocks that are neither free nor fresh.
     taken: AtomicUsize,
 }
 
-// SAFETY: what the pointers lead to is never freed; the links are atomics, and a block is touched by its owner only.
+// SAFETY: the pointed-to memory is never freed; the links are atomics, and only a block's owner accesses it.
 unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// How many processors have a stack of their own; others share.
+/// How many processors have a stack of their own; the others share.
 const STACKS: usize = 16;
 
 /// Chains of free blocks: the first block of the top one (none: 0, else one more than its number), and a count of changes
@@ -222,7 +225,8 @@ const STACKS: usize = 16;
 #[repr(align(128))]
 struct Stack(AtomicU64);
 
-/// What is known of a free block outside of it. Blocks are written here as in a [`Stack`]: one more than the number.
+/// The state of a free block, kept outside of it. Blocks are written here as in a [`Stack`]: one more than the
+/// number.
 #[derive(Default)]
 struct Link {
     /// The next block of its chain.
@@ -238,7 +242,7 @@ impl Pool {
         POOL.get_or_init(Self::reserve).as_ref()
     }
 
-    /// The pool; there is one, because the caller has a block of it.
+    /// The pool; it exists, because the caller has a block of it.
     fn existing() -> &'static Self {
         Self::get().expect("a block comes from a pool")
     }
@@ -299,7 +303,7 @@ impl Pool {
         }
     }
 
-    /// Gets a chain for this thread, and takes its first block.
+    /// Acquires a chain for this thread, and takes its first block.
     fn refill(&self) -> Option<u32> {
         let (id, length) = self.pop_chain().or_else(|| self.fresh_chain())?;
         let rest = self.link(id).next.load(Ordering::Relaxed);
@@ -378,7 +382,7 @@ impl Pool {
         }
     }
 
-    /// Lets the system have the memory of a chain, in as few calls as its blocks lie beside each other.
+    /// Lets the system reclaim the memory of a chain, with one call for each run of adjacent blocks.
     fn discard(&self, first: u32) {
         let follower = |id: u32| self.link(id).next.load(Ordering::Relaxed).checked_sub(1);
         let mut next = Some(first);
@@ -395,7 +399,7 @@ impl Pool {
     }
 }
 
-/// The part of a stack's top that names a block.
+/// The part of a stack's top that identifies a block.
 #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 const fn first_of(top: u64) -> u32 {
     top as u32
@@ -417,7 +421,7 @@ thread_local! {
 }
 
 impl OwnBlocks {
-    /// What `body` makes of this thread's blocks; `None` also when the thread is at its very end.
+    /// The result of `body` for this thread's blocks; `None` also when the thread's local storage is destroyed.
     fn with<T>(body: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
         OWN.try_with(body).ok().flatten()
     }
@@ -445,7 +449,7 @@ impl OwnBlocks {
         Some(())
     }
 
-    /// Gives the colder half to the other threads.
+    /// Passes the half that was used least recently to the other threads.
     fn share(&self, pool: &Pool) {
         let mut last = self.first.get() - 1;
         for _ in 1..self.length.get() - CHAIN {

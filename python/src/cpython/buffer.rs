@@ -1,4 +1,4 @@
-//! Memory that objects export, and memory of ours that is exported.
+//! Memory that objects export, and memory of this extension that is exported.
 
 use std::ffi::c_int;
 use std::ptr::NonNull;
@@ -11,21 +11,22 @@ use pyo3::prelude::*;
 ///
 /// # Safety
 ///
-/// The export is C-contiguous, and nobody writes to its memory while the slice lives: the exporter is a `bytes`, or the slice
-/// is used up before the lock is given away.
+/// The export is C-contiguous, and no thread writes to its memory while the slice lives: the exporter is a
+/// `bytes`, or the slice is last used before the lock is released.
 pub(crate) unsafe fn contents(buffer: &PyUntypedBuffer) -> &[u8] {
     if buffer.len_bytes() == 0 {
         return &[]; // the pointer of an empty export may be null
     }
-    // SAFETY: so many bytes follow the pointer of a C-contiguous export, which `buffer` holds.
+    // SAFETY: an export's C-contiguous memory has this many bytes, and `buffer` holds it.
     unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
 }
 
-/// Copies the bytes from `at` on, if the C-contiguous export has so many.
+/// Copies the bytes from `at` on, if the C-contiguous export has enough.
 pub(crate) fn copy(_: Python<'_>, buffer: &PyUntypedBuffer, at: usize, to: &mut [u8]) {
     assert!(buffer.is_c_contiguous());
     if at + to.len() <= buffer.len_bytes() {
-        // SAFETY: the export is C-contiguous and is held, so that `len_bytes` bytes follow its pointer. This thread is attached.
+        // SAFETY: the export is C-contiguous and is held, so that `len_bytes` bytes follow its pointer. This
+        // thread is attached.
         unsafe {
             let from = buffer.buf_ptr().cast::<u8>().add(at);
             std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len());
@@ -37,10 +38,11 @@ pub(crate) fn copy(_: Python<'_>, buffer: &PyUntypedBuffer, at: usize, to: &mut 
 ///
 /// # Safety
 ///
-/// The export, which is held, has more numbers than that.
+/// The export, which is held, has more than `index` numbers.
 #[inline(always)]
 pub(crate) unsafe fn number<T: Element>(_: Python<'_>, memory: NonNull<[T]>, index: usize) -> T {
-    // SAFETY: the numbers of an export are aligned and do not move. With the lock held, nobody writes to the one that is read.
+    // SAFETY: the numbers of an export are aligned and do not move. With the lock held, no thread writes to the
+    // one that is read.
     unsafe { memory.cast::<T>().add(index).read() }
 }
 
@@ -48,8 +50,8 @@ pub(crate) unsafe fn number<T: Element>(_: Python<'_>, memory: NonNull<[T]>, ind
 ///
 /// # Safety
 ///
-/// `view` is CPython's to be filled. The bytes neither move nor change while `owner`, to which the view takes a reference, has
-/// exports.
+/// `view` is for CPython to fill. The bytes neither move nor change while `owner`, to which the view takes a
+/// reference, has exports.
 pub(crate) unsafe fn export(
     owner: &Bound<'_, PyAny>,
     bytes: &[u8],

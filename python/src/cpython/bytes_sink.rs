@@ -17,13 +17,13 @@ const SHORT: usize = 1024;
 /// A message that becomes a bytes object.
 pub(crate) struct BytesSink<'py> {
     py: Python<'py>,
-    /// The message so far is from `start` to `at`, and `end` is the end of the room for it.
+    /// The message so far is from `start` to `at`, and `end` is the end of its capacity.
     start: *mut u8,
     at: *mut u8,
     end: *mut u8,
-    /// A bytes that nobody else has seen, once the message is longer than `SHORT`; then the pointers point into it.
+    /// An unshared bytes object, once the message is longer than `SHORT`; then the pointers point into it.
     long: Option<NonNull<ffi::PyObject>>,
-    /// Memory ran out: what was written since is missing.
+    /// Memory ran out: everything written since is missing.
     failed: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'py> BytesSink<'py> {
         }
         let length = self.length();
         match self.long.take() {
-            // SAFETY: our own reference to a bytes, whose first `length` bytes were written.
+            // SAFETY: an owned reference to a bytes, whose first `length` bytes were written.
             Some(object) => unsafe {
                 new_bytes::finish(self.py, object.as_ptr(), length, self.end.addr() - self.start.addr())
             },
@@ -73,7 +73,7 @@ impl<'py> BytesSink<'py> {
         }
     }
 
-    /// Makes room for `more` bytes, and for half as much again.
+    /// Reserves capacity for `more` bytes, and for half as much again.
     #[cold]
     fn grow(&mut self, more: usize) {
         let length = self.length();
@@ -83,8 +83,9 @@ impl<'py> BytesSink<'py> {
             return;
         };
         let mut object = self.long.take().map_or(ptr::null_mut(), NonNull::as_ptr);
-        // SAFETY: either makes a new bytes and copies the `length` written bytes into it, or resizes ours, of which
-        // we hold the only reference. Both leave a bytes of `capacity` bytes, or null with an exception set.
+        // SAFETY: either makes a new bytes and copies the `length` written bytes into it, or resizes the
+        // existing one, of which this is the only reference. Both leave a bytes of `capacity` bytes, or null
+        // with an exception set.
         unsafe {
             if object.is_null() {
                 object = ffi::PyBytes_FromStringAndSize(ptr::null(), capacity.cast_signed());
@@ -98,7 +99,7 @@ impl<'py> BytesSink<'py> {
         self.long = NonNull::new(object);
         let Some(object) = self.long else {
             self.failed = true;
-            self.end = self.at; // no room for anything
+            self.end = self.at; // no spare capacity
             return;
         };
         // SAFETY: the bytes is alive and has `capacity` bytes, of which `length` were written.
@@ -110,7 +111,7 @@ impl<'py> BytesSink<'py> {
     }
 }
 
-/// The contents of a bytes object, to be written while nobody else has seen it.
+/// The contents of a bytes object, to be written before it is shared.
 ///
 /// # Safety
 /// `object` is a live bytes.
@@ -134,14 +135,14 @@ impl Sink for BytesSink<'_> {
                 return;
             }
         }
-        // SAFETY: there is room for these bytes, as just made sure of, and the source is not part of it.
+        // SAFETY: `grow` ensured spare capacity for these bytes, and the source is not part of it.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, bytes.len());
             self.at = self.at.add(bytes.len());
         }
     }
 
-    /// Used for what is short: a call of `memcpy` would cost more than the copy.
+    /// For short contents: a call of `memcpy` would cost more than the copy.
     #[inline(always)]
     fn put_headed(&mut self, head: u8, body: &[u8]) {
         if self.end.addr() - self.at.addr() <= body.len() {
@@ -150,7 +151,7 @@ impl Sink for BytesSink<'_> {
                 return;
             }
         }
-        // SAFETY: there is room for a byte and for the body, as just made sure of, and the body is not part of it.
+        // SAFETY: `grow` ensured spare capacity for a byte and for the body, and the body is not part of it.
         unsafe {
             self.at.write(head);
             copy_short(body, self.at.add(1));
@@ -162,7 +163,7 @@ impl Sink for BytesSink<'_> {
 impl Drop for BytesSink<'_> {
     fn drop(&mut self) {
         if let Some(object) = self.long.take() {
-            // SAFETY: our own reference, given up once; `py` proves that the lock is held.
+            // SAFETY: an owned reference, released once; `py` proves that the lock is held.
             unsafe { ffi::Py_DECREF(object.as_ptr()) };
         }
     }

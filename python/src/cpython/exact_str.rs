@@ -1,4 +1,4 @@
-//! Kind "str": exact `str` objects, made one at a time, with the lock.
+//! Kind "str": exact `str` objects, made one at a time with the lock held.
 
 use offlock_core::memory;
 use offlock_core::text::{Piece, StrKind};
@@ -14,7 +14,7 @@ use crate::region::aside;
 pub(crate) struct ExactStrBuilder<'py> {
     py: Python<'py>,
     in_place: Option<InPlace>,
-    /// Room for a piece, aligned for every kind.
+    /// Memory for a piece, aligned for every kind.
     scratch: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl<'py> ExactStrBuilder<'py> {
         }
     }
 
-    /// `None`, with an exception set, when there is no memory. (A `PyResult` would be handed over through memory.)
+    /// `None`, with an exception set, when there is no memory. (A `PyResult` would be returned through memory.)
     #[inline]
     fn written(
         &self,
@@ -61,7 +61,7 @@ impl<'py> ExactStrBuilder<'py> {
         Some(new.finish())
     }
 
-    /// For strings of which CPython keeps one, and where strings cannot be written in place.
+    /// For strings that CPython shares, and where strings cannot be written in place.
     fn copied(&mut self, piece: &Piece<'_>) -> PyResult<Bound<'py, PyAny>> {
         let more = piece.chars.saturating_sub(self.scratch.len());
         memory::reserve(&mut self.scratch, more).map_err(no_memory)?;
@@ -72,13 +72,13 @@ impl<'py> ExactStrBuilder<'py> {
     }
 }
 
-/// Whether CPython keeps one object of this text for all.
+/// Whether CPython keeps one shared object for this text.
 #[inline]
 pub(crate) fn is_shared(piece: &Piece<'_>) -> bool {
     piece.chars == 0 || piece.chars == 1 && piece.kind <= StrKind::Latin1
 }
 
-/// Whether the interpreter keeps none such, and to write it takes no time to speak of.
+/// Whether the interpreter shares no such object, and writing one takes negligible time.
 #[inline]
 const fn is_usual(piece: &Piece<'_>) -> bool {
     const WIDEST: usize = 4;

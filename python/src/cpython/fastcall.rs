@@ -1,5 +1,5 @@
-//! Functions as CPython calls them, without the cost of a generic wrapper: for a call of a few bytes it would be a good part
-//! of the whole.
+//! Functions with CPython's own calling convention, without the cost of a generic wrapper, which would be a
+//! large part of a call for a few bytes.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -17,10 +17,11 @@ pub(crate) trait Function {
     fn call<'py>(call: Call<'_, 'py>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// What CPython has to know of a function. Static, because CPython keeps the pointer for as long as an object of it lives.
+/// A function's definition for CPython. Static, because CPython keeps the pointer for as long as an object of
+/// it lives.
 pub(crate) struct Definition(ffi::PyMethodDef);
 
-// SAFETY: nobody writes to it, and what it points to is static.
+// SAFETY: it is never written to, and everything it points to is static.
 unsafe impl Sync for Definition {}
 
 impl Definition {
@@ -53,12 +54,12 @@ impl Definition {
     }
 }
 
-/// A call that CPython makes: its arguments, alive for as long as it lasts.
+/// A call that CPython makes: its arguments, alive until it returns.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a, 'py> {
     py: Python<'py>,
     receiver: *mut ffi::PyObject,
-    /// `count` positional arguments, and behind them the values of the keywords.
+    /// `count` positional arguments, followed by the values of the keywords.
     arguments: *const *mut ffi::PyObject,
     count: usize,
     /// A tuple, or null.
@@ -76,7 +77,7 @@ impl<'a, 'py> Call<'a, 'py> {
     ///
     /// # Panics
     ///
-    /// If it is no method.
+    /// If it is not a method.
     #[inline(always)]
     pub(crate) fn receiver(&self) -> Borrowed<'a, 'py, PyAny> {
         assert!(!self.receiver.is_null());
@@ -84,7 +85,7 @@ impl<'a, 'py> Call<'a, 'py> {
         unsafe { Borrowed::from_ptr(self.py, self.receiver) }
     }
 
-    /// How many positional arguments there are.
+    /// The number of positional arguments.
     #[inline(always)]
     pub(crate) const fn count(&self) -> usize {
         self.count
@@ -106,7 +107,8 @@ impl<'a, 'py> Call<'a, 'py> {
     pub(crate) fn keywords(&self) -> PyResult<Bound<'py, PyDict>> {
         let keywords = dict(self.py, 0)?;
         if self.has_keywords() {
-            // SAFETY: a tuple of names, and as many values behind the positional arguments, all alive during the call.
+            // SAFETY: a tuple of names, and as many values after the positional arguments, all alive during the
+            // call.
             unsafe {
                 let names = Borrowed::from_ptr(self.py, self.names).cast_unchecked::<PyTuple>().to_owned();
                 for (place, name) in names.iter().enumerate() {
@@ -133,7 +135,7 @@ impl<'a, 'py> Call<'a, 'py> {
         first: &Bound<'py, PyAny>,
         function: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: as above, with one argument more. `names` is null or a tuple.
+        // SAFETY: as above, with one more argument. `names` is null or a tuple.
         unsafe {
             if self.names.is_null() && self.count <= 1 {
                 let second = if self.count == 1 { *self.arguments } else { std::ptr::null_mut() };
@@ -151,15 +153,15 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 }
 
-/// What CPython calls for `F`.
+/// The function that CPython calls for `F`.
 unsafe extern "C" fn called_by_python<F: Function>(
     receiver: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls this with the lock held, `count` positional arguments and the values of `names` behind them, all of
-    // them alive during the call.
+    // SAFETY: CPython calls this with the lock held, `count` positional arguments and the values of `names`
+    // after them, all of them alive during the call.
     let py = unsafe { Python::assume_attached() };
     let count = count.cast_unsigned();
     let call = Call { py, receiver, arguments, count, names, lifetime: PhantomData };

@@ -10,11 +10,11 @@
 //!            lock(switch_mutex)  wait(switch_cond, switch_mutex)?  unlock(switch_mutex)
 //! ```
 //!
-//! [`install`] redirects the interpreter's own imports of these functions to the ones below. Which mutex is the lock's is
-//! not looked up in any structure: one release and acquisition of our own, watched, gives the addresses, and
-//! every sequence but the known one refuses the installation. Afterwards the calls are told apart by address alone:
-//! `signal(cond)` is a release, `signal(switch_cond)` an acquisition. Both happen while `mutex` is held, so their
-//! timestamps are in the order in which the lock changed hands.
+//! [`install`] redirects the interpreter's own imports of these functions to the ones below. The addresses of
+//! the lock's parts are not read from any structure: they are observed in one release and acquisition by this
+//! thread, and the installation fails for every sequence but the known one. Afterwards the address alone
+//! identifies a call: `signal(cond)` is a release, `signal(switch_cond)` an acquisition. Both happen while
+//! `mutex` is held, so their timestamps are in the order in which the lock passed between threads.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
@@ -35,8 +35,8 @@ type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
 type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
 
-/// The imports that are redirected, each with the function that takes its place, and with where that passes calls on
-/// to.
+/// The imports that are redirected, each with the function that replaces it, and with the slot for the function
+/// that it calls next.
 fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
     [
         (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
@@ -47,8 +47,8 @@ fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
     ]
 }
 
-/// Where a hook passes calls on to: what stood in the import before, which may be another tool's, or, with 0, the C
-/// library.
+/// The function that a hook calls next: the import's previous target, which may be another tool's, or, with 0,
+/// the C library.
 struct NextHook(AtomicUsize);
 
 static MUTEX_LOCK: NextHook = NextHook(AtomicUsize::new(0));
@@ -57,8 +57,8 @@ static COND_SIGNAL: NextHook = NextHook(AtomicUsize::new(0));
 static COND_TIMEDWAIT: NextHook = NextHook(AtomicUsize::new(0));
 static COND_WAIT: NextHook = NextHook(AtomicUsize::new(0));
 
-/// Another tool has redirected an import after us, and passes calls on to our hook for good. If that passed calls on to
-/// what it finds in the import next time, they would go round in a circle.
+/// Another tool has redirected an import after this one, and calls this hook permanently. If the hook called
+/// the import's target of the next installation, the calls would form a cycle.
 static COVERED: AtomicBool = AtomicBool::new(false);
 
 impl NextHook {
@@ -76,13 +76,13 @@ impl NextHook {
     }
 }
 
-/// Calls the function that a [`NextHook`] holds, which has the type of the library's.
+/// Calls the function that a [`NextHook`] holds, which has the type of the library's function.
 macro_rules! next {
     ($next:ident, $type:ty, $library:path, $($argument:expr),+) => {{
         let address = $next.address($library as $type as usize);
-        // SAFETY: it comes from an import of this very function, or is the library's own.
+        // SAFETY: it comes from an import of this same function, or is the library's own.
         let function = unsafe { std::mem::transmute::<usize, $type>(address) };
-        // SAFETY: the interpreter's own call, passed on.
+        // SAFETY: the interpreter's own call, with its arguments.
         unsafe { function($($argument),+) }
     }};
 }
@@ -111,18 +111,18 @@ thread_local! {
     static SUSPECT: Cell<(usize, u8)> = const { Cell::new((0, 0)) };
 }
 
-/// The thread (`pthread_self`) whose calls are being noted; 0 when there is none.
+/// The thread (`pthread_self`) whose calls are recorded; 0 when there is none.
 static CALIBRATOR: AtomicUsize = AtomicUsize::new(0);
 
-/// The most calls that are noted; more than a known sequence has.
+/// The most calls that are recorded; more than a known sequence has.
 const MOST_CALLS: usize = 16;
 
 thread_local! {
-    /// What it called: how many times, and the first of those.
+    /// The calls that it made: how many, and the first of them.
     static CALLS: Cell<(usize, [PthreadCall; MOST_CALLS])> = const { Cell::new((0, [PthreadCall::Wait; MOST_CALLS])) };
 }
 
-/// A call seen during calibration, with the address it was made on.
+/// A call seen during calibration, with its address argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PthreadCall {
     Lock(usize),
@@ -183,7 +183,7 @@ unsafe extern "C" fn cond_timedwait(
     result
 }
 
-/// A thread that gave the lock up on request waits here until another has taken it.
+/// A thread that released the lock on request waits here until another thread has acquired it.
 unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
     note(PthreadCall::Wait);
     let result = next!(COND_WAIT, Wait, libc::pthread_cond_wait, cond, mutex);
@@ -193,7 +193,7 @@ unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mu
     result
 }
 
-/// An interpreter's lock is never destroyed, so its memory may come back as something else.
+/// An interpreter's lock is never destroyed, so that its memory may be reused for something else.
 unsafe extern "C" fn mutex_init(
     mutex: *mut pthread_mutex_t,
     attributes: *const pthread_mutexattr_t,
@@ -213,7 +213,8 @@ fn on_unknown_lock(address: usize) {
     SUSPECT.set(if follows { (mutex, 1) } else { (address, 0) });
 }
 
-/// lock(x), lock(x + SWITCH_MUTEX), signal(x + SWITCH_COND) by one thread is the acquisition of a lock not met before.
+/// lock(x), lock(x + SWITCH_MUTEX), signal(x + SWITCH_COND) by one thread is the acquisition of an unknown
+/// lock.
 fn on_unknown_signal(address: usize) {
     note(PthreadCall::Signal(address));
     let (mutex, calls) = SUSPECT.get();
@@ -243,13 +244,13 @@ fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-/// A guarded value; a panic elsewhere leaves none of these half changed.
+/// Locks a guarded value; a panic elsewhere leaves none of these half changed.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a lock; `None` when as many as can be told apart are there already. Waits for nobody: a fork may come at any
-/// moment, and its child has only the thread that forked.
+/// Adds a lock; `None` when the table is full. Never blocks: a fork may happen at any moment, and its child has
+/// only the thread that forked.
 fn register(mutex: usize) -> Option<LockIndex> {
     let take =
         |entry: &AtomicUsize| entry.compare_exchange(0, mutex, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -259,13 +260,14 @@ fn register(mutex: usize) -> Option<LockIndex> {
     Some(free)
 }
 
-/// The redirected imports, while they are. Whoever has this keeps the interpreter's lock meanwhile, so nobody forks.
+/// The redirected imports, while they are. The thread that holds this keeps the interpreter's lock meanwhile,
+/// so that no thread forks.
 static INSTALLED: Mutex<Vec<Slot>> = Mutex::new(Vec::new());
 
 /// Redirects the interpreter's calls. The caller holds the lock; a second call changes nothing.
 ///
 /// # Errors
-/// A sentence that says what is not as it has to be; nothing stays redirected then.
+/// A sentence that names the unexpected condition; nothing stays redirected then.
 pub(crate) fn install(py: Python<'_>) -> Result<(), String> {
     while CALIBRATOR.load(Ordering::Relaxed) != 0 {
         py.detach(|| std::thread::sleep(A_MOMENT));
@@ -287,15 +289,15 @@ pub(crate) fn install(py: Python<'_>) -> Result<(), String> {
 /// How long a calibration may take.
 const A_MOMENT: Duration = Duration::from_micros(200);
 
-/// Lets the interpreter call the C library directly again, unless a thread is about to find the lock. Threads inside a
-/// hook finish there: the code stays loaded.
+/// Restores the interpreter's direct calls of the C library, unless a thread is about to find the lock. Threads
+/// inside a hook finish there: the code stays loaded.
 pub(crate) fn uninstall() {
     if CALIBRATOR.load(Ordering::Relaxed) == 0 {
         restore(&mut guard(&INSTALLED));
     }
 }
 
-/// In the child of a fork, the thread that was about to find the lock is gone.
+/// In the child of a fork, the thread that was about to find the lock no longer exists.
 pub(crate) fn after_fork_in_child() {
     CALIBRATOR.store(0, Ordering::Relaxed);
 }
@@ -337,7 +339,7 @@ fn redirect() -> Result<Vec<Slot>, String> {
 /// How often to calibrate again when other threads asked for the lock in between.
 const ATTEMPTS: usize = 100;
 
-/// Finds the main interpreter's lock by releasing and taking it once.
+/// Finds the main interpreter's lock by releasing and re-acquiring it once.
 fn calibrate() -> Result<(), String> {
     let mut calls = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -368,7 +370,8 @@ fn calls_of_one_round() -> Vec<PthreadCall> {
     calls[..count.min(MOST_CALLS)].to_vec()
 }
 
-/// The mutex and the layout, if the calls are those of a release and an acquisition nobody came between.
+/// The mutex and the layout, if the calls are those of a release and an acquisition without another thread's
+/// between them.
 fn recognise(calls: &[PthreadCall]) -> Option<(usize, LockLayout)> {
     use PthreadCall::{Lock, Signal};
     match *calls {

@@ -1,8 +1,8 @@
 //! `int` objects that are never freed, in one block.
 //!
-//! From CPython 3.12 on some objects are immortal: their reference counts do not change. The interpreter's own small ints are,
-//! and those made here are copies of genuine ints of one digit under the header of one of them. All that is assumed of it is
-//! verified in the objects themselves, before the first one is handed out.
+//! From CPython 3.12 on some objects are immortal: their reference counts do not change. The interpreter's own
+//! small ints are, and those made here are copies of genuine ints of one digit under the header of one of them.
+//! All assumptions are verified on the objects themselves, before the first one is returned.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -17,29 +17,29 @@ use super::object;
 use crate::error::no_memory;
 use crate::gil_yield::Yielder;
 
-/// The interpreter's own ones, 0 to 256, are immortal singletons.
+/// The interpreter's own small ints, 0 to 256, are immortal singletons.
 const SINGLETONS: usize = 257;
 
-/// Room for an `int` of one digit, as large and as aligned as what the interpreter's allocator gives.
+/// Memory for an `int` of one digit, with the size and alignment of the interpreter's allocator.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 struct Room([MaybeUninit<u8>; 32]);
 
-/// Objects that are never freed, whatever their references are counted to.
+/// Objects that are never freed, whatever their reference counts.
 pub(crate) struct ImmortalInts {
     singletons: *const Room,
-    /// From 0 on, like the values; those of the singletons are not handed out.
+    /// From 0 on, like the values; those of the singletons are never returned.
     others: Box<[Room]>,
 }
 
-// SAFETY: nobody writes to the objects, not even to their reference counts.
+// SAFETY: the objects are never written to, not even their reference counts.
 unsafe impl Send for ImmortalInts {}
 // SAFETY: as above.
 unsafe impl Sync for ImmortalInts {}
 
 impl ImmortalInts {
-    /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where it has no
-    /// such objects, or where an `int` looks other than it does in CPython 3.12 to 3.14.
+    /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where the
+    /// interpreter has no such objects, or where an `int` differs from that of CPython 3.12 to 3.14.
     pub(crate) fn make(py: Python<'_>, count: usize, yielder: &mut Yielder) -> PyResult<Option<Self>> {
         if !Assumption::ImmortalInts.holds() {
             return Ok(None);
@@ -53,8 +53,8 @@ impl ImmortalInts {
             let genuine = object::size(py, value)?;
             let mut room = Room([MaybeUninit::zeroed(); 32]);
             let to = ptr::from_mut(&mut room).cast::<u8>();
-            // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and so has the
-            // singleton; both fit into the room.
+            // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and
+            // so has the singleton; both fit into a `Room`.
             unsafe {
                 genuine.as_ptr().cast::<u8>().copy_to_nonoverlapping(to, size);
                 singletons.cast::<u8>().copy_to_nonoverlapping(to, size_of::<ffi::PyObject>());
@@ -85,7 +85,7 @@ impl ImmortalInts {
     }
 }
 
-/// Where the interpreter's own small ints stand, if they are immortal and stand in order, a [`Room`] each.
+/// The array of the interpreter's own small ints, if they are immortal and in order, a [`Room`] each.
 fn singletons(py: Python<'_>) -> PyResult<Option<*const Room>> {
     let first = object::size(py, 0)?.as_ptr().cast::<Room>().cast_const();
     for value in 0..SINGLETONS {
@@ -99,14 +99,14 @@ fn singletons(py: Python<'_>) -> PyResult<Option<*const Room>> {
 
 /// Whether a new reference changes nothing.
 fn is_immortal(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: only looks at the reference count of a live object.
+    // SAFETY: only reads the reference count of a live object.
     let count = || unsafe { ffi::Py_REFCNT(object.as_ptr()) };
     let before = count();
     let _another = object.clone();
     count() == before
 }
 
-/// The bytes of an `int` of one digit, as its type tells them.
+/// The size of an `int` of one digit in bytes, according to its type.
 fn one_digit_size() -> Option<usize> {
     // SAFETY: the type is static and never changes.
     let (basic, item) = unsafe { (ffi::PyLong_Type.tp_basicsize, ffi::PyLong_Type.tp_itemsize) };

@@ -1,4 +1,4 @@
-//! The items of lists, tuples and dicts, read without a call for each: by the macros of CPython's interface.
+//! The items of lists, tuples and dicts, read without a call for each, by the macros of CPython's interface.
 
 use std::ffi::c_int;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::assumptions::Assumption;
 
 #[cfg(not(Py_3_13))]
 unsafe extern "C" {
-    /// What `PyDict_Next` calls, which has a call less to make.
+    /// The function that `PyDict_Next` calls; calling it directly saves a call.
     fn _PyDict_Next(
         dict: *mut c::PyObject,
         at: *mut c::Py_ssize_t,
@@ -31,8 +31,8 @@ pub(crate) fn list_length(list: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyList_GET_SIZE(list.as_ptr()).cast_unsigned() }
 }
 
-/// An item of a list, if it is so long; only on builds with the lock, where nobody can take the item out of the list before
-/// the caller has taken a reference.
+/// The item of a list at `index`, or `None` past its end. Only on builds with the lock, where no other thread
+/// can remove the item before the caller has taken a reference.
 #[inline]
 pub(crate) fn list_item<'a, 'py>(
     list: &'a Bound<'py, PyAny>,
@@ -48,12 +48,12 @@ pub(crate) fn list_item<'a, 'py>(
     }
 }
 
-/// Appends the values of the items at `places`, up to the first that is not exactly an `int` or not a `u32`. Reads without
-/// taking references, which would take longer than the reading; only on builds with the lock.
+/// Appends the values of the items at `places`, up to the first that is not exactly an `int` or not a `u32`.
+/// Reads without taking references, which would take longer than the reads. Only on builds with the lock.
 pub(crate) fn append_leading_ints(list: &Bound<'_, PyList>, places: Range<usize>, values: &mut Vec<u32>) {
     assert!(places.end <= list_length(list));
-    // SAFETY: the list is so long, and keeps its items as long as they are looked at: with the lock held, reading exact ints
-    // runs no code that could give it up or change the list.
+    // SAFETY: the list has this many items, and keeps them during the reads: with the lock held, reading exact
+    // ints runs no code that could release it or change the list.
     unsafe {
         let mut overflow = 0;
         let exact = |item: &*mut c::PyObject| c::PyLong_CheckExact(*item) == 1;
@@ -63,7 +63,7 @@ pub(crate) fn append_leading_ints(list: &Bound<'_, PyList>, places: Range<usize>
     }
 }
 
-/// An item of a tuple, if it is so long.
+/// The item of a tuple at `index`, or `None` past its end.
 #[inline]
 pub(crate) fn tuple_item<'a, 'py>(
     tuple: &'a Bound<'py, PyAny>,
@@ -87,15 +87,16 @@ pub(crate) fn tuple_length(tuple: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyTuple_GET_SIZE(tuple.as_ptr()).cast_unsigned() }
 }
 
-/// The next entry of an exact dict, `at` being 0 at first. When the dict was changed meanwhile it may be any entry, or none. On
-/// builds without the lock the dict is the caller's own. References are to be taken before anything else can run.
+/// The next entry of an exact dict; `at` is 0 at first. If the dict was changed meanwhile, it may be any entry,
+/// or none. On builds without the lock only the caller may use the dict. The caller takes references before any
+/// other code can run.
 #[inline(always)]
 pub(crate) fn dict_entry<'a, 'py>(
     dict: &'a Bound<'py, PyDict>,
     at: &mut c::Py_ssize_t,
 ) -> Option<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>)> {
     let (mut key, mut value) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: a dict, and places for what is borrowed from it.
+    // SAFETY: a dict, and valid places for the borrowed references.
     unsafe {
         if dict_next(dict.as_ptr(), at, &raw mut key, &raw mut value) == 0 {
             return None;
@@ -108,7 +109,7 @@ pub(crate) fn dict_entry<'a, 'py>(
 ///
 /// # Safety
 ///
-/// The lock is held; an exact dict, and places for what is found.
+/// The lock is held; an exact dict, and valid places for the results.
 #[inline(always)]
 unsafe fn dict_next(
     dict: *mut c::PyObject,
@@ -118,7 +119,7 @@ unsafe fn dict_next(
 ) -> c_int {
     #[cfg(not(Py_3_13))]
     if Assumption::PrivateFunctions.holds() {
-        // SAFETY: exactly the contract of this function; nobody needs to be told the hash.
+        // SAFETY: exactly the contract of this function; the hash is not requested.
         return unsafe { _PyDict_Next(dict, at, key, value, ptr::null_mut()) };
     }
     // SAFETY: exactly the contract of this function.

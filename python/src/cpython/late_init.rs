@@ -5,10 +5,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Nothing, and from some moment on a `T`.
+/// Empty until it is set to a `T`.
 ///
-/// All zeros mean nothing, which no type of the standard library promises. CPython may drop an object of a Python subclass
-/// before PyO3 has filled it: when there is no memory for its `__dict__`.
+/// All zeros mean empty, which no type of the standard library promises. CPython may drop an object of a Python
+/// subclass before PyO3 has initialized it: when there is no memory for its `__dict__`.
 pub(crate) struct Once<T>(AtomicPtr<T>);
 
 impl<T> Default for Once<T> {
@@ -19,16 +19,17 @@ impl<T> Default for Once<T> {
 
 impl<T> Once<T> {
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: null, or from `Arc::into_raw` in `set`; never changed after that, and let go of only with `self`.
+        // SAFETY: null, or from `Arc::into_raw` in `set`; never changed after that, and dropped only with
+        // `self`.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Gives `value` back if there is one already.
+    /// Returns `value` if there is one already.
     pub(crate) fn set(&self, value: Arc<T>) -> Result<(), Arc<T>> {
         let new = Arc::into_raw(value).cast_mut();
         match self.0.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            // SAFETY: from `Arc::into_raw` just above, and seen by nobody else.
+            // SAFETY: from `Arc::into_raw` just above, and not shared yet.
             Err(_) => Err(unsafe { Arc::from_raw(new) }),
         }
     }
@@ -55,7 +56,7 @@ impl<T> Drop for Once<T> {
     }
 }
 
-/// A value in a box, of an object of Python that may be dropped before it was filled: see [`Once`].
+/// A value in a box, of a Python object that may be dropped before it is initialized: see [`Once`].
 pub(crate) struct Boxed<T>(Option<Box<T>>);
 
 impl<T> Boxed<T> {

@@ -1,10 +1,12 @@
-//! What depends on the insides of CPython: the layout of its objects, functions that it exports without documenting them,
-//! its allocator, and how it takes its lock. Each file is about one of them, and offers it as safe functions and types.
+//! The parts that depend on the internals of CPython: the layout of its objects, functions that it exports
+//! without documenting them, its allocator, and its implementation of the lock. Each file covers one of them,
+//! and offers it as safe functions and types.
 //!
-//! What is assumed is listed in `docs/safety.md`, with what happens where it does not hold. [`init`] decides once, when the
-//! extension is imported, what is relied on ([`assumptions`]): the layouts that the hot paths need are looked at then, in
-//! objects that CPython has made; what costs more to find out is looked at when it is first needed. Where something is not as
-//! expected, and everywhere if the environment says `OFFLOCK_INTERNALS=0`, CPython's public functions are used in its place.
+//! The assumptions are listed in `docs/safety.md`, with the consequences where one does not hold. [`init`]
+//! decides once, when the extension is imported, which of them are relied on ([`assumptions`]): the layouts
+//! that the hot paths need are checked then, on objects that CPython has made; assumptions that are expensive
+//! to check are checked when they are first needed. Where a check fails, and everywhere with
+//! `OFFLOCK_INTERNALS=0` in the environment, CPython's public functions are used instead.
 
 pub(crate) mod allocator_hook;
 pub(crate) mod assumptions;
@@ -35,16 +37,16 @@ pub(crate) mod threads;
 use assumptions::Assumption;
 use pyo3::prelude::*;
 
-/// Looks whether something is as it is assumed.
+/// Checks one assumption.
 type Probe = fn(Python<'_>) -> PyResult<bool>;
 
-/// Decides what is relied on. To be called once, while the extension is imported.
+/// Decides which assumptions are relied on. Called once, while the extension is imported.
 pub(crate) fn init(py: Python<'_>) {
     let probes: [(Assumption, Probe); 7] = [
         (Assumption::StrHeader, str_header::probe),
         (Assumption::BytesSize, new_bytes::probe),
         (Assumption::ItemArrays, sequence::probe),
-        // These are looked at when they are first needed.
+        // These are checked when they are first needed.
         (Assumption::PrivateFunctions, |_| Ok(true)),
         (Assumption::ImmortalInts, |_| Ok(true)),
         (Assumption::StrObjects, |_| Ok(true)),
@@ -52,7 +54,7 @@ pub(crate) fn init(py: Python<'_>) {
     ];
     if assumptions::are_allowed() {
         for (assumption, probe) in probes {
-            // What cannot be looked at, for want of memory, is not relied on.
+            // An assumption that cannot be checked, for lack of memory, is not relied on.
             assumption.set(probe(py).unwrap_or(false));
         }
     }

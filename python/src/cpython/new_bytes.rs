@@ -1,7 +1,8 @@
-//! New `bytes` objects, which are filled before anyone else sees them.
+//! New `bytes` objects, which are filled before any other code sees them.
 //!
-//! One whose size is not known in advance is made too large and cut in the end. `_PyBytes_Resize` would copy it; if that
-//! costs more than the memory is worth ([`spare_capacity`]), only the size in the object's header is changed.
+//! An object whose size is not known in advance is made too large, and shrunk at the end. `_PyBytes_Resize`
+//! would copy it; if the copy costs more than the memory is worth ([`spare_capacity`]), only the size in the
+//! object's header is changed.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -17,26 +18,26 @@ use super::object;
 use crate::error::WithMessage;
 
 unsafe extern "C" {
-    /// Part of the C interface and its stable ABI, underscore and all; missing in `pyo3::ffi`.
+    /// Part of the C interface and its stable ABI despite the underscore; missing in `pyo3::ffi`.
     fn _PyBytes_Resize(bytes: *mut *mut ffi::PyObject, size: ffi::Py_ssize_t) -> std::ffi::c_int;
 }
 
-/// A `bytes` that nobody else knows.
+/// A `bytes` with no other reference.
 ///
-/// Where it is too large, that costs nothing: large memory that was never touched is no memory yet.
+/// An unused end costs nothing: the system provides no memory for pages that were never touched.
 pub(crate) struct NewBytes<'py> {
     py: Python<'py>,
     object: *mut ffi::PyObject,
     size: usize,
 }
 
-/// `OverflowError` for more than there can be.
+/// `OverflowError` for a size beyond the largest possible one.
 pub(crate) fn too_large() -> PyErr {
     PyOverflowError::with_message("result too large")
 }
 
 impl<'py> NewBytes<'py> {
-    /// One of `size` bytes, which hold anything. `MemoryError` when there is no such piece of memory.
+    /// An object of `size` bytes with undefined contents. `MemoryError` when there is no memory.
     pub(crate) fn new(py: Python<'py>, size: usize) -> PyResult<Self> {
         let length = ffi::Py_ssize_t::try_from(size).map_err(|_| too_large())?;
         // SAFETY: this thread is attached; without a source the content is left as it is.
@@ -51,7 +52,7 @@ impl<'py> NewBytes<'py> {
         self.size
     }
 
-    /// The memory. A `bytes` of a size of 0 or 1 could be shared: there is none of that.
+    /// The memory. A `bytes` of size 0 or 1 could be shared, so that none is made.
     pub(crate) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
         // SAFETY: the object holds `size` bytes, which may be anything, and is reachable from here alone.
         unsafe {
@@ -62,15 +63,15 @@ impl<'py> NewBytes<'py> {
 
     /// The same as bytes, to be written before they are read.
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        // SAFETY: as above. Any bits are a byte, and memory that CPython has allocated is read as what it happens to hold.
+        // SAFETY: as above. Any bits are a byte, and allocated memory reads as its current contents.
         unsafe { &mut *(ptr::from_mut(self.memory()) as *mut [u8]) }
     }
 
-    /// Changes the size, which is more than 1 before and after; what was written is kept.
+    /// Changes the size, which is more than 1 before and after; the written bytes are kept.
     pub(crate) fn resize(&mut self, size: usize) -> PyResult<()> {
         assert!(self.size > 1 && size > 1);
         ffi::Py_ssize_t::try_from(size).map_err(|_| too_large())?;
-        // SAFETY: the only reference, as the size is more than 1; on failure there is no object any more.
+        // SAFETY: the only reference, as the size is more than 1; on failure the object is freed.
         self.object = unsafe { resize(self.object, size) };
         if self.object.is_null() {
             return Err(PyErr::fetch(self.py));
@@ -98,17 +99,18 @@ impl Drop for NewBytes<'_> {
     }
 }
 
-/// Changes the room for the content, of which as much is kept as fits. Null, with an exception set, when there is no memory.
+/// Changes the capacity, and keeps as much of the content as fits. Null, with an exception set, when there is
+/// no memory.
 ///
 /// # Safety
-/// The lock is held, and the object is a `bytes` with a single reference, which is given up.
+/// The lock is held, and the object is a `bytes` with a single reference, which this takes over.
 pub(super) unsafe fn resize(mut object: *mut ffi::PyObject, room: usize) -> *mut ffi::PyObject {
-    // SAFETY: the contract of this function; on failure the object is gone and the pointer null.
+    // SAFETY: the contract of this function; on failure the object is freed and the pointer null.
     unsafe { _PyBytes_Resize(&raw mut object, room.cast_signed()) };
     object
 }
 
-/// The finished object: the first `length` of the `room` bytes that there is room for.
+/// The finished object: the first `length` of a capacity of `room` bytes.
 ///
 /// # Safety
 /// As for [`resize`]; those bytes were written.
@@ -129,25 +131,26 @@ pub(super) unsafe fn finish(
     }
 }
 
-/// Makes a `bytes` shorter where it is.
+/// Makes a `bytes` shorter in place.
 ///
 /// # Safety
 /// It has a single reference, and is longer.
 unsafe fn cut(object: *mut ffi::PyObject, length: usize) {
-    // SAFETY: the contract of this function. CPython puts a zero behind the content, for which it has made room.
+    // SAFETY: the contract of this function. CPython puts a zero after the content, for which the object has
+    // capacity.
     unsafe {
         ffi::PyBytes_AS_STRING(object).cast_mut().add(length).write(0);
         (*object.cast::<ffi::PyVarObject>()).ob_size = length.cast_signed();
     }
 }
 
-/// Whether the size that is written is the one that CPython reads.
+/// Whether CPython reads the size field that is written here.
 pub(super) fn probe(py: Python<'_>) -> PyResult<bool> {
     const LONGER: &[u8] = b"a sample to be cut";
     const SHORTER: &[u8] = b"a sample";
     let (longer, shorter) = (object::bytes(py, LONGER)?, object::bytes(py, SHORTER)?);
-    // SAFETY: a live `bytes`, which has the size field that `PyVarObject` declares if its value is the right one: the object
-    // is longer than the struct. It was made here, and nobody else refers to it.
+    // SAFETY: a live `bytes`, which has the size field that `PyVarObject` declares if its value is the right
+    // one: the object is longer than the struct. It was made here and has no other reference.
     unsafe {
         if (*longer.as_ptr().cast::<ffi::PyVarObject>()).ob_size != LONGER.len().cast_signed() {
             return Ok(false);

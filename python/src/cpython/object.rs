@@ -1,5 +1,5 @@
-//! Objects made and read by CPython's own functions: those that PyO3 has no safe function for, or one that costs more or panics
-//! when there is no memory.
+//! Objects made and read by CPython's own functions, where PyO3 has no safe function, or one that costs more or
+//! panics when there is no memory.
 
 use std::ffi::{CStr, c_int, c_long};
 use std::ptr;
@@ -11,10 +11,10 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PySlice, PyString};
 use super::assumptions::Assumption;
 
 unsafe extern "C" {
-    /// Exported by every CPython for the extensions that Cython writes.
+    /// Exported by every CPython for the extensions that Cython compiles.
     fn _PyDict_NewPresized(entries: c::Py_ssize_t) -> *mut c::PyObject;
 
-    /// How many bits the absolute value of an int takes. A `size_t`, or an `int64_t` from CPython 3.14 on.
+    /// The number of bits of an int's absolute value. A `size_t`, or an `int64_t` from CPython 3.14 on.
     fn _PyLong_NumBits(int: *mut c::PyObject) -> usize;
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn slice(py: Python<'_>, start: usize, end: usize) -> PyResult<Bound<
     }
 }
 
-/// A tuple of the items that a sequence, or another iterable, has now.
+/// A tuple of the current items of a sequence or another iterable.
 pub(crate) fn tuple_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: takes any object; returns a new reference, or null with an exception set.
     unsafe { owned(object.py(), c::PySequence_Tuple(object.as_ptr())) }
@@ -113,13 +113,13 @@ pub(crate) fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
     unsafe { owned(object.py(), c::PyNumber_Index(object.as_ptr())) }
 }
 
-/// Whether the object's type is one of sequences, as `collections.abc` does not know them all.
+/// Whether the object's type is a sequence; `collections.abc` does not know them all.
 pub(crate) fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: only looks at the type of a live object.
     unsafe { c::PySequence_Check(object.as_ptr()) == 1 }
 }
 
-/// A str decoded from UTF-8; invalid bytes are for `errors` to handle ("strict" when `None`).
+/// A str decoded from UTF-8; `errors` says how to handle invalid bytes ("strict" when `None`).
 #[inline]
 pub(crate) fn utf8<'py>(py: Python<'py>, value: &[u8], errors: Option<&CStr>) -> PyResult<Bound<'py, PyAny>> {
     let errors = errors.map_or(ptr::null(), CStr::as_ptr);
@@ -142,7 +142,8 @@ pub(crate) fn utf8_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     }
 }
 
-/// The object, if it is exactly a str. (PyO3's own way makes an error where it is none, which takes longer than the look.)
+/// The object, if it is exactly a str. (PyO3's own way makes an error otherwise, which takes longer than the
+/// check.)
 #[inline(always)]
 pub(crate) fn exact_str<'a, 'py>(object: Borrowed<'a, 'py, PyAny>) -> Option<Borrowed<'a, 'py, PyString>> {
     // SAFETY: just checked.
@@ -156,10 +157,10 @@ pub(crate) fn characters(text: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyUnicode_GetLength(text.as_ptr()).cast_unsigned() }
 }
 
-/// An empty dict with room for `entries`.
+/// An empty dict with capacity for `entries`.
 #[inline]
 pub(crate) fn dict(py: Python<'_>, entries: usize) -> PyResult<Bound<'_, PyDict>> {
-    // Room for 11 to 29 would not fit in what CPython's own allocator serves, and costs more than it saves.
+    // Capacity for 11 to 29 would not fit in what CPython's own allocator serves, and costs more than it saves.
     let presized = matches!(entries, 6..=10 | 30..) && Assumption::PrivateFunctions.holds();
     // SAFETY: returns a new reference to an exact dict, or null with an exception set.
     unsafe {
@@ -187,7 +188,7 @@ pub(crate) fn set_item(
 /// Copies a few bytes, in words that may overlap: a call of `memcpy` would cost more than the copy.
 ///
 /// # Safety
-/// There is room for the bytes at `to`, and the two places do not overlap.
+/// There is memory for the bytes at `to`, and the two ranges do not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy_short(from: &[u8], to: *mut u8) {
     let (start, length) = (from.as_ptr(), from.len());
@@ -207,7 +208,7 @@ pub(crate) unsafe fn copy_short(from: &[u8], to: *mut u8) {
 /// Copies the first and the last word of `length` bytes.
 ///
 /// # Safety
-/// `length` bytes can be read at `from` and written at `to`, and a word is not longer.
+/// `length` bytes can be read at `from` and written at `to`, and a word is not longer than that.
 #[inline(always)]
 unsafe fn copy_ends<Word: Copy>(from: *const u8, to: *mut u8, length: usize) {
     let last = length - size_of::<Word>();
@@ -224,14 +225,15 @@ unsafe fn copy_ends<Word: Copy>(from: *const u8, to: *mut u8, length: usize) {
 pub(crate) enum Wide {
     /// With a sign.
     Signed(i64),
-    /// Too large for that.
+    /// Positive and too large for that.
     Unsigned(u64),
     /// Too large, or too small, for either.
     Neither,
 }
 
-/// The value of an int; `object` is one, or of a subclass. For one that is too wide no exception is made: before CPython 3.12
-/// that may collect garbage, whose finalizers may free what the caller has only borrowed.
+/// The value of an int; `object` is one, or of a subclass. A value that is too wide raises no exception: before
+/// CPython 3.12 that could start a garbage collection, whose finalizers may free an object that the caller has
+/// only borrowed.
 #[inline]
 pub(crate) fn int_value(object: &Bound<'_, PyAny>) -> PyResult<Wide> {
     let mut overflow: c_int = 0;
@@ -256,14 +258,14 @@ fn wide_value(object: &Bound<'_, PyAny>) -> Wide {
         // SAFETY: an int, so that the call runs no code of the program, and does not raise.
         unsafe { _PyLong_NumBits(object.as_ptr()) }
     } else {
-        // Of the class `int`, because a subclass may have a method of its own.
+        // The method of the class `int`, because a subclass may override it.
         let bits = object.py().get_type::<PyInt>().call_method1("bit_length", (object,));
         bits.and_then(|bits| bits.extract()).unwrap_or(usize::MAX)
     };
     if bits > u64::BITS as usize {
         return Wide::Neither;
     }
-    // SAFETY: as above; 64 bits are all that this gives.
+    // SAFETY: as above; reads no more than 64 bits.
     Wide::Unsigned(unsafe { c::PyLong_AsUnsignedLongLongMask(object.as_ptr()) })
 }
 
@@ -285,15 +287,16 @@ pub(crate) fn float_value(object: &Bound<'_, PyAny>) -> f64 {
 /// Whether a bool is `True`.
 #[inline]
 pub(crate) fn is_true(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: compares a pointer with that of an object that lives for ever.
+    // SAFETY: compares a pointer with that of an object that lives forever.
     unsafe { object.as_ptr() == c::Py_True() }
 }
 
-/// Puts in the place of a new `str` the one of the same characters that is interned; whether that is the new one itself.
+/// Replaces a new `str` with the interned one of the same characters. Returns whether that is the new one
+/// itself.
 pub(crate) fn intern(text: &mut Bound<'_, PyAny>) -> bool {
     let new = text.as_ptr();
     let mut interned = new;
-    // SAFETY: takes over our reference to an exact str, and leaves one to the interned equal in its place.
+    // SAFETY: takes over the reference to an exact str, and replaces it with one to the interned equal.
     unsafe {
         c::PyUnicode_InternInPlace(&raw mut interned);
         let old = std::mem::replace(text, Bound::from_owned_ptr(text.py(), interned));

@@ -1,14 +1,14 @@
-//! Memory straight from the system: addresses first, memory behind them later.
+//! Memory straight from the system: addresses are reserved first, memory is committed later.
 
 use std::ptr::NonNull;
 
-/// Reserves `bytes` of addresses that cannot be used yet. `None` where the system has none to give.
+/// Reserves `bytes` of addresses that cannot be used yet. `None` where the system has none.
 #[cfg(unix)]
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::PROT_NONE)
 }
 
-/// Memory of zeros that takes no room until it is written to; never given back.
+/// Zeroed memory that takes no pages until it is written to; never freed.
 #[cfg(unix)]
 pub(crate) fn zeros(bytes: usize) -> Option<NonNull<u8>> {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
@@ -33,20 +33,20 @@ pub(crate) unsafe fn commit(address: NonNull<u8>, bytes: usize) -> bool {
     unsafe { libc::mprotect(address.as_ptr().cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// Lets the system have the memory when it needs some, and keeps the addresses usable: they read as zeros, or as before.
-/// What is used again before that costs nothing.
+/// Lets the system reclaim the memory when it needs some, and keeps the addresses usable: they read as zeros,
+/// or as before. Memory that is used again before that costs nothing.
 ///
 /// # Safety
 ///
-/// They are whole committed pages, and nobody needs what they hold.
+/// They are whole committed pages, and their contents are no longer needed.
 #[cfg(unix)]
 pub(crate) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller owns these pages and what they hold is not needed. Failing keeps them as they are.
+    // SAFETY: the caller owns these pages and their contents are not needed. Failure keeps them as they are.
     unsafe { libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_FREE) };
 }
 
-/// Asks for few large pages in place of many small ones, where the system has such. A whole large page becomes ours when
-/// one byte of it is written to.
+/// Requests few large pages in place of many small ones, where the system has such. The first write to a large
+/// page allocates all of it.
 ///
 /// # Safety
 ///
@@ -55,22 +55,22 @@ pub(crate) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
 #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
 pub(crate) unsafe fn prefer_large_pages(address: NonNull<u8>, bytes: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: the caller owns these pages; what they hold stays. Failing keeps small ones.
+    // SAFETY: the caller owns these pages; their contents stay. Failure keeps small ones.
     unsafe {
         libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE)
     };
 }
 
-/// About as many bytes of small objects as are made or released in the time that memory takes.
+/// About how many bytes of small objects are made or released within one memory latency.
 pub(crate) const AHEAD: usize = 2048;
 
-/// Tells the processor that the memory at this address will soon be written to. Where small objects are made or
-/// released one beside the other, it does not see that by itself, and waits for each.
+/// Tells the processor that the memory at this address will soon be written to. Where adjacent small objects
+/// are made or released, it does not predict this, and waits for each.
 #[inline]
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub(crate) fn expect_use<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, of which any address may be given.
+    // SAFETY: a hint, which accepts any address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }

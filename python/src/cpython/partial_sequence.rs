@@ -1,4 +1,5 @@
-//! Lists and tuples that are filled while code of the program may run, which can find them through the garbage collector.
+//! Lists and tuples that are filled while code of the program may run, which can find them through the garbage
+//! collector.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi as c;
@@ -28,7 +29,7 @@ enum Storage {
 }
 
 impl PartialSequence {
-    /// An empty list, or tuple, for `length` items, of which the input can hold `room` at most.
+    /// An empty list, or tuple, for `length` items; the input can hold `room` of them at most.
     #[inline]
     pub(crate) fn new(py: Python<'_>, length: usize, room: usize, list: bool) -> PyResult<Self> {
         let storage = match list {
@@ -50,12 +51,12 @@ impl PartialSequence {
         Ok(Self { object: object.unbind(), filled: 0, length, storage })
     }
 
-    /// Puts the next item in; whether it was the last one.
+    /// Stores the next item. Returns whether it was the last one.
     #[inline]
     pub(crate) fn push(&mut self, item: Bound<'_, PyAny>) -> PyResult<bool> {
         let (object, place) = (self.object.as_ptr(), self.filled.cast_signed());
-        // SAFETY: `storage` says what the object is. The place is checked to exist, and is empty: only this method
-        // fills it. The reference goes over to the list or tuple; `PyList_Append` takes its own.
+        // SAFETY: `storage` matches the type of the object. The place is checked to exist, and is empty: only
+        // this method fills it. The list or tuple takes over the reference; `PyList_Append` takes its own.
         unsafe {
             match self.storage {
                 Storage::List if c::PyList_GET_SIZE(object) > place => {
@@ -69,7 +70,7 @@ impl PartialSequence {
                         return Err(PyErr::fetch(item.py()));
                     }
                 }
-                // Somebody found the unfinished list, through the garbage collector, while a hook ran.
+                // Other code found the unfinished list, through the garbage collector, while a hook ran.
                 _ => return Err(PyRuntimeError::with_message("the list changed size while it was filled")),
             }
         }
@@ -77,7 +78,7 @@ impl PartialSequence {
         Ok(self.filled == self.length)
     }
 
-    /// The items that are still missing.
+    /// The number of items that are still missing.
     pub(crate) const fn missing(&self) -> usize {
         self.length - self.filled
     }
@@ -87,7 +88,7 @@ impl PartialSequence {
         &self.object
     }
 
-    /// The object, once all items are in.
+    /// The object, once all items are stored.
     #[inline]
     pub(crate) fn finish(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         debug_assert_eq!(self.filled, self.length);

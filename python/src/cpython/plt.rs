@@ -1,8 +1,8 @@
-//! The import slots of a loaded object: where its calls into other libraries go.
+//! The import slots of a loaded object: the targets of its calls into other libraries.
 //!
-//! An ELF object calls `pthread_mutex_lock` through a pointer that the dynamic linker filled in. Replacing
-//! that pointer redirects the calls of this one object and of nobody else. The tables read here are those of the
-//! System V ABI, chapter "Dynamic Linking"; `dl_iterate_phdr` finds them without opening a file.
+//! An ELF object calls `pthread_mutex_lock` through a pointer that the dynamic linker filled in. Replacing that
+//! pointer redirects the calls of this one object only. The tables read here are those of the System V ABI,
+//! chapter "Dynamic Linking"; `dl_iterate_phdr` finds them without opening a file.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
@@ -36,9 +36,10 @@ pub(crate) struct Slot {
     address: *const AtomicUsize,
     /// Whether the linker made the slot read-only once it had filled it in.
     read_only: bool,
-    /// Where the object lies: until the first call, a slot leads to a piece of the object itself that asks the linker.
+    /// Where the object lies: until the first call, a slot points into the object itself, to code that calls
+    /// the linker.
     object: Range<usize>,
-    /// What stands in the slot, and what stood there before; none while it is not redirected.
+    /// The slot's current and previous target; none while it is not redirected.
     redirection: Option<(usize, usize)>,
 }
 
@@ -46,15 +47,16 @@ pub(crate) struct Slot {
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Redirects the calls to `function`. Says where they went before, unless that is for the linker to find out.
+    /// Redirects the calls to `function`. Returns their previous target, unless the linker has not resolved it
+    /// yet.
     pub(crate) fn redirect(&mut self, function: usize) -> io::Result<Option<usize>> {
         let before = self.write(|slot| slot.swap(function, Ordering::AcqRel))?;
         self.redirection = Some((function, before));
         Ok((!self.object.contains(&before)).then_some(before))
     }
 
-    /// Sends the calls back to where they went before. False when they have been redirected once more since: that is
-    /// left as it is, because whoever did it may still call what was there before.
+    /// Restores the previous target of the calls. False when they have been redirected once more since: that is
+    /// left unchanged, because the other tool may still call the target that it replaced.
     pub(crate) fn restore(&mut self) -> io::Result<bool> {
         let Some((function, before)) = self.redirection else { return Ok(true) };
         let put_back = |slot: &AtomicUsize| {
@@ -82,7 +84,7 @@ impl Slot {
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let start = self.address as usize & !(page - 1);
-        // SAFETY: the page holds the slot, so it is mapped; the linker's own protection of it is put back after the
+        // SAFETY: the page holds the slot, so it is mapped; the linker's protection of it is restored after the
         // one change in `write`.
         match unsafe { libc::mprotect(start as *mut c_void, page, protection) } {
             0 => Ok(()),
@@ -123,7 +125,7 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _size: usize, search: *mut c
     1
 }
 
-/// A loaded object: where it lies and what its program headers say.
+/// A loaded object: its address and its program headers.
 struct Object<'a> {
     base: usize,
     headers: &'a [Elf64_Phdr],
@@ -141,7 +143,7 @@ impl Object<'_> {
     /// # Safety
     /// The object is loaded and its dynamic section is intact.
     unsafe fn collect_slots(&self, search: &mut Search) {
-        // SAFETY: passed on from the caller.
+        // SAFETY: the contract of this function.
         let Some(tables) = (unsafe { self.tables() }) else { return };
         for (start, bytes) in tables.relocations {
             let count = if start == 0 { 0 } else { bytes / size_of::<Elf64_Rela>() };
@@ -194,13 +196,13 @@ impl Object<'_> {
                 DT_PLTRELSZ => tables.relocations[1].1 = value as usize,
                 _ => {}
             }
-            // SAFETY: not yet at the last entry.
+            // SAFETY: this is not the last entry.
             entry = unsafe { entry.add(1) };
         }
         (tables.symbols != 0 && tables.strings != 0).then_some(tables)
     }
 
-    /// glibc leaves absolute addresses in the dynamic section, musl the file's own.
+    /// glibc stores absolute addresses in the dynamic section, musl those of the file.
     fn address(&self, value: u64) -> usize {
         let value = value as usize;
         if value < self.base { value + self.base } else { value }

@@ -1,4 +1,4 @@
-//! Tuples and lists, filled in one go, while no code of the program can find them.
+//! Tuples and lists, filled in one pass, while no code of the program can find them.
 
 use std::ptr;
 
@@ -13,7 +13,7 @@ use crate::error::{WithMessage, no_memory};
 use crate::gil_yield::Yielder;
 use crate::large::LARGE;
 
-/// What the strings are put into.
+/// The kind of object that holds the strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Container {
     Tuple,
@@ -39,31 +39,31 @@ impl<'py> FromPyObject<'_, 'py> for Container {
 pub(crate) struct SequenceBuilder<'py> {
     /// `None` once it is finished.
     object: Option<Bound<'py, PyAny>>,
-    /// The places: the object's own, or those of `kept`.
+    /// The places of the items: the object's own, or those of `kept`.
     items: *mut *mut ffi::PyObject,
     filled: usize,
     len: usize,
-    /// The items, where it is not known where the object has its places.
+    /// The items, where the position of the object's places is not known.
     kept: Vec<*mut ffi::PyObject>,
-    /// Whether the places are new memory with anything in it, which the object does not know of yet.
+    /// Whether the places are new uninitialized memory, which the object does not refer to yet.
     is_raw: bool,
     tracked: bool,
 }
 
-/// From so many items on, CPython would write to all new places before we do, which takes milliseconds.
+/// From this many items on, CPython's own initialization of all new places takes milliseconds.
 const MANY: usize = LARGE / size_of::<*mut ffi::PyObject>() / 4;
 
-/// CPython keeps tuples of up to 20 items for later, and takes them for as large as they say.
+/// CPython caches freed tuples of up to 20 items, and relies on their size fields.
 const KEPT_TUPLES: usize = 32;
 
 impl<'py> SequenceBuilder<'py> {
-    /// One with `len` places, all empty. The garbage collector does not see it before it is full.
+    /// A sequence with `len` places, all empty. The garbage collector does not see it before it is full.
     pub(crate) fn new(py: Python<'py>, into: Container, len: usize) -> PyResult<Self> {
         let size = ffi::Py_ssize_t::try_from(len)?;
         let knows_places = Assumption::ItemArrays.holds();
         let is_raw = len >= MANY && knows_places && !cfg!(Py_GIL_DISABLED);
-        // SAFETY: the lock is held; the items of a new object that nobody else has seen are ours to set. Tuples and lists
-        // are of the collector's kind, and one may be taken from it that it does not have.
+        // SAFETY: the lock is held; the items of a new object without other references may be set. The
+        // collector supports tuples and lists, and untracking one that it does not track is allowed.
         unsafe {
             let (object, items) = match into {
                 Container::Tuple if is_raw => new_tuple(py, size)?,
@@ -91,14 +91,14 @@ impl<'py> SequenceBuilder<'py> {
         }
     }
 
-    /// The same, of objects that may hold others: the collector will know a tuple, too. (It never knows the empty one, of
-    /// which there is one for all.)
+    /// The same, for objects that may hold others: the collector will also track a tuple. (It never tracks the
+    /// empty tuple, which is a singleton.)
     pub(crate) fn of_any(mut self) -> Self {
         self.tracked |= self.len > 0;
         self
     }
 
-    /// Puts `item` in the next place.
+    /// Stores `item` in the next place.
     ///
     /// # Panics
     ///
@@ -111,11 +111,11 @@ impl<'py> SequenceBuilder<'py> {
         self.filled += 1;
     }
 
-    /// Puts `count` items in the next places, or those before the first that cannot be made.
+    /// Stores `count` items in the next places, or those before the first that cannot be made.
     ///
     /// # Panics
     ///
-    /// If there are not so many, of one or the other.
+    /// If there are fewer places, or fewer items.
     #[inline]
     pub(crate) fn try_extend<T>(
         &mut self,
@@ -133,8 +133,8 @@ impl<'py> SequenceBuilder<'py> {
         Ok(())
     }
 
-    /// The tuple or list. A tuple must contain nothing but objects that hold no others, unless it is one
-    /// [of any](Self::of_any).
+    /// The tuple or list. A tuple must contain only objects that hold no others, unless it was made by
+    /// [`of_any`](Self::of_any).
     ///
     /// # Panics
     ///
@@ -148,14 +148,14 @@ impl<'py> SequenceBuilder<'py> {
             unsafe { set_len(&object, self.len) };
         }
         if self.tracked {
-            // SAFETY: an object of the collector's kind that is not tracked yet. (The collector itself forgets tuples that
-            // hold nothing that it knows when it meets them.)
+            // SAFETY: an object that the collector supports and does not track yet. (The collector itself
+            // untracks tuples that hold no tracked objects when it visits them.)
             unsafe { ffi::PyObject_GC_Track(object.as_ptr().cast()) };
         }
         object
     }
 
-    /// Puts the items that were kept in the object's places.
+    /// Moves the kept items into the object's places.
     fn hand_over(&mut self) {
         if self.kept.capacity() == 0 {
             return;
@@ -176,14 +176,15 @@ impl<'py> SequenceBuilder<'py> {
 }
 
 impl Drop for SequenceBuilder<'_> {
-    /// What was not finished goes with the items that it has.
+    /// An unfinished object is freed with its items.
     fn drop(&mut self) {
         if self.object.is_some() {
             self.hand_over();
         }
         let Some(object) = self.object.take().filter(|_| self.is_raw) else { return };
         let least = if object.is_instance_of::<PyTuple>() { KEPT_TUPLES } else { 0 };
-        // SAFETY: there are more places than that; those up to `filled` are filled, and the next ones are emptied here.
+        // SAFETY: there are more places than that; those up to `filled` are filled, and the next ones are
+        // emptied here.
         unsafe {
             for empty in self.filled..least {
                 self.items.add(empty).write(ptr::null_mut());
@@ -194,7 +195,7 @@ impl Drop for SequenceBuilder<'_> {
     }
 }
 
-/// A list of what `make` makes of each; other threads have the lock now and then.
+/// A list of the results of `make` for each item; other threads can hold the lock between items.
 pub(crate) fn list_of_each<'py, T, U>(
     py: Python<'py>,
     all: &[T],
@@ -209,21 +210,22 @@ pub(crate) fn list_of_each<'py, T, U>(
     Ok(list.finish().cast_into()?)
 }
 
-/// Lets go of the items of an object that is known here alone, and empties their places.
+/// Releases the items of an object with no other references, and empties their places.
 fn drop_in_bursts(object: &Bound<'_, PyAny>, items: *mut *mut ffi::PyObject, count: usize) {
     let (py, mut yielder) = (object.py(), Yielder::yielding());
     for place in (0..count).rev() {
         yielder.tick_quietly(py);
-        // SAFETY: each of the first `count` places holds a reference, which is given up with the place.
+        // SAFETY: each of the first `count` places holds a reference, which is released with the place.
         unsafe { ffi::Py_XDECREF(items.add(place).replace(ptr::null_mut())) };
     }
 }
 
-/// A tuple whose places hold anything.
+/// A tuple whose places are uninitialized.
 ///
 /// # Safety
 ///
-/// `size` is larger than what CPython keeps tuples of. Nobody may see it before its places are filled.
+/// `size` is larger than that of the tuples that CPython caches. No other code may see the tuple before its
+/// places are filled.
 unsafe fn new_tuple(
     py: Python<'_>,
     size: ffi::Py_ssize_t,
@@ -252,17 +254,17 @@ unsafe fn places_of_tuple(tuple: &Bound<'_, PyAny>) -> *mut *mut ffi::PyObject {
     unsafe { (&raw mut (*tuple.as_ptr().cast::<ffi::PyTupleObject>()).ob_item).cast() }
 }
 
-/// A list without items, and its places, which hold anything.
+/// A list without items, and its places, which are uninitialized.
 ///
 /// # Safety
 ///
-/// None of the places may be left when the length is set.
+/// Every place within the length is filled when the length is set.
 unsafe fn new_list(
     py: Python<'_>,
     size: ffi::Py_ssize_t,
 ) -> PyResult<(Bound<'_, PyAny>, *mut *mut ffi::PyObject)> {
     let bytes = size_of_places(size)?;
-    // SAFETY: a list owns its places, which come from this allocator and go back to it.
+    // SAFETY: a list owns its places, which this allocator allocates and frees.
     unsafe {
         let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(0))?;
         let items = ffi::PyMem_Malloc(bytes).cast::<*mut ffi::PyObject>();
@@ -276,7 +278,7 @@ unsafe fn new_list(
     }
 }
 
-/// `MemoryError` for more than there can be.
+/// `MemoryError` for a length beyond the largest possible one.
 fn size_of_places(places: ffi::Py_ssize_t) -> PyResult<usize> {
     const HEADERS: usize = 1 << 10;
     let bytes = places.cast_unsigned().checked_mul(size_of::<*mut ffi::PyObject>());
@@ -286,13 +288,13 @@ fn size_of_places(places: ffi::Py_ssize_t) -> PyResult<usize> {
 
 /// # Safety
 ///
-/// It is a tuple or list, which has so many places, all of which are filled or empty.
+/// It is a tuple or list with this many places, all of which are filled or empty.
 unsafe fn set_len(object: &Bound<'_, PyAny>, len: usize) {
     // SAFETY: as above.
     unsafe { (*object.as_ptr().cast::<ffi::PyVarObject>()).ob_size = len.cast_signed() };
 }
 
-/// Whether the items of lists and tuples are where `PyListObject` and `PyTupleObject` have them.
+/// Whether the items of lists and tuples are where `PyListObject` and `PyTupleObject` declare them.
 pub(super) fn probe(py: Python<'_>) -> PyResult<bool> {
     let items = [
         py.None().into_any(),
@@ -308,8 +310,8 @@ pub(super) fn probe(py: Python<'_>) -> PyResult<bool> {
         return Ok(false);
     }
     let expected = items.each_ref().map(Py::as_ptr);
-    // SAFETY: a list and a tuple of three items, of which the structs are as long as theirs. The first field that is not as
-    // expected ends the comparison before anything is read through it.
+    // SAFETY: a list and a tuple of three items, which are at least as long as the structs. The first
+    // unexpected field ends the comparison before a pointer is followed.
     unsafe {
         let fields = list.as_ptr().cast::<ffi::PyListObject>();
         let has_room = (*fields).allocated >= 3 && (*fields).ob_base.ob_size == 3;

@@ -14,8 +14,8 @@ pub(crate) fn short_list<'py>(
     items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let (count, knows_places) = (items.len(), Assumption::ItemArrays.holds());
-    // SAFETY: the new list has room for as many items, all empty, and nobody else knows it until it is returned. Each place is
-    // filled once, and takes over the reference.
+    // SAFETY: the new list has as many places, all empty, and no other references until it is returned. Each
+    // place is filled once, and takes over the reference.
     unsafe {
         let list = owned(py, ffi::PyList_New(count.cast_signed()))?;
         if knows_places {
@@ -32,14 +32,14 @@ pub(crate) fn short_list<'py>(
     }
 }
 
-/// A new tuple of any few objects.
+/// A new tuple of a few objects of any type.
 pub(crate) fn short_tuple<'py>(
     py: Python<'py>,
     items: impl ExactSizeIterator<Item = Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let count = items.len();
-    // SAFETY: the new tuple has room for as many items, all empty, and nobody else knows it until it is returned. Each place is
-    // filled once, and takes over the reference.
+    // SAFETY: the new tuple has as many places, all empty, and no other references until it is returned. Each
+    // place is filled once, and takes over the reference.
     unsafe {
         let tuple = owned(py, ffi::PyTuple_New(count.cast_signed()))?;
         for (place, item) in (0..count).zip(items) {

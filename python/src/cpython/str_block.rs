@@ -19,16 +19,16 @@ use crate::large::Large;
 use crate::strings::error::StringsError;
 use crate::strings::source::StrSource;
 
-/// What CPython's own allocator aligns objects to.
+/// The alignment of objects in CPython's own allocator.
 const ALIGNMENT: usize = 16;
 
 /// Longer objects would leave too much of a block unused; they are made one by one.
 const LONGEST: usize = block_pool::ROOM / 8;
 
-/// Objects that fit in one line of the processor's caches.
+/// Objects that fit in one cache line.
 const SMALL: usize = 64;
 
-/// How many blocks are filled between two looks at the task.
+/// How many blocks are filled between two checks of the task.
 const STRETCH: usize = 8;
 
 /// Lays out exact `str` objects; needs no lock.
@@ -37,13 +37,13 @@ pub(crate) struct BlockBuilder {
     templates: Templates,
 }
 
-/// Objects that Python does not know yet: dropped like any memory, without the lock.
+/// Objects that are not published to Python yet: dropped like other memory, without the lock.
 pub(crate) struct BuiltBlocks {
     /// With the number of the first piece in each.
     blocks: Vec<(Block, usize)>,
-    /// For each piece where its object is in the block, in units of [`ALIGNMENT`]; or [`OTHER`].
+    /// For each piece the offset of its object in the block, in units of [`ALIGNMENT`]; or [`OTHER`].
     places: Vec<u16>,
-    /// The numbers of the pieces that have to be made with the lock.
+    /// The numbers of the pieces that have to be made with the lock held.
     others: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct BuiltBlocks {
 const OTHER: u16 = 0;
 
 impl BlockBuilder {
-    /// `RuntimeError` unless blocks are enabled and freed strings still come back to them.
+    /// `RuntimeError` unless blocks are enabled and the hook still receives freed strings.
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         allocator_hook::check(py)?;
         let layout =
@@ -73,7 +73,7 @@ impl BlockBuilder {
 
     /// # Safety
     ///
-    /// `object` is aligned, with room for a header, the characters and a zero, which only the caller refers to.
+    /// `object` is aligned, has capacity for a header, the characters and a zero, and has no other reference.
     #[inline]
     unsafe fn lay_out(&self, object: *mut u8, piece: &Piece<'_>, header: usize) {
         let (template, words) = (&self.templates[piece.kind as usize], object.cast::<Word>());
@@ -102,12 +102,12 @@ impl BlockBuilder {
     }
 }
 
-/// In steps whose sizes the compiler knows, so that it need not call a function for so few words. The last one may go
-/// beyond the header, but not beyond the characters and the zero that follow it.
+/// Copies in steps whose sizes the compiler knows, so that it need not call a function for so few words. The
+/// last step may go beyond the header, but not beyond the characters and the zero that follow it.
 ///
 /// # Safety
 ///
-/// `to` has room for `count` words and one more byte, rounded up to [`ALIGNMENT`].
+/// `to` has capacity for `count` words and one more byte, rounded up to [`ALIGNMENT`].
 #[inline]
 unsafe fn copy_words(from: &[Word; MOST_WORDS], to: *mut Word, count: usize) {
     // SAFETY: as above.
@@ -124,7 +124,7 @@ struct Filling<'a> {
     maker: &'a BlockBuilder,
     task: &'a Task<'a>,
     made: BuiltBlocks,
-    /// The addresses that are free in the last block.
+    /// The free addresses in the last block.
     free: Range<usize>,
 }
 
@@ -145,7 +145,7 @@ impl Filling<'_> {
         if size <= SMALL {
             pages::expect_use(object.wrapping_byte_add(pages::AHEAD));
         }
-        // SAFETY: the block is ours alone and has this much room, aligned, from here on.
+        // SAFETY: the block has no other reference and this much spare capacity, aligned, from here on.
         unsafe { self.maker.lay_out(object, piece, header) };
         let place = self.free.start % block_pool::BLOCK / ALIGNMENT;
         self.made.places.push(u16::try_from(place).expect("a block is small"));
@@ -164,7 +164,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// Leaves a piece to be made with the lock.
+    /// Defers a piece, which has to be made with the lock held.
     #[cold]
     fn leave(&mut self) {
         self.made.others.push(self.made.places.len());
@@ -173,7 +173,7 @@ impl Filling<'_> {
 }
 
 impl BuiltBlocks {
-    /// Hands all over to Python, in order; `source` is the same as before.
+    /// Publishes all objects to Python, in order; `source` is the same as before.
     pub(crate) fn publish<'py>(
         self,
         py: Python<'py>,
@@ -207,7 +207,7 @@ impl BuiltBlocks {
     }
 }
 
-/// A block that Python knows, and those of its objects that nobody has taken yet.
+/// A block that is published to Python, and those of its objects that were not taken yet.
 struct PublishedBlock<'a> {
     start: *mut u8,
     places: std::slice::Iter<'a, u16>,
@@ -221,7 +221,7 @@ impl<'a> PublishedBlock<'a> {
         Self { start, places: places.iter() }
     }
 
-    /// The one that is at this place.
+    /// The object at this place.
     #[inline]
     fn object<'py>(&self, py: Python<'py>, place: u16) -> Bound<'py, PyAny> {
         // SAFETY: an object of the block that was published, with one reference, which is taken once.
@@ -230,7 +230,7 @@ impl<'a> PublishedBlock<'a> {
 }
 
 impl Drop for PublishedBlock<'_> {
-    /// What nobody took, because something was raised, is let go of.
+    /// Releases the objects that were not taken because an exception was raised.
     fn drop(&mut self) {
         if self.places.as_slice().is_empty() {
             return;

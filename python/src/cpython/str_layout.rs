@@ -1,9 +1,9 @@
-//! How this interpreter lays out its `str` objects, found by looking at some that it has built.
+//! The layout of this interpreter's `str` objects, derived from some that it has built.
 //!
-//! Nothing is taken from the headers of a CPython version. Objects of known contents are built with the public
-//! API, and each word of their fixed part has to be explained: the same in two objects of one kind, the number of
-//! characters, or the address of the characters. That becomes the template from which objects are made. One word
-//! that cannot be explained, and none are made.
+//! No layout is taken from the headers of a CPython version. Objects of known contents are built with the
+//! public API, and each word of their fixed part has to be explained: the same in two objects of one kind, the
+//! number of characters, or the address of the characters. The result is the template from which objects are
+//! made. If one word cannot be explained, no objects are made.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,10 +26,10 @@ const WORD: usize = size_of::<Word>();
 /// The fixed part of a `str` object has this many words at most.
 pub(crate) const MOST_WORDS: usize = 12;
 
-/// How many pairs of objects are looked at where memory may hold anything.
+/// How many pairs of objects are compared where memory may be uninitialized.
 const SAMPLES: usize = 16;
 
-/// Where an object holds its type.
+/// The index of the word with an object's type.
 const TYPE_AT: usize = offset_of!(ffi::PyObject, ob_type) / WORD;
 
 /// The words of a new object of each kind; those that depend on its contents are zero.
@@ -41,15 +41,15 @@ pub(crate) struct Apart {
     /// How many words an object has.
     pub(crate) words: usize,
     pub(crate) templates: Templates,
-    /// Where the number of characters is.
+    /// The index of the word with the number of characters.
     pub(crate) chars: usize,
-    /// Where the address of the characters is.
+    /// The index of the word with the address of the characters.
     pub(crate) data: usize,
-    /// Where the length of the UTF-8 is.
+    /// The index of the word with the length of the UTF-8.
     pub(crate) utf8_len: usize,
-    /// Where the address of the UTF-8 is.
+    /// The index of the word with the address of the UTF-8.
     pub(crate) utf8: usize,
-    /// What else depends on the contents, in UCS-4 objects only.
+    /// Other words that depend on the contents, in UCS-4 objects only.
     pub(crate) more: Vec<(usize, Role)>,
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct Compact {
     /// The bytes before the characters, for each kind.
     pub(crate) headers: [usize; 4],
     pub(crate) templates: Templates,
-    /// Where the number of characters is.
+    /// The index of the word with the number of characters.
     pub(crate) chars: usize,
-    /// What else depends on the contents, in UCS-4 objects only.
+    /// Other words that depend on the contents, in UCS-4 objects only.
     pub(crate) more: Vec<(usize, Role)>,
 }
 
-/// What a word of an object is.
+/// The meaning of a word of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The same in all new objects of its kind.
@@ -105,7 +105,7 @@ pub(crate) fn of_exact(py: Python<'_>) -> Result<&'static Compact, &'static Unkn
     layout.as_ref()
 }
 
-/// Unless nothing may be relied on.
+/// An error where nothing may be relied on.
 fn check_allowed() -> Result<(), Unknown> {
     if Assumption::StrObjects.holds() {
         return Ok(());
@@ -173,13 +173,13 @@ fn basic_size(class: &Bound<'_, PyType>) -> PyResult<usize> {
     class.getattr(name!("__basicsize__"))?.extract()
 }
 
-/// The size of the fixed part of an exact `str`, by what it says about its own size.
+/// The size of the fixed part of an exact `str`, according to its own size.
 fn header(object: &Bound<'_, PyAny>, kind: StrKind) -> PyResult<usize> {
     let size: usize = object.call_method0(name!("__sizeof__"))?.extract()?;
     Ok(size.saturating_sub((object.len()? + 1) * kind.width()))
 }
 
-/// Where the word with the bit fields is, which may end with bytes that are never set: right after the hash.
+/// The index of the word with the bit fields, which may end with bytes that are never set: it follows the hash.
 fn state_place(py: Python<'_>) -> Result<usize, Unknown> {
     let object = object::text(py, "a sample with a hash")?.into_any();
     // SAFETY: no `str` is shorter than its reference count, type, length and hash.
@@ -257,19 +257,19 @@ impl<'py> Observer<'_, 'py> {
     }
 
     fn words(&self, object: &Bound<'py, PyAny>, words: usize) -> Vec<Word> {
-        // SAFETY: the caller was told the size by CPython itself.
+        // SAFETY: CPython itself reported the size to the caller.
         unsafe { read_words(object.as_ptr(), words) }
     }
 
-    /// The bits that CPython sets in the word with the bit fields. It leaves the others as it finds them in
-    /// memory, so that they differ from sample to sample.
+    /// The bits that CPython sets in the word with the bit fields. It leaves the others uninitialized, so that
+    /// they differ from sample to sample.
     fn set_bits(&self, kind: StrKind) -> Result<Word, Unknown> {
         let mut bits = Word::MAX;
         let mut samples = Vec::new();
         for number in 0..SAMPLES {
             let [a, b] = self.pair(kind, number)?;
             bits &= a.words[self.state] & b.words[self.state];
-            samples.push([a, b]); // kept, so that the next ones are elsewhere in memory
+            samples.push([a, b]); // kept, so that the next ones have other addresses
         }
         Ok(bit_fields(bits))
     }
@@ -296,7 +296,7 @@ impl<'py> Observer<'_, 'py> {
     }
 
     /// Where an object has the address of its characters, and that of its UTF-8. In ASCII they are the same; in
-    /// other kinds there is no UTF-8 until someone asks for it.
+    /// other kinds there is no UTF-8 until it is requested.
     fn addresses(&self) -> Result<(usize, usize), Unknown> {
         let ascii = self.roles(StrKind::Ascii, |sample| utf8(sample).map_or(0, |(address, _)| address))?;
         let [wide, _] = self.pair(StrKind::Latin1, 0)?;
@@ -342,7 +342,7 @@ fn first(roles: &[Role], role: Role) -> Result<usize, Unknown> {
     places(roles, role).first().copied().ok_or_else(|| Unknown(format!("no word is {role:?}")))
 }
 
-/// What depends on the contents besides what is `known` to; only UCS-4 objects may have such words.
+/// Words other than the `known` ones that depend on the contents; only UCS-4 objects may have such words.
 fn others(kind: StrKind, roles: &[Role], known: &[usize]) -> Result<Vec<(usize, Role)>, Unknown> {
     let constant = |at: usize| matches!(roles[at], Role::Constant(_));
     if known.iter().any(|&at| constant(at)) {
@@ -380,8 +380,8 @@ fn template(
     Ok(words)
 }
 
-/// Without the GIL an object itself says whether the collector tracks it, which it does for instances of the sample
-/// class, as for those of any class made by `type`. Ours cannot be traversed.
+/// Without the GIL an object itself records whether the collector tracks it, which it does for instances of the
+/// sample class, as for those of any class made by `type`. Views cannot be traversed.
 #[cfg(Py_GIL_DISABLED)]
 fn untrack(words: &mut [Word; MOST_WORDS]) {
     const GC_BITS_AT: usize = offset_of!(ffi::PyObject, ob_gc_bits);
@@ -396,12 +396,13 @@ pub(crate) fn owned(_: Python<'_>, templates: &Templates) -> Templates {
     *templates
 }
 
-/// The templates for objects that the calling thread makes: without the GIL an object knows its thread.
+/// The templates for objects that the calling thread makes: without the GIL an object records its thread.
 #[cfg(Py_GIL_DISABLED)]
 pub(crate) fn owned(py: Python<'_>, templates: &Templates) -> Templates {
     const THREAD_AT: usize = offset_of!(ffi::PyObject, ob_tid) / WORD;
     let fresh = pyo3::types::PyList::empty(py);
-    // SAFETY: a new object, whose thread is the one that made it; it does not change while we hold a reference.
+    // SAFETY: a new object, whose thread is the one that made it; it does not change while the reference is
+    // held.
     let thread = unsafe { (*fresh.as_ptr()).ob_tid };
     templates.map(|mut words| {
         words[THREAD_AT] = thread;

@@ -33,7 +33,7 @@ struct Views {
 }
 
 impl Views {
-    /// Found out once.
+    /// Determined once.
     fn get(py: Python<'_>) -> PyResult<&'static Self> {
         static VIEWS: PyOnceLock<Views> = PyOnceLock::new();
         kept(&VIEWS, py, || {
@@ -68,14 +68,14 @@ pub(crate) struct ViewBuilder {
     templates: Templates,
 }
 
-/// The views of one block, not yet known to Python.
+/// The views of one block, not yet published to Python.
 struct Filled {
     block: Block,
     views: u32,
     characters: Arc<Memory>,
 }
 
-/// Views that Python does not know yet: dropped like any memory, without the lock.
+/// Views that are not published to Python yet: dropped like other memory, without the lock.
 pub(crate) struct BuiltViews {
     filled: Vec<Filled>,
     size: usize,
@@ -118,7 +118,7 @@ impl ViewBuilder {
         }
     }
 
-    /// With the size known to the compiler, which matters here.
+    /// Copies with a size that the compiler knows, which matters here.
     fn fill_sized<const WORDS: usize>(&self, block: &Block, memory: &Memory, stored: &[Stored]) {
         let templates =
             self.templates.each_ref().map(|words| *words.first_chunk::<WORDS>().expect("fewer words"));
@@ -128,7 +128,7 @@ impl ViewBuilder {
         assert!(size_of_val(&templates[0]) * stored.len() <= block_pool::ROOM);
         for (number, stored) in stored.iter().enumerate() {
             let kind = stored.kind();
-            // SAFETY: the block, which is ours alone, has room for all of them (checked above).
+            // SAFETY: the block, which has no other reference, has capacity for all of them (checked above).
             let view = unsafe { views.add(number).as_mut() };
             pages::expect_use(ptr::from_ref(view).wrapping_byte_add(pages::AHEAD));
             *view = templates[kind as usize];
@@ -151,12 +151,12 @@ impl ViewBuilder {
 }
 
 impl BuiltViews {
-    /// How many there are.
+    /// The number of views.
     pub(crate) fn len(&self) -> usize {
         self.filled.iter().map(|filled| filled.views as usize).sum()
     }
 
-    /// Hands them over to Python.
+    /// Publishes the views to Python.
     pub(crate) fn publish<'py>(
         self,
         py: Python<'py>,
@@ -175,7 +175,7 @@ impl BuiltViews {
     }
 }
 
-/// The views of a block that Python knows, and that nobody has taken yet.
+/// The views of a published block that were not taken yet.
 struct PublishedViews {
     next: NonNull<u8>,
     left: u32,
@@ -187,7 +187,8 @@ impl PublishedViews {
     fn next<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.left = self.left.checked_sub(1)?;
         let view = self.next;
-        // SAFETY: the block holds this many views, each with one reference, which is ours; behind the last one it ends.
+        // SAFETY: the block holds this many views, each with one reference, owned here; the block ends after
+        // the last one.
         unsafe {
             self.next = view.add(self.size);
             Some(Bound::from_owned_ptr(py, view.as_ptr().cast()))
@@ -196,7 +197,7 @@ impl PublishedViews {
 }
 
 impl Drop for PublishedViews {
-    /// What nobody took, because something was raised, is let go of.
+    /// Releases the views that were not taken because an exception was raised.
     fn drop(&mut self) {
         if self.left > 0 {
             Python::attach(|py| while self.next(py).is_some() {});
@@ -259,7 +260,7 @@ unsafe extern "C" fn refuse_to_allocate(_: *mut ffi::PyTypeObject, _: ffi::Py_ss
     ptr::null_mut()
 }
 
-/// A view owns nothing but its place in a block: its type is static in effect, and its UTF-8 is in the arena.
+/// A view owns only its place in a block: its type is in effect static, and its UTF-8 is in the arena.
 unsafe extern "C" fn deallocate(view: *mut ffi::PyObject) {
     // SAFETY: called by Python for the last reference to a view, with the lock held.
     unsafe {
@@ -268,7 +269,7 @@ unsafe extern "C" fn deallocate(view: *mut ffi::PyObject) {
     }
 }
 
-/// Frees the copy in wide characters that deprecated functions leave with an object.
+/// Frees the copy in wide characters that deprecated functions attach to an object.
 ///
 /// # Safety
 ///
@@ -287,7 +288,7 @@ unsafe fn release_extra(view: *mut ffi::PyObject) {
 
 /// # Safety
 ///
-/// None is needed: there is nothing.
+/// None; the function does nothing.
 #[cfg(Py_3_12)]
 #[inline]
 unsafe fn release_extra(_: *mut ffi::PyObject) {}

@@ -6,8 +6,8 @@ use pyo3::types::PyDict;
 
 /// Whether no other thread could use the lock meanwhile.
 pub(crate) fn is_only_thread(_: Python<'_>) -> bool {
-    // SAFETY: this thread is attached, so that it has a state. The newest state comes first in the interpreter's list; only if
-    // that is this thread's own, which lives, is it looked at.
+    // SAFETY: this thread is attached, so that it has a state. The newest state comes first in the
+    // interpreter's list; it is read only if it is this thread's own, which is alive.
     unsafe {
         let this = ffi::PyThreadState_Get();
         let newest = ffi::PyInterpreterState_ThreadHead(ffi::PyInterpreterState_Get());
@@ -22,7 +22,8 @@ pub(crate) fn current(_: Python<'_>) -> usize {
     unsafe { ffi::PyThreadState_Get() }.addr()
 }
 
-/// The dict that CPython keeps for this thread, and clears when the thread ends; `None` when there is no memory for it.
+/// The dict that CPython keeps for this thread, and clears when the thread ends; `None` when there is no memory
+/// for it.
 pub(crate) fn dict(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
     // SAFETY: this thread is attached. Returns a borrowed reference to an exact dict, or null when there is no memory.
     unsafe {
