@@ -1,8 +1,8 @@
-//! Lists of `int` objects built in one go, from objects that were made before.
+//! Lists of `int` objects built in one pass, from objects that were made before.
 //!
-//! To make an `int` costs more than to find a token. Where the interpreter has immortal objects (CPython 3.12 on), the
-//! kept ones are immortal too and stand in one block, in order: a list is then filled by arithmetic alone, without a
-//! look at the objects, and threads need not write to them. Elsewhere a list takes a reference to each.
+//! Making an `int` takes longer than finding a token. Where the interpreter has immortal objects (CPython 3.12
+//! on), the kept ones are immortal too and lie in one block, in order. A list is then filled by arithmetic
+//! alone: the objects are neither read nor written to. Elsewhere a list takes a reference to each.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,13 +20,13 @@ use crate::gil_yield::Yielder;
 
 /// How many are kept, from 0 on: as many as the largest public vocabularies have tokens.
 const KEPT: usize = 1 << 18;
-/// They are made once this many were handed out: a program that needs few does not pay for them.
+/// They are made once this many were requested: a program that needs few does not pay for them.
 const WORTH_KEEPING: usize = 1 << 15;
 
-/// Values that are put into a list between two looks at the clock.
+/// Values that are put into a list between two checks of the clock.
 const STRETCH: usize = 4096;
 
-/// `values` as a list. Others can have the lock now and then if there are many.
+/// `values` as a list. Other threads can hold the lock now and then if there are many values.
 pub(crate) fn list<'py>(
     py: Python<'py>,
     values: &[u32],
@@ -42,7 +42,7 @@ pub(crate) fn list<'py>(
     }
 }
 
-/// Many of them, in a list of lists.
+/// Many sequences of values, as a list of lists.
 pub(crate) fn lists<'py>(
     py: Python<'py>,
     all: &[Vec<u32>],
@@ -56,7 +56,7 @@ pub(crate) fn lists<'py>(
     Ok(lists.finish().cast_into()?)
 }
 
-/// `kept` gives what is kept, or nothing if an object has to be made.
+/// `kept` returns the kept object, or `None` if an object has to be made.
 fn filled<'py>(
     py: Python<'py>,
     values: &[u32],
@@ -102,10 +102,10 @@ enum Kept {
 }
 
 impl Kept {
-    /// The kept objects, if there are any or they are worth making for `more` values.
+    /// The kept objects, if they exist or are worth making for `more` values.
     #[inline]
     fn get(py: Python<'_>, more: usize, yielder: &mut Yielder) -> PyResult<Option<&'static Self>> {
-        // Without a GIL, threads would wait for each other at the reference counts of shared objects.
+        // Without a GIL, threads would contend for the reference counts of shared objects.
         if cfg!(Py_GIL_DISABLED) {
             return Ok(None);
         }
@@ -122,7 +122,8 @@ impl Kept {
         if before + more < WORTH_KEEPING {
             return Ok(None);
         }
-        // Others can have the lock meanwhile, and make them, too: nobody waits. Those that come second are let go of.
+        // Other threads can hold the lock meanwhile, and make them, too: no thread waits. The later results are
+        // dropped.
         let _ = KEPT_INTS.set(Self::make(py, yielder)?);
         Ok(KEPT_INTS.get())
     }

@@ -1,5 +1,5 @@
-//! Small objects. PyO3's own conversions and constructors panic when there is no memory for one, and so would the making of
-//! the exception for that: the process would end. Those here raise `MemoryError`.
+//! Small objects. PyO3's own conversions and constructors panic when there is no memory for one, and making the
+//! exception for that panics again: the process would abort. The functions here raise `MemoryError`.
 
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;
@@ -85,7 +85,7 @@ pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     object::dict(py, 0)
 }
 
-/// What `module` has under `name`, imported at the first use.
+/// The attribute `name` of `module`, imported at the first use.
 pub(crate) fn imported<'a, 'py, T: PyTypeCheck>(
     cell: &'a PyOnceLock<Py<T>>,
     py: Python<'py>,
@@ -96,10 +96,11 @@ pub(crate) fn imported<'a, 'py, T: PyTypeCheck>(
     kept(cell, py, import).map(|object| object.bind(py))
 }
 
-/// What `cell` has, made by the caller if it is empty. Two threads may both make it; the first one's is kept.
+/// The value of `cell`, made by the caller if it is empty. Two threads may both make it; the first one's is
+/// kept.
 ///
-/// The cell's own way makes others wait, and lets go of the interpreter lock meanwhile: a process that is forked then would
-/// wait for ever.
+/// The cell's own method makes other threads wait, and releases the interpreter lock meanwhile: a process
+/// forked at that moment would wait forever.
 pub(crate) fn kept<'a, T, E>(
     cell: &'a PyOnceLock<T>,
     py: Python<'_>,
@@ -118,7 +119,7 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     qualified_name(object).unwrap_or_else(|_| String::from("?"))
 }
 
-/// PyO3's own asks for the names by strings that it makes when they are needed, and panics when it cannot.
+/// PyO3's own function asks for the names by strings that it makes on demand, and panics when it cannot.
 fn qualified_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let class = object.get_type();
     let [module, name] = [class.getattr(name!("__module__"))?, class.getattr(name!("__qualname__"))?];

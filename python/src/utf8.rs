@@ -1,4 +1,4 @@
-//! The UTF-8 of what callers hand in as text.
+//! The UTF-8 of the callers' text arguments.
 
 use std::ops::Deref;
 
@@ -16,12 +16,12 @@ use crate::objects::name;
 use crate::operations::TOKENS_TO_UTF8;
 use crate::region::{Region, Release};
 
-/// Characters between two looks at whether to stop.
+/// Characters between two checks of the task.
 const STRETCH: usize = 1 << 16;
 
-/// Text as UTF-8, which stays as it is while other threads run.
+/// Text as UTF-8, which does not change while other threads run.
 pub(crate) enum Utf8 {
-    /// What CPython keeps beside the characters of the `str`.
+    /// The UTF-8 that CPython keeps beside the characters of the `str`.
     Kept(PyBackedStr),
     Own(Large<String>),
 }
@@ -37,10 +37,10 @@ impl Deref for Utf8 {
     }
 }
 
-/// The UTF-8 of a `str`. What has none (lone surrogates) is repaired as tiktoken does: pairs of surrogates become the
-/// character they mean, others U+FFFD.
+/// The UTF-8 of a `str`. Text with lone surrogates, which has none, is repaired as tiktoken does: pairs of
+/// surrogates become the character they mean, others U+FFFD.
 ///
-/// CPython makes it at the first time that it is asked for, with the lock: of a long text it is made here.
+/// CPython makes the UTF-8 at the first request, with the lock held. For long text it is made here.
 pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
     if let Some(data) = long_without_utf8(text) {
         return of_characters(text.py(), data, Release::AUTO).map(|(text, _)| Utf8::Own(text));
@@ -56,7 +56,8 @@ pub(crate) fn utf8(text: &Bound<'_, PyString>) -> PyResult<Utf8> {
     }
 }
 
-/// The same of a long text whose UTF-8 CPython does not have yet; `None` of others, and of one that has surrogates.
+/// The same for a long text whose UTF-8 CPython does not have yet; `None` for other texts, and for one with
+/// surrogates.
 pub(crate) fn of_long(text: &Bound<'_, PyString>, release: Release) -> PyResult<Option<Large<String>>> {
     let Some(data) = long_without_utf8(text) else { return Ok(None) };
     let (text, is_as_it_was) = of_characters(text.py(), data, release)?;
@@ -72,7 +73,7 @@ fn long_without_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<PyStringData<'
     unsafe { text.data() }.ok()
 }
 
-/// Why there is no UTF-8.
+/// The reason why there is no UTF-8.
 enum Utf8Error {
     Stopped,
     NoMemory,
@@ -93,7 +94,7 @@ impl IntoException for Utf8Error {
     }
 }
 
-/// The text of these characters, and whether there are no surrogates among them.
+/// The text of these characters, and whether it is free of surrogates.
 fn of_characters(
     py: Python<'_>,
     data: PyStringData<'_>,
@@ -108,7 +109,7 @@ fn of_characters(
     Ok((Large::new(text), is_as_it_was))
 }
 
-/// The text of `characters`, which take up to `most` bytes each, and whether there are no surrogates among them.
+/// The text of `characters`, which take up to `most` bytes each, and whether it is free of surrogates.
 fn converted<T: Copy + Into<u32>>(
     characters: &[T],
     most: usize,
@@ -127,7 +128,7 @@ fn converted<T: Copy + Into<u32>>(
     Ok((text, is_as_it_was))
 }
 
-/// Whether there are no surrogates among them.
+/// Whether the characters are free of surrogates.
 fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) -> bool {
     let mut is_as_it_was = true;
     let mut characters = characters.iter().map(|&character| character.into()).peekable();

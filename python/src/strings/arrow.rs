@@ -1,7 +1,7 @@
 //! Arrow arrays of strings, through the Arrow PyCapsule interface.
 //!
-//! The structs are in `arrow_abi.rs`. What an exporter promises of its buffers is believed. Everything else is checked: what is
-//! missing or released, numbers that no array has, types, the order of offsets, indices, UTF-8.
+//! The structs are in `arrow_abi.rs`. The lengths of buffers are taken from the exporter. Everything else is
+//! checked: missing or released structs, impossible numbers, types, the order of offsets, indices, UTF-8.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -28,9 +28,9 @@ enum StringLayout {
     Offsets64,
     /// `string_view`
     Views,
-    /// `null`: there are none.
+    /// `null`: an array without strings.
     Nulls,
-    /// Of a dictionary: the strings are elsewhere.
+    /// A dictionary: the strings are in an array of their own.
     Indices,
 }
 
@@ -39,7 +39,7 @@ impl StringLayout {
     const fn buffers(self) -> RangeInclusive<i64> {
         match self {
             Self::Offsets32 | Self::Offsets64 => 3..=3,
-            Self::Views => 3..=3 + i32::MAX as i64, // a view names its buffer with so many bits
+            Self::Views => 3..=3 + i32::MAX as i64, // a view has this many bits for the number of its buffer
             Self::Nulls => 0..=1,
             Self::Indices => 2..=2,
         }
@@ -87,7 +87,7 @@ impl Type {
     }
 }
 
-/// Arrays of strings, one behind the other.
+/// Arrays of strings, one after the other.
 pub(super) struct Chunks {
     kind: Type,
     arrays: Vec<Owned<Array>>,
@@ -131,7 +131,7 @@ impl Chunks {
         }
     }
 
-    /// About how much work it is.
+    /// An estimate of the work in bytes.
     pub(super) fn bytes(&self) -> usize {
         let lengths = self.arrays.iter().map(|array| usize::try_from(array.0.length).unwrap_or(0));
         lengths.map(|length| length.saturating_mul(16)).fold(0, usize::saturating_add)
@@ -143,7 +143,7 @@ impl Chunks {
     }
 }
 
-/// Refuses what no exporter may hand over, as far as it shows: `ValueError` says what is wrong.
+/// Refuses an invalid array, as far as that can be detected: `ValueError` says what is wrong.
 fn check_array(array: &Array, kind: Type) -> PyResult<()> {
     let wrong = |what: &str| Err(PyValueError::with_message(format!("the Arrow array has {what}")));
     let values = array.dictionary()?;
@@ -166,7 +166,7 @@ fn check_fields(array: &Array, layout: StringLayout) -> PyResult<()> {
     if length < 0 || offset < 0 {
         return wrong(format!("a length of {length} and an offset of {offset}"));
     }
-    // Of its elements the smallest that are looked at take a bit, the largest 16 bytes.
+    // The smallest elements that are read take a bit, the largest 16 bytes.
     if length.checked_add(offset).and_then(|end| end.checked_add(1)?.checked_mul(16)).is_none()
         && !matches!(layout, StringLayout::Nulls)
     {
@@ -229,12 +229,12 @@ impl<'a> Elements<'a> {
         let offsets = self.values_and::<O>(1, 1)?;
         let end = offsets.last().map_or(0, |&end| end.into());
         let end = usize::try_from(end).map_err(|_| wrong("a negative offset"))?;
-        // SAFETY: the exporter says that there are as many bytes as the last offset.
+        // SAFETY: the exporter guarantees as many bytes as the last offset.
         let text = unsafe { self.array.memory::<u8>(2, 0, end) }?;
         self.placed(text, Spans::between::<O>(text, offsets, task)?, task)
     }
 
-    /// Views lead to several buffers, so that their strings are copied to one.
+    /// The views refer to several buffers, so that their strings are copied to one.
     fn viewed(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
@@ -258,10 +258,10 @@ impl<'a> Elements<'a> {
     fn variadic(self) -> Result<Vec<&'a [u8]>, StringsError> {
         let count = self.array.n_buffers.checked_sub(3).and_then(|count| usize::try_from(count).ok());
         let count = count.ok_or_else(|| wrong("too few buffers"))?;
-        // SAFETY: the exporter says that the last buffer has one length for each.
+        // SAFETY: the exporter guarantees that the last buffer has one length for each.
         let lengths = unsafe { self.array.memory::<i64>(count + 2, 0, count) }?;
         let length = |&length| usize::try_from(length).map_err(|_| wrong("a negative length"));
-        // SAFETY: the exporter says that the buffer is that long.
+        // SAFETY: the exporter guarantees that the buffer has this length.
         lengths
             .iter()
             .zip(2..)
@@ -295,7 +295,7 @@ impl<'a> Elements<'a> {
         Ok(Batch { source, places: Places::Present(Large::new(present).into()) })
     }
 
-    /// The strings of the dictionary, once each, and which of them are the elements.
+    /// The strings of the dictionary, once each, and the index of the string of each element.
     fn through_dictionary(
         self,
         layout: StringLayout,
@@ -335,7 +335,7 @@ impl<'a> Elements<'a> {
             b'S' => self.widened::<u16>(),
             b'i' => self.widened::<i32>(),
             b'I' => self.widened::<u32>(),
-            _ => self.widened::<i64>(), // an unsigned one that is negative now is too large in any case
+            _ => self.widened::<i64>(), // an unsigned index that is negative here is out of range in any case
         }
     }
 
@@ -346,14 +346,14 @@ impl<'a> Elements<'a> {
         Ok(wide)
     }
 
-    /// Whether each element is there; `None` when all are.
+    /// Whether each element is valid; `None` when all are.
     fn present(self) -> Result<Option<Vec<bool>>, StringsError> {
         if self.array.null_count == 0 || self.array.buffer(0).is_null() {
             return Ok(None);
         }
         let mut present = memory::with_room(self.length)?;
         let end = self.offset + self.length;
-        // SAFETY: the exporter says that there is a bit for each element.
+        // SAFETY: the exporter guarantees a bit for each element.
         let bits = unsafe { self.array.memory::<u8>(0, 0, end.div_ceil(8)) }?;
         present.extend((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1));
         Ok(Some(present))
@@ -362,14 +362,14 @@ impl<'a> Elements<'a> {
     /// One value for each element, and `more`.
     fn values_and<T>(self, number: usize, more: usize) -> Result<&'a [T], StringsError> {
         if self.length == 0 {
-            return Ok(&[]); // even the buffer may be missing
+            return Ok(&[]); // the buffer itself may be missing
         }
-        // SAFETY: the exporter says that there are that many.
+        // SAFETY: the exporter guarantees this many.
         unsafe { self.array.memory(number, self.offset, self.length + more) }
     }
 }
 
-/// The string behind a view: in the view itself up to 12 bytes, in a buffer otherwise.
+/// The string of a view: in the view itself up to 12 bytes, in a buffer otherwise.
 fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     let [length, _, buffer, offset] = view.map(|word| word as usize);
     if length <= 12 {
@@ -378,13 +378,13 @@ fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     buffers.get(buffer)?.get(offset..)?.get(..length)
 }
 
-/// The number of the string that each value of a dictionary is.
+/// The number of the string of each value of a dictionary.
 fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, StringsError> {
     let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
     Ok(values.places.numbered(memory::collected::<_, StringsError>((0..count).map(Ok))?)?)
 }
 
-/// Elements between two looks at whether to stop.
+/// Elements between two checks of the task.
 const STRETCH: usize = 1 << 16;
 
 fn in_element(index: usize) -> String {

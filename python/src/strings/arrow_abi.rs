@@ -1,7 +1,7 @@
-//! The structs of the Arrow C data and stream interfaces, and what is read of them.
+//! The structs of the Arrow C data and stream interfaces, and the fields that are read.
 //!
-//! What an exporter promises is believed: that buffers are as long as the lengths and the offsets in them say, and that nobody
-//! changes them: there is nothing to check that by.
+//! The exporter is relied on in two ways, which cannot be checked: buffers are as long as the lengths and their
+//! offsets say, and they do not change.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -52,10 +52,10 @@ pub(super) struct Stream {
     private_data: *mut c_void,
 }
 
-/// A struct of the interface that was moved to us, and that we have to release.
+/// A struct of the interface that was moved out of its capsule, and has to be released.
 pub(super) struct Owned<T: Interface>(pub(super) T);
 
-/// What the three structs have in common.
+/// The common parts of the three structs.
 ///
 /// # Safety
 ///
@@ -78,7 +78,7 @@ macro_rules! interface {
 
             fn release(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the struct is ours, and was not released yet; the callback marks it so.
+                    // SAFETY: the struct is owned, and was not released yet; the callback marks it as released.
                     unsafe { release(self) }
                 }
             }
@@ -94,10 +94,10 @@ impl<T: Interface> Owned<T> {
         Self(unsafe { std::mem::zeroed() })
     }
 
-    /// Moves the struct out of its capsule; `ValueError` if somebody has done so before.
+    /// Moves the struct out of its capsule; `ValueError` if it was moved out before.
     pub(super) fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
         let source = capsule.cast::<PyCapsule>()?.pointer_checked(Some(T::CAPSULE))?.cast::<T>();
-        // SAFETY: a capsule of this name points to such a struct; leaving zeros there is how one takes it.
+        // SAFETY: a capsule of this name points to such a struct; zeros mark it as moved out.
         let taken = unsafe { Self(ptr::replace(source.as_ptr(), Self::empty().into_inner())) };
         if taken.0.is_released() {
             return Err(PyValueError::with_message(format!(
@@ -152,7 +152,7 @@ impl Array {
         !self.dictionary.is_null()
     }
 
-    /// Whether there are addresses of buffers.
+    /// Whether the array has addresses of buffers.
     pub(super) fn has_buffers(&self) -> bool {
         !self.buffers.is_null()
     }
@@ -178,11 +178,11 @@ impl Array {
         if end.is_none_or(|end| isize::try_from(end).is_err()) {
             return Err(wrong("a buffer that no memory holds"));
         }
-        // SAFETY: as the caller says; the memory lives as long as the array.
+        // SAFETY: the contract of this function; the memory lives as long as the array.
         Ok(unsafe { std::slice::from_raw_parts(start.add(skip), length) })
     }
 
-    /// The address of a buffer; null when the array has none of this number.
+    /// The address of a buffer; null when the array has none with this number.
     pub(super) fn buffer(&self, number: usize) -> *const c_void {
         if usize::try_from(self.n_buffers).is_ok_and(|count| number < count) {
             // SAFETY: the array has this many addresses of buffers.
@@ -197,7 +197,7 @@ impl Array {
 ///
 /// # Safety
 ///
-/// The pointer is null or leads to a struct that lives as long as the result.
+/// The pointer is null or points to a struct that lives as long as the result.
 unsafe fn dictionary<'a, T: Interface>(dictionary: *const T, of: &str) -> PyResult<Option<&'a T>> {
     // SAFETY: as above.
     match unsafe { dictionary.as_ref() } {
@@ -247,7 +247,7 @@ fn check(stream: &mut Stream, call: impl FnOnce(*mut Stream) -> Option<c_int>) -
     }
 }
 
-/// An array that no exporter may hand over.
+/// The error for an invalid array.
 pub(super) fn wrong(what: &str) -> StringsError {
     StringsError::Value(format!("the Arrow array has {what}"))
 }

@@ -1,4 +1,4 @@
-//! From pieces of text to a tuple or list of `str`, by way of the kind that was asked for.
+//! Makes a tuple or list of `str`, of the requested kind, from pieces of text.
 
 use offlock_core::Task;
 use pyo3::exceptions::PyValueError;
@@ -16,7 +16,7 @@ use crate::gil_yield::Yielder;
 use crate::large::{Large, MemorySize, Refs};
 use crate::region::Release;
 
-/// What kind of `str` is made.
+/// The kind of `str` to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StrClass {
     Exact,
@@ -40,7 +40,7 @@ impl<'py> FromPyObject<'_, 'py> for StrClass {
     }
 }
 
-/// Makes strings of one kind: the part that needs no lock.
+/// Makes strings of one kind: the part that does not need the lock.
 pub(crate) enum StrBuilder {
     Exact,
     Block(BlockBuilder),
@@ -57,7 +57,7 @@ impl StrBuilder {
         })
     }
 
-    /// Does for these pieces what can be done without the lock.
+    /// Does the part of the work on these pieces that does not need the lock.
     pub(crate) fn make<S: StrSource + Send>(
         &self,
         source: S,
@@ -76,7 +76,7 @@ impl StrBuilder {
     }
 }
 
-/// A source, which takes as much memory as its pieces say.
+/// A source, whose memory is taken to be that of its pieces.
 pub(crate) struct Weighed<S>(S);
 
 impl<S: StrSource> MemorySize for Weighed<S> {
@@ -86,7 +86,7 @@ impl<S: StrSource> MemorySize for Weighed<S> {
     }
 }
 
-/// Strings of which only the part that needs the lock is left to do.
+/// Strings for which only the work with the lock held remains.
 pub(crate) enum Built<S: StrSource + Send> {
     Exact(Large<Weighed<S>>),
     Block(Large<Weighed<S>>, BuiltBlocks),
@@ -94,7 +94,7 @@ pub(crate) enum Built<S: StrSource + Send> {
 }
 
 impl<S: StrSource + Send> Built<S> {
-    /// How many there are.
+    /// The number of strings.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Exact(source) | Self::Block(source, _) => source.0.count(),
@@ -117,7 +117,7 @@ impl<S: StrSource + Send> Built<S> {
         Ok(filling.finish())
     }
 
-    /// Adds them to what is being filled, each to its place.
+    /// Adds them to the sequence that is being filled, each in its place.
     pub(super) fn fill<'py>(
         self,
         py: Python<'py>,
@@ -174,7 +174,7 @@ impl<S: StrSource + Send> Built<S> {
         Ok(())
     }
 
-    /// Hands all of them to `take`, in order.
+    /// Passes all strings to `take`, in order.
     pub(crate) fn publish<'py>(
         self,
         py: Python<'py>,
@@ -195,7 +195,7 @@ impl<S: StrSource + Send> Built<S> {
     }
 }
 
-/// How many times `None` is put into places between two looks at the clock.
+/// How many times `None` is stored between two checks of the clock.
 const NULLS: usize = 4096;
 
 fn fill_nulls<'py>(

@@ -16,7 +16,7 @@ pub(crate) enum StringsError {
     /// These bytes are not UTF-8.
     NotUtf8 {
         bytes: Box<[u8]>,
-        /// Which of many strings they are.
+        /// The index among many strings.
         note: Option<String>,
     },
     /// Something else is wrong with the input.
@@ -26,7 +26,7 @@ pub(crate) enum StringsError {
 }
 
 impl StringsError {
-    /// Of a text that could as well have been decoded first and cut then.
+    /// An error in a text that could as well have been decoded as a whole.
     pub(super) fn whole(text: &[u8], error: text::Error) -> Self {
         match error {
             text::Error::NotUtf8 { .. } => match memory::copied(text) {
@@ -37,7 +37,8 @@ impl StringsError {
         }
     }
 
-    /// Of pieces that had to be decoded one by one; `note` says which one it is, by its number and start.
+    /// An error in pieces that had to be decoded one by one; `note` names the piece, given its number and
+    /// start.
     pub(super) fn piece(error: text::Error, note: impl FnOnce(usize, usize) -> String) -> Self {
         match error {
             text::Error::NotUtf8 { piece, start, bytes, .. } => {
@@ -83,12 +84,12 @@ impl IntoException for StringsError {
     }
 }
 
-/// What `bytes.decode` raises, in CPython's own words.
+/// The error of `bytes.decode`, with CPython's own message.
 fn decode_error(py: Python<'_>, bytes: &[u8], note: Option<String>) -> PyErr {
     let decoded = object::utf8(py, bytes, None);
     let Err(error) = decoded else { return PyValueError::with_message("the text is not UTF-8") };
     if let Some(note) = note {
-        // The note is a courtesy; the error matters more than a failure to add it.
+        // The note is optional; the error matters more than a failure to add the note.
         let _ = error.add_note(py, note);
     }
     error

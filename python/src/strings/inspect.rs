@@ -1,4 +1,4 @@
-//! What can be asked about strings (which kinds there are, what they keep alive), and how they are detached.
+//! Questions about strings (the available kinds, the memory they keep alive), and copies that share no memory.
 
 use std::collections::{HashMap, HashSet, TryReserveError};
 use std::ptr;
@@ -22,13 +22,13 @@ use crate::objects::{Int, Name, Text, name, tuple};
 use crate::operations::STRINGS_LOOK;
 use crate::region::Region;
 
-/// Lets strings be built in blocks from now on.
+/// Enables blocks for new strings.
 #[pyfunction]
 pub(super) fn enable_blocks(py: Python<'_>) -> PyResult<()> {
     allocator_hook::install(py)
 }
 
-/// Why each kind is not available; `None` for one that is.
+/// The reason why each kind is not available; `None` for one that is.
 #[pyfunction]
 pub(super) fn unavailable(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let reason = |kind: &'static Name, reason: Option<String>| {
@@ -46,7 +46,7 @@ pub(super) fn view_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     str_view::class(py)
 }
 
-/// The bytes that these strings keep alive, with what they share.
+/// The bytes that these strings keep alive, including memory shared with others.
 #[pyfunction]
 pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
     let (py, mut yielder) = (strings.py(), Yielder::yielding());
@@ -63,7 +63,7 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
             match block_pool::home_of(ptr::without_provenance::<u8>(address)) {
                 Some(block) if blocks.insert(block) => {
                     bytes += BLOCK;
-                    // SAFETY: the string is held, and keeps its block alive, and that the characters.
+                    // SAFETY: the string is held, and keeps its block alive, which keeps the characters alive.
                     let characters = unsafe { block_pool::characters_of(block) };
                     let new = characters.filter(|memory| memories.insert(ptr::from_ref(*memory)));
                     bytes += new.map_or(0, Memory::bytes);
@@ -83,8 +83,8 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
     Ok(Int(bytes))
 }
 
-/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not. What was
-/// one object stays one.
+/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not.
+/// References to one object stay references to one object.
 #[pyfunction]
 pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyResult<Bound<'py, PyAny>> {
     let (py, mut yielder) = (strings.py(), Yielder::yielding());
@@ -97,7 +97,7 @@ pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyRe
         yielder.tick_bytes(py, text.len())?;
         detached.push(from_utf8(py, text)?)?;
     }
-    // Some may be of a class of the program's own, and hold whatever that holds.
+    // Some may be instances of a class of the program, and hold any other objects.
     let mut filling = SequenceBuilder::new(py, into, strings.len())?.of_any();
     for (string, &number) in strings.iter().zip(numbers.iter()) {
         yielder.tick(py)?;
@@ -106,7 +106,7 @@ pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyRe
     Ok(filling.finish())
 }
 
-/// Strings between two looks at whether to stop.
+/// Strings between two checks of the task.
 const STRETCH: usize = 1 << 12;
 
 fn in_region<T: Send>(
@@ -119,8 +119,8 @@ fn in_region<T: Send>(
 
 type Sharing = (Large<Vec<usize>>, Large<Vec<u32>>);
 
-/// Which strings share memory with others: the first of each, and for every string which one of those it is; more than
-/// there are for one that shares nothing.
+/// The strings that share memory with others: the index of the first reference to each, and for every string
+/// its number in that list, or a number past the end for a string that shares nothing.
 fn sharing(addresses: &[usize], task: &Task<'_>) -> Result<Sharing, StringsError> {
     let (mut firsts, mut numbers, mut known) = (Vec::new(), Vec::new(), HashMap::new());
     reserve(&mut numbers, |numbers| numbers.try_reserve_exact(addresses.len()))?;
@@ -151,7 +151,7 @@ fn reserve<C>(
     reserve(collection).map_err(|_| StringsError::NoMemory)
 }
 
-/// The strings, each with a reference: their addresses are not used again meanwhile.
+/// The strings, each with a reference, so that their addresses are not reused meanwhile.
 fn held<'py>(strings: &Bound<'py, PyAny>, yielder: &mut Yielder) -> PyResult<Refs<Bound<'py, PyString>>> {
     Refs::collect(strings, yielder, |_, string| Ok(string.cast_into()?))
 }
@@ -170,7 +170,7 @@ fn addresses(
     Ok(addresses)
 }
 
-/// How many blocks are taken, how many there are, and how often the memory of one was offered to the system.
+/// How many blocks are in use, how many there are, and how often the memory of one was offered to the system.
 #[pyfunction]
 pub(super) fn blocks(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let (taken, there, offered) = block_pool::usage();

@@ -14,7 +14,7 @@ use crate::objects::{Text, name};
 use crate::operations::STRINGS_LONG;
 use crate::region::{Region, Release};
 
-/// Bytes between two looks at whether to stop.
+/// Bytes between two checks of the task.
 const STRETCH: usize = 1 << 20;
 
 /// A `str` of this text.
@@ -28,8 +28,8 @@ pub(crate) fn from_utf8<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
     }
 }
 
-/// As `bytes.decode("utf-8", errors)`. Long text that is not UTF-8 takes the time of CPython's own function, with the
-/// lock, unless what is wrong with it is to be replaced or left out.
+/// As `bytes.decode("utf-8", errors)`. Long text that is not UTF-8 takes the time of CPython's own function,
+/// with the lock held, unless the invalid parts are to be replaced or ignored.
 pub(crate) fn decode<'py>(
     py: Python<'py>,
     bytes: Large<Vec<u8>>,
@@ -51,7 +51,7 @@ pub(crate) fn decode<'py>(
     from_utf8(py, &repaired)
 }
 
-/// The same, of text that takes little time.
+/// The same, for text that takes little time.
 pub(crate) fn decode_short<'py>(
     py: Python<'py>,
     bytes: &[u8],
@@ -69,8 +69,8 @@ fn decoded_by_python<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResu
         .cast_into()?)
 }
 
-/// The text with `stand_in` in the place of each part that is not UTF-8, as the Unicode standard recommends it and CPython
-/// does.
+/// The text with `stand_in` in place of each part that is not UTF-8, as the Unicode standard recommends it and
+/// CPython does.
 fn repaired(py: Python<'_>, bytes: &[u8], stand_in: &str) -> PyResult<Large<String>> {
     let text = Region::new(&STRINGS_LONG, bytes.len()).run(py, |task| {
         let mut text = String::new();
@@ -88,7 +88,8 @@ fn repaired(py: Python<'_>, bytes: &[u8], stand_in: &str) -> PyResult<Large<Stri
     Ok(Large::new(text))
 }
 
-/// A long `str` of these bytes. `None` when they are not UTF-8, or where it is not known how the interpreter stores text.
+/// A long `str` of these bytes. `None` when they are not UTF-8, or where the interpreter's layout of text is
+/// not known.
 pub(crate) fn written<'py>(
     py: Python<'py>,
     utf8: &[u8],
@@ -114,7 +115,7 @@ pub(crate) fn written<'py>(
         for number in 0..pieces.len() {
             task.check()?;
             let mut piece = pieces.piece(number);
-            piece.kind = kind; // in which all of the text is written
+            piece.kind = kind; // the whole text is written in this kind
             let (here, rest) = room.split_at_mut(piece.bytes());
             piece.write(here);
             room = rest;
@@ -124,7 +125,7 @@ pub(crate) fn written<'py>(
     Ok(Some(new.finish_str()))
 }
 
-/// Cuts between characters, if there are such.
+/// Cuts between characters, if possible.
 fn stretches(utf8: &[u8]) -> Vec<Span> {
     let is_between = |at: &usize| utf8.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
     let ends = (STRETCH..utf8.len()).step_by(STRETCH);

@@ -1,8 +1,8 @@
-//! Millions of strings at once: found, checked and laid out without the lock, and handed to Python under it.
+//! Millions of strings at once: found, checked and laid out without the lock, and returned to Python with it.
 //!
-//! An operation ([`ops`]) cuts a text with the core, a [`batch`] makes strings of the pieces, and puts them
-//! into a tuple or list. The kinds of string are in one file each, in `cpython/`: `exact_str`, `str_block`, `str_view`; one
-//! string that is long is [`long_str`]'s.
+//! An operation ([`ops`]) cuts a text with the core. A [`batch`] makes strings of the pieces, and puts them
+//! into a tuple or list. Each kind of string has a file in `cpython/`: `exact_str`, `str_block`, `str_view`.
+//! [`long_str`] makes single long strings.
 
 mod arrow;
 mod arrow_abi;

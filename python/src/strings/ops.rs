@@ -1,4 +1,4 @@
-//! The operations: each cuts a text in its way, and makes strings of the pieces.
+//! The operations: each cuts a text in its own way, and makes strings of the pieces.
 
 use offlock_core::Operation;
 use offlock_core::text::{self, Arena, LineEnds, Pieces, Span, Spans};
@@ -26,7 +26,7 @@ use crate::operations::{
 };
 use crate::region::{Cancel, Region, Release};
 
-/// What the strings are put into: `into=tuple`, `into=list` or `into=Arena`.
+/// The container of the strings: `into=tuple`, `into=list` or `into=Arena`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Into {
     Container(Container),
@@ -50,7 +50,7 @@ impl<'py> FromPyObject<'_, 'py> for Into {
     }
 }
 
-/// The keywords that all operations have.
+/// The keywords of all operations.
 pub(super) struct CallOptions(StrClass, Into, Release, Option<Py<Cancel>>);
 
 impl<'py> FromPyObject<'_, 'py> for CallOptions {
@@ -174,7 +174,8 @@ impl<'py> FromPyObject<'_, 'py> for Newline {
 pub(super) struct Separator(Vec<u8>);
 
 impl Separator {
-    /// Not when PyO3 takes the arguments, which panics over an exception where there is no memory for a note to it.
+    /// Not an extraction of PyO3's, which panics over an exception when there is no memory for the note that it
+    /// adds.
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bytes = match value.cast::<PyString>() {
             Ok(text) => text.to_str()?.as_bytes().to_vec(),
@@ -272,15 +273,15 @@ fn read_offsets(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     buffer.unwrap_or_else(|| read_sequence(offsets))
 }
 
-/// `None` when `offsets` is not a buffer of these integers.
+/// `None` when `offsets` is not a buffer of integers of this type.
 fn read_buffer<T: Element + TryInto<i64>>(offsets: &Bound<'_, PyAny>) -> Option<PyResult<Vec<i64>>> {
-    // What does not fit is larger than any text.
+    // A number that does not fit is larger than any text.
     borrow::numbers::<T, _>(offsets, |_, value| Ok(value.try_into().unwrap_or(i64::MAX)))
 }
 
 fn read_sequence(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if !object::is_sequence(offsets) || offsets.is_instance_of::<PyString>() {
-        return offsets.extract(); // raises what is wrong with it
+        return offsets.extract(); // raises the error
     }
     let offsets = Refs::collect(offsets, &mut Yielder::yielding(), |_, offset| offset.extract())?;
     Ok(offsets.into_values())
@@ -308,10 +309,10 @@ pub(super) fn decode_many<'py>(
     })
 }
 
-/// One item of many. A `bytes` needs no export, which is what takes the time when there are many.
+/// One item of many. A `bytes` needs no export, which would take most of the time for many items.
 enum Item<'py> {
     Exact(Bound<'py, PyBytes>),
-    /// One, apart, so that an item is small.
+    /// One item, boxed, so that `Item` is small.
     Other(Box<[Bytes]>),
 }
 
@@ -336,9 +337,9 @@ impl<'py> Item<'py> {
     }
 }
 
-/// Texts put one behind the other, and where each is.
+/// Copies the texts one after the other. Also returns the span of each.
 fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), StringsError> {
-    /// Bytes, and texts, between two looks at whether to stop.
+    /// Bytes, and texts, between two checks of the task.
     const STRETCH: usize = 1 << 20;
     let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
     let (mut all, mut spans) = (memory::with_room(length)?, memory::with_room(texts.len())?);
@@ -368,7 +369,7 @@ pub(super) fn from_arrow<'py>(
     Run::new(py, &STRINGS_FROM_ARROW, chunks.bytes(), &options).join(|task| chunks.batches(task))
 }
 
-/// The strings of an arena, and where they go.
+/// The strings of an arena, and their places.
 type Stored = (Vec<Arena>, Places);
 
 /// Strings that are found, checked and stored, but not made yet.

@@ -1,4 +1,4 @@
-//! Where strings go in a tuple or list.
+//! The places of strings in a tuple or list.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use offlock_core::text::Pieces;
 use super::error::StringsError;
 use crate::large::Large;
 
-/// What goes to each place of a tuple or list.
+/// What each place of a tuple or list holds.
 #[derive(Debug, Clone)]
 pub(crate) enum Places {
     /// The strings one by one.
     All,
-    /// So many times `None`.
+    /// This many times `None`.
     Nulls(usize),
     /// The next string where true, `None` where false.
     Present(Arc<Large<Vec<bool>>>),
-    /// The string of this number; `None` for [`NONE`].
+    /// The string with this number; `None` for [`NONE`].
     Numbered(Arc<Large<Vec<u32>>>),
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Places {
 pub(crate) const NONE: u32 = u32::MAX;
 
 impl Places {
-    /// How many places there are, with `strings` to put there.
+    /// The number of places when there are `strings` strings.
     pub(super) fn count(&self, strings: usize) -> usize {
         match self {
             Self::All => strings,
@@ -36,7 +36,7 @@ impl Places {
         }
     }
 
-    /// For each place the one of `numbers`, of which there is one for each string, or [`NONE`].
+    /// For each place one of `numbers`, which has one number for each string, or [`NONE`].
     pub(super) fn numbered(&self, numbers: Vec<u32>) -> Result<Vec<u32>, OutOfMemory> {
         if let Self::All = self {
             return Ok(numbers);
@@ -58,7 +58,7 @@ impl Places {
     }
 }
 
-/// Strings of one source, and where they go.
+/// Strings of one source, and their places.
 pub(super) struct Batch<S> {
     pub(super) source: S,
     pub(super) places: Places,
@@ -71,12 +71,12 @@ impl<S> Batch<S> {
 }
 
 impl<'a> Batch<Pieces<'a>> {
-    /// One string for each piece, but for those that are alike where there are many.
+    /// One string for each piece. If many pieces are equal, they share one string.
     pub(super) fn of(pieces: Pieces<'a>, task: &Task<'_>) -> Result<Self, StringsError> {
         Self::all(pieces).without_repeats(task)
     }
 
-    /// The same places, with one string for those of pieces that are alike where there are many.
+    /// The same places. If many pieces are equal, they share one string.
     pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, StringsError> {
         let (source, numbers) = self.source.without_repeats(task)?;
         let places = match numbers {

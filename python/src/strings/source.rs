@@ -1,4 +1,4 @@
-//! Where the characters of strings come from: pieces of a text, or arenas in which they were stored.
+//! The sources of the characters of strings: pieces of a text, or arenas in which they were stored.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,16 @@ use offlock_core::text::{Arena, Piece, Pieces};
 
 use super::error::StringsError;
 
-/// Where the characters come from.
+/// A source of characters.
 pub(crate) trait StrSource {
-    /// Calls `each` with the pieces, in order, until it fails. (Iterators from different places would hand each
-    /// piece over through memory, which waits for all that is being written.)
+    /// Calls `each` with the pieces, in order, until it fails. (Iterators of different types would pass each
+    /// piece through memory, which waits for all pending writes.)
     fn for_each<E>(&self, each: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E>;
 
-    /// The piece of this number.
+    /// The piece with this number.
     fn piece(&self, number: usize) -> Piece<'_>;
 
-    /// How many there are.
+    /// The number of pieces.
     fn count(&self) -> usize;
 
     /// Calls `each` with the pieces in one arena after the other, until it fails.
