@@ -128,7 +128,7 @@ fn converted<T: Copy + Into<u32>>(
     Ok((text, is_as_it_was))
 }
 
-/// Whether the characters are free of surrogates.
+/// Appends `characters` to `text`. Returns whether they are free of surrogates.
 fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) -> bool {
     let mut is_as_it_was = true;
     let mut characters = characters.iter().map(|&character| character.into()).peekable();

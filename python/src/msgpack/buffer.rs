@@ -1,4 +1,4 @@
-//! A message that is written to memory of our own, for a `Packer` that keeps it.
+//! A message in native memory, for a `Packer` that keeps it.
 
 use offlock_core::msgpack::write::Sink;
 use pyo3::exceptions::PyMemoryError;
@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use crate::error::WithMessage;
 use crate::large::Large;
 
-/// A message that grows in memory of our own.
+/// A growing message in native memory.
 pub(super) struct Buffer {
     bytes: Large<Vec<u8>>,
-    /// Memory ran out: what was written since is missing.
+    /// Memory ran out: everything written since is missing.
     failed: bool,
 }
 
@@ -21,7 +21,7 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// An empty one with room for so many bytes. `MemoryError` when there is not that much memory.
+    /// An empty message with capacity for `bytes` bytes. `MemoryError` when there is not that much memory.
     pub(super) fn with_room(room: usize) -> PyResult<Self> {
         let mut buffer = Self::default();
         buffer.reserve(room);
@@ -29,18 +29,18 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Forgets what was written.
+    /// Discards the bytes written so far.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.failed = false;
     }
 
-    /// `MemoryError` unless all was written.
+    /// `MemoryError` unless everything was written.
     pub(super) fn check(&self) -> PyResult<()> {
         if self.failed { Err(PyMemoryError::with_message("no memory for the message")) } else { Ok(()) }
     }

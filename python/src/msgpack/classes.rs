@@ -28,7 +28,7 @@ classes! {
     enumeration = "enum", "Enum";
     /// Numpy's arrays.
     ndarray = "numpy", "ndarray";
-    /// Numpy's numbers, and what else can be an item of an array.
+    /// Numpy's numbers, and the other types of an array's items.
     numpy_generic = "numpy", "generic";
 }
 

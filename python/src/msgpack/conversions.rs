@@ -1,4 +1,4 @@
-//! Which Python objects are written as what, apart from the commonest ones.
+//! The format of each Python object, apart from the commonest ones.
 
 use offlock_core::msgpack::Timestamp;
 use pyo3::exceptions::PyValueError;
@@ -14,7 +14,7 @@ use crate::borrow::Bytes;
 use crate::error::WithMessage;
 use crate::objects::{dict, name};
 
-/// What msgpack writes an object as.
+/// The msgpack type in which an object is written.
 pub(super) enum Family {
     Int,
     Float,
@@ -28,7 +28,8 @@ pub(super) enum Family {
     Other,
 }
 
-/// The family of an object, in the order in which msgpack looks. With `strict`, subclasses and tuples are of none.
+/// The family of an object, in the order in which msgpack checks them. With `strict`, subclasses and tuples
+/// belong to none.
 pub(super) fn family(object: &Bound<'_, PyAny>, strict: bool) -> PyResult<Family> {
     Ok(if is::<PyInt>(object, strict) {
         Family::Int
@@ -68,7 +69,7 @@ pub(super) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Bytes::borrow(object)
 }
 
-/// An object, or something else, that is written in an object's place.
+/// An object, or another value, that is written in place of an object.
 pub(super) enum Replacement<'py> {
     Object(Bound<'py, PyAny>),
     Timestamp(Timestamp),
@@ -76,10 +77,10 @@ pub(super) enum Replacement<'py> {
     Pieces(numpy::Pieces<'py>),
 }
 
-/// What becomes of dates and times: the option `datetime`.
+/// The conversion of dates and times: the option `datetime`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Datetime {
-    /// Nothing: they are unknown objects.
+    /// None: they are unknown objects.
     #[default]
     No,
     /// A datetime with a time zone becomes a timestamp.
@@ -100,7 +101,7 @@ impl Datetime {
         }
     }
 
-    /// What is written for `object`, if this option is about it.
+    /// The value to write for `object`, if this option covers it.
     pub(super) fn replacement<'py>(self, object: &Bound<'py, PyAny>) -> PyResult<Option<Replacement<'py>>> {
         match self {
             Self::No => Ok(None),
@@ -116,7 +117,7 @@ impl Datetime {
     }
 }
 
-/// The options for what users of other libraries write: `dataclasses`, `numpy`, `uuid`, `enum`.
+/// The options for the objects of other libraries: `dataclasses`, `numpy`, `uuid`, `enum`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extra {
     dataclasses: bool,
@@ -126,7 +127,7 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    /// Sets the option of that name, if there is one.
+    /// Sets the option of that name, if it exists.
     pub(super) fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let option = match name {
             "dataclasses" => &mut self.dataclasses,
@@ -139,7 +140,7 @@ impl Extra {
         Ok(true)
     }
 
-    /// What is written for `object`, if one of the options is about it.
+    /// The value to write for `object`, if one of the options covers it.
     pub(super) fn replacement<'py>(self, object: &Bound<'py, PyAny>) -> PyResult<Option<Replacement<'py>>> {
         let py = object.py();
         if self.dataclasses

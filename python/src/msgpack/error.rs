@@ -9,7 +9,7 @@ use super::classes;
 use crate::error::IntoException;
 use crate::error::{WithMessage, no_memory, of_class};
 
-/// An exception for one message that is there as a whole.
+/// An exception for one complete message.
 pub(super) struct DecodeError(pub(super) Error);
 
 impl IntoException for DecodeError {

@@ -25,8 +25,8 @@ use crate::region::{Region, Release};
 /// The strings, numbers or booleans under `path` (a key, or keys of maps inside maps) in every record of a message: an
 /// array of maps.
 ///
-/// `None` where a record has none. No record is built, and a large message is searched off the lock. `TypeError` when
-/// a record is no map, or its field something else.
+/// `None` where a record has none. No record is built, and a large message is searched without the lock.
+/// `TypeError` when a record is not a map, or its field has another type.
 #[pyfunction]
 #[pyo3(signature = (packed, *path, release = Release::AUTO), text_signature = "(packed, *path, release='auto')")]
 pub(super) fn extract<'py>(
@@ -55,14 +55,14 @@ pub(super) fn extract<'py>(
     whole(list, bytes, end)
 }
 
-/// Longer ones take as long as many short ones.
+/// Longer strings take as long as many short ones.
 const LONG: usize = 8 << 10;
 
 /// Makes strings, one after the other.
 struct Strings<'a, 'py> {
     py: Python<'py>,
     bytes: &'a [u8],
-    /// Those that were made before, if there are such.
+    /// The strings that were made before, if any.
     ready: std::vec::IntoIter<Bound<'py, PyAny>>,
     release: Release,
 }
@@ -89,7 +89,7 @@ impl<'py> Strings<'_, 'py> {
     }
 }
 
-/// Looking for strings that repeat can fail in two ways.
+/// The search for repeated strings can fail in two ways.
 fn in_column(error: text::Error) -> Error {
     match error {
         text::Error::Stopped => Stopped.into(),
@@ -97,7 +97,7 @@ fn in_column(error: text::Error) -> Error {
     }
 }
 
-/// A column, and its strings if they repeat often: they are made once then.
+/// A column, and its distinct strings if they repeat often: each of those is made once then.
 struct Column {
     column: Vec<Option<Field>>,
     repeats: Option<Repeating>,
@@ -106,7 +106,7 @@ struct Column {
 struct Repeating {
     /// Each string once.
     strings: Vec<text::Span>,
-    /// For each string of the column the number of the one that is made for it.
+    /// For each string of the column the index of its equal in `strings`.
     numbers: Vec<u32>,
 }
 
@@ -121,7 +121,7 @@ impl Column {
         Ok(found)
     }
 
-    /// Where the strings lie that are to be made.
+    /// The spans of the strings that are to be made.
     fn spans(&self) -> Result<Vec<text::Span>, OutOfMemory> {
         if let Some(repeats) = &self.repeats {
             return memory::copied(&repeats.strings);
@@ -134,7 +134,7 @@ impl Column {
         Ok(all)
     }
 
-    /// The list of what each record has.
+    /// The list of each record's value.
     fn list<'py>(&self, maker: &mut Strings<'_, 'py>, yielder: &mut Yielder) -> PyResult<Bound<'py, PyAny>> {
         let Some(repeats) = &self.repeats else {
             return self.list_of(maker.py, yielder, |_, span, yielder| maker.make(span, yielder));
@@ -148,7 +148,7 @@ impl Column {
         self.list_of(maker.py, yielder, |number, _, _| Ok(known(number)))
     }
 
-    /// The list of what each record has; `string` has the string of that number, or the one that lies there.
+    /// The list of each record's value; `string` returns a string, given its number in the column and its span.
     fn list_of<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! `packb`, `unpackb` and their like as CPython calls them.
+//! `packb`, `unpackb` and related functions with CPython's own calling convention.
 
 use std::ffi::CStr;
 
@@ -32,9 +32,9 @@ uuid=False, enum=False, release='auto')
 
 Packs an object, and returns the message. For the options see the class Packer.
 
-What cannot be packed is named with its place in the object, as in `at [\"users\"][3][\"when\"]`: in the message, or in a
-note of an exception that somebody else raised. A large object is packed in bursts, between which other threads can have
-the lock, unless `release` is 'never'. A dict that changes its size meanwhile raises RuntimeError.";
+Errors name the place in the object, as in `at [\"users\"][3][\"when\"]`: in the message, or in a note of an exception
+that offlock did not raise. A large object is packed in bursts, between which other threads can hold the lock, unless
+`release` is 'never'. A dict that changes its size meanwhile raises RuntimeError.";
 
 const UNPACKB_DOC: &CStr = c"unpackb(packed, /, *, object_hook=None, list_hook=None, use_list=True, raw=False, \
 timestamp=0, strict_map_key=True, unicode_errors=None, object_pairs_hook=None, ext_hook=None, max_str_len=-1, \
@@ -49,14 +49,14 @@ MessagePack, StackError when it is nested more than 1024 levels deep.";
 const UNPACK_ALL_DOC: &CStr = c"unpack_all(packed, **options)
 --
 
-Unpacks every message of `packed`, a list of bytes, leaving the lock at most once for all of them.";
+Unpacks every message of `packed`, a list of bytes, releasing the lock at most once for all of them.";
 
 const VIEW_DOC: &CStr = c"view(packed, **options)
 --
 
-The value of a message: a `ViewFunction` if it is an array or a map, of which nothing is built yet.
+Returns the value of a message: a `View` if it is an array or a map, whose values are built on request.
 
-The message is indexed, off the lock if it is large. The options are those of `unpackb`.";
+The message is indexed, without the lock if it is large. The options are those of `unpackb`.";
 
 struct Packb;
 struct Unpackb;
@@ -99,7 +99,7 @@ fn with_options<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match call.argument(0) {
         Some(argument) if call.count() == 1 && !call.has_keywords() => body(&argument, None),
-        // Attached, so that references among the options are dropped at once.
+        // While attached, so that references among the options are dropped at once.
         _ => Python::attach(|_| {
             let (argument, options) = collect(call)?;
             body(&argument, Some(&options))
@@ -107,7 +107,7 @@ fn with_options<'py>(
     }
 }
 
-/// The argument, which may also be given by the name that the originals have for it, and the options.
+/// The argument, which may also be given by the keyword that the originals use for it, and the options.
 #[cold]
 fn collect<'py>(call: Call<'_, 'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
     let count = call.count();

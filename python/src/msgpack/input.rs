@@ -1,4 +1,4 @@
-//! The bytes of a message, from whatever object holds them.
+//! The bytes of a message, from any object that holds them.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
@@ -11,9 +11,9 @@ use crate::error::WithMessage;
 use crate::objects::name;
 use crate::region::Release;
 
-/// Bytes that nobody can change while they are read.
+/// Bytes that do not change while they are read.
 pub(super) enum Input<'py> {
-    /// A bytes is borrowed as it is.
+    /// A bytes, borrowed without a copy.
     Bytes(Bound<'py, PyBytes>),
     Other(Bytes),
 }

@@ -1,4 +1,4 @@
-//! Map keys that were built already, kept by one thread, one decoding or one `Unpacker`.
+//! Map keys that were already built, cached per thread, per decoding or per `Unpacker`.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use crate::cpython::{object, str_header, threads};
 use crate::objects::name;
 
-/// Remembers the str of a key by its bytes: one key in each place, the newest one wins.
+/// Caches the str of a key by its bytes: one key in each slot, the newest one wins.
 ///
-/// It is made for the keys of records, which come again and again in the same order. There is no chain to walk, so a
+/// It is made for the keys of records, which repeat in the same order. There are no chains to follow, so a
 /// hostile message only makes it useless.
 #[derive(Default)]
 pub(super) struct KeyCache {
@@ -27,7 +27,7 @@ struct KnownKey {
 const BITS: u32 = 9;
 
 impl KeyCache {
-    /// The str of a key that was met before.
+    /// The cached str of a key.
     #[inline(always)]
     pub(super) fn get<'py>(&self, py: Python<'py>, key: &ShortKey) -> Option<Bound<'py, PyAny>> {
         match self.places.get(key.place::<BITS>())? {
@@ -36,7 +36,7 @@ impl KeyCache {
         }
     }
 
-    /// The str of these ASCII characters, to be remembered; interned if possible.
+    /// The str of these ASCII characters, which is cached; interned if possible.
     #[cold]
     pub(super) fn add<'py>(
         &mut self,
@@ -57,33 +57,34 @@ impl KeyCache {
     }
 }
 
-/// So many keys are interned in a process: an interned str may stay until the process ends, and messages may come from
-/// strangers. Programs have far fewer keys. Those that come later are merely not interned: to look them up in a dict
-/// takes a little longer.
+/// How many keys are interned in a process. An interned str may stay until the process ends, and messages may
+/// come from untrusted sources. Programs have far fewer keys. Further keys are merely not interned: their
+/// lookup in a dict takes a little longer.
 const MOST_INTERNED: u32 = 1 << 14;
 
-/// How many keys were interned that were not interned before.
+/// How many keys this extension was the first to intern.
 static INTERNED: AtomicU32 = AtomicU32::new(0);
 
-/// Makes of a new str the one that programs have of it as well, which is quicker to look up in a dict. Unless it is too late.
+/// Replaces a new str with the interned one of the program, which is quicker to look up in a dict. Stops at the
+/// limit.
 #[cold]
 pub(super) fn intern(text: &mut Bound<'_, PyAny>) {
     if INTERNED.load(Ordering::Relaxed) >= MOST_INTERNED {
         return;
     }
     let is_new = object::intern(text);
-    // Before 3.12 all of them go with their last reference.
+    // Before 3.12 an interned str is freed with its last reference.
     if cfg!(Py_3_12) && is_new {
         INTERNED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The keys that one thread has met in `unpackb`: they are in the dict of that thread, and go with it.
+/// The keys that one thread has seen in `unpackb`: they are in that thread's dict, and are freed with it.
 #[pyclass(frozen, module = "offlock._offlock.msgpack")]
 #[derive(Default)]
 struct Keys(RefCell<KeyCache>);
 
-// SAFETY: no Python code can get at the object, and `of_this_thread` finds it for its own thread only.
+// SAFETY: no Python code can reach the object, and `of_this_thread` finds it for its own thread only.
 unsafe impl Sync for Keys {}
 
 impl Drop for Keys {
@@ -92,10 +93,10 @@ impl Drop for Keys {
     }
 }
 
-/// Ends whenever the keys of some thread go.
+/// Changes whenever the keys of some thread are freed.
 static ERA: AtomicUsize = AtomicUsize::new(0);
 
-/// The keys that are in the dict of a Python thread; surely there until the era ends.
+/// The keys that are in the dict of a Python thread; guaranteed to be there until `ERA` changes.
 #[derive(Clone, Copy)]
 struct FoundKeys {
     thread: usize,
@@ -104,11 +105,11 @@ struct FoundKeys {
 }
 
 thread_local! {
-    /// What was found last, so that the dict need not be asked each time.
+    /// The last result, which saves a lookup in the dict.
     static FOUND: Cell<Option<FoundKeys>> = const { Cell::new(None) };
 }
 
-/// Calls `body` with the keys of this thread; without, when they are in use further up the stack.
+/// Calls `body` with the keys of this thread, or with `None` when an outer call on the stack uses them.
 #[inline]
 pub(super) fn of_this_thread<'py, T>(
     py: Python<'py>,
@@ -117,8 +118,8 @@ pub(super) fn of_this_thread<'py, T>(
     let thread = this_thread(py);
     let era = ERA.load(Ordering::Relaxed);
     let keys = match FOUND.try_with(Cell::get) {
-        // SAFETY: the dict of this thread still keeps the object. A reference is taken, because what runs meanwhile might
-        // clear the dict.
+        // SAFETY: the dict of this thread still keeps the object. A reference is taken, because `body` might
+        // run code that clears the dict.
         Ok(Some(found)) if found.thread == thread && found.era == era => unsafe {
             Borrowed::from_ptr(py, found.keys).cast_unchecked::<Keys>().to_owned()
         },
@@ -135,20 +136,20 @@ pub(super) fn of_this_thread<'py, T>(
     body(cache.as_deref_mut())
 }
 
-/// What Python knows the thread by. Where there is a lock it does not matter: nobody else uses what a thread of the system
-/// has found while that runs.
+/// A number for the Python thread. With a lock one number suffices: `FOUND` is thread-local, so that no other
+/// native thread uses the same keys at the same time.
 #[inline]
 fn this_thread(py: Python<'_>) -> usize {
     if cfg!(Py_GIL_DISABLED) { threads::current(py) } else { 0 }
 }
 
-/// The keys in the dict of this thread, made if need be; `None` when there is no memory for the dict.
+/// The keys in the dict of this thread, made if needed; `None` when there is no memory for the dict.
 #[cold]
 fn in_dict(py: Python<'_>) -> PyResult<Option<Bound<'_, Keys>>> {
     let Some(here) = threads::dict(py) else { return Ok(None) };
     let name = name!("offlock.msgpack.keys");
     if let Some(known) = here.get_item(name)? {
-        // SAFETY: nobody else puts anything under this name.
+        // SAFETY: no other code stores anything under this name.
         return Ok(Some(unsafe { known.cast_into_unchecked() }));
     }
     let new = Bound::new(py, Keys::default())?;

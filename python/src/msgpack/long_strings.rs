@@ -1,4 +1,4 @@
-//! Long bytes and strings, which are filled off the lock.
+//! Long bytes and strings, which are filled without the lock.
 
 use offlock_core::Stopped;
 use offlock_core::msgpack::is_ascii;
@@ -11,7 +11,7 @@ use crate::operations::MSGPACK_COPY;
 use crate::region::{Region, Release};
 use crate::strings::long_str;
 
-/// So many bytes are copied between two looks at the task.
+/// How many bytes are copied between two checks of the task.
 const PIECE: usize = 256 << 10;
 
 /// A bytes.
@@ -33,7 +33,7 @@ pub(super) fn bytes<'py>(py: Python<'py>, value: &[u8], release: Release) -> PyR
     unsafe { new.finish(value.len()) }
 }
 
-/// A str; `None` when the bytes are not plain UTF-8, or too short for this to be of use.
+/// A str; `None` when the bytes are not plain UTF-8, or too short to benefit.
 #[cold]
 pub(super) fn text<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! numpy's arrays and numbers, as they are written with the option `numpy`.
+//! numpy's arrays and numbers, as the option `numpy` writes them.
 
 use offlock_core::msgpack::write::{self, Sink};
 use pyo3::buffer::PyUntypedBuffer;
@@ -12,18 +12,18 @@ use crate::objects::{Int, list_of, name};
 use super::classes;
 use super::pack_error::{PackResult, Step, check_length};
 
-/// What is written for an object of numpy.
+/// The value to write for an object of numpy.
 pub(super) enum NumpyReplacement<'py> {
-    /// Its memory can be read as it is.
+    /// An array whose memory can be read directly.
     Memory(Memory<'py>),
-    /// Its items are to be made by numpy, some at a time.
+    /// An array whose items numpy converts, some at a time.
     Pieces(Pieces<'py>),
-    /// Something that is not numpy's.
+    /// An object that is not numpy's.
     Object(Bound<'py, PyAny>),
 }
 
-/// What is written for `object`; `None` when it is not numpy's, or when numpy itself has nothing for it that is not numpy's:
-/// a `longdouble`, for instance.
+/// The value to write for `object`; `None` when it is not numpy's, or when numpy itself converts it only to an
+/// object of its own: a `longdouble`, for instance.
 pub(super) fn replacement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<NumpyReplacement<'py>>> {
     if !is_numpy(object) {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(super) fn replacement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Nu
     Ok((!is_numpy(&plain)).then_some(NumpyReplacement::Object(plain)))
 }
 
-/// Whether the object is of one of numpy's own types. Subclasses that others define are none.
+/// Whether the object is of one of numpy's own types, which excludes subclasses of other modules.
 fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
     let kind = object.get_type();
     let module = kind.getattr(name!("__module__"));
@@ -51,7 +51,7 @@ fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
     is_named && (is(classes::ndarray(object.py())) || is(classes::numpy_generic(object.py())))
 }
 
-/// An array of numbers whose memory can be read as it is.
+/// An array of numbers whose memory can be read directly.
 pub(super) struct Memory<'py> {
     buffer: PyUntypedBuffer,
     item: Number,
@@ -67,7 +67,7 @@ enum Number {
     Float(usize),
 }
 
-/// So many bytes are copied at once: other threads may write to the memory of an array.
+/// How many bytes are copied at once: other threads may write to the memory of an array.
 const COPIED: usize = 1024;
 
 impl<'py> Memory<'py> {
@@ -78,8 +78,8 @@ impl<'py> Memory<'py> {
         is_simple.then(|| Self { buffer, item, _object: object.clone() })
     }
 
-    /// Writes the array, as arrays of arrays when it has more dimensions than one. `float` writes a float, and `pause` is
-    /// called now and then.
+    /// Writes the array, as arrays of arrays when it has more than one dimension. `float` writes a float, and
+    /// `pause` is called regularly.
     pub(super) fn write<S: Sink>(
         &self,
         out: &mut S,
@@ -92,7 +92,7 @@ impl<'py> Memory<'py> {
         self.dimension(0, &mut 0, out, &float, &mut pause)
     }
 
-    /// Writes what is left of a dimension, from the byte `at` on.
+    /// Writes the rest of a dimension, from the byte `at` on.
     fn dimension<S: Sink>(
         &self,
         dimension: usize,
@@ -174,21 +174,21 @@ impl Number {
     }
 }
 
-/// So many numbers are made at once, by numpy and with the lock.
+/// How many numbers numpy converts at once, with the lock held.
 const PIECE: usize = 4096;
 
-/// An array of other things than numbers in plain memory. Numpy makes lists of its items, a piece at a time.
+/// Any other array. Numpy makes lists of its items, a piece at a time.
 pub(super) struct Pieces<'py> {
     array: Bound<'py, PyAny>,
     rows: usize,
-    /// How many rows are made at once; `None` when one is too long already, and has to be cut itself.
+    /// How many rows are converted at once; `None` when a single row is too long, and has to be cut itself.
     step: Option<usize>,
     next: usize,
 }
 
 impl<'py> Pieces<'py> {
     fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        // A matrix has no rows but matrices: the plain array of the same memory is what is needed.
+        // The rows of a matrix are matrices again: the plain array of the same memory is needed.
         let array = object.call_method1(name!("view"), (classes::ndarray(object.py())?,))?;
         let rows = array.len()?;
         let items: usize = array.getattr(name!("size"))?.extract()?;
@@ -202,7 +202,7 @@ impl<'py> Pieces<'py> {
         self.rows
     }
 
-    /// The next of them, in a list of our own; `None` after the last one.
+    /// The next rows, in a new list; `None` after the last one.
     pub(super) fn next(&mut self) -> PyResult<Option<Bound<'py, PyAny>>> {
         if self.next >= self.rows {
             return Ok(None);

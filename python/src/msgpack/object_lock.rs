@@ -13,12 +13,13 @@ use crate::error::WithMessage;
 
 /// A value that one call at a time may use.
 ///
-/// A call that finds it in use raises `RuntimeError`, as with the originals: it comes from a callback of the call that uses
-/// it, or that call waits for a callback or a file. If that call only builds objects, and yields the interpreter lock in
-/// between, calls of other threads wait instead, as they would if it did not yield.
+/// A call that finds it in use raises `RuntimeError`, as with the originals: the call comes from a callback of
+/// the call that uses the value, or that call waits for a callback or a file. If the using call only builds
+/// objects, and yields the interpreter lock in between, calls of other threads wait instead, as they would if
+/// it did not yield.
 pub(super) struct ObjectLock<T> {
     inner: Mutex<T>,
-    /// The thread that uses it, or used it last, if calls of other threads wait for it; else 0.
+    /// The thread that uses it, or used it last, if calls of other threads wait for it; otherwise 0.
     user: AtomicU64,
     message: &'static str,
 }
@@ -27,14 +28,14 @@ pub(super) struct ObjectLock<T> {
 const WAIT: Duration = Duration::from_micros(100);
 
 impl<T: Default> ObjectLock<T> {
-    /// A default value. `message` is that of the `RuntimeError` when it is in use.
+    /// Wraps the default value. `message` is that of the `RuntimeError` when the value is in use.
     pub(super) fn new(message: &'static str) -> Self {
         Self { inner: Mutex::default(), user: AtomicU64::new(0), message }
     }
 }
 
 impl<T> ObjectLock<T> {
-    /// Locks it, as soon as it is free.
+    /// Locks the value, as soon as it is free.
     #[inline]
     pub(super) fn lock(&self, py: Python<'_>) -> PyResult<ObjectGuard<'_, T>> {
         loop {
@@ -45,7 +46,7 @@ impl<T> ObjectLock<T> {
         }
     }
 
-    /// Locks it, if it is free.
+    /// Locks the value, if it is free.
     #[inline]
     pub(super) fn try_lock(&self) -> Option<ObjectGuard<'_, T>> {
         let guard = match self.inner.try_lock() {
@@ -59,7 +60,7 @@ impl<T> ObjectLock<T> {
         })
     }
 
-    /// Sleeps for a moment, if the value will be free without this call's help.
+    /// Sleeps for a moment, if the value will be released without this call's help.
     #[cold]
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         let user = self.user.load(Ordering::Acquire);
@@ -70,7 +71,7 @@ impl<T> ObjectLock<T> {
         py.check_signals()
     }
 
-    /// The error of a call that finds it in use.
+    /// The error of a call that finds the value in use.
     #[cold]
     pub(super) fn in_use(&self) -> PyErr {
         PyRuntimeError::with_message(self.message)
@@ -84,7 +85,7 @@ pub(super) struct ObjectGuard<'a, T> {
 }
 
 impl<T> ObjectGuard<'_, T> {
-    /// Says whether calls of other threads wait: only if this call runs no code that could wait for them.
+    /// Sets whether calls of other threads wait: only if this call runs no code that could wait for them.
     #[inline]
     pub(super) fn others_wait(&self, wait: bool) {
         self.lock.user.store(if wait { this_thread() } else { 0 }, Ordering::Release);
@@ -107,7 +108,7 @@ impl<T> DerefMut for ObjectGuard<'_, T> {
     }
 }
 
-/// A number of the calling thread's own, other than 0.
+/// A number that identifies the calling thread, other than 0.
 #[inline]
 fn this_thread() -> u64 {
     thread_local!(static MARK: u8 = const { 0 });

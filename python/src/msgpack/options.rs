@@ -22,7 +22,7 @@ pub(super) enum TimestampAs {
     Datetime,
 }
 
-/// What is called for a map.
+/// The hook that is called for a map.
 pub(super) enum MapHook {
     None,
     /// With the dict.
@@ -42,7 +42,7 @@ impl MapHook {
     }
 }
 
-/// What `unpackb` and `Unpacker` can be told about decoding.
+/// The decoding options of `unpackb` and `Unpacker`.
 pub(super) struct UnpackOptions {
     pub(super) use_list: bool,
     pub(super) raw: bool,
@@ -54,7 +54,7 @@ pub(super) struct UnpackOptions {
     pub(super) ext_hook: Option<Py<PyAny>>,
     pub(super) unicode_errors: Option<CString>,
     pub(super) release: Release,
-    /// -1: as long as the input, or the buffer.
+    /// -1: the size of the input, or of the buffer.
     max_lengths: [i64; 5],
 }
 
@@ -65,7 +65,7 @@ impl Default for UnpackOptions {
 }
 
 impl UnpackOptions {
-    /// What holds unless something else is said.
+    /// The default options.
     pub(super) const DEFAULT: Self = Self {
         use_list: true,
         raw: false,
@@ -79,7 +79,7 @@ impl UnpackOptions {
         max_lengths: [-1; 5],
     };
 
-    /// Reads keyword arguments; those that it does not know go to `other`, which says whether it does.
+    /// Reads keyword arguments; passes unknown ones to `other`, which returns whether it accepts them.
     pub(super) fn from_keywords(
         keywords: &Bound<'_, PyDict>,
         mut other: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<bool>,
@@ -150,7 +150,7 @@ impl UnpackOptions {
         }
     }
 
-    /// Whether building runs no code of the program.
+    /// Whether building never runs code of the program.
     pub(super) const fn is_plain(&self) -> bool {
         self.strict_map_key
             && matches!(self.map_hook, MapHook::None)
@@ -167,7 +167,7 @@ impl UnpackOptions {
     }
 }
 
-/// The `TypeError` for a keyword that nobody knows.
+/// The `TypeError` for an unknown keyword.
 pub(super) fn unexpected_keyword(name: &str) -> PyErr {
     PyTypeError::with_message(format!("got an unexpected keyword argument '{name}'"))
 }

@@ -1,4 +1,4 @@
-//! Where in an object something could not be packed: `["users"][3]["when"]`.
+//! The place in an object where packing failed: `["users"][3]["when"]`.
 
 use std::fmt::Write as _;
 
@@ -10,30 +10,30 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 use crate::error::WithMessage;
 use crate::objects::{Text, name, type_name};
 
-/// What packing returns: the place is found on the way out, so that it costs nothing as long as all goes well.
+/// The result of packing. The place is found while an error is returned, so that it costs nothing on success.
 pub(super) type PackResult<T> = Result<T, PackError>;
 
-/// Why something could not be packed, and where it is.
+/// The reason why packing failed, and the place.
 pub(super) struct PackError(Box<Inner>);
 
 struct Inner {
     cause: Cause,
     /// The innermost first.
     steps: Vec<Step>,
-    /// It is about the innermost container as a whole.
+    /// The error concerns the innermost container as a whole.
     whole: bool,
 }
 
 enum Cause {
-    /// Our own exception, whose message is to name the place.
+    /// An exception of offlock, whose message names the place.
     Ours(fn(String) -> PyErr, String),
-    /// Somebody else's exception: it gets a note.
+    /// Any other exception: it gets a note.
     Raised(PyErr),
-    /// What a signal's handler raised: it has nothing to do with the place.
+    /// The exception of a signal handler: it is not related to the place.
     Interrupt(PyErr),
 }
 
-/// From a container to what is in it.
+/// A step from a container to one of its contents.
 pub(super) enum Step {
     /// An item of a sequence.
     Item(usize),
@@ -55,25 +55,25 @@ impl PackError {
         Self(Box::new(Inner { cause, steps: Vec::new(), whole: false }))
     }
 
-    /// The exception that `exception` makes of a message.
+    /// An exception that `exception` makes from a message.
     #[cold]
     pub(super) fn new(exception: fn(String) -> PyErr, message: impl Into<String>) -> Self {
         Self::because(Cause::Ours(exception, message.into()))
     }
 
-    /// The same, about a container rather than something in it.
+    /// The same error, about a container rather than one of its contents.
     pub(super) fn of_whole(mut self) -> Self {
         self.0.whole = true;
         self
     }
 
-    /// What the handler of a signal raised.
+    /// The exception that a signal handler raised.
     #[cold]
     pub(super) fn interrupt(error: PyErr) -> Self {
         Self::because(Cause::Interrupt(error))
     }
 
-    /// The same, seen from one container further out.
+    /// The same error, as seen from the enclosing container.
     #[cold]
     pub(super) fn within(mut self, step: impl FnOnce() -> Option<Step>) -> Self {
         let whole = std::mem::take(&mut self.0.whole);
@@ -94,7 +94,7 @@ impl PackError {
             Cause::Ours(exception, message) => exception(format!("{message} (at {place})")),
             Cause::Raised(error) => {
                 if !steps.is_empty() && error.is_instance_of::<PyException>(py) {
-                    // An exception that takes no notes goes without.
+                    // An exception that takes no notes is raised without one.
                     let _ = error
                         .value(py)
                         .call_method1(name!("add_note"), (Text(format!("while packing {place}")),));
@@ -105,7 +105,7 @@ impl PackError {
     }
 }
 
-/// So many steps are shown at either end.
+/// How many steps are shown at either end.
 const SHOWN: usize = 10;
 
 fn shown(steps: &[Step]) -> String {
@@ -126,7 +126,8 @@ fn shown(steps: &[Step]) -> String {
     place
 }
 
-/// A key as a program would write it; keys of other types than the simple ones are not asked for anything.
+/// A key as a program would write it. Keys of other than the simple types are shown without calling their
+/// methods.
 pub(super) fn key_shown(key: &Bound<'_, PyAny>) -> String {
     if let Ok(text) = key.cast_exact::<PyString>().map_err(PyErr::from).and_then(|key| key.to_str()) {
         return format!("\"{}\"", shortened(text).escape_debug());

@@ -39,7 +39,7 @@ fn pack_to_bytes<'py>(object: &Bound<'py, PyAny>, options: &PackOptions) -> PyRe
     BytesSink::collect(object.py(), |sink| pack(object, options, sink))
 }
 
-/// Options that say something about the buffer of a `Packer`.
+/// The options for the buffer of a `Packer`.
 fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     match name {
         "buf_size" => value.extract::<usize>().map(|_| true),
@@ -54,18 +54,19 @@ fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// its own. With `autoreset=False` there is one buffer: calls of other threads wait, those of callbacks raise RuntimeError.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Packer {
-    /// Several may read them at once: a callback may pack with the packer that called it, and so may other threads.
+    /// Several calls may read them at once: a callback may pack with the packer that called it, and so may
+    /// other threads.
     settings: RwLock<Settings>,
-    /// With `autoreset=False`, what was packed since the last `reset`.
+    /// With `autoreset=False`, the messages packed since the last `reset`.
     buffer: ObjectLock<Buffer>,
-    /// How many views of the buffer there are. While there is one the buffer does not change.
+    /// The number of views of the buffer. While there is one the buffer does not change.
     views: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Settings {
     options: PackOptions,
-    /// What is packed stays in the buffer.
+    /// Whether packed messages stay in the buffer.
     keep: bool,
 }
 
@@ -102,7 +103,7 @@ impl Packer {
         *old = buffer;
         let before = std::mem::replace(&mut *settings, new);
         drop((settings, old));
-        drop(before); // which may run code of the program
+        drop(before); // may run code of the program
         Ok(())
     }
 
@@ -182,13 +183,13 @@ impl Packer {
         let this = slf.get();
         let bytes = {
             let buffer = this.buffer.lock(slf.py())?;
-            // From here on nobody changes it.
+            // From here on no code changes it.
             this.views.fetch_add(1, Ordering::AcqRel);
             std::ptr::from_ref(buffer.as_slice())
         };
         // SAFETY: the buffer lives as long as the packer.
         let bytes = unsafe { &*bytes };
-        // SAFETY: `view` is CPython's to be filled; the memory neither moves nor changes while `views` is not 0.
+        // SAFETY: `view` is for CPython to fill; the memory neither moves nor changes while `views` is not 0.
         let result = unsafe { buffer::export(slf.as_any(), bytes, view, flags) };
         if result.is_err() {
             this.views.fetch_sub(1, Ordering::AcqRel);
@@ -197,19 +198,19 @@ impl Packer {
     }
 
     /// # Safety
-    /// Called by CPython when a view is given back.
+    /// Called by CPython when a view is released.
     unsafe fn __releasebuffer__(&self, _view: *mut pyo3::ffi::Py_buffer) {
         self.views.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Settings that are being changed are held by a running method as well.
+        // While settings are being changed, a running method holds them as well.
         self.settings.try_read().map_or(Ok(()), |settings| visit.call(&settings.options.default))
     }
 
     fn __clear__(&self) {
         let default = self.settings.try_write().map(|mut settings| settings.options.default.take());
-        drop(default); // which may run code of the program
+        drop(default); // may run code of the program
     }
 }
 
@@ -222,7 +223,7 @@ impl Packer {
         }
     }
 
-    /// The buffer, to change it.
+    /// The buffer, for changing it.
     fn buffer_to_change(&self, py: Python<'_>) -> PyResult<ObjectGuard<'_, Buffer>> {
         let buffer = self.buffer.lock(py)?;
         self.check_views()?;

@@ -1,4 +1,5 @@
-//! The strings of a large message, laid out off the lock: where the program has enabled blocks (`offlock.strings`).
+//! The strings of a large message, laid out without the lock, if the program has enabled blocks
+//! (`offlock.strings`).
 
 use offlock_core::Task;
 use offlock_core::memory;
@@ -10,7 +11,7 @@ use crate::error::no_memory;
 use crate::gil_yield::Yielder;
 use crate::strings::batch::{Built, StrBuilder, StrClass};
 
-/// What lays out strings, if there is such a thing.
+/// The builder that lays out strings, if there is one.
 pub(super) struct PrebuiltStrings(Option<StrBuilder>);
 
 impl PrebuiltStrings {
@@ -18,13 +19,13 @@ impl PrebuiltStrings {
         Self(if allocator_hook::is_ready() { StrBuilder::new(py, StrClass::Block).ok() } else { None })
     }
 
-    /// Whether there is no such thing.
+    /// Whether there is no builder.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Lays out the strings at these places, which ascend. `None` when that is not possible: they have to be made one
-    /// by one then, which also raises what is wrong with them.
+    /// Lays out the strings at these places, which ascend. `None` when that is not possible: the strings have
+    /// to be made one by one then, which also raises their errors.
     pub(super) fn lay_out<'a>(
         &self,
         bytes: &'a [u8],

@@ -31,7 +31,7 @@ pub(super) fn unpackb<'py>(
     let py = packed.py();
     let other;
     let bytes = match packed.cast_exact::<PyBytes>() {
-        Ok(bytes) => bytes.as_bytes(), // the caller holds it: what an `Input` costs shows in a short message
+        Ok(bytes) => bytes.as_bytes(), // the caller holds it: the cost of an `Input` is significant for a short message
         Err(_) => {
             other = Input::borrow(packed)?;
             other.as_slice()
@@ -84,7 +84,8 @@ pub(super) fn unpack_all<'py>(
     objects.finish(py)
 }
 
-/// The index of each message, and where the message ends. Each is memory of its own, which takes time to free.
+/// The index of each message, and where the message ends. Each is a separate allocation, which takes time to
+/// free.
 struct Tapes(Vec<(Tape, usize)>);
 
 impl MemorySize for Tapes {
@@ -168,7 +169,7 @@ pub(super) fn index(
     Ok(Tape::index(bytes, &options.limits(bytes.len()), task)?)
 }
 
-/// Short messages take this way alone.
+/// The only path for short messages.
 #[inline(always)]
 fn decode_directly<'py>(
     py: Python<'py>,

@@ -27,7 +27,7 @@ use crate::region::{self, Region};
 const DEFAULT_BUFFER: usize = 100 * 1024 * 1024;
 const DEFAULT_READ: usize = 1024 * 1024;
 
-/// So many bytes are copied between two looks at the task.
+/// How many bytes are copied between two checks of the task.
 const PIECE: usize = 256 << 10;
 
 /// A streaming unpacker.
@@ -37,7 +37,7 @@ const PIECE: usize = 256 << 10;
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
     state: Boxed<ObjectLock<State>>,
-    /// The bytes unpacked so far. Beside the state, so that a hook can ask for it.
+    /// The number of bytes unpacked so far. Outside of the state, so that a hook can read it.
     offset: AtomicU64,
 }
 
@@ -45,10 +45,10 @@ struct State {
     options: UnpackOptions,
     source: Option<Source>,
     max_buffer: usize,
-    /// What has arrived; everything before `head` is unpacked.
+    /// The received bytes; everything before `head` is unpacked.
     buffer: Large<Vec<u8>>,
     head: usize,
-    /// The object begun, whose rest has not arrived.
+    /// The object in progress, whose rest has not arrived.
     work: Work,
     cache: KeyCache,
 }
@@ -87,7 +87,7 @@ impl Unpacker {
         let old = std::mem::replace(&mut *state, new);
         self.offset.store(0, Ordering::Relaxed);
         drop(state);
-        drop(old); // which may run code of the program
+        drop(old); // may run code of the program
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Unpacker {
         let length = self.arrived(py, &mut state, &mut scanner)?.ok_or_else(|| out_of_data(py))?;
         self.consume(&mut state, length);
         drop(state);
-        drop(begun); // which may run code of the program
+        drop(begun); // may run code of the program
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl Unpacker {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A state in use is held by a running method as well.
+        // While a state is in use, a running method holds it as well.
         let Some(state) = self.state.try_lock() else { return Ok(()) };
         if let Some(source) = &state.source {
             visit.call(&source.file)?;
@@ -176,7 +176,7 @@ impl Unpacker {
 
     fn __clear__(&self) {
         let old = self.state.try_lock().map(|mut state| std::mem::take(&mut *state));
-        drop(old); // which may run code of the program
+        drop(old); // may run code of the program
     }
 }
 
@@ -195,7 +195,7 @@ impl Unpacker {
         }
     }
 
-    /// Goes on building with what has arrived.
+    /// Continues building with the received bytes.
     fn resume<'py>(&self, py: Python<'py>, state: &mut State) -> PyResult<Option<Bound<'py, PyAny>>> {
         let State { options, buffer, head, cache, work, max_buffer, .. } = state;
         let mut source = Direct::<true>::at(&buffer[*head..], 0, options.limits(*max_buffer));
@@ -203,14 +203,14 @@ impl Unpacker {
         let mut taken = source.pos();
         if result.is_err() {
             *work = Work::default();
-            // Like msgpack, which goes on with the last byte of the value that caused the error.
+            // Like msgpack, which continues with the last byte of the value that caused the error.
             taken = taken.saturating_sub(1).max(source.offset());
         }
         self.consume(state, taken);
         result
     }
 
-    /// The length of the next value, once all of it is there; `None` when the stream ends before.
+    /// The length of the next value, once it has arrived completely; `None` when the stream ends before.
     fn arrived(&self, py: Python<'_>, state: &mut State, scanner: &mut Scanner) -> PyResult<Option<usize>> {
         let limits = Limits::depth(MAX_DEPTH);
         loop {
@@ -242,7 +242,7 @@ impl Unpacker {
                     self.consume(&mut state, taken);
                     return Ok(length);
                 }
-                // A string or an extension that is not there as a whole yet is no header either.
+                // A string or an extension that has not arrived completely is not a header either.
                 Err(Error { kind: ErrorKind::Truncated, .. }) if may_be_header(reader.peek()) => {}
                 Err(_) => return Err(unexpected_header(reader.peek())),
             }
@@ -318,7 +318,7 @@ impl State {
                 buffer.drain(..*head);
                 *head = 0;
             }
-            // All or nothing: an interrupted call may be repeated.
+            // All or nothing: the caller may repeat an interrupted call.
             let before = buffer.len();
             memory::reserve(buffer, bytes.len())?;
             for piece in bytes.chunks(PIECE) {
@@ -332,12 +332,12 @@ impl State {
         })
     }
 
-    /// Whether no code of the program runs while a value is built of what has arrived.
+    /// Whether no code of the program runs while a value is built from the received bytes.
     fn is_plain(&self) -> bool {
         self.source.is_none() && self.options.is_plain()
     }
 
-    /// Reads more from the file; whether there was more.
+    /// Reads more from the file. Returns whether there was more.
     fn read(&mut self, py: Python<'_>) -> PyResult<bool> {
         let room = self.max_buffer - self.pending();
         let Some(source) = self.source.as_mut().filter(|source| !source.ended) else { return Ok(false) };

@@ -21,7 +21,7 @@ use crate::objects::{Int, Text, name, tuple};
 use crate::operations::{MSGPACK_DECODE, MSGPACK_FIND};
 use crate::region::Region;
 
-/// So many values are passed between two looks at the task.
+/// How many values are passed between two checks of the task.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// A message and its index.
@@ -31,14 +31,14 @@ struct IndexedMessage {
     options: UnpackOptions,
 }
 
-/// A container of a message that is built only as far as it is asked for.
+/// A container of a message whose values are built only when they are requested.
 #[pyclass(frozen, module = "offlock.msgpack")]
 pub(super) struct View {
     message: Arc<IndexedMessage>,
     place: usize,
     length: usize,
     is_map: bool,
-    /// The places of the values inside, found once: to find one, all before it have to be passed.
+    /// The places of the values inside, computed once: to find one, all before it have to be passed.
     places: OnceLock<Large<Vec<u32>>>,
 }
 
@@ -160,7 +160,7 @@ impl View {
         self.message.build(py, self.place)
     }
 
-    /// The first values that it holds, as far as they are short.
+    /// The first values in the container, each shown up to a length.
     fn __repr__(&self, py: Python<'_>) -> PyResult<Text<String>> {
         let step = if self.is_map { 2 } else { 1 };
         let mut shown = Vec::new();
@@ -176,12 +176,13 @@ impl View {
     }
 
     fn __traverse__(&self, visit: pyo3::gc::PyVisit<'_>) -> Result<(), pyo3::gc::PyTraverseError> {
-        // Hooks that several views share are not this view's alone, so they cannot be shown as its own.
+        // Hooks that several views share do not belong to this view alone, so they cannot be reported as its
+        // own.
         if Arc::strong_count(&self.message) == 1 { self.message.options.traverse(&visit) } else { Ok(()) }
     }
 }
 
-/// So many entries are shown of a container, and so many characters of a value.
+/// How many entries of a container, and how many characters of a value, are shown.
 const SHOWN: usize = 8;
 const CHARACTERS: usize = 40;
 
@@ -202,8 +203,8 @@ impl View {
         Ok(Bound::new(py, view)?.into_any())
     }
 
-    /// Whether a view of the same kind is of an equal value. Arrays are built an item at a time: to let go of a large one would
-    /// take long.
+    /// Whether a view of the same kind has an equal value. Arrays are built an item at a time, because freeing
+    /// a large one would take long.
     fn equals_view(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
         if self.is_map {
             return self.equals(&other.build(py)?);
@@ -222,14 +223,14 @@ impl View {
         Ok(true)
     }
 
-    /// Whether a container of the same kind is equal to the one that this would build.
+    /// Whether a container of the same kind is equal to the one that this view would build.
     fn equals(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = other.py();
         let mut yielder = self.yielder();
         if !self.is_map {
             return self.equals_sequence(other, &mut yielder);
         }
-        // Of equal keys in one map the last counts: the entries are known when all are there.
+        // Of equal keys in one map the last one counts, so that the whole map has to be built.
         let built = self.build(py)?;
         if !built.is_instance_of::<PyDict>() {
             return built.eq(other); // a hook made it
@@ -269,7 +270,7 @@ impl View {
         Yielder::of(self.message.options.release)
     }
 
-    /// A list of what `make` makes of each of the places.
+    /// A list of the results of `make` for each place.
     fn list<'py, T>(
         &self,
         py: Python<'py>,
@@ -277,17 +278,17 @@ impl View {
         make: impl Fn(T) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut yielder = self.yielder();
-        yielder.check_now(py)?; // from here on time counts: to make a long list takes some
+        yielder.check_now(py)?; // starts the clock: making a long list takes a while
         let mut list = PartialSequence::new(py, places.len(), places.len(), true)?;
         for place in places {
-            // To build one value by itself takes longer than in a row.
+            // Building one value by itself takes longer than building several in a row.
             yielder.tick_many(py, 8)?;
             list.push(make(place)?)?;
         }
         list.finish(py)
     }
 
-    /// The places of the values inside: of a map, those of keys and values.
+    /// The places of the values inside: for a map, those of keys and values.
     fn places(&self, py: Python<'_>) -> PyResult<&[u32]> {
         if let Some(places) = self.places.get() {
             return Ok(places);
@@ -306,11 +307,11 @@ impl View {
             }
             Ok(places)
         })?;
-        // Whoever was quicker has found the same.
+        // A thread that finished earlier has found the same places.
         Ok(self.places.get_or_init(|| Large::new(found)))
     }
 
-    /// Runs a search in the index, off the lock if that takes long.
+    /// Runs a search in the index, without the lock if that takes long.
     fn search<T: Send>(
         &self,
         py: Python<'_>,

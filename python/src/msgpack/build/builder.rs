@@ -1,4 +1,4 @@
-//! What builds objects, and what can be asked of it.
+//! The builder of objects, and its state.
 
 use offlock_core::msgpack::{Direct, Error, ErrorKind, Source};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::msgpack::error::exception;
 use crate::msgpack::key_cache::KeyCache;
 use crate::msgpack::options::UnpackOptions;
 
-/// Containers that are nested deeper take no more of the machine's stack.
+/// Containers that are nested deeper do not recurse on the machine's stack.
 const RECURSION: usize = 64;
 
 /// Builds one object after the other.
@@ -17,24 +17,25 @@ pub(in crate::msgpack) struct Builder<'a, 'py> {
     pub(super) py: Python<'py>,
     pub(super) options: &'a UnpackOptions,
     pub(super) cache: Option<&'a mut KeyCache>,
-    /// The keys of the tape, as far as they were built.
+    /// The keys of the tape that were built so far.
     pub(super) keys: Vec<Option<Bound<'py, PyAny>>>,
     /// The strings of the tape that were laid out before, in its order.
     pub(super) texts: std::vec::IntoIter<Bound<'py, PyAny>>,
-    /// Why there was no value.
+    /// The reason why there was no value.
     pub(super) stop: Stop,
     pub(super) yielder: Yielder,
 }
 
-/// Why there was no value. Kept beside, so that what is built is returned as no more than an address.
+/// The reason why there was no value. Kept outside of the result, so that a built object is returned as a
+/// single address.
 pub(super) enum Stop {
     None,
     /// A container that has values, which follow.
     Open(ContainerHeader),
-    /// Something is wrong with the message, or the rest has not arrived yet.
+    /// An error in the message, or the rest has not arrived yet.
     Failed(Error),
     Raised(PyErr),
-    /// A key that is refused, once its value is there.
+    /// A key that is refused, once its value was read.
     Refused(Py<PyAny>),
 }
 
@@ -62,7 +63,7 @@ impl<'a, 'py> Builder<'a, 'py> {
         self
     }
 
-    /// Builds the next value of `source`, all of which is there.
+    /// Builds the next value of `source`, which holds it completely.
     #[inline]
     pub(in crate::msgpack) fn build<'s>(
         &mut self,
@@ -88,11 +89,11 @@ impl<'a, 'py> Builder<'a, 'py> {
         match std::mem::replace(&mut self.stop, Stop::None) {
             Stop::Raised(exception) => exception,
             Stop::Failed(error) => exception(self.py, error),
-            Stop::Open(_) | Stop::Refused(_) | Stop::None => self.error(ErrorKind::Truncated, offset), // never: there is a reason
+            Stop::Open(_) | Stop::Refused(_) | Stop::None => self.error(ErrorKind::Truncated, offset), // unreachable: a reason was set
         }
     }
 
-    /// Builds the container that was no `value`. `depth` is the number of those around it.
+    /// Builds the container for which `value` returned `None`. `depth` is the number of containers around it.
     #[inline]
     pub(super) fn nested<'s>(
         &mut self,
@@ -118,7 +119,7 @@ impl<'a, 'py> Builder<'a, 'py> {
         }
     }
 
-    /// What was built; the exception is kept.
+    /// Returns the built object, or keeps the exception in `stop`.
     #[inline(always)]
     pub(super) fn keep(&mut self, result: PyResult<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
         self.kept(result)

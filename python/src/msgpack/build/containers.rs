@@ -14,7 +14,7 @@ use crate::msgpack::error::exception;
 use crate::msgpack::options::{MAX_DEPTH, MapHook};
 use crate::objects::{tuple, type_name};
 
-/// Of so many values a container takes a part of a millisecond to make.
+/// A container of this many values takes a fraction of a millisecond to make.
 const MANY: u32 = 1 << 16;
 
 impl<'py> Builder<'_, 'py> {
@@ -81,7 +81,7 @@ impl<'py> Builder<'_, 'py> {
         self.keep(Err(refused_key(&key)))
     }
 
-    /// The key that the build stopped at as such keys are refused. As in msgpack, it is told of only after its value.
+    /// The refused key that stopped the build. As in msgpack, it is reported only after its value.
     pub(super) fn refused(&mut self) -> Option<Bound<'py, PyAny>> {
         match std::mem::replace(&mut self.stop, Stop::None) {
             Stop::Refused(key) => Some(key.into_bound(self.py)),
@@ -92,7 +92,7 @@ impl<'py> Builder<'_, 'py> {
         }
     }
 
-    /// Goes on with the value begun in `work`. `None` when the rest of it has not arrived yet.
+    /// Continues the value begun in `work`. `None` when the rest of it has not arrived yet.
     pub(in crate::msgpack) fn resume<'s, S: Source<'s>>(
         &mut self,
         source: &mut S,
@@ -124,12 +124,12 @@ impl<'py> Builder<'_, 'py> {
                 Stop::Failed(error) => return Err(exception(self.py, error)),
                 Stop::Raised(exception) => return Err(exception),
                 Stop::Refused(key) => work.frame.wait_for_value(key),
-                Stop::None => return Ok(None), // never: there is a reason
+                Stop::None => return Ok(None), // unreachable: a reason was set
             }
         }
     }
 
-    /// Fills a list up to the first container in it; whether it is complete.
+    /// Fills a list up to its first container. Returns whether it is complete.
     #[inline]
     pub(super) fn items<'s>(
         &mut self,
@@ -145,7 +145,7 @@ impl<'py> Builder<'_, 'py> {
         Ok(false)
     }
 
-    /// Fills a dict up to the first container in it; whether it is complete.
+    /// Fills a dict up to its first container. Returns whether it is complete.
     #[inline]
     pub(super) fn entries<'s>(
         &mut self,
@@ -178,7 +178,7 @@ impl<'py> Builder<'_, 'py> {
         Ok(false)
     }
 
-    /// Adds an entry; whether it is the last one.
+    /// Adds an entry. Returns whether it is the last one.
     #[inline]
     pub(super) fn add(
         &self,
@@ -192,7 +192,7 @@ impl<'py> Builder<'_, 'py> {
         Ok(*left == 0)
     }
 
-    /// Fills a list of pairs up to the first container in one of them; whether it is complete.
+    /// Fills a list of pairs up to the first container in one of them. Returns whether it is complete.
     #[cold]
     pub(super) fn pairs<'s>(
         &mut self,
@@ -219,7 +219,7 @@ impl<'py> Builder<'_, 'py> {
         tuple(self.py, [key.into_bound(self.py), value])
     }
 
-    /// A container that is to be opened; an empty one is complete at once.
+    /// Sets `stop` to open a container; returns an empty one at once.
     #[inline]
     pub(super) fn container(&mut self, header: ContainerHeader) -> Option<Bound<'py, PyAny>> {
         if header.values() > 0 {
@@ -248,7 +248,7 @@ impl<'py> Builder<'_, 'py> {
         self.frame(header, source.share(work.depth()))
     }
 
-    /// Puts a complete container where it belongs; returns the outermost one.
+    /// Stores a complete container in the one around it; returns the outermost one.
     #[inline]
     pub(super) fn close(&mut self, work: &mut Work) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
@@ -285,7 +285,7 @@ impl<'py> Builder<'_, 'py> {
         }
     }
 
-    /// An empty container for what follows the header.
+    /// An empty container for the values that follow the header.
     #[inline]
     pub(super) fn frame(&self, header: ContainerHeader, room: usize) -> PyResult<PendingContainer> {
         match header {
@@ -313,12 +313,12 @@ impl<'py> Builder<'_, 'py> {
                 return self.mapped(dict.into_bound(self.py).into_any());
             }
             PendingContainer::Pairs { pairs, .. } => return self.mapped(pairs.finish(self.py)?),
-            PendingContainer::Root => (self.py.None().into_bound(self.py), None), // never: there is nothing to complete
+            PendingContainer::Root => (self.py.None().into_bound(self.py), None), // unreachable: there is nothing to complete
         };
         self.hooked(hook, object)
     }
 
-    /// What becomes of a dict, or list of pairs, that is complete.
+    /// Passes a complete dict, or list of pairs, to the hook, if there is one.
     #[inline]
     pub(super) fn mapped(&self, entries: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.hooked(self.options.map_hook.callable(), entries)
@@ -356,7 +356,7 @@ impl<'py> Builder<'_, 'py> {
         None
     }
 
-    /// To be called before a container of so many values is made, which takes time if they are many.
+    /// Called before a container of `values` values is made, which takes time if there are many.
     #[inline(always)]
     pub(super) fn begin(&mut self, values: u32) -> PyResult<()> {
         if values < MANY { Ok(()) } else { self.yielder.check_now(self.py) }

@@ -1,5 +1,5 @@
-//! Builds Python objects from a message, or from its tape. Needs the lock. What is nested deep, or has not arrived as a
-//! whole, is kept in a list of its own (`Work`), and takes no more of the machine's stack.
+//! Builds Python objects from a message, or from its tape. Needs the lock. Deeply nested or incomplete
+//! containers are kept in a separate list (`Work`), and do not recurse on the machine's stack.
 
 mod builder;
 mod containers;

@@ -14,7 +14,7 @@ use crate::msgpack::options::TimestampAs;
 use crate::msgpack::{classes, long_strings};
 use crate::objects::Int;
 
-/// Longer strings and the like count as more than one value in the time they take.
+/// Longer strings and the like take the time of several values.
 const LONG: usize = 8 << 10;
 
 impl<'py> Builder<'_, 'py> {
@@ -146,7 +146,7 @@ impl<'py> Builder<'_, 'py> {
         let py = self.py;
         let whole = || classes::timestamp(py)?.call1((object::int(py, seconds)?, Int(nanoseconds as usize)));
         if nanoseconds >= 1_000_000_000 {
-            return whole(); // which refuses it
+            return whole(); // refuses it
         }
         match self.options.timestamp {
             TimestampAs::Timestamp => whole(),

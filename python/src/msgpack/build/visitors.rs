@@ -1,4 +1,4 @@
-//! From what the core finds in a message to objects: values, and keys of maps.
+//! Makes objects of the values and map keys that the core finds in a message.
 
 use offlock_core::msgpack::{self, Error, Source, Text, Visitor};
 use pyo3::prelude::*;
@@ -9,7 +9,8 @@ use super::work::ContainerHeader;
 use crate::cpython::object;
 
 impl<'py> Builder<'_, 'py> {
-    /// The next value. `None`, and `stop` says why: it is a container that has values of its own, or there is none.
+    /// The next value. With `None`, `stop` has the reason: the value is a container that has values of its own,
+    /// or there is none.
     #[inline(never)]
     pub(super) fn value<'s>(&mut self, source: &mut impl Source<'s>) -> Option<Bound<'py, PyAny>> {
         source.visit(&mut Value(self))

@@ -1,4 +1,4 @@
-//! The containers that wait for values.
+//! The containers that are not complete.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -6,17 +6,17 @@ use pyo3::types::PyDict;
 
 use crate::cpython::partial_sequence::PartialSequence;
 
-/// The containers that wait for values, while a message is built or its rest has not arrived.
+/// The containers that are not complete, while a message is built or its rest has not arrived.
 #[derive(Default)]
 pub(in crate::msgpack) struct Work {
-    /// How many are around all of them.
+    /// The number of containers around all of them.
     outer: usize,
     open: Vec<PendingContainer>,
     /// The innermost one.
     pub(super) frame: PendingContainer,
 }
 
-/// A container that waits for values.
+/// A container that is not complete.
 #[derive(Default)]
 pub(super) enum PendingContainer {
     /// Nothing is open: the next value is the result.
@@ -63,20 +63,20 @@ impl PendingContainer {
 }
 
 impl Work {
-    /// Nothing yet, inside of `outer` containers.
+    /// An empty state, inside of `outer` containers.
     pub(super) fn inside(outer: usize) -> Self {
         Self { outer, ..Self::default() }
     }
 
     /// How many values are missing on each level, from the outermost to the innermost.
     pub(in crate::msgpack) fn missing(&self) -> Vec<u64> {
-        // Each of the outer ones has begun the value that is the next one.
+        // Each of the outer ones has begun its next value.
         let outer = self.open.iter().map(|frame| frame.missing() - 1);
         let root = if matches!(self.frame, PendingContainer::Root) { None } else { Some(0) };
         root.into_iter().chain(outer).chain([self.frame.missing()]).collect()
     }
 
-    /// Shows what was built to the garbage collector.
+    /// Reports the built objects to the garbage collector.
     pub(in crate::msgpack) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.open.iter().chain([&self.frame]).try_for_each(|frame| frame.traverse(visit))
     }
@@ -100,7 +100,7 @@ impl Work {
     }
 }
 
-/// What a container begins with.
+/// The header of a container.
 #[derive(Clone, Copy)]
 pub(super) enum ContainerHeader {
     Array(u32),

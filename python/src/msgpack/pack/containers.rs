@@ -12,12 +12,12 @@ use crate::msgpack::numpy::Pieces;
 use crate::msgpack::pack_error::{PackResult, changed, check_length};
 use crate::objects::name;
 
-/// So many values of a container are written without a pause.
+/// How many values of a container are written without a pause.
 const STRETCH: usize = 64;
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes a container that `depth` others are around, or a value of one of the rarer types. Of a container that is
-    /// nested deep only the header is written, and it is returned.
+    /// Writes a container at nesting level `depth`, or a value of one of the rarer types. If the container is
+    /// deeply nested, only its header is written, and it is returned.
     #[inline]
     pub(super) fn container(
         &mut self,
@@ -37,7 +37,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(None)
     }
 
-    /// Writes a dict and all that is in it, with no `OpenContainer`: that is for what is nested deep.
+    /// Writes a dict and its contents, without an `OpenContainer`, which only deeply nested contents need.
     #[inline(never)]
     pub(super) fn whole_dict(&mut self, dict: &Bound<'py, PyAny>, depth: usize) -> PackResult<()> {
         let (dict, mut left) = self.begin_dict(dict)?;
@@ -107,7 +107,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(None)
     }
 
-    /// Writes the entries of a dict up to the first container. While a key is written that is no leaf, its value is `value`.
+    /// Writes the entries of a dict up to the first container. While a key that is not a leaf is written,
+    /// `value` holds its value.
     #[inline]
     pub(super) fn dict(
         &mut self,
@@ -149,7 +150,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    /// Writes an entry whose key is no leaf, or what is wrong with it.
+    /// Writes an entry whose key is not a leaf, or returns the key's error.
     #[cold]
     pub(super) fn entry(
         &mut self,
@@ -160,10 +161,11 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         depth: usize,
     ) -> PackResult<Option<OpenContainer<'py>>> {
         let is_leaf = is_leaf.inspect_err(|_| {
-            // Making the exception may have freed the entry; that there is a value says that the key is what is wrong.
+            // Making the exception may have freed the entry; the presence of a value marks the key as the
+            // cause.
             *value = Some(self.py.None().into_bound(self.py));
         })?;
-        // Packing the key may run code that changes the dict: hold on to the value.
+        // Packing the key may run code that changes the dict: keep a reference to the value.
         *value = Some(item.to_owned());
         if !is_leaf && let Some(child) = self.container(&key.to_owned(), depth + 1)? {
             return Ok(Some(child));
@@ -221,7 +223,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         if frame.done < frame.pieces.rows() { Err(changed("array")) } else { Ok(None) }
     }
 
-    /// Writes a value in a container that `depth` others are around; as `container`, for a value of any kind.
+    /// Writes a value of a container at nesting level `depth`; as `container`, for a value of any kind.
     pub(super) fn nested(
         &mut self,
         object: &Bound<'py, PyAny>,
@@ -274,7 +276,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(Some(OpenContainer::Dict { dict, at: 0, left, value: None }))
     }
 
-    /// Writes the header of a dict, and returns what its entries are to be written from, and how many there are.
+    /// Writes the header of a dict, and returns the dict to read the entries from, and their number.
     #[inline]
     pub(super) fn begin_dict(&mut self, dict: &Bound<'py, PyAny>) -> PackResult<(Bound<'py, PyDict>, usize)> {
         let dict = dict.cast::<PyDict>().map_err(PyErr::from)?;

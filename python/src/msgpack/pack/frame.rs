@@ -1,4 +1,4 @@
-//! Containers whose values are being written, and where in them the one is that was written last.
+//! Containers whose values are being written, and the place in them of the value written last.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
@@ -46,7 +46,7 @@ pub(super) struct Rows<'py> {
 }
 
 impl OpenContainer<'_> {
-    /// Where the value stands that was written last.
+    /// The place of the value that was written last.
     #[cold]
     pub(super) fn step(&self) -> Option<Step> {
         match self {
@@ -75,12 +75,12 @@ pub(super) fn key_step(key: &Bound<'_, PyAny>, is_key: bool) -> Step {
     if is_key { Step::Key(shown) } else { Step::Value(shown) }
 }
 
-/// What became of an object of one of the rarer types.
+/// The result of writing an object of one of the rarer types.
 pub(super) enum Outcome<'py> {
     Written,
     /// Its header is written.
     Open(OpenContainer<'py>),
-    /// This is to be written in its place.
+    /// This object is to be written in its place.
     Replaced(Bound<'py, PyAny>),
     Unknown,
     /// An int that the format cannot express.

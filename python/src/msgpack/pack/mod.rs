@@ -1,11 +1,11 @@
-//! Writes Python objects as a message. What is nested deep takes no more of the machine's stack.
+//! Writes Python objects as a message. Deeply nested containers do not recurse on the machine's stack.
 //!
-//! Packing needs the lock, and now and then lets other threads have it, or a signal's handler run. These may change whatever
-//! is being packed, as a callback may: so every container that is open is held, its places are checked each time, and what
-//! is borrowed from it is used up before the next pause.
+//! Packing needs the lock, and regularly lets other threads hold it, or a signal handler run. These may change
+//! the objects that are being packed, as a callback may. Therefore every open container is held, its places are
+//! checked each time, and borrowed references are last used before the next pause.
 //!
-//! [`writer`] goes through containers that are open ([`frame`]). What is in them is written by [`scalars`], [`containers`], and,
-//! where it is of a rarer type, [`other`].
+//! [`writer`] goes through the open containers ([`frame`]). [`scalars`] and [`containers`] write the values in
+//! them, and [`other`] those of the rarer types.
 
 mod containers;
 mod frame;
@@ -55,7 +55,7 @@ pub(super) fn pack_pairs(
     result.map_err(|trouble| trouble.into_exception(py))
 }
 
-/// Appends an extension, whose payload is the owner's, or nobody's but the caller's.
+/// Appends an extension, whose payload belongs to the owner or to the caller alone.
 pub(super) fn pack_ext(
     owner: &Bound<'_, PyAny>,
     kind: i8,

@@ -9,10 +9,10 @@ use crate::msgpack::conversions;
 use crate::msgpack::options::{callable, error_handler, unexpected_keyword};
 use crate::region::Release;
 
-/// What `packb` and `Packer` can be told about encoding.
+/// The encoding options of `packb` and `Packer`.
 pub(in crate::msgpack) struct PackOptions {
     pub(in crate::msgpack) default: Option<Py<PyAny>>,
-    /// Nothing is said about str.
+    /// No option for str is set.
     pub(super) plain_str: bool,
     pub(in crate::msgpack) use_single_float: bool,
     /// The format's first version: neither bin nor str 8.
@@ -21,7 +21,7 @@ pub(in crate::msgpack) struct PackOptions {
     pub(in crate::msgpack) datetime: conversions::Datetime,
     pub(in crate::msgpack) unicode_errors: Option<CString>,
     pub(in crate::msgpack) extra: conversions::Extra,
-    /// `Never`: other threads have to wait until all is packed.
+    /// `Never`: other threads have to wait until everything is packed.
     pub(in crate::msgpack) release: Release,
 }
 
@@ -42,7 +42,7 @@ impl Default for PackOptions {
 }
 
 impl PackOptions {
-    /// Reads keyword arguments; those that it does not know go to `other`, which says whether it does.
+    /// Reads keyword arguments; passes unknown ones to `other`, which returns whether it accepts them.
     pub(in crate::msgpack) fn from_keywords(
         keywords: &Bound<'_, PyDict>,
         mut other: impl FnMut(&str, &Bound<'_, PyAny>) -> PyResult<bool>,
@@ -58,7 +58,7 @@ impl PackOptions {
         Ok(options)
     }
 
-    /// Whether packing runs no code of the program, as long as it meets nothing but the commonest types.
+    /// Whether packing runs no code of the program, as long as it meets only the commonest types.
     pub(in crate::msgpack) const fn is_plain(&self) -> bool {
         self.default.is_none()
     }

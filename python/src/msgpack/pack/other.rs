@@ -1,4 +1,4 @@
-//! Objects of the rarer types, those of which the options tell, and what `default` makes of all others.
+//! Objects of the rarer types: those that the options cover, and all others, which `default` converts.
 
 use offlock_core::msgpack::write::{self, Sink};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,8 +17,8 @@ use crate::msgpack::pack_error::{PackError, PackResult, out_of_range, too_deep};
 use crate::objects::type_name;
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes an object that is not exactly of one of the commonest types: it, or what stands for it, or what stands for
-    /// that. `default` is asked once for each of them.
+    /// Writes an object that is not exactly of one of the commonest types: the object itself, its replacement,
+    /// or that of its replacement. `default` is called once for each of them.
     #[cold]
     #[inline(never)]
     pub(super) fn other(&mut self, object: &Bound<'py, PyAny>) -> PackResult<Option<OpenContainer<'py>>> {
@@ -71,7 +71,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(Outcome::Written)
     }
 
-    /// What msgpack itself does not write, as far as the options say so.
+    /// The replacement for an object that msgpack itself does not write, according to the options.
     pub(super) fn extra(&mut self, object: &Bound<'py, PyAny>) -> PackResult<Outcome<'py>> {
         if let Some(replacement) = self.options.datetime.replacement(object)? {
             return self.replacement(replacement);

@@ -17,14 +17,15 @@ use crate::msgpack::pack_error::{PackError, PackResult, check_length};
 use crate::objects::{Text, name};
 use crate::utf8;
 
-/// Longer strings and the like count as more than one value in the time they take.
+/// Longer strings and the like take the time of several values.
 const LONG: usize = 8 << 10;
 
-/// Of long ones so many bytes are copied at once.
+/// How many bytes of a long value are copied at once.
 const PIECE: usize = 256 << 10;
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes a value of one of the commonest types, which takes neither Python code nor long; whether it was one.
+    /// Writes a value of one of the commonest types, which is short and runs no Python code. Returns whether it
+    /// was one.
     #[inline(always)]
     pub(super) fn leaf(&mut self, object: Borrowed<'_, 'py, PyAny>) -> PackResult<bool> {
         if let Some(text) = object::exact_str(object) {
@@ -34,7 +35,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
                 None if object::characters(&object) < LONG / 4 => {
                     write::str(self.out, object::utf8_of(&object)?)
                 }
-                // Others run while it is written, and what is next to it in a dict may go.
+                // Writing it lets other threads run, which may remove the dict entry that it comes from.
                 _ => return Ok(false),
             }
         } else if object.is_exact_instance_of::<PyInt>() {
@@ -103,7 +104,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         self.content(owner, bytes)
     }
 
-    /// Writes bytes that are the owner's, or nobody's but ours.
+    /// Writes bytes that belong to the owner or to the caller alone.
     #[inline]
     pub(super) fn content(&mut self, owner: &Bound<'py, PyAny>, bytes: &[u8]) -> PackResult<()> {
         if bytes.len() >= LONG {
@@ -113,7 +114,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(())
     }
 
-    /// The owner is held: others may run between two pieces.
+    /// The owner is held: other threads may run between two pieces.
     #[cold]
     pub(super) fn long(&mut self, _owner: &Bound<'py, PyAny>, bytes: &[u8]) -> PackResult<()> {
         self.out.expect(bytes.len());

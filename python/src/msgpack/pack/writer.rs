@@ -1,4 +1,4 @@
-//! Goes through containers: by recursion as long as they are not nested deep, then with a list of those that are open.
+//! Traverses containers: by recursion up to a depth, then with a list of the open ones.
 
 use offlock_core::msgpack::write::Sink;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::gil_yield::Yielder;
 use crate::msgpack::options::MAX_DEPTH;
 use crate::msgpack::pack_error::{PackError, PackResult, too_deep};
 
-/// Containers that are nested deeper take no more of the machine's stack.
+/// Containers that are nested deeper do not recurse on the machine's stack.
 pub(super) const RECURSION: usize = 64;
 
 pub(super) struct Writer<'a, 'py, S> {
@@ -28,13 +28,13 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         Ok(())
     }
 
-    /// Others may run. To be called when nothing is borrowed, before so many values are written.
+    /// Lets other threads run. Called when no reference is borrowed, before `values` values are written.
     #[inline(always)]
     pub(super) fn pause(&mut self, values: usize) -> PackResult<()> {
         self.yielder.tick_many(self.py, values).map_err(PackError::interrupt)
     }
 
-    /// Writes all that is in `frame`, which `depth` others are around.
+    /// Writes the contents of `frame` at nesting level `depth`.
     #[inline(never)]
     pub(super) fn complete(&mut self, mut frame: OpenContainer<'py>, depth: usize) -> PackResult<()> {
         match self.step(&mut frame, depth) {
@@ -44,7 +44,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    /// As `complete`, for a frame whose next value is `child`, when what is inside it is nested deep.
+    /// As `complete`, for a frame whose next value is the deeply nested `child`.
     #[cold]
     pub(super) fn finish(
         &mut self,
@@ -59,8 +59,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         })
     }
 
-    /// Writes what is in `frame`, and then what is left of the `open` ones around it. When something is wrong, those that are
-    /// around that stay in `open`.
+    /// Writes the contents of `frame`, and then the rest of the `open` containers around it. After an error,
+    /// the containers around its place stay in `open`.
     pub(super) fn deep(
         &mut self,
         open: &mut Vec<OpenContainer<'py>>,
@@ -85,7 +85,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    /// Writes values of `frame` up to the first container that is nested deep, which it returns.
+    /// Writes values of `frame` up to the first deeply nested container, which it returns.
     #[inline]
     pub(super) fn step(
         &mut self,
@@ -101,7 +101,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         }
     }
 
-    /// Something long was done.
+    /// Checks the clock after a long piece of work.
     #[cold]
     pub(super) fn look(&mut self) -> PackResult<()> {
         self.yielder.check_now(self.py).map_err(PackError::interrupt)
