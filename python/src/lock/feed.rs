@@ -1,4 +1,4 @@
-//! From the hooks to the recorder: which thread it is, which lock, and what happened to them.
+//! Passes the events of the hooks to the recorder, with the thread and the lock that they concern.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks};
 
-/// The locks that can be told apart at the same time.
+/// How many locks can be distinguished at the same time.
 pub(crate) const MAX_LOCKS: usize = 64;
 
 /// One of the locks the hooks have found, below [`MAX_LOCKS`].
@@ -19,25 +19,25 @@ pub(crate) const MAIN_LOCK: LockIndex = 0;
 /// Ids of the recorder's locks.
 static LOCKS: [AtomicU32; MAX_LOCKS] = [const { AtomicU32::new(0) }; MAX_LOCKS];
 
-/// Whether a thread that waits has asked the holder to give the lock up.
+/// Whether a waiting thread has asked the holder to release the lock.
 static REQUESTED: [AtomicBool; MAX_LOCKS] = [const { AtomicBool::new(false) }; MAX_LOCKS];
 
-/// A thread that gives the lock up on request asks for it again at once: it goes on wanting it, however long the
-/// system lets it wait for a processor in between. Whoever has blocked, or worked for longer than this (in ns), did something
-/// else.
+/// A thread that releases the lock on request asks for it again at once: it wants the lock throughout, however
+/// long the system lets it wait for a processor in between. A thread that has blocked, or worked for longer
+/// than this (in ns), did something else.
 const AT_ONCE: i64 = 20_000;
 
-/// What a native thread has lately done.
+/// The recent actions of a native thread.
 struct Recent {
     /// When it last asked for a lock; 0 once that is recorded.
     asked: Cell<Ticks>,
-    /// When it gave a lock up on request, and what it had done by then.
+    /// When it released a lock on request, and its effort up to then.
     given_up: Cell<Option<(Ticks, Effort)>>,
 }
 
 thread_local! {
     static RECENT: Recent = const { Recent { asked: Cell::new(0), given_up: Cell::new(None) } };
-    /// The recorder's thread, told when the native thread ends.
+    /// The recorder's thread, which is ended when the native thread ends.
     static OWN: OwnThread = const { OwnThread(Cell::new(None)) };
 }
 
@@ -54,7 +54,7 @@ impl Drop for OwnThread {
     }
 }
 
-/// The recorder's threads by the native id that Python shows too (`threading.Thread.native_id`).
+/// The recorder's threads by the native id that Python reports too (`threading.Thread.native_id`).
 type KnownThreads = HashMap<u32, &'static Thread>;
 
 static KNOWN: Remade<Mutex<KnownThreads>> = Remade::new();
@@ -63,14 +63,14 @@ fn known() -> MutexGuard<'static, KnownThreads> {
     KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have been
-/// in the parent's table.
+/// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have
+/// held the lock of the parent's table.
 pub(crate) fn after_fork_in_child() {
     KNOWN.forget();
     known().extend(Thread::current().map(|thread| (native_id(), thread)));
 }
 
-/// The id that `threading.get_native_id` gives.
+/// The id that `threading.get_native_id` returns.
 pub(crate) fn native_id() -> u32 {
     #[cfg(target_os = "linux")]
     // SAFETY: gettid has no preconditions and cannot fail.
@@ -106,7 +106,7 @@ fn adopt() -> &'static Thread {
     thread
 }
 
-/// Names the thread with a native id, one that has not been seen yet included.
+/// Names the thread with a native id, even one that was not seen yet.
 pub(crate) fn name_thread(native_id: u32, name: &str) {
     let mut known = known();
     match known.get(&native_id) {
@@ -116,8 +116,8 @@ pub(crate) fn name_thread(native_id: u32, name: &str) {
     }
 }
 
-/// Tells a new trace what is known of the threads: the calling one has the lock, the others do not. Nothing is known
-/// where the lock is not `watched`.
+/// Records the state of the known threads in a new trace: the calling one holds the lock, the others do not.
+/// Nothing is known where the lock is not `watched`.
 pub(crate) fn announce(names: &[(u32, String)], watched: bool) {
     let own = current();
     for (native_id, name) in names {
@@ -131,12 +131,12 @@ pub(crate) fn announce(names: &[(u32, String)], watched: bool) {
     }
 }
 
-/// The hooks have found a lock, or met another one where a known one was.
+/// Registers a lock that the hooks have found, possibly in place of a known one.
 pub(crate) fn found_lock(index: LockIndex) {
     LOCKS[index].store(Lock::new(&lock_name(index)).id(), Ordering::Relaxed);
 }
 
-/// The main interpreter's lock, be it that it was found or not.
+/// The main interpreter's lock, whether it was found or not.
 pub(crate) fn main_lock() -> Lock {
     if LOCKS[MAIN_LOCK].load(Ordering::Relaxed) == 0 {
         found_lock(MAIN_LOCK);
@@ -148,7 +148,7 @@ fn lock_name(index: LockIndex) -> String {
     if index == MAIN_LOCK { "GIL".to_owned() } else { format!("GIL {}", index + 1) }
 }
 
-/// What the system counts of a thread's doings.
+/// The system's counters of a thread's activity.
 #[derive(Clone, Copy)]
 struct Effort {
     /// How often it has blocked.
@@ -177,7 +177,7 @@ impl Effort {
     }
 }
 
-/// The thread asks for a lock, or is about to give up the one that it has: both begin with the same call.
+/// The thread asks for a lock, or is about to release the one that it holds: both begin with the same call.
 #[inline]
 pub(crate) fn asks() {
     if trace::is_active() && !Thread::current().is_some_and(Thread::has_lock) {
@@ -186,7 +186,7 @@ pub(crate) fn asks() {
 }
 
 impl Recent {
-    /// When the thread gave the lock up, if that was on request and it has done nothing since.
+    /// When the thread released the lock, if that was on request and it has done nothing since.
     #[inline]
     fn given_up_just_now(&self) -> Option<Ticks> {
         let (at, before) = self.given_up.take()?;
@@ -194,7 +194,7 @@ impl Recent {
     }
 }
 
-/// The thread has to wait for the lock it asked for. Called again after each time slice.
+/// The thread has to wait for the lock that it asked for. Called again after each time slice.
 #[inline]
 pub(crate) fn waits(index: LockIndex) {
     record_wish(current(), lock(index));
@@ -208,16 +208,16 @@ fn record_wish(thread: &Thread, lock: Lock) {
     }
 }
 
-/// The thread has waited for a whole time slice and asks the holder to give the lock up.
+/// The thread has waited for a whole time slice and asks the holder to release the lock.
 #[inline]
 pub(crate) fn requests(index: LockIndex) {
     REQUESTED[index].store(true, Ordering::Relaxed);
 }
 
-/// The thread has the lock.
+/// The thread has acquired the lock.
 #[inline]
 pub(crate) fn acquired(index: LockIndex) {
-    // Written to only if it changes: all threads read what lies beside it.
+    // Written to only if it changes: all threads read the memory beside it.
     if REQUESTED[index].load(Ordering::Relaxed) {
         REQUESTED[index].store(false, Ordering::Relaxed);
     }
@@ -228,7 +228,7 @@ pub(crate) fn acquired(index: LockIndex) {
     }
 }
 
-/// The thread gives the lock up.
+/// The thread releases the lock.
 #[inline]
 pub(crate) fn released(index: LockIndex) {
     RECENT.with(|recent| recent.asked.set(0));
@@ -243,7 +243,8 @@ pub(crate) fn released(index: LockIndex) {
     }
 }
 
-/// The thread has waited for another to take the lock that it gave up, which is no doing of its own.
+/// The thread has waited for another one to acquire the lock that it released, which does not count as its own
+/// activity.
 pub(crate) fn handed_over() {
     RECENT.with(|recent| {
         if let Some((at, _)) = recent.given_up.get() {
@@ -252,12 +253,12 @@ pub(crate) fn handed_over() {
     });
 }
 
-/// All threads that are known, by native id.
+/// All known threads, by native id.
 pub(crate) fn all() -> Vec<(u32, &'static Thread)> {
     known().iter().map(|(id, thread)| (*id, *thread)).collect()
 }
 
-/// The thread with a native id is gone, which nobody has told.
+/// Ends the thread with a native id, whose end was not reported.
 pub(crate) fn lose(native_id: u32) {
     if let Some(thread) = known().remove(&native_id) {
         thread.end(trace::now());

@@ -1,4 +1,4 @@
-//! Seeing CPython's lock: traces, live numbers and marks. The Python half is `offlock/lock.py`.
+//! Observes CPython's lock: traces, live numbers and marks. The Python half is `offlock/lock.py`.
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
 
@@ -21,7 +21,7 @@ use crate::cpython::sequence::{Container, SequenceBuilder};
 use crate::error::WithMessage;
 use crate::objects::{Int, Text, tuple};
 
-/// What stands in for the hooks where they are not to be had.
+/// Replaces the hooks on systems that have none.
 #[cfg(not(target_os = "linux"))]
 mod hooks {
     pub(super) fn install(_py: pyo3::Python<'_>) -> Result<(), String> {
@@ -33,10 +33,11 @@ mod hooks {
     pub(super) fn after_fork_in_child() {}
 }
 
-/// The environment variable with which samples can be asked for where the lock could be watched: `samples`.
+/// The environment variable that requests samples even where the lock could be watched: `samples`.
 const FEED_VARIABLE: &str = "OFFLOCK_FEED";
 
-/// Redirects the interpreter's calls if need be; the calling thread has the lock. The error says why it cannot be watched.
+/// Redirects the interpreter's calls if needed; the calling thread holds the lock. The error says why it cannot
+/// be watched.
 fn watch(py: Python<'_>) -> Result<(), String> {
     match std::env::var(FEED_VARIABLE) {
         Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
@@ -47,14 +48,14 @@ fn watch(py: Python<'_>) -> Result<(), String> {
     }
 }
 
-/// Lets go of the interpreter's calls when nobody wants to know any more.
+/// Restores the interpreter's calls when nothing is recorded any more.
 fn unwatch() {
     if !trace::is_active() {
         hooks::uninstall();
     }
 }
 
-/// Prepares for forks; once is enough. The extension is being loaded.
+/// Registers the handlers for forks, once. Called while the extension is loaded.
 fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -71,8 +72,8 @@ extern "C" fn after_fork_in_child() {
 /// A thread's native id and name, as `threading` knows them.
 type ThreadName = (u32, String);
 
-/// A trace that is being recorded. It is taken out while it is being stopped, which goes on without the interpreter's
-/// lock.
+/// A trace that is being recorded. It is taken out while it is being stopped, which continues without the
+/// interpreter's lock.
 #[pyclass(module = "offlock._offlock.lock", frozen)]
 struct Recorder(Mutex<Option<Capture>>);
 
@@ -87,8 +88,8 @@ impl Recorder {
     /// Starts a trace into a file, or into memory when there is no path. Where the lock cannot be watched it records
     /// what a `Sampler` estimates.
     ///
-    /// `about`: what the file says about the program, in order. `threads`: the threads that exist. `limit`: the most
-    /// bytes to write. Raises OSError when the file cannot be written.
+    /// `about`: the description of the program in the file, in order. `threads`: the existing threads. `limit`:
+    /// the maximum number of bytes to write. Raises OSError when the file cannot be written.
     #[new]
     #[pyo3(signature = (path, about, threads, limit=None))]
     fn start(
@@ -104,7 +105,7 @@ impl Recorder {
         })
     }
 
-    /// Starts the trace that `offlock trace` asked for in the environment; None when it did not.
+    /// Starts the trace that `offlock trace` requested in the environment; None when it did not.
     #[staticmethod]
     fn from_environment(
         py: Python<'_>,
@@ -166,7 +167,7 @@ fn begin(
     Ok(Recorder(Mutex::new(Some(capture))))
 }
 
-/// Why the lock cannot be watched in this process; None when it can.
+/// The reason why the lock cannot be watched in this process; None when it can.
 #[pyfunction]
 fn obstacle(py: Python<'_>) -> Option<Text<String>> {
     let found = watch(py).err().map(Text);
@@ -174,7 +175,7 @@ fn obstacle(py: Python<'_>) -> Option<Text<String>> {
     found
 }
 
-/// The id of the calling thread that the system knows it by, whatever stands for threads in this program.
+/// The system's id of the calling thread, even if the program replaces threads.
 #[pyfunction]
 fn native_id() -> Int {
     Int(feed::native_id() as usize)
@@ -201,7 +202,7 @@ fn on_gc(phase: &str, _info: &Bound<'_, PyAny>) {
     }
 }
 
-/// The calling thread begins what the program calls `name`.
+/// The calling thread begins a section that the program calls `name`.
 #[pyfunction]
 fn mark_begin(name: &str) {
     if trace::is_tracing() {
@@ -209,7 +210,7 @@ fn mark_begin(name: &str) {
     }
 }
 
-/// The calling thread ends what it began last.
+/// The calling thread ends the section that it began last.
 #[pyfunction]
 fn mark_end() {
     if trace::is_tracing() {
@@ -226,7 +227,7 @@ fn metric(name: &str) -> PyResult<Metric> {
     }
 }
 
-/// Starts one of the metrics "global", "local" and "waiting". Returns why it will stay zero, if it will.
+/// Starts one of the metrics "global", "local" and "waiting". Returns the reason if it will stay zero.
 #[pyfunction]
 fn enable(py: Python<'_>, name: &str) -> PyResult<Option<Text<String>>> {
     let metric = metric(name)?;
@@ -255,7 +256,7 @@ fn global_numbers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     numbers(py, [metrics::waited(), metrics::acquisitions()])
 }
 
-/// Sets the numbers of all threads together back to zero.
+/// Resets the numbers of all threads together to zero.
 #[pyfunction]
 fn reset_global() {
     metrics::reset();
@@ -280,7 +281,7 @@ fn local_numbers(py: Python<'_>, native_id: u32) -> PyResult<Bound<'_, PyAny>> {
     numbers(py, [all.waited, all.acquisitions, all.releases])
 }
 
-/// Sets a thread's numbers back to zero.
+/// Resets a thread's numbers to zero.
 #[pyfunction]
 fn reset_local(native_id: u32) {
     if let Some(thread) = feed::find(native_id) {

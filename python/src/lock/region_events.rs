@@ -1,10 +1,11 @@
-//! What is done off the lock, as a trace shows it.
+//! Work without the lock, as a trace shows it.
 
 use offlock_core::trace::{self, Name};
 
 use super::feed;
 
-/// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
+/// Runs `work`, which runs without the lock, so that a trace shows it as the named operation over `bytes`
+/// bytes.
 pub(crate) fn record<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
     if !trace::is_tracing() {
         return work();

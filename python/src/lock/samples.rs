@@ -1,10 +1,11 @@
-//! An estimate of who holds the lock, where that cannot be watched.
+//! An estimate of which thread holds the lock, where that cannot be watched.
 //!
-//! A thread of Python's own, the sampler, rests for some milliseconds, then takes the lock as any other thread would: how
-//! long it waits for that is known exactly. What the others did since its last round is told from their processor
-//! times: whoever used a processor is shown as holding the lock for that long, one after the other. Where they used more
-//! than one processor, the rest of them worked without the lock. Where the system tells no processor times, all that is known
-//! is that somebody held the lock while the sampler waited.
+//! A Python thread, the sampler, sleeps for some milliseconds, then acquires the lock as any other thread
+//! would: the time that it waits is known exactly. The activity of the others since its last round is derived
+//! from their processor times: a thread that used a processor is shown as holding the lock for that long, one
+//! after the other. Where the threads used more than one processor, the surplus was work without the lock.
+//! Where the system reports no processor times, only the fact is known that some thread held the lock while the
+//! sampler waited.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,9 +18,9 @@ use crate::objects::{Int, dict};
 
 use super::feed;
 
-/// What is called the work of threads beyond the one that holds the lock.
+/// The name of the work of threads beyond the one that holds the lock.
 const OFF_LOCK: &str = "native code";
-/// What is called the work of threads in an interpreter without a lock.
+/// The name of the work of threads in an interpreter without a lock.
 const NO_LOCK: &str = "Python without a lock";
 
 /// Estimates while a trace runs. Belongs to the sampler's thread.
@@ -29,20 +30,20 @@ pub(super) struct Sampler {
     lock: Option<Lock>,
     /// The threads when the last round ended.
     before: HashMap<u32, KnownThread>,
-    /// Stands for whoever held the lock, where the system does not tell processor times.
+    /// Represents the unknown holder of the lock, where the system does not report processor times.
     somebody: Option<&'static Thread>,
 }
 
-/// What was known of a thread when a round ended.
+/// The state of a thread when a round ended.
 #[derive(Clone, Copy, Default)]
 struct KnownThread {
     /// Nanoseconds on a processor.
     worked: u64,
-    /// Time in operations off the lock.
+    /// Time in operations without the lock.
     off_lock: Ticks,
 }
 
-/// What a round found of a thread.
+/// The activity of a thread that a round found.
 struct Seen {
     native_id: u32,
     thread: &'static Thread,
@@ -68,9 +69,10 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Rests for so many seconds, takes the lock, and records what happened meanwhile.
+    /// Sleeps for `seconds` seconds, acquires the lock, and records the activity meanwhile.
     ///
-    /// `ended`: the processor times, in ns, of threads that end, by native id; those of threads that are gone are taken out.
+    /// `ended`: the processor times, in ns, of threads that end, by native id; the entries of ended threads are
+    /// removed.
     fn round(&mut self, py: Python<'_>, seconds: f64, ended: &Bound<'_, PyDict>) -> PyResult<()> {
         let own = feed::current();
         let from = trace::now();
@@ -94,15 +96,15 @@ impl Sampler {
     }
 }
 
-/// Whether the system tells a thread's processor time by its native id.
+/// Whether the system reports a thread's processor time by its native id.
 const TELLS_TIMES: bool = cfg!(target_os = "linux");
 
 /// Waits shorter than this, in ns, are no sign that the lock was held.
 const AT_ONCE: u64 = 50_000;
 
 impl Sampler {
-    /// Notes what the threads have done so far; returns those that have worked outside of operations since the last
-    /// time, and those that are gone, longest first.
+    /// Records the activity of the threads so far; returns those that have worked outside of operations since
+    /// the last time, and those that have ended, longest first.
     fn look(&mut self, ended: &Bound<'_, PyDict>) -> PyResult<Vec<Seen>> {
         let own = feed::current().id();
         let mut seen = Vec::new();
@@ -126,13 +128,14 @@ impl Sampler {
         Ok(seen)
     }
 
-    /// Shares the time of a round out among the threads that worked in it.
+    /// Distributes the time of a round among the threads that worked in it.
     fn share_out(&mut self, from: Ticks, to: Ticks, ended: &Bound<'_, PyDict>) -> PyResult<()> {
         let length = trace::nanoseconds(to - from).max(1);
         let mut at = from;
         for Seen { native_id, thread, time, gone } in self.look(ended)? {
             let worked = ((to - from) as f64 * (time.min(length) as f64 / length as f64)) as Ticks;
-            // Clocks read one after the other never add up to the round's length: only what is too much was off the lock.
+            // Clocks read one after the other never add up to the round's length: only the surplus was without
+            // the lock.
             let held = if self.lock.is_some() { worked.min(to - at) } else { 0 };
             let off_lock = worked - held;
             if off_lock > 0 {
@@ -173,22 +176,24 @@ impl Drop for Sampler {
     }
 }
 
-/// What a thread that is gone said of its processor time, taken out of the table.
+/// The last processor time of a thread that has ended, removed from the table.
 fn last_time(native_id: u32, ended: &Bound<'_, PyDict>) -> PyResult<Option<u64>> {
     let Some(time) = ended.get_item(Int(native_id as usize))? else { return Ok(None) };
     ended.del_item(Int(native_id as usize))?;
     time.extract().map(Some)
 }
 
-/// Nanoseconds that a thread of this process has spent on a processor; `None` when it is gone or that cannot be told.
+/// Nanoseconds that a thread of this process has spent on a processor; `None` when it has ended or the time is
+/// not known.
 fn processor_time(native_id: u32) -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
-        // The clock of a thread, as pthread_getcpuclockid makes it from a thread that lives: here it need not.
+        // The clock of a thread, as pthread_getcpuclockid makes it for a living thread: here the thread may
+        // have ended.
         const OF_THREAD: libc::clockid_t = 6;
         let clock = !(native_id as libc::clockid_t) << 3 | OF_THREAD;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid place to write to; a clock of no thread of ours is an error.
+        // SAFETY: `time` is a valid place to write to; a clock of a thread outside this process is an error.
         let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
         (read == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }

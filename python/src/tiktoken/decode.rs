@@ -28,7 +28,7 @@ impl Tokenizer {
             .map(Large::new)
     }
 
-    /// What `after` makes, without the lock, of the bytes of all sequences and where each one's are.
+    /// The result of `after`, called without the lock, for the bytes of all sequences and the span of each.
     pub(super) fn decoded<T: Send>(
         &self,
         py: Python<'_>,
@@ -54,7 +54,7 @@ impl Tokenizer {
     }
 }
 
-/// The bytes of many sequences, and where each one's are.
+/// The bytes of many sequences, and the span of each.
 pub(super) struct Decoded(Vec<u8>, Vec<Span>);
 
 impl Decoded {
@@ -70,13 +70,13 @@ impl Decoded {
 /// The ids of a batch call, one sequence after the other.
 pub(super) struct Sequences {
     ids: Large<Vec<TokenId>>,
-    /// Where each sequence begins, and the end of the last one.
+    /// The start of each sequence, and the end of the last one.
     starts: Large<Vec<usize>>,
 }
 
 impl Sequences {
-    /// Decoding copies a few bytes a token, so more threads would only wait for memory: `num_threads` is no more than
-    /// checked.
+    /// Decoding copies a few bytes per token, so that more threads would only wait for memory: `num_threads` is
+    /// only validated.
     pub(super) fn read(
         batch: &Bound<'_, PyAny>,
         num_threads: Option<isize>,

@@ -61,7 +61,7 @@ impl Tokenizer {
     }
 }
 
-/// The lists of a batch call. That of each text is memory of its own, which takes time to free.
+/// The lists of a batch call. The list of each text is a separate allocation, which takes time to free.
 pub(super) struct Lists(pub(super) Vec<Vec<TokenId>>);
 
 impl MemorySize for Lists {
@@ -117,7 +117,7 @@ fn batch_text(index: usize, text: &Bound<'_, PyAny>) -> PyResult<Utf8> {
     utf8(text)
 }
 
-/// How many threads `bytes` bytes of text are worth: starting one costs as much as encoding some kilobytes.
+/// How many threads `bytes` bytes of text justify: starting one costs as much as encoding some kilobytes.
 pub(super) fn threads(wanted: Option<isize>, bytes: usize) -> PyResult<usize> {
     const BYTES_PER_THREAD: usize = 32 << 10;
     static PROCESSORS: OnceLock<usize> = OnceLock::new();

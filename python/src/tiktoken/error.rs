@@ -1,4 +1,4 @@
-//! Why a text was not encoded.
+//! The reasons why a text was not encoded.
 
 use offlock_core::tokens;
 use pyo3::exceptions::PyValueError;
@@ -7,17 +7,17 @@ use pyo3::prelude::*;
 use crate::cpython::object;
 use crate::error::{IntoException, WithMessage};
 
-/// Why a text was not encoded.
+/// The reason why a text was not encoded.
 pub(crate) enum EncodeError {
-    /// The core could not.
+    /// An error of the core.
     Core(tokens::Error),
-    /// It has a disallowed special token.
+    /// The text contains a disallowed special token.
     Disallowed {
         /// The token's text.
         token: String,
-        /// Where in the text it is, in characters.
+        /// The position of the token in the text, in characters.
         at: usize,
-        /// Which of many texts it is in.
+        /// The index of the text among many.
         index: Option<usize>,
     },
 }

@@ -1,4 +1,4 @@
-//! Token ids read from what callers hand in.
+//! Token ids read from the callers' arguments.
 
 use offlock_core::tokens::TokenId;
 use pyo3::buffer::Element;
@@ -17,15 +17,16 @@ use crate::region::aside;
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
 ///
-/// `TypeError` for anything else, `OverflowError` for an integer that is no 32-bit id; both name its index. Others can
-/// have the lock now and then; a list that they change meanwhile is read as it is when its items are come to.
+/// `TypeError` for anything else, `OverflowError` for an integer that is not a 32-bit id; both name its index.
+/// Other threads can hold the lock now and then; changes that they make to a list affect the items that were
+/// not read yet.
 pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<TokenId>>> {
     let mut ids = Large::new(Vec::new());
     read_to(tokens, &mut ids, &mut Yielder::yielding())?;
     Ok(ids)
 }
 
-/// As [`read`], and of what is no sequence, such as a generator, all that it gives.
+/// As [`read`]. Also accepts other iterables, such as a generator.
 pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<TokenId>>> {
     if is_sequence(tokens) {
         return read(tokens);
@@ -35,7 +36,7 @@ pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<Tok
     Ok(ids)
 }
 
-/// As [`read`], behind the ids that are there.
+/// As [`read`], appended to the ids that are there.
 pub(crate) fn read_to(
     tokens: &Bound<'_, PyAny>,
     ids: &mut Vec<TokenId>,
@@ -45,7 +46,7 @@ pub(crate) fn read_to(
     if let Ok(list) = tokens.cast::<PyList>() {
         let before = ids.len();
         read_leading_ints(list, ids, yielder)?;
-        // By number: to read an item that is no int can run code that changes the list.
+        // By index: reading an item that is not an int can run code that changes the list.
         let rest = (ids.len() - before..).take_while(|index| *index < list.len());
         let rest = rest.map_while(|index| Some((index, list.get_item(index).ok()?)));
         return extend(py, ids, rest, yielder);
@@ -89,11 +90,11 @@ fn extend<'py>(
     Ok(())
 }
 
-/// Items that are read between two looks at the clock.
+/// Items that are read between two checks of the clock.
 const STRETCH: usize = 1 << 14;
 
-/// Reads up to the first item that is not exactly an `int` or no id: nearly always all of them. Without references taken,
-/// which would take longer than the reading.
+/// Reads up to the first item that is not exactly an `int` or not an id: nearly always all of them. Takes no
+/// references, which would take longer than the reads.
 fn read_leading_ints(
     list: &Bound<'_, PyList>,
     ids: &mut Vec<TokenId>,
@@ -105,7 +106,7 @@ fn read_leading_ints(
     }
     let (before, mut read) = (ids.len(), 0);
     reserve(ids, list.len())?;
-    // The length is asked for anew: others may have changed the list between two stretches.
+    // The length is read again each time: other threads may have changed the list between two stretches.
     while read == ids.len() - before && read < list.len() {
         let stretch = read..list.len().min(read + STRETCH);
         let work = stretch.len() / 8;
@@ -131,7 +132,7 @@ fn explain(item: &Bound<'_, PyAny>, index: usize, error: &PyErr) -> PyErr {
     PyTypeError::with_message(format!("token {shown} at index {index} is not an integer"))
 }
 
-/// `None` when `tokens` is no one-dimensional buffer of integers.
+/// `None` when `tokens` is not a one-dimensional buffer of integers.
 fn read_buffer(tokens: &Bound<'_, PyAny>) -> Option<PyResult<Vec<TokenId>>> {
     read_buffer_of::<u32>(tokens)
         .or_else(|| read_buffer_of::<i64>(tokens))

@@ -1,4 +1,4 @@
-//! The methods of `offlock.tiktoken.Encoding` that are native.
+//! The native methods of `offlock.tiktoken.Encoding`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Tokenizer {
         Self::default()
     }
 
-    /// Becomes the public encoding `name`. Raises `ValueError` when there is none of that name.
+    /// Loads the public encoding `name`. Raises `ValueError` when there is none of that name.
     fn _load(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let found = Region::new(&TOKENS_LOAD, 0).run(py, |_| tokens::load(name))?;
         let encoding =
@@ -46,7 +46,7 @@ impl Tokenizer {
         self.fill(Arc::new(AnyEncoding::Builtin(encoding)))
     }
 
-    /// Becomes a custom encoding. Raises `ValueError` for a bad pattern or vocabulary.
+    /// Builds a custom encoding. Raises `ValueError` for a bad pattern or vocabulary.
     fn _build(
         &self,
         py: Python<'_>,
@@ -61,7 +61,7 @@ impl Tokenizer {
         self.fill(Arc::new(AnyEncoding::Custom(Box::new(encoding))))
     }
 
-    /// Becomes what `other` is.
+    /// Shares the encoding of `other`.
     fn _adopt(&self, other: &Bound<'_, Self>) -> PyResult<()> {
         self.fill(other.get().0.share().ok_or_else(uninitialized)?)
     }
@@ -178,7 +178,7 @@ impl Tokenizer {
             .map(Int)
     }
 
-    /// The longest beginning of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
+    /// The longest prefix of `text` that has at most `max_tokens` tokens, all of them whole, as a string.
     #[pyo3(
         signature = (text, max_tokens, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, max_tokens, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
@@ -208,7 +208,8 @@ impl Tokenizer {
 
     /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).
     ///
-    /// A list with what `encode` returns for each text. The interpreter lock is released once for all of them.
+    /// Returns a list of the results of `encode` for each text. The interpreter lock is released once for all
+    /// of them.
     #[pyo3(
         signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
@@ -241,7 +242,7 @@ impl Tokenizer {
         self.lists(text, &Policy::ORDINARY, num_threads, release, cancel)
     }
 
-    /// A list with what `count` returns for each text, computed like `encode_batch`.
+    /// Returns a list of the results of `count` for each text, computed like `encode_batch`.
     #[pyo3(
         signature = (text, *, num_threads = Some(8), allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, num_threads=8, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
@@ -268,8 +269,8 @@ impl Tokenizer {
         })
     }
 
-    /// Encodes text that may go on: the ids that are settled, and all ways in which the rest may be encoded once more text
-    /// follows. The arguments are those of `encode`.
+    /// Encodes text that may continue. Returns the ids that are final, and all ways in which the rest may be
+    /// encoded once more text follows. The arguments are those of `encode`.
     #[pyo3(
         signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
@@ -297,7 +298,7 @@ impl Tokenizer {
         tuple(text.py(), [settled.into_any(), ways.into_any()])
     }
 
-    /// The id of the one token, ordinary or special, that `text_or_bytes` is. Raises `KeyError` when it is none.
+    /// The id of `text_or_bytes`, which is one token, ordinary or special. Raises `KeyError` if it is not.
     fn encode_single_token(&self, text_or_bytes: &Bound<'_, PyAny>) -> PyResult<Int> {
         let bytes = one_piece(text_or_bytes)?;
         match self.encoding()?.encode_single_token(&bytes) {
@@ -322,7 +323,7 @@ impl Tokenizer {
         int_list::list(text.py(), &Large::new(ids), &mut Yielder::yielding())
     }
 
-    /// The bytes that `tokens`, a sequence or an array of ids, stand for. Raises `KeyError` for an unknown id.
+    /// The bytes of `tokens`, a sequence or an array of ids. Raises `KeyError` for an unknown id.
     #[pyo3(
         signature = (tokens, *, release = Release::AUTO, cancel = None),
         text_signature = "($self, tokens, *, release='auto', cancel=None)"
@@ -336,9 +337,10 @@ impl Tokenizer {
         bytes::copied(tokens.py(), &self.bytes(tokens, release, cancel)?)
     }
 
-    /// The text that `tokens` stand for. Raises `KeyError` for an unknown id.
+    /// The text of `tokens`. Raises `KeyError` for an unknown id.
     ///
-    /// Tokens can end in the middle of a character: `errors` says what becomes of bytes that are no UTF-8, as in `bytes.decode`.
+    /// Tokens can end in the middle of a character: `errors` says how to handle bytes that are not UTF-8, as in
+    /// `bytes.decode`.
     #[pyo3(
         signature = (tokens, errors = "replace", *, release = Release::AUTO, cancel = None),
         text_signature = "($self, tokens, errors='replace', *, release='auto', cancel=None)"
@@ -353,7 +355,7 @@ impl Tokenizer {
         long_str::decode(tokens.py(), self.bytes(tokens, release, cancel)?, errors)
     }
 
-    /// The text that `tokens` stand for, and for each token the index of the first character that has bytes of it.
+    /// The text of `tokens`, and for each token the index of the first character that contains bytes of it.
     ///
     /// Raises `KeyError` for an unknown id and `UnicodeDecodeError` when the tokens do not make valid UTF-8.
     fn decode_with_offsets<'py>(&self, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -392,7 +394,7 @@ impl Tokenizer {
         if let Some(made) = made {
             return Ok(made.collect(py, Container::List, release)?.cast_into()?);
         }
-        // Some begin or end inside a character.
+        // Some tokens begin or end inside a character.
         let (text, spans) = self.decoded(py, &batch, release, cancel, Decoded::new)?.parts();
         let yielder = &mut Yielder::of(release);
         list_of_each(py, &spans, yielder, |span| {

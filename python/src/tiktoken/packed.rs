@@ -22,8 +22,8 @@ impl PackedTokens {
     ///
     /// CPython calls this with a `view` to fill.
     unsafe fn __getbuffer__(this: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        // SAFETY: `view` is CPython's to be filled. The memory belongs to `this` and never changes or moves: the class is frozen
-        // and lends its vector to nobody.
+        // SAFETY: `view` is for CPython to fill. The memory belongs to `this` and never changes or moves: the
+        // class is frozen and does not expose its vector.
         unsafe { buffer::export(this.as_any(), bytemuck::cast_slice(&this.get().0), view, flags) }
     }
 }

@@ -1,4 +1,4 @@
-//! What `allowed_special=` and `disallowed_special=` of an encode call mean.
+//! The arguments `allowed_special=` and `disallowed_special=` of an encode call.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::error::EncodeError;
 use crate::error::WithMessage;
 use crate::objects::imported;
 
-/// Which special tokens become ids where they occur in a text, and which may not occur in it.
+/// The special tokens that become ids where they occur in a text, and those that may not occur in it.
 #[derive(Default)]
 pub(crate) struct Policy {
     allowed: Names,
@@ -30,7 +30,7 @@ pub(crate) enum Names {
     Except(Arc<[PyBackedStr]>),
 }
 
-/// What `disallowed_special=` asks for.
+/// The value of `disallowed_special=`.
 pub(crate) enum Disallowed {
     /// All that are not allowed.
     All,
@@ -46,10 +46,10 @@ impl<'py> FromPyObject<'_, 'py> for Disallowed {
 }
 
 impl Policy {
-    /// Ordinary text only: nothing is looked for.
+    /// Ordinary text only: no special tokens are searched for.
     pub(crate) const ORDINARY: Self = Self { allowed: Names::None, disallowed: Names::None };
 
-    /// The policy that the two arguments ask for; left out they are `set()` and `"all"`.
+    /// The policy of the two arguments, whose defaults are `set()` and `"all"`.
     pub(crate) fn new(allowed: Option<&Bound<'_, PyAny>>, disallowed: Disallowed) -> PyResult<Self> {
         let allowed = allowed.map_or(Ok(Names::None), allowed_names)?;
         let disallowed = match disallowed {
@@ -59,7 +59,7 @@ impl Policy {
         Ok(Self { allowed, disallowed })
     }
 
-    /// Refuses `text` if something disallowed is in it, else encodes it with `encode`.
+    /// Refuses `text` if it contains a disallowed token, otherwise encodes it with `encode`.
     pub(crate) fn apply<T>(
         &self,
         encoding: &Encoding,
@@ -105,7 +105,7 @@ impl Policy {
 }
 
 impl Names {
-    /// Those that these names leave.
+    /// The complement of these names.
     fn others(&self) -> Self {
         match self {
             Self::None => Self::All,

@@ -1,4 +1,4 @@
-//! The encodings behind an `Encoding` of Python's, and the vocabularies that programs hand in.
+//! The encodings behind Python's `Encoding`, and the vocabularies that programs pass.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::{Large, reserve};
 
-/// Turns text into tokens and back. Filled once, by the `Encoding` that inherits from it; immutable from then on.
+/// Turns text into tokens and back. Initialized once, by the `Encoding` that inherits from it; immutable from
+/// then on.
 #[pyclass(frozen, subclass, module = "offlock._offlock")]
 #[derive(Default)]
 pub(crate) struct Tokenizer(pub(super) Once<AnyEncoding>);
@@ -44,11 +45,11 @@ impl AnyEncoding {
 /// A token's bytes and its id.
 pub(super) type Rank = (Vec<u8>, TokenId);
 
-/// The entries of a vocabulary. Read from a copy, which others cannot change while they have the lock.
+/// The entries of a vocabulary. Read from a copy, which other threads cannot change while they hold the lock.
 pub(super) fn read_ranks(ranks: &Bound<'_, PyDict>) -> PyResult<Large<Vec<Rank>>> {
     let (py, mut yielder) = (ranks.py(), Yielder::yielding());
     let mut read = Large::new(Vec::new());
-    yielder.check_now(py)?; // from here on time counts: the copy takes some
+    yielder.check_now(py)?; // starts the clock: the copy takes a while
     for (bytes, id) in ranks.copy()? {
         yielder.tick(py)?;
         reserve(&mut read, 1)?;

@@ -17,17 +17,17 @@ pub(super) struct BytesBuffer<'py> {
 }
 
 impl<'py> BytesBuffer<'py> {
-    /// `MemoryError` when there is no such piece of memory.
+    /// `MemoryError` when there is not that much contiguous memory.
     pub(super) fn new(py: Python<'py>, size: usize) -> PyResult<Self> {
         NewBytes::new(py, size).map(|new| Self { py, new })
     }
 
-    /// The memory; none where the size is 0 or 1.
+    /// The memory; empty where the size is 0 or 1.
     pub(super) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
         self.new.memory()
     }
 
-    /// The object, cut to its first `used` bytes, all of which must be written; with `rest` behind them.
+    /// The object, cut to its first `used` bytes, all of which must be written, followed by `rest`.
     pub(super) fn finish(mut self, used: usize, rest: Rest) -> PyResult<Bound<'py, PyBytes>> {
         let rest = Large::new(rest);
         let mut length = used;
@@ -36,7 +36,7 @@ impl<'py> BytesBuffer<'py> {
             if self.new.size() < 2 {
                 return bytes::copied(self.py, &rest);
             }
-            // To free large memory would take long, and hold the lock: so it grows instead.
+            // Freeing large memory would take long with the lock held: the object grows instead.
             self.new.resize(length)?;
             bytes::fill(self.py, &mut self.memory()[used..], &[&rest])?;
         }

@@ -1,6 +1,7 @@
-//! Checksums of a few bytes, for which going through the arguments takes longer than the sum.
+//! Checksums of a few bytes, for which parsing the arguments takes longer than the sum.
 //!
-//! These functions look for the usual call themselves, and pass every other one on to their namesakes in `one_shot.rs`.
+//! These functions recognize the usual call themselves, and pass every other one to their namesakes in
+//! `one_shot.rs`.
 
 use offlock_core::deflate;
 use pyo3::exceptions::PyRuntimeError;
@@ -13,7 +14,7 @@ use crate::cpython::object;
 use crate::error::WithMessage;
 use crate::region::yield_between_calls;
 
-/// Up to this size nobody notices how long a checksum takes: below a microsecond.
+/// Up to this size a checksum takes less than a microsecond.
 const SMALL: usize = 8 << 10;
 
 /// The functions that take any arguments.
@@ -46,7 +47,7 @@ impl Function for Adler32 {
     }
 }
 
-/// Puts the quick functions in the place of those that take any arguments.
+/// Replaces the functions that take any arguments with the quick ones.
 pub(super) fn replace(module: &Bound<'_, PyModule>) -> PyResult<()> {
     put(module, "crc32", &QUICK_CRC32, &CRC32)?;
     put(module, "adler32", &QUICK_ADLER32, &ADLER32)
@@ -63,7 +64,7 @@ fn put(
     module.setattr(name, quick.of(module)?)
 }
 
-/// The sum of a small `bytes`, continued from an `int`; with any other arguments what `otherwise` makes of them.
+/// The sum of a small `bytes`, continued from an `int`; for any other arguments the result of `otherwise`.
 #[inline(always)]
 fn of_small<'py>(
     call: Call<'_, 'py>,
@@ -86,7 +87,7 @@ fn of_small<'py>(
     }
 }
 
-/// What the sum is continued from, if that is simple.
+/// The value that the sum is continued from, if it is a simple one.
 #[inline(always)]
 fn value(call: Call<'_, '_>, initial: u32) -> Option<u32> {
     match (call.has_keywords(), call.count(), call.argument(1)) {

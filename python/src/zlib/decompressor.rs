@@ -1,4 +1,4 @@
-//! Decompressors that keep the input that they have not read yet.
+//! Decompressors that keep their unread input.
 
 use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
 use offlock_core::{Task, memory};
@@ -16,13 +16,13 @@ use crate::large::Large;
 use crate::operations::ZLIB_INFLATE;
 use crate::region::Region;
 
-/// What can be decompressor.
+/// A decoder that a [`Decompressor`] can use.
 pub(super) trait Decode: Send {
     fn decode(&mut self, input: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error>;
     fn read_so_far(&self) -> u64;
 }
 
-/// A decoder, its input that was not read yet, and what an interrupted call had made.
+/// A decoder, its unread input, and the output of an interrupted call.
 pub(super) struct Decompressor<D> {
     pub(super) stream: D,
     input: Inputs,
@@ -37,12 +37,12 @@ impl<D: Decode> Decompressor<D> {
         Self { stream, input: Inputs::default(), output: Vec::new(), made: 0, max_output }
     }
 
-    /// The input that was not read.
+    /// The unread input.
     pub(super) fn left(&self) -> &Inputs {
         &self.input
     }
 
-    /// Decodes what is left, then `data`, to at most `most` bytes.
+    /// Decodes the unread input, then `data`, to at most `most` bytes.
     pub(super) fn run<'py, F: IntoException>(
         &mut self,
         py: Python<'py>,
@@ -51,7 +51,7 @@ impl<D: Decode> Decompressor<D> {
         failed: impl Fn(Error) -> F + Send + Sync,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.input.push(data);
-        // One byte more than allowed tells that there is more.
+        // One byte more than allowed shows that there is more.
         let allowed = (self.max_output - self.made).saturating_add(1);
         let mut out = Output::new().limited(most.min(allowed));
         out.resume(&mut self.output);
@@ -71,7 +71,7 @@ impl<D: Decode> Decompressor<D> {
             return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
         }
         result?;
-        // An interrupted call may have been allowed more.
+        // The limit of an interrupted call may have been higher.
         let made = Large::new(out.into_bytes());
         let (now, later) = made.split_at(made.len().min(most));
         self.output = memory::copied(later).map_err(no_memory)?;
@@ -103,7 +103,8 @@ impl Decode for Inflating {
     }
 }
 
-/// The decompressor that the original's `gzip` is made of: it keeps its input, and ends for good.
+/// The decompressor on which the original's `gzip` is built: it keeps its input, and stops at the end of the
+/// stream.
 #[pyclass(frozen, module = "offlock.zlib", name = "_ZlibDecompressor")]
 pub(super) struct ZlibDecompressor(StreamLock<Decompressor<Inflating>>);
 
@@ -118,8 +119,8 @@ impl ZlibDecompressor {
         Ok(Self(StreamLock::new(Decompressor::new(Inflating { stream, zdict }, None))))
     }
 
-    /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes (any number if
-    /// it is negative).
+    /// Decompresses the unread input of earlier calls and `data`, and returns at most `max_length` bytes (any
+    /// number if it is negative).
     #[pyo3(signature = (data, max_length=-1), text_signature = "($self, data, max_length=-1)")]
     fn decompress<'py>(
         &self,
@@ -142,7 +143,7 @@ impl ZlibDecompressor {
         Ok(self.0.lock(py)?.stream.stream.ended())
     }
 
-    /// What followed the end of the stream.
+    /// The bytes after the end of the stream.
     #[getter]
     fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let decompressor = self.0.lock(py)?;
@@ -151,7 +152,7 @@ impl ZlibDecompressor {
         bytes::copied(py, &unused.map_err(no_memory)?)
     }
 
-    /// Whether only more input gives more output.
+    /// Whether further output requires more input.
     #[getter]
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
         let decompressor = self.0.lock(py)?;

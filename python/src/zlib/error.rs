@@ -1,4 +1,4 @@
-//! Which exception each failure becomes.
+//! The exception of each failure.
 
 use offlock_core::deflate::{Error, ErrorKind};
 use pyo3::exceptions::{PyEOFError, PyMemoryError};
@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use crate::error::{IntoException, WithMessage, cancelled, of_class};
 use crate::objects::imported;
 
-/// A failure in zlib's own words: `Error -3 while decompressing data: invalid block type`.
+/// A failure with zlib's own message: `Error -3 while decompressing data: invalid block type`.
 pub(super) struct DeflateError {
     doing: &'static str,
     error: Error,
@@ -32,7 +32,7 @@ impl DeflateError {
     }
 }
 
-/// The engine's words for a failure, or those of the original.
+/// The engine's message for a failure, or that of the original.
 pub(super) fn words(error: &Error) -> &str {
     match error.kind {
         _ if !error.detail.is_empty() => error.message(),
@@ -55,7 +55,7 @@ impl IntoException for DeflateError {
     }
 }
 
-/// A failure in the words of the module `gzip`.
+/// A failure with the message of the module `gzip`.
 pub(super) struct GzipError(pub(super) Error);
 
 impl IntoException for GzipError {
@@ -76,7 +76,7 @@ impl IntoException for GzipError {
     }
 }
 
-/// `zlib.error` itself, so that what catches it for the original catches ours.
+/// `zlib.error` itself, so that code that catches it for the original also catches offlock's errors.
 pub(super) fn error_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     imported(&CLASS, py, "zlib", "error")

@@ -1,4 +1,4 @@
-//! What `offlock.gzip` is made of.
+//! The native functions and classes of `offlock.gzip`.
 
 use offlock_core::deflate::{
     self, BlockDeflater, Error, ErrorKind, Flush, GzipDecoder, Header, Members, OS_UNIX, Output, Status,
@@ -82,7 +82,7 @@ pub(super) fn gzip<'py>(
             deflate::compress(data, level, GZIP, &mut out, task)
                 .map_err(|error| failed(with_bad_level(error)))?;
             let mut packed = out.into_bytes().into_vec();
-            packed[..header.len()].copy_from_slice(&header); // the engine's has no time
+            packed[..header.len()].copy_from_slice(&header); // the engine's header has no time
             Ok::<_, DeflateError>(packed)
         })?;
         return bytes::from_memory(py, packed);
@@ -102,8 +102,8 @@ pub(super) fn gzip<'py>(
     bytes::from_memory(py, packed)
 }
 
-/// All that the iterable `parts` gives, which are `bytes`, one behind the other: as `b"".join` does, without the lock where
-/// they are long.
+/// Joins the `bytes` that the iterable `parts` yields, as `b"".join` does, without the lock where they are
+/// long.
 #[pyfunction]
 #[pyo3(signature = (parts, /))]
 pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
@@ -118,8 +118,8 @@ pub(super) fn joined<'py>(py: Python<'py>, parts: &Bound<'py, PyAny>) -> PyResul
     }
 }
 
-/// Parts of a result. They are freed a few at a time, and other threads can have the lock in between: to free 100 MB takes
-/// some milliseconds.
+/// Parts of a result. They are freed a few at a time, and other threads can hold the lock in between: freeing
+/// 100 MB takes some milliseconds.
 struct Parts<'py>(Vec<Bound<'py, PyBytes>>);
 
 impl Drop for Parts<'_> {
@@ -164,8 +164,8 @@ fn block_deflater(level: i32, threads: usize) -> PyResult<BlockDeflater> {
 #[pyclass(frozen, module = "offlock.gzip")]
 pub(super) struct GzipDecompress(StreamLock<Decompressor<Reading>>);
 
-/// A decoder that gives out everything before what is wrong with a file, and only then fails: so that it does not
-/// depend on the number of threads what comes out.
+/// A decoder that returns everything before an error in a file, and only then fails, so that its output does
+/// not depend on the number of threads.
 struct Reading {
     decoder: GzipDecoder,
     failure: Option<Error>,
@@ -201,7 +201,7 @@ impl GzipDecompress {
         Ok(Self(StreamLock::new(Decompressor::new(reading, max_output))))
     }
 
-    /// Decompresses `data`, after what earlier calls left of theirs, and returns at most `max_length` bytes.
+    /// Decompresses the unread input of earlier calls and `data`, and returns at most `max_length` bytes.
     #[pyo3(signature = (data, max_length, /))]
     fn decompress<'py>(
         &self,
@@ -213,7 +213,7 @@ impl GzipDecompress {
         self.0.lock(py)?.run(py, data, max_length, GzipError)
     }
 
-    /// Whether all input was read, so that only more of it gives more output.
+    /// Whether all input was read, so that further output requires more.
     #[getter]
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
         let decompressor = self.0.lock(py)?;
@@ -221,7 +221,7 @@ impl GzipDecompress {
         Ok(decompressor.left().is_empty() && !decoder.has_ahead() && failure.is_none())
     }
 
-    /// How much of the file to give next, in bytes, where several members are decompressed at once.
+    /// How many bytes of the file to pass next, if several members are decompressed at once.
     #[getter]
     fn window(&self, py: Python<'_>) -> PyResult<Option<Int>> {
         Ok(self.0.lock(py)?.stream.decoder.window().map(Int))
@@ -246,7 +246,7 @@ pub(super) struct BlockCompress(StreamLock<Blocks>);
 
 struct Blocks {
     stream: BlockDeflater,
-    /// What an interrupted call left.
+    /// The unread input of an interrupted call; `output` is its output.
     input: Inputs,
     output: Vec<u8>,
 }
@@ -262,7 +262,8 @@ impl Blocks {
         let mut out = Output::new();
         out.resume(&mut self.output);
         let mut unread = self.input.len();
-        // The threads are worth leaving the lock for, whatever the size of the last piece.
+        // The work is done on other threads, so that releasing the lock pays whatever the size of the last
+        // piece.
         let region = Region::new(&ZLIB_DEFLATE, unread).release(Release::ALWAYS);
         let result = region.run(py, |task| {
             let (result, left) = self.input.read(|input, last| {
@@ -290,14 +291,14 @@ impl BlockCompress {
         Ok(Self(StreamLock::new(Blocks { stream, input: Inputs::default(), output: Vec::new() })))
     }
 
-    /// Takes `data` and returns what can be given out so far.
+    /// Compresses `data` and returns the output that is complete so far.
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
         self.0.lock(py)?.run(py, Some(data), Flush::None)
     }
 
-    /// Returns what is left to give out; by default that ends the stream.
+    /// Returns the pending output; by default that ends the stream.
     #[pyo3(signature = (mode=4, /))]
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
         let flush = Flush::of(mode)

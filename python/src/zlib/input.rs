@@ -1,4 +1,4 @@
-//! Input that was not read yet, kept without a copy: to copy what is left of a gigabyte would keep an interrupt waiting.
+//! Unread input, kept without a copy: copying the rest of a gigabyte would delay an interrupt.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use offlock_core::memory::{self, OutOfMemory};
 
 use crate::borrow::Bytes;
 
-/// The inputs of several calls, one behind the other, of which the first is read in part.
+/// The inputs of several calls, one after the other, of which the first is partly read.
 #[derive(Default)]
 pub(super) struct Inputs {
     all: VecDeque<Bytes>,
@@ -15,14 +15,14 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Puts `bytes` behind the others.
+    /// Appends `bytes`.
     pub(super) fn push(&mut self, bytes: Bytes) {
         if !bytes.as_slice().is_empty() {
             self.all.push_back(bytes);
         }
     }
 
-    /// How many bytes there are to be read.
+    /// The number of unread bytes.
     pub(super) fn len(&self) -> usize {
         self.parts().map(<[u8]>::len).sum()
     }
@@ -31,23 +31,23 @@ impl Inputs {
         self.len() == 0
     }
 
-    /// What is to be read, piece by piece.
+    /// The unread bytes, piece by piece.
     pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let read = |number| if number == 0 { self.read } else { 0 };
         self.all.iter().enumerate().map(move |(number, bytes)| &bytes.as_slice()[read(number)..])
     }
 
-    /// What is to be read, in one piece.
+    /// The unread bytes, in one piece.
     pub(super) fn joined(&self) -> Result<Vec<u8>, OutOfMemory> {
         let mut joined = memory::with_room(self.len())?;
         self.parts().for_each(|part| joined.extend_from_slice(part));
         Ok(joined)
     }
 
-    /// Hands one piece after the other to `read`, with whether it is the last (an empty one if there is none), until it fails
-    /// or leaves something unread; returns what it returned last, and how much was left unread.
+    /// Passes one piece after the other to `read`, with whether it is the last (an empty one if there is none),
+    /// until it fails or leaves bytes unread. Returns its last result, and the number of unread bytes.
     ///
-    /// Needs no lock: what was read is let go later, by [`forget`](Self::forget).
+    /// Needs no lock: [`forget`](Self::forget) drops the read pieces later.
     pub(super) fn read<T, E>(
         &self,
         mut read: impl FnMut(&mut &[u8], bool) -> Result<T, E>,
@@ -66,7 +66,7 @@ impl Inputs {
         }
     }
 
-    /// Lets go of all but the last `left` bytes.
+    /// Drops all but the last `left` bytes.
     pub(super) fn forget(&mut self, left: usize) {
         let mut done = self.len() - left;
         while let Some(first) = self.all.front() {

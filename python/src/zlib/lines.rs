@@ -1,5 +1,5 @@
-//! `readline` of a gzip file, without a Python frame for each line: it would take longer than the line. Iterating calls it,
-//! too.
+//! `readline` of a gzip file, without a Python frame for each line, which would take longer than the line.
+//! Iteration calls it, too.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ static READLINE: Definition = Definition::new::<Readline>(
 Read up to and with the next line feed, at most `size` bytes if that is not negative; b\"\" at the end.",
 );
 
-/// What a call needs, the same for all files.
+/// The methods that a call needs, the same for all files.
 struct Methods {
     /// `io.BufferedReader`, and its method `readline`.
     reader: Py<PyType>,
@@ -27,7 +27,8 @@ struct Methods {
 
 static METHODS: PyOnceLock<Methods> = PyOnceLock::new();
 
-/// A method `readline` for the class `GzipFile`, which does what `otherwise` does: in the usual call without calling it.
+/// Makes a method `readline` for the class `GzipFile`, which does the same as `otherwise`, without calling it
+/// in the usual case.
 #[pyfunction]
 #[pyo3(signature = (class, otherwise, /))]
 pub(super) fn quick_readline<'py>(

@@ -1,4 +1,4 @@
-//! Python's modules `zlib` and `gzip`, off the lock.
+//! Python's modules `zlib` and `gzip`, without the lock.
 
 mod bytes_buffer;
 mod checksums;
@@ -13,7 +13,7 @@ mod streams;
 
 use pyo3::pymodule;
 
-/// What `offlock.zlib` and `offlock.gzip` are made of.
+/// The native functions and classes of `offlock.zlib` and `offlock.gzip`.
 #[pymodule(submodule)]
 pub(crate) mod zlib {
     #[pymodule_export]

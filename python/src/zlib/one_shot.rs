@@ -1,4 +1,4 @@
-//! One call from plain to compressed data or back, and checksums.
+//! Compression and decompression in one call, and checksums.
 
 use offlock_core::deflate::{self, Batch, Config, Deflater, Error, ErrorKind, Flush, Inflater, Output};
 use offlock_core::{Stopped, Task};
@@ -61,7 +61,7 @@ pub(super) fn compress<'py>(
     bytes::from_memory(py, out.into_bytes())
 }
 
-/// What the engine calls an error of the stream is the level: nothing else can be wrong there.
+/// An error that the engine reports as one of the stream concerns the level: nothing else can be wrong there.
 pub(super) fn with_bad_level(mut error: Error) -> Error {
     if error.kind == ErrorKind::Stream {
         error.detail = "Bad compression level".into();
@@ -115,12 +115,12 @@ pub(super) fn decompress<'py>(
     bytes::from_memory(py, plain)
 }
 
-/// A `bytes` of about the size that `data` gets, where that saves a copy.
+/// A `bytes` of about the expected size of the result, where that saves a copy.
 pub(super) fn lend<'py>(py: Python<'py>, data: &[u8], wbits: i32, limit: usize) -> Option<BytesBuffer<'py>> {
     if !deflate::worth_lending(data.len()) {
         return None;
     }
-    // Without so much memory in one piece, the result grows by itself.
+    // If there is not that much contiguous memory, the result grows by itself.
     BytesBuffer::new(py, deflate::expected_size(data, wbits).min(limit)).ok()
 }
 
@@ -210,7 +210,7 @@ pub(super) fn inflate_all<'py>(
     })
 }
 
-/// Works on all of `data` at once; to report, on one group after the other.
+/// Works on all of `data` at once; with `progress`, on one group after the other.
 fn in_groups<'py, 'a>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
@@ -240,7 +240,7 @@ fn in_groups<'py, 'a>(
     Ok(made.finish().cast_into()?)
 }
 
-/// The results of a group, in memory of their own.
+/// The results of a group, in a separate allocation.
 struct Results(Batch);
 
 impl MemorySize for Results {
@@ -249,7 +249,7 @@ impl MemorySize for Results {
     }
 }
 
-/// A failure that says which of many inputs it is about.
+/// A failure that names the input, one of many, in which it occurred.
 fn indexed(doing: &'static str) -> impl Fn(deflate::IndexedError) -> DeflateError {
     move |(index, mut error)| {
         error.detail = format!("input {index}: {}", words(&error));
@@ -315,7 +315,7 @@ pub(super) fn adler32_combine(adler1: Checksum, adler2: Checksum, len2: u64) -> 
     Int(deflate::adler32_combine(adler1.0, adler2.0, len2) as usize)
 }
 
-/// An int of any size and sign, of which the lowest 32 bits count.
+/// An int of any size and sign, of which the lowest 32 bits are used.
 pub(super) struct Checksum(u32);
 
 impl<'py> FromPyObject<'_, 'py> for Checksum {

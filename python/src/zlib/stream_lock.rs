@@ -10,9 +10,9 @@ use pyo3::sync::MutexExt;
 
 use crate::error::WithMessage;
 
-/// A value that one thread at a time may use. A thread that waits for it does so without the interpreter lock.
+/// A value that one thread at a time may use. A thread that waits for it releases the interpreter lock.
 pub(super) struct StreamLock<T> {
-    /// Which thread holds the lock, as [`this_thread`] numbers them; 0 if none does.
+    /// The thread that holds the lock, as [`this_thread`] numbers them; 0 if none does.
     owner: AtomicUsize,
     inner: Mutex<T>,
 }
@@ -22,7 +22,7 @@ impl<T> StreamLock<T> {
         Self { owner: AtomicUsize::new(0), inner: Mutex::new(inner) }
     }
 
-    /// Waits until no other thread holds the lock, and takes it.
+    /// Waits until no other thread holds the lock, and acquires it.
     ///
     /// `RuntimeError` if this thread holds it already: a signal handler uses the stream whose work it interrupted.
     pub(super) fn lock(&self, py: Python<'_>) -> PyResult<StreamGuard<'_, T>> {
@@ -38,7 +38,7 @@ impl<T> StreamLock<T> {
     }
 }
 
-/// The address of a variable that each thread has its own of.
+/// The address of a thread-local variable, which identifies the thread.
 fn this_thread() -> usize {
     thread_local!(static MARK: u8 = const { 0 });
     MARK.with(|mark| std::ptr::from_ref(mark).addr())

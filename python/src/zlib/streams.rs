@@ -58,7 +58,7 @@ pub(super) fn compressobj(
 #[pyclass(frozen, module = "offlock.zlib")]
 pub(super) struct Compress(StreamLock<Compressing>);
 
-/// A compressor's state, with what an interrupted call left: nothing that went in or came out is lost.
+/// A compressor's state, with the input and output of an interrupted call: no byte is lost.
 struct Compressing {
     /// `None` once the stream was finished.
     stream: Option<Deflater>,
@@ -67,7 +67,8 @@ struct Compressing {
 }
 
 impl Compressing {
-    /// Takes a small piece, to be worked on with what comes later, and returns what is to be given out already.
+    /// Takes a small piece, to be compressed together with later ones, and returns the output that is complete
+    /// already.
     fn gather<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let is_between = self.input.is_empty() && self.output.is_empty();
         let Some(stream) = self.stream.as_mut().filter(|_| is_between) else { return Ok(None) };
@@ -118,7 +119,7 @@ impl Compressing {
 
 #[pymethods]
 impl Compress {
-    /// Compresses `data` and returns what can be given out so far.
+    /// Compresses `data` and returns the output that is complete so far.
     #[pyo3(signature = (data, /))]
     fn compress<'py>(&self, py: Python<'py>, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         if let Ok(bytes) = data.cast::<PyBytes>()
@@ -134,7 +135,7 @@ impl Compress {
         }
     }
 
-    /// Returns what is left to give out; by default that ends the stream.
+    /// Returns the pending output; by default that ends the stream.
     #[pyo3(signature = (mode=4, /))]
     fn flush<'py>(&self, py: Python<'py>, mode: i32) -> PyResult<Bound<'py, PyBytes>> {
         let failed = DeflateError::while_("while flushing");
@@ -209,14 +210,15 @@ struct Decompressing {
     finished: bool,
     /// How much output `max_output` still allows.
     left: usize,
-    /// What an interrupted call had made; the rest of its input is in `unconsumed_tail`.
+    /// The output of an interrupted call; the rest of its input is in `unconsumed_tail`.
     output: Vec<u8>,
     unused_data: Rest,
     unconsumed_tail: Rest,
 }
 
 impl Decompressing {
-    /// Runs over `input` from `at` on for at most `most` bytes of output; errors in the data are left out if `lenient`.
+    /// Decompresses `input` from `at` on to at most `most` bytes of output; ignores errors in the data if
+    /// `lenient`.
     fn run<'py>(
         &mut self,
         py: Python<'py>,
@@ -227,7 +229,7 @@ impl Decompressing {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let input = Part { bytes: input, at };
         let mut rest = input.as_slice();
-        // One byte more than allowed tells that there is more.
+        // One byte more than allowed shows that there is more.
         let mut out = Output::new().limited(most.min(self.left.saturating_add(1)));
         out.resume(&mut self.output);
         let mut error = None;
@@ -250,7 +252,7 @@ impl Decompressing {
             let offset = self.stream.total_in();
             return Err(DeflateError::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
         }
-        // An interrupted call may have been allowed more.
+        // The limit of an interrupted call may have been higher.
         let made = Large::new(out.into_bytes());
         let (now, later) = made.split_at(made.len().min(most));
         self.output = memory::copied(later).map_err(no_memory)?;
@@ -271,7 +273,7 @@ impl Decompressing {
         }
     }
 
-    /// Keeps the last `unread` bytes of `input` where the original keeps them.
+    /// Stores the last `unread` bytes of `input` in the attribute where the original keeps them.
     fn keep(&mut self, input: Part, unread: usize) {
         let rest = Part { at: input.bytes.as_slice().len() - unread, ..input };
         if self.stream.ended() {
@@ -284,7 +286,7 @@ impl Decompressing {
     }
 }
 
-/// The end of an input.
+/// The rest of an input, from `at` on.
 #[derive(Clone)]
 struct Part {
     bytes: Arc<Bytes>,
@@ -297,8 +299,7 @@ impl Part {
     }
 }
 
-/// Input that was not read, as a `bytes` once somebody asks for it: a copy of what is left of a gigabyte would keep an
-/// interrupt waiting.
+/// Unread input, as a `bytes` once it is requested: copying the rest of a gigabyte would delay an interrupt.
 #[derive(Clone, Default)]
 struct Rest(Vec<Part>);
 
@@ -338,7 +339,7 @@ impl Decompress {
         self.0.lock(py)?.run(py, Arc::new(data), 0, most, false)
     }
 
-    /// Returns what is left to give out.
+    /// Returns the pending output.
     #[pyo3(signature = (length=16384, /))]
     fn flush<'py>(&self, py: Python<'py>, length: isize) -> PyResult<Bound<'py, PyBytes>> {
         if length <= 0 {
@@ -347,7 +348,7 @@ impl Decompress {
         let mut state = self.0.lock(py)?;
         let tail = state.unconsumed_tail.bytes(py)?;
         let tail = Arc::new(Bytes::borrow(&tail)?);
-        let lenient = !cfg!(Py_3_14); // CPython has mended this
+        let lenient = !cfg!(Py_3_14); // CPython has fixed this
         let rest = state.run(py, tail, 0, usize::MAX, lenient)?;
         state.finished = state.stream.ended();
         Ok(rest)
@@ -380,7 +381,7 @@ impl Decompress {
         self.copy(py)
     }
 
-    /// What followed the end of the stream.
+    /// The bytes after the end of the stream.
     #[getter]
     fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.0.lock(py)?.unused_data.bytes(py)
