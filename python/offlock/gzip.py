@@ -1,11 +1,11 @@
-"""gzip files, off the interpreter lock: everything that the standard library's `gzip` has, and more.
+"""gzip files, without the interpreter lock: everything that the standard library's `gzip` has, and more.
 
     import offlock.gzip as gzip
 
 Beyond the original: `threads=` compresses on several threads (0: one per core) and decompresses the
-members of a file at once, `max_output=` bounds what a reader may make, `progress=` is called about every
-megabyte with the bytes done (of the file when reading, of the content when writing) and the bytes in all,
-or None where that is not known; what it raises ends the work.
+members of a file at once. `max_output=` limits the bytes that a reader may produce. `progress=` is called
+about every megabyte with the bytes done (of the file when reading, of the content when writing) and the
+total bytes, or None where that is not known; an exception that it raises ends the work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import zlib
 from ._offlock import zlib as _native
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # importing these takes longer than all the rest
+if TYPE_CHECKING:  # importing these takes longer than everything else
     from collections.abc import Callable, Iterator
     from typing import IO, Any, TypeVar, overload
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # importing these takes longer than all the rest
     from ._types import FileProgress as Progress
 
     _Read = TypeVar("_Read")
-    _Original = io.BufferedIOBase  # nothing that the original adds to it is used
+    _Original = io.BufferedIOBase  # none of the original's additions are used
 else:
     from gzip import GzipFile as _Original
 
@@ -53,7 +53,7 @@ _CHUNK = 1 << 20
 _REPORT_EVERY = 1 << 20
 _BEST = 9
 _MTIME = 0 if sys.version_info >= (3, 14) else None
-"""What `compress` writes unless it is told; None is the time of the call."""
+"""The default `mtime` of `compress`; None is the time of the call."""
 
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def open(
     max_output: int | None = None,
     progress: Progress | None = None,
 ) -> GzipFile | io.TextIOWrapper:
-    """Open a gzip file in binary or (with "t" in `mode`) text mode.
+    """Open a gzip file in binary or (with "t" in `mode`) text mode, and return the file object.
 
     `filename` is a path, or a file object to read from or write to. `threads`, `max_output` and
     `progress` are as in `GzipFile`.
@@ -157,8 +157,8 @@ def compress(
 ) -> bytes:
     """Compress `data` to a gzip file of one member, on `threads` threads (0: one per core).
 
-    `mtime` is the time in its header, 0 for none; None is the current time. As in the original the default is None before
-    CPython 3.14 and 0 from there on.
+    `mtime` is the time in its header, in seconds since the epoch, 0 for none; None is the current time. As in the
+    original the default is None before CPython 3.14 and 0 since then.
     """
     if progress is not None:
         return _compress_reporting(memoryview(data).cast("B"), compresslevel, mtime, threads, progress)
@@ -184,7 +184,11 @@ def decompress(
     max_output: int | None = None,
     progress: Progress | None = None,
 ) -> bytes:
-    """Decompress a gzip file of any number of members, `threads` of them at once (0: one per core)."""
+    """Decompress a gzip file of any number of members, `threads` of them at once (0: one per core).
+
+    Raises `BadGzipFile`, `zlib.error` or `EOFError` for invalid or incomplete data, `zlib.OutputLimitError` when the
+    content is longer than `max_output` bytes.
+    """
     if progress is not None:
         file = io.BytesIO(data)
         with GzipFile(
@@ -206,12 +210,12 @@ def _trailer(crc: int, size: int) -> bytes:
 
 
 def write32u(output: IO[bytes], value: int) -> None:
-    """Write `value` to `output` as 32 bits, the lowest first."""
+    """Write `value` to `output` as 32 bits, least significant byte first."""
     output.write(struct.pack("<L", value))
 
 
 class _Report:
-    """Tells a callback how far the work is: about every megabyte, and at the end."""
+    """Reports progress to a callback: about every megabyte, and at the end."""
 
     def __init__(self, progress: Progress | None, total: int | None) -> None:
         self._progress = progress
@@ -247,7 +251,7 @@ def _size(file: IO[bytes]) -> int | None:
 
 
 class _Reader(io.RawIOBase):
-    """The plain content of a gzip file, for a `BufferedReader` to read."""
+    """The raw file of a `BufferedReader`: the content of a gzip file."""
 
     def __init__(
         self, fp: IO[bytes], threads: int, max_output: int | None, progress: Progress | None
@@ -266,9 +270,9 @@ class _Reader(io.RawIOBase):
         self._lost = False
 
     def return_to(self, pos: int) -> bool:
-        """Go back to where a read began that was interrupted, for what it had read is nowhere; False where that cannot be.
+        """Return to the start of an interrupted read, whose content is lost. False if the file is not seekable.
 
-        What lies before is decompressed again only when somebody reads on.
+        The content before `pos` is decompressed again only by the next read.
         """
         try:
             self._fp.seek(0)
@@ -285,7 +289,7 @@ class _Reader(io.RawIOBase):
         while self._behind:
             self._behind -= len(self._decode(min(self._behind, _CHUNK)))
 
-    closed = False  # Not a property: a `BufferedReader` asks for it at every line.
+    closed = False  # Not a property: a `BufferedReader` reads it at every line.
 
     def close(self) -> None:
         self.closed = True
@@ -295,7 +299,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        return True  # forwards, whatever the file can do
+        return True  # forwards, even if the file is not seekable
 
     def read(self, size: int = -1) -> bytes:
         if size < 0:
@@ -313,7 +317,7 @@ class _Reader(io.RawIOBase):
         return plain
 
     def _decode(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Decompress up to `size` bytes; none at the end."""
         while True:
             needed = self._decoder.needs_input
             packed = self._read_packed() if needed else b""
@@ -322,7 +326,7 @@ class _Reader(io.RawIOBase):
                 return plain
 
     def _read_packed(self) -> bytes:
-        # Before reading on: if the callback raises, nothing is lost.
+        # Report before the next read: if the callback raises, nothing is lost.
         self._report.at(self._packed)
         packed = self._fp.read(self._decoder.window or READ_BUFFER_SIZE)
         self._packed += len(packed)
@@ -344,7 +348,7 @@ class _Reader(io.RawIOBase):
         return _native.joined(self.chunks())
 
     def chunks(self) -> Iterator[bytes]:
-        """The rest, in pieces. They are copied with the lock held: of a size that takes well below a millisecond."""
+        """Yield the rest, in pieces. Each is copied with the lock held, which takes well below a millisecond."""
         while chunk := self.read(_CHUNK):
             yield chunk
 
@@ -370,7 +374,7 @@ class _Reader(io.RawIOBase):
 
 
 class _Writer(io.RawIOBase):
-    """What a `BufferedWriter` writes to: hands on to a `GzipFile`, with no cycle that keeps it open."""
+    """The raw file of a `BufferedWriter`: passes data to a `GzipFile`, without a cycle that keeps it open."""
 
     def __init__(self, gzip_file: GzipFile) -> None:
         self._gzip_file = weakref.ref(gzip_file)
@@ -386,30 +390,30 @@ class _Writer(io.RawIOBase):
 
 
 class _NoLines:
-    """Of a file that is not open."""
+    """The line iterator of a file that is not open."""
 
     def __next__(self) -> bytes:
         raise ValueError("I/O operation on closed file")
 
 
 class GzipFile(_Original):
-    """A gzip file as a file object in binary mode. A subclass of the original's, so that `isinstance` knows it.
+    """A gzip file as a file object in binary mode. A subclass of the original's, so that `isinstance` accepts it.
 
-    `fileobj` is the file with the packed data; without it, `filename` is opened. `compresslevel` is 0 to
-    9. `mtime` is the time in the header, by default the current one.
+    `fileobj` is the compressed file; without it, `filename` is opened. `compresslevel` is 0 to
+    9. `mtime` is the time in the header, in seconds since the epoch, by default the current one.
 
-    `threads` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader
-    reads as one stream, and decompresses as many members of a file at once (BGZF, files that were put
-    together). For each thread it then holds at most 2 MB of the file and 8 MB of its content, four times
-    that where members are large, beside what is asked for. Reading raises `zlib.OutputLimitError` where
-    more than `max_output` bytes would come out. `progress` is called about every megabyte, and at the end.
+    `threads` other than 1 (0: one per core) compresses on that many threads, in blocks that every reader
+    reads as one stream, and decompresses that many members of a file at once (BGZF, concatenated files).
+    For each thread it then holds at most 2 MB of the file and 8 MB of its content, four times that where
+    members are large, in addition to the requested bytes. Reading raises `zlib.OutputLimitError` when the
+    content exceeds `max_output` bytes. `progress` is called about every megabyte, and at the end.
     """
 
     myfileobj: IO[bytes] | None = None
     closed = True
-    """Whether `close` was called. Not a property: what reads text asks for it at every line."""
+    """Whether `close` was called. Not a property: a `TextIOWrapper` reads it at every line."""
     _lines: Any = _NoLines()
-    """What to iterate over."""
+    """The iterator over lines."""
 
     def __init__(
         self,
@@ -476,7 +480,7 @@ class GzipFile(_Original):
 
     @property
     def mtime(self) -> int | None:
-        """The time in the header of the member read last, once something was read."""
+        """The time in the header of the member read last, in seconds since the epoch; None before the first read."""
         mtime: int | None = self._buffer.raw._last_mtime
         return mtime
 
@@ -494,7 +498,7 @@ class GzipFile(_Original):
             raise OSError(errno.EBADF, f"{method}() on {kind}-only GzipFile object")
 
     def write(self, data: Buffer) -> int:
-        """Compress `data` into the file, and return its size in bytes. Some of it may wait in a buffer until `flush`."""
+        """Compress `data` into the file, and return its size in bytes. A part may stay in a buffer until `flush`."""
         if self.mode != WRITE or self.fileobj is None:
             self._check(WRITE, "write")
         written: int = self._buffer.write(data)
@@ -505,27 +509,27 @@ class GzipFile(_Original):
             if not view.nbytes:
                 return 0
             with view.cast("B") as octets:
-                # Whoever interrupts it waits for a piece at most.
+                # An interrupt is delayed by at most one piece.
                 for start in range(0, len(octets), _CHUNK):
-                    # Before going on: if the callback raises, this piece was not written.
+                    # Report before the write: if the callback raises, this piece was not written.
                     self._report.at(self.size)
                     self._write_piece(octets[start : start + _CHUNK])
                 return len(octets)
 
     def _write_piece(self, octets: memoryview) -> None:
         crc = zlib.crc32(octets, self.crc)
-        # What was given to the compressor comes out some day, also if the call is interrupted: so it counts.
+        # The compressor keeps its input even if the call is interrupted: so count it first.
         self.crc, self.size, self.offset = crc, self.size + len(octets), self.offset + len(octets)
         self._fp.write(self.compress.compress(octets))
 
     @property
     def _fp(self) -> IO[bytes]:
-        # The original's AttributeError, when the file was closed.
+        # None raises the original's AttributeError when the file was closed.
         file: Any = self.fileobj
         return file  # type: ignore[no-any-return]
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read up to `size` plain bytes, all there are if it is negative or None; b"" at the end."""
+        """Read up to `size` bytes of content, all of it if `size` is negative or None; b"" at the end."""
         if self.mode != READ or self.fileobj is None:
             self._check(READ, "read")
         if size is not None and 0 <= size <= READ_BUFFER_SIZE:
@@ -537,7 +541,7 @@ class GzipFile(_Original):
         return some
 
     def _read_rest(self, _: object) -> bytes:
-        """As the buffer would read it, which copies all of it with the lock held."""
+        """Read the rest. The buffer's own `read` would copy all of it with the lock held."""
         buffer: Any = self._buffer
         buffered = buffer.read1()
         if not buffered:
@@ -547,44 +551,44 @@ class GzipFile(_Original):
         return rest
 
     def _in_whole(self, read: Callable[[Any], _Read], argument: object) -> _Read:
-        """What a long read gives. If it is interrupted, the next one begins where this one did."""
+        """Return the result of a long read. After an interrupt, the next read begins where this one did."""
         begin = self._buffer.tell()
         try:
             return read(argument)
         except (EOFError, BadGzipFile, zlib.error):
-            raise  # and again whenever somebody reads on
+            raise  # every later read raises it again
         except BaseException:
             if self._buffer.raw.return_to(begin):
                 self._buffer.seek(begin)
             raise
 
     def read1(self, size: int = -1) -> bytes:
-        """Up to `size` bytes (a buffer full if negative), with as few reads of the file as possible."""
+        """Read up to `size` bytes (a full buffer if negative), with as few reads of the file as possible."""
         if self.mode != READ or self.fileobj is None:
             self._check(READ, "read1")
         plain: bytes = self._buffer.read1(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
         return plain
 
     def readinto(self, buffer: Buffer) -> int:
-        """Read as many plain bytes as `buffer` has room for, and return how many those are."""
+        """Read content until `buffer` is full or the content ends, and return the number of bytes."""
         self._check(READ, "readinto")
         count: int = self._in_whole(self._buffer.readinto, buffer)
         return count
 
     def readinto1(self, buffer: Buffer) -> int:
-        """Read into `buffer` with as few reads of the file as possible, and return how many bytes those are."""
+        """Read into `buffer` with as few reads of the file as possible, and return the number of bytes."""
         self._check(READ, "readinto1")
         size: int = self._buffer.readinto1(buffer)
         return size
 
     def peek(self, n: int) -> bytes:
-        """Some of the plain bytes that come next, without reading them: as many as are at hand, at least one unless at the end."""
+        """Return buffered content without advancing: at least one byte, unless at the end. `n` is a hint."""
         self._check(READ, "peek")
         peeked: bytes = self._buffer.peek(n)
         return peeked
 
     def readline(self, size: int | None = -1) -> bytes:
-        """Read up to and with the next line feed, at most `size` bytes if that is not negative; b"" at the end."""
+        """Read up to and including the next line feed, at most `size` bytes if that is not negative; b"" at the end."""
         if self.closed:
             self._check_not_closed()
         line: bytes = self._buffer.readline(size)
@@ -595,10 +599,10 @@ class GzipFile(_Original):
         def __del__(self) -> None:
             if getattr(self, "mode", None) == WRITE and not self.closed:
                 warnings.warn("unclosed GzipFile", ResourceWarning, 2, self)
-            io.BufferedIOBase.__del__(self)  # not that of the original, which warns as well
+            io.BufferedIOBase.__del__(self)  # the original's would warn a second time
 
     def close(self) -> None:
-        """End the gzip file; also close the file that it is in, if that was opened here."""
+        """Finish the gzip file, and close the underlying file if this object opened it."""
         fileobj = self.fileobj
         if fileobj is None or self._buffer.closed:
             return
@@ -622,7 +626,7 @@ class GzipFile(_Original):
             mine.close()
 
     def flush(self, zlib_mode: int = zlib.Z_SYNC_FLUSH) -> None:
-        """Give out what was written so far, as `zlib_mode` says, and flush the file that it is in."""
+        """Compress the buffered content with the flush mode `zlib_mode`, and flush the underlying file."""
         self._check_not_closed()
         if self.mode == WRITE:
             self._buffer.flush()
@@ -630,11 +634,11 @@ class GzipFile(_Original):
             self._fp.flush()
 
     def fileno(self) -> int:
-        """The file descriptor of the file with the packed data."""
+        """The file descriptor of the compressed file."""
         return self._fp.fileno()
 
     def rewind(self) -> None:
-        """Go back to the beginning of the plain content."""
+        """Return to the beginning of the content."""
         if self.mode != READ:
             raise OSError("Can't rewind in write mode")
         self._buffer.seek(0)
@@ -648,18 +652,18 @@ class GzipFile(_Original):
         return bool(self.mode == WRITE)
 
     def seekable(self) -> bool:
-        """True: what was passed is decompressed again, what is skipped is written as zeros."""
+        """True: seeking backwards decompresses again; seeking forwards while writing writes zeros."""
         return True
 
     def tell(self) -> int:
-        """The place in the plain content, in bytes."""
+        """The position in the content, in bytes."""
         self._check_not_closed()
         self._buffer.flush()
         place: int = self.offset if self.mode == WRITE else self._buffer.tell()
         return place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place in the plain content, and return it; while writing, only forwards, which writes zeros."""
+        """Move to a position in the content, in bytes, and return it. While writing, only forwards, with zeros."""
         self._check_not_closed()
         if self.mode == READ:
             place: int = self._buffer.seek(offset, whence)
@@ -678,7 +682,7 @@ class GzipFile(_Original):
         return self.offset
 
 
-# A Python frame takes longer than to read a line. Iterating calls this one as well, or what stands in its place.
+# A Python frame takes longer than reading a line. Iteration calls this method as well.
 GzipFile.readline = _native.quick_readline(GzipFile, GzipFile.readline)  # type: ignore[method-assign]
 
 
@@ -690,7 +694,7 @@ def _name(filename: StrOrBytesPath | None, fileobj: IO[bytes]) -> str | bytes:
 
 
 def _header_name(name: str | bytes) -> bytes | None:
-    """The file's name without directory and ".gz", if Latin-1, which the format demands, can say it."""
+    """The file's name without directory and ".gz"; None if it cannot be encoded in Latin-1, as the format requires."""
     base = os.path.basename(name)
     try:
         octets = base if isinstance(base, bytes) else base.encode("latin-1")
