@@ -1,3 +1,5 @@
+"""The types of `offlock._offlock`."""
+
 from collections.abc import Collection, Iterable, Sequence
 from types import ModuleType
 from typing import Literal, Self, final

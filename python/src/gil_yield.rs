@@ -11,7 +11,7 @@ pub(crate) struct Yielder {
     mode: Mode,
 }
 
-/// What a check does.
+/// The action of a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Nothing: no other code may run.

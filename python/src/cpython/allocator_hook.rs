@@ -194,7 +194,7 @@ extern "C" fn zeroed(context: *mut c_void, number: usize, size: usize) -> *mut c
     wrapped.map_or(ptr::null_mut(), |calloc| calloc(context, number, size))
 }
 
-/// A string in a block that grows or shrinks leaves the block.
+/// A string in a block that grows or shrinks is moved out of the block.
 extern "C" fn reallocate(context: *mut c_void, memory: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: called by CPython, as the installed hook.
     let hook = unsafe { hook() };

@@ -186,7 +186,7 @@ pub(crate) fn home_of<T>(object: *const T) -> Option<usize> {
 /// The block is published, and one of its objects lives as long as the reference is used.
 pub(crate) unsafe fn characters_of<'a>(block: usize) -> Option<&'a Memory> {
     let header = ptr::with_exposed_provenance::<BlockHeader>(block);
-    // SAFETY: a published block has a header, and its reference until its last object is gone.
+    // SAFETY: a published block has a header, and its reference until its last object is freed.
     unsafe { (*header).characters.load(Ordering::Relaxed).as_ref() }
 }
 

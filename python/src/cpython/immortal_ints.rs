@@ -65,7 +65,7 @@ impl ImmortalInts {
         Ok(ints.are_ints(py).then_some(ints))
     }
 
-    /// The object; `None` for a value for which there is none.
+    /// The object; `None` for a value without a kept object.
     #[inline(always)]
     pub(crate) fn get<'py>(&self, py: Python<'py>, value: u32) -> Option<Bound<'py, PyAny>> {
         let value = value as usize;

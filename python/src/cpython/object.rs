@@ -107,7 +107,7 @@ pub(crate) fn tuple_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     unsafe { owned(object.py(), c::PySequence_Tuple(object.as_ptr())) }
 }
 
-/// What `operator.index` returns.
+/// The result of `operator.index`.
 pub(crate) fn index<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: takes any object; returns a new reference, or null with an exception set.
     unsafe { owned(object.py(), c::PyNumber_Index(object.as_ptr())) }
@@ -127,7 +127,7 @@ pub(crate) fn utf8<'py>(py: Python<'py>, value: &[u8], errors: Option<&CStr>) ->
     unsafe { owned(py, c::PyUnicode_DecodeUTF8(value.as_ptr().cast(), value.len().cast_signed(), errors)) }
 }
 
-/// The UTF-8 of a str, as CPython keeps it beside the characters: valid for as long as the object.
+/// The UTF-8 of a str, which CPython keeps beside the characters: valid as long as the object lives.
 #[inline]
 pub(crate) fn utf8_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     let mut length = 0;
@@ -153,7 +153,7 @@ pub(crate) fn exact_str<'a, 'py>(object: Borrowed<'a, 'py, PyAny>) -> Option<Bor
 /// How many characters an exact str has.
 #[inline]
 pub(crate) fn characters(text: &Bound<'_, PyAny>) -> usize {
-    // SAFETY: takes any object; of a str the length is what its header says.
+    // SAFETY: takes any object; for a str it reads the length in the header.
     unsafe { c::PyUnicode_GetLength(text.as_ptr()).cast_unsigned() }
 }
 
@@ -237,7 +237,8 @@ pub(crate) enum Wide {
 #[inline]
 pub(crate) fn int_value(object: &Bound<'_, PyAny>) -> PyResult<Wide> {
     let mut overflow: c_int = 0;
-    // SAFETY: takes any object; reports what does not fit through `overflow`, other errors as an exception.
+    // SAFETY: takes any object; reports a value that does not fit through `overflow`, other errors as an
+    // exception.
     let value = unsafe { c::PyLong_AsLongLongAndOverflow(object.as_ptr(), &raw mut overflow) };
     match overflow {
         0 if value == -1 => match PyErr::take(object.py()) {

@@ -26,7 +26,7 @@ fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 ///
-/// They are whole pages of what [`reserve`] returned.
+/// They are whole pages of a range that [`reserve`] returned.
 #[cfg(unix)]
 pub(crate) unsafe fn commit(address: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: the caller owns these pages.

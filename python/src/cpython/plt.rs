@@ -114,13 +114,13 @@ struct Search<'a> {
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
     // SAFETY: `find` passed a Search, the linker a valid description of a loaded object.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    // SAFETY: the linker gives the number of headers beside their address.
+    // SAFETY: the linker passes the number of headers with their address.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let object = Object { base: info.dlpi_addr as usize, headers };
     if !object.contains(libc::PT_LOAD, search.code) {
         return 0;
     }
-    // SAFETY: the object is loaded, so what its dynamic section points to is mapped.
+    // SAFETY: the object is loaded, so that the memory its dynamic section points to is mapped.
     unsafe { object.collect_slots(search) };
     1
 }

@@ -102,7 +102,7 @@ impl<'py> SequenceBuilder<'py> {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no place left.
     #[inline]
     pub(crate) fn push<T>(&mut self, item: Bound<'py, T>) {
         assert!(self.filled < self.len, "more items than places");

@@ -218,7 +218,7 @@ impl Sample<'_> {
         self.text.chars().count()
     }
 
-    /// Whether the characters at `data` are the right ones, with a zero behind them.
+    /// Whether the characters at `data` are the expected ones, followed by a zero.
     fn has_characters_at(&self, data: *const u8) -> bool {
         let unit = |c: char| u32::from(c).to_ne_bytes();
         let width = self.kind.width();

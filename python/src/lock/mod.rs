@@ -181,7 +181,7 @@ fn native_id() -> Int {
     Int(feed::native_id() as usize)
 }
 
-/// Tells the recorder the name of a thread.
+/// Records the name of a thread.
 #[pyfunction]
 fn name_thread(native_id: u32, name: &str) {
     if trace::is_active() {

@@ -160,7 +160,7 @@ impl Packer {
         Ok(())
     }
 
-    /// What is in the buffer.
+    /// The contents of the buffer.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let release = self.settings()?.options.release;
         let buffer = self.buffer.lock(py)?;

@@ -91,7 +91,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Appends bytes to what is to be unpacked.
+    /// Appends bytes to the stream.
     fn feed(&self, next_bytes: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = next_bytes.py();
         let input = Input::borrow(next_bytes)?;
