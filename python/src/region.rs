@@ -232,7 +232,7 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// As above, in the middle of a call. Operations that make many objects call this regularly.
+/// As [`yield_between_calls`], in the middle of a call. Operations that make many objects call this regularly.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
     if time_slice::look_is_due_in_call() {

@@ -60,7 +60,7 @@ struct BlockHeader {
 /// The bytes of a block that objects can use.
 pub(crate) const ROOM: usize = BLOCK - size_of::<BlockHeader>();
 
-/// A block with no other reference. It returns to the pool when dropped, unless it is
+/// A block that has one owner. It returns to the pool when dropped, unless it is
 /// [published](Block::publish).
 pub(crate) struct Block(u32);
 

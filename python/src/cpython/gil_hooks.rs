@@ -193,7 +193,7 @@ unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mu
     result
 }
 
-/// An interpreter's lock is never destroyed, so that its memory may be reused for something else.
+/// An interpreter's lock is never destroyed, so its memory may be reused for something else.
 unsafe extern "C" fn mutex_init(
     mutex: *mut pthread_mutex_t,
     attributes: *const pthread_mutexattr_t,

@@ -31,7 +31,7 @@ pub(crate) fn list_length(list: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyList_GET_SIZE(list.as_ptr()).cast_unsigned() }
 }
 
-/// The item of a list at `index`, or `None` past its end. Only on builds with the lock, where no other thread
+/// The item of a list at `place`, or `None` past its end. Only on builds with the lock, where no other thread
 /// can remove the item before the caller has taken a reference.
 #[inline]
 pub(crate) fn list_item<'a, 'py>(
@@ -63,7 +63,7 @@ pub(crate) fn append_leading_ints(list: &Bound<'_, PyList>, places: Range<usize>
     }
 }
 
-/// The item of a tuple at `index`, or `None` past its end.
+/// The item of a tuple at `place`, or `None` past its end.
 #[inline]
 pub(crate) fn tuple_item<'a, 'py>(
     tuple: &'a Bound<'py, PyAny>,

@@ -105,7 +105,7 @@ pub(crate) fn of_exact(py: Python<'_>) -> Result<&'static Compact, &'static Unkn
     layout.as_ref()
 }
 
-/// An error where nothing may be relied on.
+/// Returns an error if the layout of `str` may not be relied on.
 fn check_allowed() -> Result<(), Unknown> {
     if Assumption::StrObjects.holds() {
         return Ok(());

@@ -175,7 +175,7 @@ fn obstacle(py: Python<'_>) -> Option<Text<String>> {
     found
 }
 
-/// The system's id of the calling thread, even if the program replaces threads.
+/// The system's id of the calling thread, even if a library has replaced the threads of Python.
 #[pyfunction]
 fn native_id() -> Int {
     Int(feed::native_id() as usize)

@@ -2,9 +2,9 @@
 //!
 //! A Python thread, the sampler, sleeps for some milliseconds, then acquires the lock as any other thread
 //! would: the time that it waits is known exactly. The activity of the others since its last round is derived
-//! from their processor times: a thread that used a processor is shown as holding the lock for that long, one
-//! after the other. Where the threads used more than one processor, the surplus was work without the lock.
-//! Where the system reports no processor times, only the fact is known that some thread held the lock while the
+//! from their processor times: each thread that used a processor is shown as holding the lock for that long, one
+//! thread after the other. Where the threads used more than one processor, the surplus was work without the
+//! lock. Where the system reports no processor times, it is only known that some thread held the lock while the
 //! sampler waited.
 
 use std::collections::HashMap;
