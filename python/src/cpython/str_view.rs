@@ -24,7 +24,7 @@ use crate::strings::source::StrSource;
 const NAME: &CStr = c"offlock.strings.View";
 const DOC: &CStr = c"A str whose characters are in memory that it shares with others.
 
-BuiltViews by the functions of offlock.strings, never by calling the class; str(view) is a plain str.";
+Made by the functions of offlock.strings, never by calling the class; str(view) is a plain str.";
 
 /// The class of views, and how its instances are laid out.
 struct Views {
@@ -238,7 +238,7 @@ static mut METHODS: [ffi::PyMethodDef; 2] = [
         ml_name: c"__reduce__".as_ptr(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunction: reduce },
         ml_flags: ffi::METH_NOARGS,
-        ml_doc: c"What copy and pickle use: a plain str.".as_ptr(),
+        ml_doc: c"Used by copy and pickle: returns a plain str.".as_ptr(),
     },
     ffi::PyMethodDef::zeroed(),
 ];

@@ -41,7 +41,7 @@ timestamp=0, strict_map_key=True, unicode_errors=None, object_pairs_hook=None, e
 max_bin_len=-1, max_array_len=-1, max_map_len=-1, max_ext_len=-1, release='auto')
 --
 
-Unpacks the one message that makes up the whole of `packed`. For the options see the class Unpacker.
+Unpacks `packed`, which is exactly one message, and returns the object. For the options see the class Unpacker.
 
 Raises ExtraData when bytes follow, ValueError when the message is incomplete, FormatError when it is not
 MessagePack, StackError when it is nested more than 1024 levels deep.";
@@ -49,7 +49,7 @@ MessagePack, StackError when it is nested more than 1024 levels deep.";
 const UNPACK_ALL_DOC: &CStr = c"unpack_all(packed, **options)
 --
 
-Unpacks every message of `packed`, a list of bytes, releasing the lock at most once for all of them.";
+Unpacks every message of `packed`, a list of bytes, and returns the list of objects. The lock is released at most once.";
 
 const VIEW_DOC: &CStr = c"view(packed, **options)
 --

@@ -50,8 +50,9 @@ fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Packs objects one after the other.
 ///
-/// A callback may pack with the packer that called it, and so may other threads meanwhile: each call returns a message of
-/// its own. With `autoreset=False` there is one buffer: calls of other threads wait, those of callbacks raise RuntimeError.
+/// A callback may pack with the packer that called it, and so may other threads meanwhile: each call returns
+/// its own message. With `autoreset=False` there is one buffer: calls of other threads wait, those of callbacks
+/// raise RuntimeError.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Packer {
     /// Several calls may read them at once: a callback may pack with the packer that called it, and so may
@@ -118,7 +119,7 @@ impl Packer {
         self.keep(obj.py(), &settings, |options, buffer| pack(obj, options, buffer))
     }
 
-    /// Writes an extension.
+    /// Packs an extension of type `typecode` with the payload `data`. Returns as `pack`.
     fn pack_ext_type<'py>(
         &self,
         typecode: i8,
@@ -129,7 +130,7 @@ impl Packer {
         self.write(data.py(), |options, out| pack_ext(data, typecode, payload.as_slice(), options, out))
     }
 
-    /// Writes the header of an array of that many items, which are to be packed after it.
+    /// Packs the header of an array of `size` items, which the caller packs next. Returns as `pack`.
     fn pack_array_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let size = header_size(size, "array")?;
         self.write(py, |_, out| {
@@ -138,7 +139,8 @@ impl Packer {
         })
     }
 
-    /// Writes the header of a map of that many entries, whose keys and values are to be packed after it.
+    /// Packs the header of a map of `size` entries, whose keys and values the caller packs next. Returns as
+    /// `pack`.
     fn pack_map_header<'py>(&self, py: Python<'py>, size: i64) -> PyResult<Option<Bound<'py, PyAny>>> {
         let size = header_size(size, "map")?;
         self.write(py, |_, out| {
@@ -154,7 +156,7 @@ impl Packer {
         self.write(pairs.py(), |options, out| pack_pairs(pairs, length, options, out))
     }
 
-    /// Empties the buffer; of use with `autoreset=False`.
+    /// Empties the buffer; only useful with `autoreset=False`.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.buffer_to_change(py)?.clear();
         Ok(())
@@ -237,7 +239,7 @@ impl Packer {
         Err(PyBufferError::with_message("Existing exports of data: Packer cannot be changed"))
     }
 
-    /// Writes a message, which is returned unless it is kept.
+    /// Writes a message. Returns it, unless the packer keeps it.
     fn write<'py>(
         &self,
         py: Python<'py>,

@@ -30,10 +30,10 @@ const DEFAULT_READ: usize = 1024 * 1024;
 /// How many bytes are copied between two checks of the task.
 const PIECE: usize = 256 << 10;
 
-/// A streaming unpacker.
+/// Unpacks messages from a stream.
 ///
-/// Callbacks, and a file that is being read, cannot use the unpacker that called them: RuntimeError. Nor can other threads
-/// then; without callbacks and files their calls wait.
+/// A callback of the unpacker, and the file that it reads, cannot use it: RuntimeError. Nor can other threads
+/// during such a call; without callbacks and files their calls wait.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Unpacker {
     state: Boxed<ObjectLock<State>>,
@@ -118,7 +118,7 @@ impl Unpacker {
         self.next_object(py)
     }
 
-    /// Passes over the next object. `OutOfData` when it is not complete yet.
+    /// Skips the next object. `OutOfData` when it is not complete yet.
     fn skip(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.lock(py)?;
         state.others_wait(state.source.is_none());
@@ -131,19 +131,20 @@ impl Unpacker {
         Ok(())
     }
 
-    /// The number of items of the array that comes next; its items are to be unpacked one by one.
+    /// Reads the header of an array, and returns the number of its items, which the caller unpacks next.
     fn read_array_header(&self, py: Python<'_>) -> PyResult<Int> {
         self.header(py, |token| if let Token::Array(items) = token { Some(items) } else { None })
             .map(|items| Int(items as usize))
     }
 
-    /// The number of entries of the map that comes next; its keys and values are to be unpacked one by one.
+    /// Reads the header of a map, and returns the number of its entries, whose keys and values the caller
+    /// unpacks next.
     fn read_map_header(&self, py: Python<'_>) -> PyResult<Int> {
         self.header(py, |token| if let Token::Map(entries) = token { Some(entries) } else { None })
             .map(|entries| Int(entries as usize))
     }
 
-    /// Takes that many bytes off the stream as they are.
+    /// Returns the next bytes of the stream without decoding them: `nbytes`, or fewer at the end.
     fn read_bytes<'py>(&self, py: Python<'py>, nbytes: usize) -> PyResult<Bound<'py, PyAny>> {
         let mut state = self.state.lock(py)?;
         state.others_wait(state.source.is_none());
@@ -158,7 +159,7 @@ impl Unpacker {
         bytes.add(more)
     }
 
-    /// The number of bytes unpacked so far: where the next object begins.
+    /// The number of bytes unpacked so far, which is the position of the next object.
     fn tell(&self) -> Int {
         Int(self.offset.load(Ordering::Relaxed) as usize)
     }

@@ -63,7 +63,7 @@ pub(super) fn view<'py>(
 
 #[pymethods]
 impl View {
-    /// The item at a position of an array, a list of those in a slice, or the value under a key of a map.
+    /// The item at an index of an array, a list of the items in a slice, or the value under a key of a map.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(slice) = key.cast::<PySlice>()
             && !self.is_map
