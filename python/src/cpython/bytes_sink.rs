@@ -65,7 +65,8 @@ impl<'py> BytesSink<'py> {
             Some(object) => unsafe {
                 new_bytes::finish(self.py, object.as_ptr(), length, self.end.addr() - self.start.addr())
             },
-            // SAFETY: `length` bytes were written from `start` on; returns a new reference, or null with an exception set.
+            // SAFETY: `length` bytes were written from `start` on; returns a new reference, or null with an
+            // exception set.
             None => unsafe {
                 let object = ffi::PyBytes_FromStringAndSize(self.start.cast(), length.cast_signed());
                 owned(self.py, object)

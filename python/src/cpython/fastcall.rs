@@ -38,8 +38,9 @@ impl Definition {
     /// A function object of `module`.
     pub(crate) fn of<'py>(&'static self, module: &Bound<'py, PyModule>) -> PyResult<Bound<'py, PyAny>> {
         let (py, name) = (module.py(), module.name()?);
-        // SAFETY: CPython only reads the definition, which is static and whose flags fit the function; no object is bound to
-        // it, and it takes a reference of its own to the name. Returns a new reference, or null with an exception set.
+        // SAFETY: CPython only reads the definition, which is static and whose flags fit the function; no
+        // object is bound to it, and it takes its own reference to the name. Returns a new reference, or null
+        // with an exception set.
         unsafe { owned(py, ffi::PyCFunction_NewEx(self.address(), std::ptr::null_mut(), name.as_ptr())) }
     }
 

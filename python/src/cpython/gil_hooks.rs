@@ -1,7 +1,7 @@
 //! CPython's lock, seen from the calls that the interpreter itself makes.
 //!
-//! CPython has no hook for its lock, but up to 3.14 it builds it from a pthread mutex and a condition, and from a second pair
-//! that makes a forced switch a real one (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
+//! CPython has no hook for its lock. Up to 3.14 it builds the lock from a pthread mutex and a condition, and a
+//! second pair ensures that a requested switch happens (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
 //!
 //! ```text
 //! take_gil:  lock(mutex)  timedwait(cond, mutex)*  lock(switch_mutex) signal(switch_cond) unlock(switch_mutex)

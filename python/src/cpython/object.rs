@@ -84,7 +84,8 @@ pub(crate) fn text<'py>(py: Python<'py>, content: &str) -> PyResult<Bound<'py, P
 /// A str of characters that take `width` bytes each: 1, 2 or 4.
 pub(crate) fn str_of_units<'py>(py: Python<'py>, units: &[u8], width: usize) -> PyResult<Bound<'py, PyAny>> {
     let kind = i32::try_from(width).expect("at most four");
-    // SAFETY: the memory holds this many characters of this width; returns a new reference, or null with an exception set.
+    // SAFETY: the memory holds this many characters of this width; returns a new reference, or null with an
+    // exception set.
     unsafe {
         let chars = (units.len() / width).cast_signed();
         owned(py, c::PyUnicode_FromKindAndData(kind, units.as_ptr().cast(), chars))

@@ -49,7 +49,8 @@ MessagePack, StackError when it is nested more than 1024 levels deep.";
 const UNPACK_ALL_DOC: &CStr = c"unpack_all(packed, **options)
 --
 
-Unpacks every message of `packed`, a list of bytes, and returns the list of objects. The lock is released at most once.";
+Unpacks every message of `packed`, a list of bytes, and returns the list of objects. Large inputs are indexed in one
+release of the lock.";
 
 const VIEW_DOC: &CStr = c"view(packed, **options)
 --
