@@ -1,4 +1,4 @@
-//! Work without the interpreter lock, and how it is kept from running when no thread waits for it any more.
+//! Work without the interpreter lock that can be prevented from running once no thread waits for it.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,10 +11,11 @@ use offlock_core::SpinHint;
 use super::release::{FLAGS, unpoisoned};
 use crate::cruby::ractor;
 
-/// How the lock of the main Ractor goes from one of us to the next. In another one a thread is mostly alone with its lock.
+/// How the lock of the main Ractor passes from one of our threads to the next. In another Ractor a thread is mostly
+/// alone with its lock.
 static SPIN_HINT: SpinHint = SpinHint::new();
 
-/// Work to be done without the lock, once at most, by whichever thread comes first.
+/// Work to be done without the lock, at most once, by the first thread that runs it.
 pub(super) struct Job {
     body: *mut (dyn FnMut() + Send),
     unblock: *const (dyn Fn() + Sync),
@@ -30,21 +31,21 @@ enum Phase {
     Closed,
 }
 
-// SAFETY: `body` is `Send` and called by the one thread that turns the state from `Open` to `Running`; `unblock` is
+// SAFETY: `body` is `Send`, and only the thread that changes the state from `Open` to `Running` calls it; `unblock` is
 // `Sync`; the rest is a mutex and a condition variable.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
 
 impl Job {
-    /// `close` has to be called before the closures go out of scope.
+    /// Call `close` before the closures go out of scope.
     pub(super) fn new<'a>(
         body: &'a mut (dyn FnMut() + Send + 'a),
         unblock: &'a (dyn Fn() + Sync + 'a),
     ) -> Self {
         let body = ptr::from_mut(body);
         let unblock = ptr::from_ref(unblock);
-        // SAFETY: only the lifetimes are lost, see above.
+        // SAFETY: this only erases the lifetimes, see above.
         let (body, unblock) = unsafe {
             (
                 std::mem::transmute::<*mut (dyn FnMut() + Send + 'a), *mut (dyn FnMut() + Send)>(body),
@@ -64,8 +65,8 @@ impl Job {
     pub(super) fn run_released(&self) -> Result<(), Error> {
         let this = ptr::from_ref(self).cast_mut().cast();
         protect(|| {
-            // SAFETY: the calling thread holds the lock, and `self` outlives the call. What a fiber scheduler
-            // raises is caught here.
+            // SAFETY: the calling thread holds the lock, and `self` outlives the call. An exception of a fiber
+            // scheduler is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::released), this, Some(Self::unblock), this, FLAGS) };
             if let Some(spin_hint) = self.spin_hint {
                 spin_hint.took();
@@ -75,7 +76,7 @@ impl Job {
         Ok(())
     }
 
-    /// To be called by a thread that has just given up its lock and takes it again afterwards.
+    /// The callback of a thread that has just released its lock and re-acquires it afterwards.
     unsafe extern "C" fn released(this: *mut c_void) -> *mut c_void {
         // SAFETY: `run_released` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
@@ -89,7 +90,7 @@ impl Job {
         ptr::null_mut()
     }
 
-    /// Runs the body, if that is still wanted.
+    /// Runs the body unless the job was closed or has already run.
     pub(super) fn run(&self) {
         if self.advance(Phase::Open, Phase::Running) {
             // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and no other thread calls it.
@@ -100,14 +101,14 @@ impl Job {
     }
 
     pub(super) unsafe extern "C" fn unblock(this: *mut c_void) {
-        // SAFETY: `run_released` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not returned, or while the
-        // operation that keeps `self` is there.
+        // SAFETY: `run_released` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not returned, or
+        // while the operation that keeps `self` exists.
         let this = unsafe { &*this.cast::<Self>() };
         this.interrupt();
     }
 
-    /// Calls `unblock` with the state held, so that the job cannot be closed meanwhile. The body may be about to
-    /// run as well as running.
+    /// Calls `unblock` with the state locked, so that the job cannot be closed in the meantime. The body may be running
+    /// or about to run.
     fn interrupt(&self) {
         let phase = self.phase();
         if *phase != Phase::Closed {
@@ -120,7 +121,7 @@ impl Job {
         *self.phase() == Phase::Open
     }
 
-    /// Makes sure that the body does not run and never will again.
+    /// Prevents the body from running, or waits until it has finished.
     pub(super) fn close(&self) {
         self.advance(Phase::Open, Phase::Closed);
         self.interrupt();

@@ -1,7 +1,7 @@
-//! The region: the one folder of the Ruby front end that releases the interpreter lock.
+//! The region: the only folder of the Ruby front end that releases the interpreter lock.
 //!
-//! An operation has three beats. It *borrows* its inputs while the lock is held (`borrow/`), *works* on
-//! plain Rust values inside [`Region::run`], and *builds* its Ruby result when the lock is held again:
+//! An operation has three phases. It *borrows* its inputs while it holds the lock (`borrow/`), *works* on plain Rust
+//! values inside [`Region::run`], and *builds* its Ruby result after it has re-acquired the lock:
 //!
 //! ```ignore
 //! fn count(ruby: &Ruby, encoding: &'static Encoding, text: Value, release: Release) -> Result<usize, Error> {
@@ -13,30 +13,30 @@
 //! }                                                                   // build: here an Integer
 //! ```
 //!
-//! The closure is `Send`, so the compiler refuses one that captures a Ruby value. It gets a [`Task`] and hands it
+//! The closure is `Send`, so the compiler rejects one that captures a Ruby value. It receives a [`Task`] and passes it
 //! to the core, whose operations check it every fraction of a millisecond.
 //!
 //! # Interrupts
 //!
-//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C wake a thread that is off the lock through an unblock
-//! function. So do things that raise nothing: `Thread#wakeup`, a trap handler that returns. What they are is
-//! known only once the lock is held again and the interrupt has been handled. Hence:
+//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C wake a thread that has released the lock through an unblock
+//! function. `Thread#wakeup` and a trap handler that returns do so, too, but raise nothing. Whether an interrupt
+//! raises is known only after the thread has re-acquired the lock and handled the interrupt. Hence:
 //!
-//! - A short run is told to stop. If the interrupt raises, everything the run had made is dropped first and the
-//!   exception goes on its way. If not, the work runs once more, on a worker thread.
-//! - On a worker thread, where runs over [`WORKER_BYTES`] bytes work from the start, the work goes on while the Ruby thread waits for it.
-//!   Interrupts then only end the wait; the work is told to stop when one of them raises.
+//! - A short run is told to stop. If the interrupt raises, the run drops everything it made, and the exception
+//!   propagates. If not, the work runs once more, on a worker thread.
+//! - On a worker thread, which runs over [`WORKER_BYTES`] bytes use from the start, the work continues while the Ruby
+//!   thread waits for it. An interrupt then ends only the wait; the work is told to stop when an interrupt raises.
 //!
-//! So an interrupt that raises nothing costs a short run at most one more start, and a long one nothing. The closure
-//! may therefore be called twice. The second call starts over, or goes on from where the first was stopped if
-//! it keeps its state outside.
+//! So an interrupt that raises nothing costs a short run at most one restart, and a long run nothing. The closure may
+//! therefore be called twice. The second call starts over, or continues from where the first was stopped if the closure
+//! keeps its state outside.
 //!
-//! A run that stays under the lock lets Ruby handle interrupts and switch threads at every check.
+//! A run that keeps the lock lets Ruby handle interrupts and switch threads at every check.
 //!
 //! # Fiber schedulers
 //!
-//! A scheduler that implements `blocking_operation_wait` (Ruby 3.4 and later) may run the work on another
-//! thread while other fibers go on. Work must therefore not depend on the thread it runs on.
+//! A scheduler that implements `blocking_operation_wait` (Ruby 3.4 and later) may run the work on another thread while
+//! other fibers run. Work must therefore not depend on the thread it runs on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,11 +62,11 @@ pub(crate) use pace::Pace;
 use release::unpoisoned;
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};
 
-/// Runs over at least this many bytes work on a worker thread from the start: they last long enough (tens of milliseconds)
-/// that starting a thread is nothing and starting over would be felt.
+/// Runs of at least this many bytes work on a worker thread from the start: they take tens of milliseconds, so that the
+/// cost of starting a thread is negligible and the cost of a restart is not.
 const WORKER_BYTES: usize = 4 << 20;
 
-/// The caller's choice whether the lock is released: `release: :auto | :always | :never` in Ruby.
+/// The caller's choice whether to release the lock: `release: :auto | :always | :never` in Ruby.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Release(offlock_core::Release);
 
@@ -78,7 +78,7 @@ impl Release {
 
 impl TryConvert for Release {
     fn try_convert(value: Value) -> Result<Self, Error> {
-        // By name: symbols made at run time (`to_sym`) have no identifier to be compared.
+        // Compare names, because Symbols made at run time (`to_sym`) have no identifier to compare.
         let symbol = Symbol::from_value(value).map(|symbol| symbol.name()).transpose()?;
         symbol.as_deref().and_then(offlock_core::Release::named).map(Self).ok_or_else(|| {
             let text = format!("release must be :auto, :always or :never, got {}", value.inspect());
@@ -94,7 +94,7 @@ pub(crate) struct Region {
     release: Release,
 }
 
-/// How a run ended, seen from the thread that worked.
+/// The result of a run, as the working thread sees it.
 type Outcome<T, E> = thread::Result<Result<T, E>>;
 
 impl Region {
@@ -103,17 +103,17 @@ impl Region {
         Self { operation, bytes, release: Release::AUTO }
     }
 
-    /// Lets the caller decide whether the lock is released.
+    /// Sets the caller's choice whether to release the lock.
     pub(crate) const fn release(self, release: Release) -> Self {
         Self { release, ..self }
     }
 
-    /// Whether this run leaves the lock.
+    /// Returns whether this run releases the lock.
     pub(crate) fn leaves(&self) -> bool {
         self.operation.is_released(self.release.0, self.bytes)
     }
 
-    /// Runs `work`, off the lock when that pays, and delivers its result or the exception that ended it.
+    /// Runs `work`, without the lock when that pays, and returns its result or the exception that ended it.
     pub(crate) fn run<T, E>(
         &self,
         ruby: &Ruby,
@@ -145,8 +145,8 @@ impl Region {
         if self.release == Release::AUTO { yield_between_calls() } else { Ok(()) }
     }
 
-    /// The only place where the lock is given up and taken back: what has to be known about time spent
-    /// off the lock (which operation, how many bytes, from when to when) is known here.
+    /// The only place that releases and re-acquires the lock. All facts about time spent without the lock (which
+    /// operation, how many bytes, from when to when) are known here.
     fn off_the_lock<T: Send, E: Send>(
         &self,
         ruby: &Ruby,
@@ -160,7 +160,7 @@ impl Region {
             if let Some(outcome) = on_worker(ruby, self.operation.name, work)? {
                 return Ok(outcome);
             }
-            // No thread to be had: stay on this one.
+            // No thread could be started: stay on this one.
             short = true;
         }
     }
@@ -170,7 +170,7 @@ impl Region {
     }
 }
 
-/// Defines `Offlock::InternalError`, what a panic becomes, and what stands between Ruby and fiber schedulers.
+/// Defines `Offlock::InternalError`, which a panic becomes, and the classes that pass work to fiber schedulers.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     offlock.define_error("InternalError", ruby.exception_runtime_error())?;
     scheduler::define(ruby, offlock)
@@ -180,7 +180,7 @@ fn guarded<T, E>(work: &mut impl FnMut(&Task<'_>) -> Result<T, E>, task: &Task<'
     catch_unwind(AssertUnwindSafe(|| work(task)))
 }
 
-/// Runs `work` on this thread with the lock held; every check lets Ruby handle interrupts.
+/// Runs `work` on this thread with the lock held; at every check Ruby may handle interrupts.
 fn under_the_lock<T, E>(
     ruby: &Ruby,
     work: &mut impl FnMut(&Task<'_>) -> Result<T, E>,
@@ -196,9 +196,12 @@ fn under_the_lock<T, E>(
 
 /// Calls `body` without the lock, or not at all when an interrupt is pending.
 ///
-/// `unblock` is called, at any time until this returns and from any thread, when somebody wants the thread back:
-/// it has to make `body` return soon. An error is an exception that a fiber scheduler raised. Neither closure may
-/// panic.
+/// `unblock` may be called from any thread at any time until this function returns, when Ruby interrupts this thread:
+/// it has to make `body` return soon. Neither closure may panic.
+///
+/// # Errors
+///
+/// The exception that a fiber scheduler raised.
 fn leave(ruby: &Ruby, body: &mut (dyn FnMut() + Send), unblock: &(dyn Fn() + Sync)) -> Result<(), Error> {
     let job = Arc::new(Job::new(body, unblock));
     let outcome = match scheduler::submit(ruby, &job) {
@@ -209,7 +212,7 @@ fn leave(ruby: &Ruby, body: &mut (dyn FnMut() + Send), unblock: &(dyn Fn() + Syn
     outcome
 }
 
-/// Runs `work` on this thread without the lock; `None` when it was stopped by an interrupt that raised nothing.
+/// Runs `work` on this thread without the lock; `None` when an interrupt that raised nothing stopped it.
 fn in_place<T: Send, E: Send>(
     ruby: &Ruby,
     work: &mut (impl FnMut(&Task<'_>) -> Result<T, E> + Send),
@@ -221,7 +224,7 @@ fn in_place<T: Send, E: Send>(
         let stopped = task.check().is_err();
         match outcome {
             Some(Ok(Err(_))) if stopped => {}
-            // Even if told to stop: Ruby handles the interrupt right after this call.
+            // Return even if told to stop: Ruby handles the interrupt right after this call.
             Some(outcome) => return Ok(Some(outcome)),
             None => {}
         }
@@ -232,8 +235,8 @@ fn in_place<T: Send, E: Send>(
     }
 }
 
-/// Runs `work` on a thread of its own while this one waits without the lock, handling interrupts; `None` when
-/// there is no thread to be had.
+/// Runs `work` on a new thread while this one waits without the lock and handles interrupts; `None` when no thread
+/// could be started.
 fn on_worker<T: Send, E: Send>(
     ruby: &Ruby,
     name: &str,
@@ -278,7 +281,7 @@ fn wait(ruby: &Ruby, finished: &AtomicBool, bell: &Bell) -> Result<(), Error> {
     }
 }
 
-/// Wakes the waiting thread, be it for the end of the work or for an interrupt.
+/// Wakes the waiting thread, either because the work has ended or because of an interrupt.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -291,16 +294,16 @@ impl Bell {
         self.heard.notify_one();
     }
 
-    /// Returns once it has rung since the last wait.
+    /// Returns once the bell has rung since the last wait.
     fn wait(&self) {
         let rung = unpoisoned(self.rung.lock());
         *unpoisoned(self.heard.wait_while(rung, |rung| !*rung)) = false;
     }
 }
 
-/// What the checks of a run under the lock came upon.
+/// The results of the checks of a run that keeps the lock.
 struct Interrupts {
-    /// The thread that holds the lock; checks in threads that help with the work look for nothing.
+    /// The thread that holds the lock. In threads that help with the work, checks do nothing.
     owner: ThreadId,
     raised: Mutex<Option<OpaqueError>>,
 }
@@ -310,7 +313,7 @@ impl Interrupts {
         Self { owner: thread::current().id(), raised: Mutex::new(None) }
     }
 
-    /// Lets Ruby handle interrupts and switch threads; true when one raised and the run has to stop.
+    /// Lets Ruby handle interrupts and switch threads. Returns true when an interrupt raised and the run has to stop.
     fn raised(&self) -> bool {
         if thread::current().id() != self.owner {
             return false;
@@ -325,7 +328,7 @@ impl Interrupts {
         self.slot().take().map(|raised| OpaqueError::into_error_with(raised, ruby))
     }
 
-    /// Never contended: only the owner gets here.
+    /// Never contended: only the owner calls this.
     fn slot(&self) -> MutexGuard<'_, Option<OpaqueError>> {
         unpoisoned(self.raised.lock())
     }

@@ -1,5 +1,6 @@
-//! The pace of long work under the lock, as that of making many objects: after each time slice the thread yields the lock to
-//! a thread that waits, for which Ruby itself would let that one wait a tenth of a second, and handles interrupts.
+//! The pace of long work that keeps the lock, such as making many objects. After each time slice the thread yields the
+//! lock to a waiting thread, for which Ruby itself would make that thread wait a tenth of a second, and handles
+//! interrupts.
 
 use magnus::Error;
 use magnus::rb_sys::protect;
@@ -7,25 +8,25 @@ use offlock_core::time_slice;
 
 use super::{release, yielding};
 
-/// How many units of work are done between two looks at the thread's time slice. A unit takes 10 to 100 ns.
+/// The number of units of work between two checks of the thread's time slice. A unit takes 10 to 100 ns.
 const LOOK_EVERY: usize = 512;
 
-/// How many bytes that are copied are a unit of work.
+/// The number of copied bytes that count as a unit of work.
 const BYTES: usize = 256;
 
-/// Counts one piece of work, which may be interrupted, and holds no lock of ours meanwhile.
+/// Counts one piece of work, which may be interrupted and holds no other lock.
 pub(crate) struct Pace {
-    /// The units of work until the next look.
+    /// The units of work until the next check.
     left: usize,
 }
 
 impl Pace {
-    /// Nothing is done yet.
+    /// A counter that has counted no work yet.
     pub(crate) const fn new() -> Self {
         Self { left: LOOK_EVERY }
     }
 
-    /// Counts work, of which a unit is to make a small object. Whether it is time to let other threads run.
+    /// Counts work, where one unit is the cost of making a small object. Returns whether other threads should run now.
     #[inline]
     pub(crate) fn is_due(&mut self, work: usize) -> bool {
         if self.left > work {
@@ -36,13 +37,17 @@ impl Pace {
         time_slice::look_is_due()
     }
 
-    /// The work of copying so many bytes.
+    /// The units of work in copying `bytes` bytes.
     #[inline]
     pub(crate) const fn copying(bytes: usize) -> usize {
         bytes / BYTES
     }
 
-    /// Counts work, and lets other threads run when it is time. An error is an exception that an interrupt raised.
+    /// Counts work, and lets other threads run when it is time.
+    ///
+    /// # Errors
+    ///
+    /// The exception that an interrupt raised.
     #[inline]
     pub(crate) fn keep(&mut self, work: usize) -> Result<(), Error> {
         if self.is_due(work) { self.yield_lock() } else { Ok(()) }
@@ -52,21 +57,21 @@ impl Pace {
     #[cold]
     pub(crate) fn yield_lock(&mut self) -> Result<(), Error> {
         protect(|| {
-            // SAFETY: the lock is held; what is raised is caught here.
+            // SAFETY: the lock is held; exceptions are caught here.
             unsafe { self.yield_or_raise() };
             rb_sys::Qnil as rb_sys::VALUE
         })?;
         Ok(())
     }
 
-    /// Whether `yield_lock` would let others run, or handle an interrupt.
+    /// Returns whether `yield_lock` would let other threads run or handle an interrupt.
     #[cold]
     pub(crate) fn has_to_yield(&self) -> bool {
         release::is_interrupted() || yielding::is_due_in_call()
     }
 
-    /// Lets others run if the time slice is over, and handles interrupts: for code that Ruby calls and that owns nothing
-    /// which needs dropping.
+    /// Lets other threads run if the time slice is over, and handles interrupts: for code that Ruby calls and that owns
+    /// no value that needs dropping.
     ///
     /// # Safety
     /// The lock is held. Interrupts raise, which skips destructors.

@@ -1,4 +1,4 @@
-//! Releasing the interpreter lock, and interrupts: the foreign functions behind the region.
+//! Releases the interpreter lock and handles interrupts: the foreign functions behind the region.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -7,59 +7,60 @@ use std::sync::PoisonError;
 use magnus::Error;
 use magnus::rb_sys::protect;
 
-/// Return at once when interrupts are pending, before and after the work, instead of raising over live Rust values.
+/// Returns immediately when interrupts are pending, before and after the work, instead of raising over live Rust
+/// values.
 pub(super) const FLAGS: c_int = 0x1; // INTR_FAIL
 
-/// Handles pending interrupts as after an operation that blocks: those deferred with
-/// `Thread.handle_interrupt(… => :on_blocking)` are due, too.
+/// Handles pending interrupts as a blocking operation does, including those deferred with `Thread.handle_interrupt(… =>
+/// :on_blocking)`.
 pub(super) fn handle_interrupts() -> Result<(), Error> {
     protect(|| {
-        // SAFETY: the lock is held, and `nothing` may run without it. What the interrupts raise is caught here.
+        // SAFETY: the lock is held, and `nothing` may run without it. An exception of an interrupt is caught here.
         unsafe { rb_sys::rb_thread_call_without_gvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut()) };
         rb_sys::Qnil as rb_sys::VALUE
     })?;
     Ok(())
 }
 
-/// What is done without the lock where only giving it up matters.
+/// The callback for calls that only need to release the lock.
 unsafe extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Handles pending interrupts and lets other threads have their turn.
+/// Handles pending interrupts and lets other threads run.
 ///
-/// Must be called with the lock held.
+/// The calling thread must hold the lock.
 pub(super) fn check_interrupts() -> Result<(), Error> {
     protect(|| {
-        // SAFETY: the lock is held. What the interrupts raise is caught here.
+        // SAFETY: the lock is held. An exception of an interrupt is caught here.
         unsafe { rb_sys::rb_thread_check_ints() };
         rb_sys::Qnil as rb_sys::VALUE
     })?;
     Ok(())
 }
 
-/// Releases the lock and takes it again, unless an interrupt is pending, which is left so. Must be called with the lock held.
+/// Releases the lock and re-acquires it. If an interrupt is pending, does nothing and leaves it pending.
 ///
-/// Ruby hands the lock to the thread that has waited longest, which makes this thread the last in the queue: no pause is
-/// needed.
+/// The calling thread must hold the lock. Ruby passes the lock to the thread that has waited longest, and this thread
+/// queues behind all others, so no pause is needed.
 pub(super) fn release_and_take() {
-    // SAFETY: the lock is held, and `nothing` may run without it. With these flags nothing is raised.
+    // SAFETY: the lock is held, and `nothing` may run without it. With these flags Ruby raises nothing.
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
 
-/// Whether the thread has interrupts to handle. Must be called with the lock held.
+/// Returns whether the thread has interrupts to handle. The calling thread must hold the lock.
 pub(super) fn is_interrupted() -> bool {
     // SAFETY: the lock is held.
     unsafe { rb_sys::rb_thread_interrupted(rb_sys::rb_thread_current()) != 0 }
 }
 
-/// Whether the Ractor has no other thread. Must be called with the lock held.
+/// Returns whether the Ractor has no other thread. The calling thread must hold the lock.
 pub(super) fn is_only_thread() -> bool {
     // SAFETY: the lock is held.
     unsafe { rb_sys::rb_thread_alone() != 0 }
 }
 
-/// What a mutex protects here is whole even if a holder panicked.
+/// Ignores poisoning: the data that a mutex protects here is consistent even if a holder panicked.
 pub(super) fn unpoisoned<T>(locked: Result<T, PoisonError<T>>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

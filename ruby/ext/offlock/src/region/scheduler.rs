@@ -1,8 +1,8 @@
-//! Passing work to the fiber scheduler, which may run it on another thread while its other fibers go on.
+//! Passes work to the fiber scheduler, which may run it on another thread while its other fibers run.
 //!
-//! `rb_nogvl` would do that for us, but Ruby keeps what belongs to the operation on the stack of the waiting fiber: all of
-//! it in 3.4, the place for its result in 4.0. When an exception ends the wait (`Timeout`, `Fiber#raise`, one of the
-//! scheduler's own), a thread that runs the operation afterwards uses memory that is gone. So the operation keeps the
+//! `rb_nogvl` could do that, but Ruby keeps the operation's data on the stack of the waiting fiber: all of it in 3.4,
+//! the place for its result in 4.0. When an exception ends the wait (`Timeout`, `Fiber#raise`, an exception of the
+//! scheduler), a thread that runs the operation afterwards uses freed memory. So the operation itself keeps the
 //! [`Job`], which is closed by then.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use magnus::{Value, value::ReprValue};
 
 use super::job::Job;
 
-/// Passes the work to the scheduler of the current fiber, if it has one that wants work.
+/// Passes the work to the scheduler of the current fiber, if that has one that accepts work.
 #[cfg(ruby_gte_3_4)]
 pub(super) fn submit(ruby: &Ruby, job: &Arc<Job>) -> Result<(), Error> {
     use magnus::rb_sys::FromRawValue;
@@ -26,7 +26,7 @@ pub(super) fn submit(ruby: &Ruby, job: &Arc<Job>) -> Result<(), Error> {
     submit_to(ruby, scheduler, Arc::clone(job))
 }
 
-/// Schedulers take no work before Ruby 3.4.
+/// Schedulers accept no work before Ruby 3.4.
 #[cfg(ruby_lt_3_4)]
 pub(super) fn submit(_ruby: &Ruby, _job: &Arc<Job>) -> Result<(), Error> {
     Ok(())
@@ -43,7 +43,7 @@ fn submit_to(ruby: &Ruby, scheduler: Value, job: Arc<Job>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Defines what stands between Ruby and schedulers.
+/// Defines the class that passes work to schedulers.
 #[cfg(ruby_lte_3_4)]
 pub(super) fn define(_ruby: &Ruby, _offlock: magnus::RModule) -> Result<(), Error> {
     Ok(())
@@ -54,7 +54,7 @@ pub(super) use operation::define;
 #[cfg(ruby_gt_3_4)]
 use operation::submit_to;
 
-/// An operation is an object of Ruby's own, which native code can run, too.
+/// An operation is an object of Ruby's, which native code can also run.
 #[cfg(ruby_gt_3_4)]
 mod operation {
     use std::cell::UnsafeCell;
@@ -71,14 +71,14 @@ mod operation {
     use super::super::release::FLAGS;
     use super::{Arc, Error, Job, ReprValue, Ruby, Value, WAIT};
 
-    /// Stands between Ruby and the scheduler, to get hold of the operation and give it what it needs as long as
-    /// it lives.
+    /// Stands between Ruby and the scheduler: it receives the operation, and keeps alive the data that the operation
+    /// uses.
     #[derive(TypedData)]
     #[magnus(class = "Offlock::Offer", free_immediately, mark)]
     struct Offer {
         scheduler: Opaque<Value>,
         job: Arc<Job>,
-        /// Where Ruby leaves what the function returned, which is not used.
+        /// Where Ruby stores the return value of the function, which is not used.
         outcome: UnsafeCell<Outcome>,
     }
 
@@ -94,7 +94,7 @@ mod operation {
     impl Offer {
         /// Called by Ruby with the new operation.
         fn blocking_operation_wait(ruby: &Ruby, this: Obj<Self>, operation: Value) -> Result<Value, Error> {
-            // SAFETY: live objects; what Ruby raises is caught here.
+            // SAFETY: live objects; exceptions are caught here.
             protect(|| unsafe {
                 rb_ivar_set(operation.as_raw(), rb_intern(c"offer".as_ptr()), this.as_raw())
             })?;
@@ -102,7 +102,7 @@ mod operation {
         }
     }
 
-    /// Called by the scheduler's threads, which may never have had the lock.
+    /// Called by the scheduler's threads, which may never have held the lock.
     unsafe extern "C" fn run(job: *mut c_void) -> *mut c_void {
         // SAFETY: `submit` passed it, and the operation keeps it alive.
         unsafe { &*job.cast::<Job>() }.run();
@@ -123,7 +123,8 @@ mod operation {
         let this = Arc::as_ptr(&offer.job).cast_mut().cast();
         protect(|| {
             // SAFETY: the lock is held. The operation refers to the offer before the scheduler sees it, so that the job
-            // and the outcome live as long as anybody can run it. What the scheduler raises is caught here.
+            // and the outcome live as long as any thread can run the operation. Exceptions of the scheduler are caught
+            // here.
             unsafe {
                 rb_fiber_scheduler_blocking_operation_wait(
                     offer.as_raw(),

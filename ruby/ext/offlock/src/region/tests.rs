@@ -1,4 +1,4 @@
-//! The region under a real Ruby, with work that counts what it makes and how often it is started.
+//! Tests of the region in a real Ruby, with work that counts its allocations and how often it is started.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{Region, Release};
 
 static SPIN: Operation = Operation { name: "test.spin", break_even: 100 };
 
-/// How many guards are alive, and how many were ever made.
+/// The number of live guards, and of guards ever created.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
@@ -40,7 +40,7 @@ fn busy(task: &Task<'_>, time: Duration) -> Result<Guard, Stopped> {
     Ok(guard)
 }
 
-/// Works for `ms` milliseconds; answers how often the work was started.
+/// Works for `ms` milliseconds; returns how often the work was started.
 fn spin(ruby: &Ruby, ms: u64, bytes: usize, release: Release) -> Result<usize, Error> {
     let mut starts = 0;
     let _outer = Guard::new();
@@ -60,10 +60,10 @@ fn leaves(bytes: usize, release: Release) -> bool {
     Region::new(&SPIN, bytes).release(release).leaves()
 }
 
-/// All in one test, because a process has one Ruby.
+/// A single test, because a process has one Ruby.
 #[test]
 fn everything_under_ruby() {
-    // SAFETY: nothing above this frame calls Ruby, and Ruby ends with this frame.
+    // SAFETY: no frame above this one calls Ruby, and Ruby ends with this frame.
     let ruby = unsafe { magnus::embed::init() };
     let outcome = define(&ruby).and_then(|()| ruby.eval::<Value>(include_str!("tests.rb")));
     if let Err(error) = outcome {

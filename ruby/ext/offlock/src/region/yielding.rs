@@ -1,12 +1,14 @@
-//! Yielding the lock: between small calls and within long ones, once a thread has held it for its time slice.
+//! Yields the lock, between small calls and within long ones, once a thread has held it for its time slice.
 
 use magnus::Error;
 use offlock_core::time_slice;
 
 use super::release;
 
-/// To be called by operations that keep the lock: yields it if this thread has held it for its time slice, and handles the
-/// interrupts that came meanwhile.
+/// Yields the lock if this thread has held it for its time slice, and handles the interrupts that arrived in the
+/// meantime.
+///
+/// Operations that keep the lock call this.
 #[inline]
 pub(crate) fn yield_between_calls() -> Result<(), Error> {
     if time_slice::look_is_due() && yield_if_due_between_calls() {
@@ -16,7 +18,7 @@ pub(crate) fn yield_between_calls() -> Result<(), Error> {
     }
 }
 
-/// The same for code that Ruby calls and that owns nothing which needs dropping.
+/// The same for code that Ruby calls and that owns no value that needs dropping.
 ///
 /// # Safety
 /// The lock is held. Interrupts raise, which skips destructors.
@@ -28,7 +30,7 @@ pub(crate) unsafe fn yield_between_calls_or_raise() {
     }
 }
 
-/// Yields the lock if the time slice is over; whether it was.
+/// Yields the lock if the time slice is over. Returns whether it did.
 #[cold]
 fn yield_if_due_between_calls() -> bool {
     if release::is_only_thread() {
@@ -61,9 +63,10 @@ fn yield_lock() {
     time_slice::yielding(TIME_SLICE, release::release_and_take);
 }
 
-/// In the middle of a call a thread yields sooner, at its second look at the clocks: that costs nothing while no thread waits, and
-/// a slice that is looked at each half millisecond would otherwise last for nearly two.
+/// In the middle of a call a thread yields earlier, at its second check of the clocks. That costs nothing while no
+/// thread waits. A slice that is checked every half millisecond would otherwise last for nearly two slices.
 const SHORTEST_SLICE_IN_CALL: u64 = 400_000;
 
-/// For how long CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in nanoseconds.
+/// The time for which CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in
+/// nanoseconds.
 const TIME_SLICE: u64 = 100_000_000;
