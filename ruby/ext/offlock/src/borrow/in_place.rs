@@ -1,12 +1,13 @@
-//! Strings whose bytes somebody may write to although they are shared.
+//! Strings whose bytes another thread may write to although they are shared.
 //!
-//! While a thread reads into a String (`IO#read(length, string)`), or has an `IO::Buffer` of it (`IO::Buffer.for(string)`
-//! with a block), the String is locked: a method that changes it raises. But it can be shared, and whoever locked
-//! it goes on to write to the bytes, which are then those of the share as well. So they are copied.
+//! While a thread reads into a String (`IO#read(length, string)`), or has an `IO::Buffer` of it
+//! (`IO::Buffer.for(string)` with a block), the String is locked: a method that changes it raises. But a locked String
+//! can still be shared, and the thread that locked it continues to write to the bytes, which then also belong to the
+//! share. So the bytes of such Strings are copied.
 //!
-//! A String that was shared before it was locked is no concern: it gets bytes of its own first. One that Ruby itself
-//! made of a locked String (`dup`) is not locked and has the same bytes; so while there is a writable `IO::Buffer` of any
-//! String, those that share bytes are copied, too.
+//! A String that was shared before it was locked is safe: locking gives it bytes of its own first. A copy that Ruby
+//! itself makes of a locked String (`dup`) is not locked but has the same bytes. So while a writable `IO::Buffer` of
+//! any String exists, all Strings with shared bytes are copied, too.
 
 use std::ffi::c_long;
 use std::sync::OnceLock;
@@ -18,20 +19,20 @@ use rb_sys::VALUE;
 
 use crate::cruby;
 
-/// The flags that Ruby's header files do not tell.
+/// The flags that Ruby's header files do not define.
 #[derive(Clone, Copy)]
 struct Flags {
     locked: VALUE,
     shared: VALUE,
 }
 
-/// Found out when the extension is loaded; if that fails, each String is copied.
+/// Determined when the extension is loaded; if that fails, every String is copied.
 static FLAGS: OnceLock<Flags> = OnceLock::new();
 
-/// How many blocks of `IO::Buffer.for` and `IO::Buffer.string` run.
+/// The number of running blocks of `IO::Buffer.for` and `IO::Buffer.string`.
 static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether somebody may write to the bytes of the String in place.
+/// Returns whether another thread may write to the bytes of the String in place.
 pub(crate) fn may_change(string: VALUE) -> bool {
     let Some(&Flags { locked, shared }) = FLAGS.get() else { return true };
     let flags = flags_of(string);
@@ -39,14 +40,14 @@ pub(crate) fn may_change(string: VALUE) -> bool {
 }
 
 fn flags_of(object: VALUE) -> VALUE {
-    // SAFETY: every object that is not in the reference itself begins with its flags; a String is none of those.
+    // SAFETY: every object that is not an immediate value begins with its flags; a String is never immediate.
     unsafe { (*(object as *const rb_sys::RBasic)).flags }
 }
 
-/// Looks at what locking and sharing do to a String.
+/// Observes which flags locking and sharing set on a String.
 ///
 /// # Safety
-/// The lock is held, and the caller catches what is raised.
+/// The lock is held, and the caller catches exceptions.
 unsafe fn find_flags() -> Flags {
     // SAFETY: the contract of this function; a new String, which is unlocked again.
     unsafe {
@@ -62,13 +63,13 @@ unsafe fn find_flags() -> Flags {
     }
 }
 
-/// Longer than what lies in the object itself and is never shared.
+/// More bytes than Ruby embeds in an object, so that the String can be shared.
 const LONG: usize = 4096;
 
-/// A copy of the String, of which nothing is known but its encoding.
+/// Returns a copy of the String that keeps only its encoding, not its code range.
 ///
 /// # Safety
-/// `string` is a String. Raises when memory runs out.
+/// `string` is a String. Raises when memory is exhausted.
 pub(super) unsafe fn copy(string: VALUE) -> VALUE {
     // SAFETY: the contract of this function.
     unsafe {
@@ -78,10 +79,10 @@ pub(super) unsafe fn copy(string: VALUE) -> VALUE {
     }
 }
 
-/// A frozen String with the bytes that `string` has now.
+/// Returns a frozen String with the bytes that `string` has now.
 ///
 /// # Safety
-/// `string` is a String. Raises when memory runs out.
+/// `string` is a String. Raises when memory is exhausted.
 pub(crate) unsafe fn frozen(string: VALUE) -> VALUE {
     // SAFETY: the contract of this function.
     unsafe {
@@ -90,11 +91,11 @@ pub(crate) unsafe fn frozen(string: VALUE) -> VALUE {
     }
 }
 
-/// Defines what `offlock/io_buffer.rb` tells of.
+/// Defines the methods that `offlock/io_buffer.rb` calls.
 pub(crate) fn define(offlock: RModule) -> Result<(), Error> {
     if cruby::uses_internals() {
         protect(|| {
-            // SAFETY: the lock is held while the extension is loaded; what is raised is caught here.
+            // SAFETY: the lock is held while the extension is loaded; exceptions are caught here.
             let flags = unsafe { find_flags() };
             if flags.locked != 0 && flags.shared != 0 {
                 FLAGS.get_or_init(|| flags);

@@ -1,12 +1,12 @@
-//! Borrowing: views of Ruby Strings that stay valid and unchanged while other threads run.
+//! Borrows Ruby Strings: views that stay valid and unchanged while other threads run.
 //!
-//! A view is taken of a frozen share of the String (`rb_str_new_frozen`): the bytes are shared copy-on-write, so a
-//! large String is not copied, and a thread that changes the original meanwhile gets its own copy. A String whose bytes
-//! somebody else may write to in place (`IO::Buffer.for`, a read into it) is copied.
+//! A view is made of a frozen share of the String (`rb_str_new_frozen`): the bytes are shared copy-on-write, so a large
+//! String is not copied, and a thread that changes the original in the meantime gets its own copy. A String whose bytes
+//! another thread may write to in place (`IO::Buffer.for`, a read into it) is copied.
 //!
-//! The share is kept alive, and in place, by lying on the stack, where the garbage collector finds it; in a `Vec` or a
-//! `Box` it would be collected. So only the macro [`borrowed!`] makes one, which hands out a reference to a local
-//! value that has no name: it cannot be moved.
+//! The share lies on the stack, where the garbage collector finds it and neither frees nor moves it; in a `Vec` or a
+//! `Box` it would be collected. So only the macro [`borrowed!`] makes one. It returns a reference to a local value
+//! without a name, which cannot be moved.
 //!
 //! ```ignore
 //! let text = borrowed!(Text, ruby, text);     // &Text
@@ -32,7 +32,7 @@ use crate::cruby;
 use crate::error::IntoException;
 use crate::region::Pace;
 
-/// How many bytes are checked for being valid UTF-8 between two looks at the stop flag.
+/// The number of bytes that are checked for valid UTF-8 between two checks of the stop flag.
 const CHECK_EVERY: usize = 1 << 18;
 
 pub(crate) mod in_place;
@@ -41,23 +41,24 @@ mod numbers;
 pub(crate) use in_place::define;
 pub(crate) use numbers::numbers;
 
-/// The permission to borrow, which [`borrowed!`] has: what is borrowed with it stays on the stack.
+/// The permission to borrow, which [`borrowed!`] has: a value that is borrowed with it stays on the stack.
 pub(crate) struct OnStack(());
 
 impl OnStack {
     /// # Safety
-    /// What is borrowed with the permission lies on the machine stack of the calling thread, or fiber, until it is
-    /// dropped.
+    /// A value that is borrowed with the permission lies on the machine stack of the calling thread or fiber until it
+    /// is dropped.
     pub(crate) const unsafe fn promised() -> Self {
         Self(())
     }
 }
 
-/// Borrows: `let text = borrowed!(Text, ruby, value);` makes a `&Text`. Returns the exception when there is one.
+/// Borrows: `let text = borrowed!(Text, ruby, value);` makes a `&Text`. Returns from the calling function with the
+/// exception if there is one.
 macro_rules! borrowed {
     ($kind:ident, $($argument:expr),+) => {
-        // SAFETY: what is borrowed is a temporary value of the calling function, which lives as long as the reference to
-        // it. It has no name, so nothing can move it.
+        // SAFETY: the borrowed value is a temporary of the calling function, which lives as long as the reference to
+        // it. It has no name, so no code can move it.
         &$crate::borrow::$kind::borrow($($argument,)+ unsafe { $crate::borrow::OnStack::promised() })?
     };
 }
@@ -77,7 +78,7 @@ impl Bytes {
         view(&self.share)
     }
 
-    /// The frozen String that is viewed.
+    /// The frozen String of the view.
     pub(crate) fn share(&self) -> Share<'_> {
         Share { string: self.share, borrowed: PhantomData }
     }
@@ -98,28 +99,29 @@ pub(crate) struct Share<'a> {
 }
 
 impl Share<'_> {
-    /// The String, to be kept by an object that marks it.
+    /// The String, for an object that keeps it and marks it.
     pub(crate) fn kept(self) -> cruby::string::Share {
-        // SAFETY: a frozen String, made of one whose bytes cannot change in place.
+        // SAFETY: a frozen String, made from one whose bytes cannot change in place.
         unsafe { cruby::string::Share::promised(cruby::Object::of(self.string)) }
     }
 
-    /// What Ruby knows about the bytes, and in which encoding they are.
+    /// The code range that Ruby knows of the bytes, and their encoding.
     pub(crate) fn encoding(self) -> (Coderange, encoding::Index) {
         (self.string.enc_coderange(), self.string.enc_get())
     }
 }
 
-/// A text as it was when it was borrowed: UTF-8, or not yet known to be.
+/// A text as it was when it was borrowed: valid UTF-8, or yet to be checked.
 pub(crate) struct Text {
     share: RString,
     kind: TextKind,
 }
 
 impl Text {
-    /// Borrows what is a String, or says with `to_str` that it is as good as one.
+    /// Borrows a String, or the result of `to_str`.
     ///
-    /// UTF-8 and US-ASCII are taken as they are, and checked by [`TextView::checked`] off the lock. Binary Strings
+    /// UTF-8 and US-ASCII are borrowed as they are, and checked by [`TextView::checked`] without the lock. Binary
+    /// Strings must be ASCII. Other encodings are transcoded.
     /// have to be ASCII. Other encodings are transcoded.
     pub(crate) fn borrow(ruby: &Ruby, value: Value, _: OnStack) -> Result<Self, Error> {
         let (share, kind) = shared_text(ruby, value)?;
@@ -130,14 +132,14 @@ impl Text {
         TextView { bytes: view(&self.share), kind: self.kind }
     }
 
-    /// The first `length` bytes as a String of their own.
+    /// Returns the first `length` bytes as a new String.
     pub(crate) fn beginning(&self, length: usize) -> Result<RString, Error> {
         self.share.funcall("byteslice", (0, length))
     }
 }
 
 impl Drop for Text {
-    /// As that of `Bytes`.
+    /// Keeps the share on the stack, where the garbage collector finds it, until here.
     fn drop(&mut self) {
         black_box(self.share);
     }
@@ -151,7 +153,7 @@ fn shared_text(ruby: &Ruby, value: Value) -> Result<(RString, TextKind), Error> 
 /// Many texts as they were when they were borrowed.
 pub(crate) struct Texts {
     shares: Obj<Shares>,
-    /// As long as the shares live.
+    /// Valid as long as the shares live.
     views: Vec<TextView<'static>>,
 }
 
@@ -161,7 +163,7 @@ impl Texts {
         let mut views = room_for(ruby, texts.len())?;
         shares.fill(ruby, texts, "text", |text| {
             let (share, kind) = shared_text(ruby, text)?;
-            // SAFETY: what keeps the share keeps the bytes of the view, see `views`.
+            // SAFETY: the object that keeps the share keeps the bytes of the view, see `views`.
             views.push(TextView { bytes: unsafe { lasting(&share) }, kind });
             Ok(share)
         })?;
@@ -183,7 +185,7 @@ impl Drop for Texts {
 /// The bytes of many Strings as they were when they were borrowed.
 pub(crate) struct AllBytes {
     shares: Obj<Shares>,
-    /// As long as the shares live.
+    /// Valid as long as the shares live.
     views: Vec<&'static [u8]>,
 }
 
@@ -215,7 +217,7 @@ impl Drop for AllBytes {
 /// The bytes of a frozen String.
 ///
 /// # Safety
-/// They are used only while the String is kept alive and in place.
+/// The view is used only while the String is kept alive and in place.
 unsafe fn lasting(share: &RString) -> &'static [u8] {
     let bytes = view(share);
     // SAFETY: the contract of this function.
@@ -234,12 +236,12 @@ fn room_for<T>(ruby: &Ruby, count: usize) -> Result<Vec<T>, Error> {
 struct Shares(RefCell<Vec<Opaque<RString>>>);
 
 impl Shares {
-    /// With room for a share of each of the Strings.
+    /// An object with capacity for a share of each of the Strings.
     fn of(ruby: &Ruby, strings: RArray) -> Result<Obj<Self>, Error> {
         Ok(ruby.obj_wrap(Self(RefCell::new(room_for(ruby, strings.len())?))))
     }
 
-    /// Keeps what `share` makes of each of the Strings; now and then other threads get the lock.
+    /// Keeps the share that `share` makes of each of the Strings. Other threads get the lock from time to time.
     fn fill(
         &self,
         ruby: &Ruby,
@@ -261,7 +263,7 @@ impl Shares {
     }
 }
 
-// SAFETY: the data type is this type's own. No Ruby program gets to see such an object, so any class will do.
+// SAFETY: the data type belongs to this type alone. No Ruby program sees such an object, so any class will do.
 unsafe impl TypedData for Shares {
     fn class(ruby: &Ruby) -> RClass {
         ruby.class_object()
@@ -280,7 +282,7 @@ impl DataTypeFunctions for Shares {
     }
 }
 
-/// What is known about the bytes of a text.
+/// The checks that the bytes of a text have passed, or still have to pass.
 #[derive(Clone, Copy)]
 enum TextKind {
     Valid,
@@ -288,7 +290,7 @@ enum TextKind {
     Ascii,
 }
 
-/// The bytes of a [`Text`], to be checked before use. May be used off the lock.
+/// The bytes of a [`Text`], to be checked before use. May be used without the lock.
 #[derive(Clone, Copy)]
 pub(crate) struct TextView<'a> {
     bytes: &'a [u8],
@@ -300,7 +302,7 @@ impl<'a> TextView<'a> {
         self.bytes.len()
     }
 
-    /// The text, once its bytes were checked. Only those are that Ruby has not checked already.
+    /// Returns the text after a check of its bytes, unless Ruby has checked them already.
     pub(crate) fn checked(self, task: &Task<'_>) -> Result<&'a str, TextError> {
         match self.kind {
             TextKind::Valid => {}
@@ -320,14 +322,14 @@ impl<'a> TextView<'a> {
     }
 }
 
-/// The texts, once their bytes were checked.
+/// Returns the texts after a check of their bytes.
 pub(crate) fn all_checked<'a>(views: &[TextView<'a>], task: &Task<'_>) -> Result<Vec<&'a str>, TextError> {
     let checked =
         views.iter().enumerate().map(|(index, view)| view.checked(task).map_err(|error| error.of(index)));
     checked.collect()
 }
 
-/// Finds the first byte that keeps `bytes` from being UTF-8.
+/// Checks that `bytes` are UTF-8; the error has the first byte that is not.
 pub(crate) fn check_utf8(bytes: &[u8], task: &Task<'_>) -> Result<(), TextError> {
     check(bytes, task, |bytes| match str::from_utf8(bytes) {
         Ok(_) => Ok(()),
@@ -335,8 +337,8 @@ pub(crate) fn check_utf8(bytes: &[u8], task: &Task<'_>) -> Result<(), TextError>
     })
 }
 
-/// Calls `valid` on one piece of `bytes` after the other; it answers with where the first invalid character starts, and
-/// whether that may be one that the end of the piece cuts in two.
+/// Calls `valid` on one piece of `bytes` after the other. Its error is the offset of the first invalid character, and
+/// whether that may be a character that the end of the piece cuts in two.
 fn check(
     bytes: &[u8],
     task: &Task<'_>,
@@ -355,14 +357,14 @@ fn check(
     Ok(())
 }
 
-/// Why a text could not be read.
+/// The reason why a text could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextError {
-    /// A byte that does not belong there.
+    /// An invalid byte.
     Invalid {
-        /// Which of many texts.
+        /// The index of the text, if there are many.
         index: Option<usize>,
-        /// Where in it.
+        /// The offset of the byte.
         offset: usize,
         byte: u8,
     },
@@ -402,30 +404,30 @@ impl IntoException for TextError {
 }
 
 fn share(string: RString) -> Result<RString, Error> {
-    // SAFETY: `string` is a String. What running out of memory raises is caught here.
+    // SAFETY: `string` is a String. The exception for exhausted memory is caught here.
     let share = protect(|| unsafe { rb_sys::rb_str_new_frozen(string.as_raw()) })?;
     // SAFETY: Ruby just made this value, and it is a String.
     RString::try_convert(unsafe { Value::from_raw(share) })
 }
 
-/// The String itself, or a copy where its bytes may change in place.
+/// Returns the String itself, or a copy if its bytes may change in place.
 fn settled(string: RString) -> Result<RString, Error> {
     if !in_place::may_change(string.as_raw()) {
         return Ok(string);
     }
-    // SAFETY: `string` is a String. What running out of memory raises is caught here.
+    // SAFETY: `string` is a String. The exception for exhausted memory is caught here.
     let copy = protect(|| unsafe { in_place::copy(string.as_raw()) })?;
     // SAFETY: Ruby just made this value, and it is a String.
     RString::try_convert(unsafe { Value::from_raw(copy) })
 }
 
-/// The bytes of a frozen String, which the caller keeps alive and in place for as long as the view is used.
+/// Returns the bytes of a frozen String, which the caller keeps alive and in place for as long as it uses the view.
 fn view(share: &RString) -> &[u8] {
     // SAFETY: a frozen String does not change.
     unsafe { share.as_slice() }
 }
 
-/// The String in UTF-8, and what is known about it.
+/// Returns the String in UTF-8, and the check that its bytes need.
 fn utf8(ruby: &Ruby, string: RString) -> Result<(RString, TextKind), Error> {
     let encoding = string.enc_get();
     let known = matches!(string.enc_coderange(), Coderange::SevenBit | Coderange::Valid);
@@ -445,7 +447,7 @@ fn transcoded(ruby: &Ruby, string: RString) -> Result<RString, Error> {
     if text.enc_get() == ruby.utf8_encindex() { Ok(text) } else { Err(refusal(ruby, string)) }
 }
 
-/// Says which encoding is refused, and the first bytes that have no equal in UTF-8.
+/// Makes the error that names the rejected encoding and the first bytes that cannot be transcoded.
 fn refusal(ruby: &Ruby, string: RString) -> Error {
     let name = RbEncoding::from(string.enc_get()).name().to_owned();
     let message = match first_bad_bytes(ruby, string, &name) {
@@ -455,7 +457,7 @@ fn refusal(ruby: &Ruby, string: RString) -> Error {
     Error::new(ruby.exception_encoding_error(), message)
 }
 
-/// Where the first bytes are that cannot be transcoded, and which.
+/// Returns the offset of the first bytes that cannot be transcoded, and these bytes.
 fn first_bad_bytes(ruby: &Ruby, string: RString, encoding: &str) -> Result<(usize, String), Error> {
     if string.enc_get() == ruby.ascii8bit_encindex() {
         let bytes = borrowed!(Bytes, string);
@@ -477,7 +479,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.join(" ")
 }
 
-/// The error, saying which of many texts it is about.
+/// Adds to the error which of many texts it is about.
 fn naming(ruby: &Ruby, error: Error, index: usize, what: &str) -> Error {
     let (class, message) = match error.error_type() {
         ErrorType::Error(class, message) => (*class, message.to_string()),

@@ -1,14 +1,14 @@
-//! Numbers out of an Array that anybody may change meanwhile.
+//! Reads the numbers of an Array that other threads may change in the meantime.
 
 use magnus::{Error, RArray, Value};
 
 use crate::region::Pace;
 
-/// How many numbers are taken in one go, and of how many one is a unit of work.
+/// The number of items read at once, and the number that counts as one unit of work.
 const RUN: usize = 1 << 13;
 const IN_A_UNIT: usize = 16;
 
-/// All numbers in an Array: `plain` takes what it can without running Ruby code, `convert` the others.
+/// Returns all numbers of an Array: `plain` converts those that need no Ruby code, `convert` the others.
 pub(crate) fn numbers<T>(
     array: RArray,
     plain: impl Fn(Value) -> Option<T>,
@@ -17,7 +17,7 @@ pub(crate) fn numbers<T>(
     let mut pace = Pace::new();
     let mut taken = Vec::with_capacity(array.len());
     loop {
-        // SAFETY: nothing is called while the view is used that could change the Array.
+        // SAFETY: no call that could change the Array is made while the view is used.
         let rest = unsafe { array.as_slice() }.get(taken.len()..).unwrap_or_default();
         let before = taken.len();
         taken.extend(rest.iter().take(RUN).map_while(|&value| plain(value)));

@@ -1,4 +1,4 @@
-//! What needs the interpreter lock: calling methods, raising exceptions, letting other threads run.
+//! Operations that need the interpreter lock: calling methods, raising exceptions, letting other threads run.
 
 use std::any::Any;
 use std::ffi::{c_int, c_long};
@@ -18,35 +18,35 @@ impl Gvl {
     /// Calls a method.
     pub(crate) fn call(&mut self, object: Object, name: Id, arguments: &[Object]) -> Object {
         let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
-        // SAFETY: live objects, as many as said.
+        // SAFETY: live objects, and their number.
         Object::raw(unsafe { rb_funcallv(object.as_raw(), name.as_raw(), count, first) })
     }
 
-    /// Calls a method with the arguments that the running one was called with, keywords as keywords.
+    /// Calls a method with the arguments of the running method, keywords as keywords.
     pub(crate) fn forward(&mut self, receiver: Object, method: Id, arguments: &[Object]) -> Object {
         let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
-        // SAFETY: live objects, as many as said.
+        // SAFETY: live objects, and their number.
         Object::raw(unsafe {
             rb_funcallv_kw(receiver.as_raw(), method.as_raw(), count, first, has_keywords().into())
         })
     }
 
-    /// Writes objects to something that has `write`, as `IO#print` does.
+    /// Writes objects to an object that has `write`, as `IO#print` does.
     pub(crate) fn print_to(&mut self, writer: Object, objects: &[Object]) -> Object {
-        // SAFETY: live objects, as many as said.
+        // SAFETY: live objects, and their number.
         Object::raw(unsafe { rb_io_print(objects.len() as c_int, objects.as_ptr().cast(), writer.as_raw()) })
     }
 
-    /// Writes objects to something that has `write`, as `IO#puts` does.
+    /// Writes objects to an object that has `write`, as `IO#puts` does.
     pub(crate) fn puts_to(&mut self, writer: Object, objects: &[Object]) -> Object {
-        // SAFETY: live objects, as many as said.
+        // SAFETY: live objects, and their number.
         Object::raw(unsafe { rb_io_puts(objects.len() as c_int, objects.as_ptr().cast(), writer.as_raw()) })
     }
 
     /// Sets instance variables.
     pub(crate) fn set_variables(&mut self, object: Object, variables: &[(Id, Object)]) {
         for (name, value) in variables {
-            // SAFETY: live objects; raises where the object is frozen.
+            // SAFETY: live objects; raises if the object is frozen.
             unsafe { rb_ivar_set(object.as_raw(), name.as_raw(), value.as_raw()) };
         }
     }
@@ -57,62 +57,62 @@ impl Gvl {
         unsafe { rb_lastline_set(line.as_raw()) };
     }
 
-    /// The encoding that texts from outside have.
+    /// The default external encoding.
     pub(crate) fn external_encoding(&self) -> Object {
         // SAFETY: Ruby always has one.
         Object::raw(unsafe { rb_enc_default_external() })
     }
 
-    /// A part of a String, which shares its bytes where Ruby does that.
+    /// A part of a String, which shares its bytes where Ruby does so.
     pub(crate) fn part(&self, string: Str, from: usize, length: usize) -> Str {
-        // SAFETY: a String, in which Ruby looks whether there is such a part.
+        // SAFETY: a String, for which Ruby checks that the part exists.
         Str::raw(unsafe { rb_str_subseq(Object::from(string).as_raw(), from as c_long, length as c_long) })
     }
 
     /// Calls a Proc.
     pub(crate) fn call_proc(&mut self, block: Object, arguments: &[Object]) -> Object {
         let (count, first) = (arguments.len() as c_int, arguments.as_ptr().cast());
-        // SAFETY: a live object, of which Ruby checks that it is a Proc, and as many live objects as said.
+        // SAFETY: a live object, for which Ruby checks that it is a Proc, live arguments, and their number.
         Object::raw(unsafe { rb_proc_call_with_block(block.as_raw(), count, first, Qnil as VALUE) })
     }
 
-    /// Calls the block of the method that runs.
+    /// Calls the block of the running method.
     pub(crate) fn yield_value(&mut self, object: Object) -> Object {
-        // SAFETY: a live object; raises where there is no block.
+        // SAFETY: a live object; raises if there is no block.
         Object::raw(unsafe { rb_yield(object.as_raw()) })
     }
 
-    /// The block of the method that runs, as a Proc.
+    /// The block of the running method, as a Proc.
     pub(crate) fn block(&mut self) -> Option<Object> {
-        // SAFETY: asks about, and takes, the block of the method that runs.
+        // SAFETY: reads the block of the running method, if it has one.
         unsafe { (rb_block_given_p() != 0).then(|| Object::raw(rb_block_proc())) }
     }
 
-    /// Whether an object responds to a public method.
+    /// Returns whether an object responds to a public method.
     pub(crate) fn responds_to(&mut self, object: Object, name: Id) -> bool {
         // SAFETY: a live object.
         unsafe { rb_respond_to(object.as_raw(), name.as_raw()) != 0 }
     }
 
-    /// Whether an object responds to a method, be it private.
+    /// Returns whether an object responds to a method, including private ones.
     pub(crate) fn has_method(&mut self, object: Object, name: Id) -> bool {
         // SAFETY: a live object.
         unsafe { rb_obj_respond_to(object.as_raw(), name.as_raw(), 1) != 0 }
     }
 
-    /// Calls `body`, and `after` also when it raises.
+    /// Calls `body`, then `after`, also when `body` raises.
     pub(crate) fn ensure<B: FnMut(&mut Self) -> Object>(
         &mut self,
         mut body: B,
         after: impl FnOnce(&mut Self),
     ) -> Object {
         unsafe extern "C" fn call<B: FnMut(&mut Gvl) -> Object>(body: VALUE) -> VALUE {
-            // SAFETY: the address that is passed below, of what outlives the call; the lock is held, and the caller's proof is
-            // not used meanwhile.
+            // SAFETY: the address that is passed below, of a value that outlives the call; the lock is held, and the
+            // caller's proof is not used in the meantime.
             unsafe { (*(body as *mut B))(&mut Gvl::held()) }.as_raw()
         }
         let mut state = 0;
-        // SAFETY: `body` outlives the call. What is raised goes on its way after `after`.
+        // SAFETY: `body` outlives the call. An exception propagates after `after`.
         unsafe {
             let result = rb_protect(Some(call::<B>), (&raw mut body) as VALUE, &raw mut state);
             after(self);
@@ -123,7 +123,7 @@ impl Gvl {
         }
     }
 
-    /// A member of a Struct; raises when it has none of that number.
+    /// A member of a Struct; raises if the Struct has no such index.
     pub(crate) fn member(&mut self, structure: Object, index: i64) -> Object {
         let index = self.int(index);
         if !matches!(self.objects.kind(structure), Kind::Struct) {
@@ -135,18 +135,20 @@ impl Gvl {
 
     /// Raises an exception.
     pub(crate) fn raise_object(&mut self, exception: Object) -> ! {
-        // SAFETY: raises `TypeError` for what is no exception. That nothing needs dropping is the rule of this module.
+        // SAFETY: raises `TypeError` if it is not an exception. This module's rule is that no frame owns a value that
+        // needs dropping.
         unsafe { rb_exc_raise(exception.as_raw()) }
     }
 
-    /// Lets other threads run between two calls if it is their time, and handles interrupts, which may raise.
+    /// Lets other threads run between two calls if the time slice is over, and handles interrupts, which may raise.
     #[inline]
     pub(crate) fn yield_between_calls(&mut self) {
-        // SAFETY: the lock is held. That nothing needs dropping is the rule of this module.
+        // SAFETY: the lock is held. This module's rule is that no frame owns a value that needs dropping.
         unsafe { region::yield_between_calls_or_raise() };
     }
 
-    /// Lets other threads run in the middle of a call if it is their time, and handles interrupts, which may raise.
+    /// Lets other threads run in the middle of a call if the time slice is over, and handles interrupts, which may
+    /// raise.
     #[cold]
     pub(crate) fn yield_in_call(&mut self, pace: &mut Pace) {
         // SAFETY: as in `yield_between_calls`.
@@ -171,22 +173,22 @@ impl Gvl {
     }
 }
 
-/// Whether the last argument of the running method is made of keywords.
+/// Returns whether the last argument of the running method consists of keywords.
 pub(crate) fn has_keywords() -> bool {
-    // SAFETY: looks at the frame of the method that runs, or at none.
+    // SAFETY: reads the frame of the running method, if there is one.
     unsafe { rb_keyword_given_p() != 0 }
 }
 
-/// The separator of lines, `$/`, which Ruby programs cannot read in a Ractor other than the main one.
+/// The line separator, `$/`, which Ruby programs can read only in the main Ractor.
 #[allow(deprecated, reason = "what is deprecated is to change it; the original reads it here, too")]
 pub(crate) fn line_separator(_ruby: &Ruby) -> Object {
-    // SAFETY: a thread that has a `Ruby` has the lock; the variable always holds a value.
+    // SAFETY: a thread that has a `Ruby` holds the lock; the variable always holds a value.
     Object::raw(unsafe { rb_rs })
 }
 
-/// Tells the garbage collector that memory outside of objects was allocated, or freed. The lock is held.
+/// Reports to the garbage collector that memory outside of objects was allocated or freed. The lock is held.
 pub(crate) fn adjust_memory(difference: isize) {
-    // SAFETY: adds to a counter, also while the collector frees objects.
+    // SAFETY: adds to a counter, which is allowed while the collector frees objects, too.
     unsafe { rb_gc_adjust_memory_usage(difference as ssize_t) };
 }
 
@@ -196,19 +198,19 @@ pub(crate) fn raise(class: Object, message: fmt::Arguments<'_>) -> ! {
     raise_owned(class, message.to_string())
 }
 
-/// Raises an exception of `class`, for a message made of what has to be dropped before.
+/// Raises an exception of `class` with a message that is dropped first.
 #[cold]
 pub(crate) fn raise_owned(class: Object, text: String) -> ! {
     // SAFETY: copies `len` bytes from the pointer into a new String.
     let exception = unsafe { rb_exc_new(class.as_raw(), text.as_ptr().cast(), text.len() as _) };
     drop(text);
-    // SAFETY: this frame owns nothing that needs dropping, as the rule of this module demands of its callers, too.
+    // SAFETY: this frame owns no value that needs dropping, and this module's rule demands the same of its callers.
     unsafe { rb_exc_raise(exception) }
 }
 
-/// Runs `body`, and returns what it raises as an error.
+/// Runs `body`, and returns its exception as an error.
 pub(crate) fn catch(_ruby: &Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Result<Value, Error> {
-    // SAFETY: a thread that has a `Ruby` has the lock; this proof is used by the body alone.
+    // SAFETY: a thread that has a `Ruby` holds the lock; only the body uses this proof.
     let object = protect(|| body(&mut unsafe { Gvl::held() }).as_raw())?;
     // SAFETY: Ruby just returned this value.
     Ok(unsafe { Value::from_raw(object) })
@@ -217,7 +219,7 @@ pub(crate) fn catch(_ruby: &Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Resu
 /// Runs the body of a method that Ruby called; a panic becomes an exception.
 #[inline(always)]
 pub(super) fn run_method(body: impl FnOnce(&mut Gvl) -> Object) -> VALUE {
-    // SAFETY: Ruby calls methods with the lock held, and each gets a proof of its own.
+    // SAFETY: Ruby calls methods with the lock held, and each call gets its own proof.
     match catch_unwind(AssertUnwindSafe(|| body(&mut unsafe { Gvl::held() }))) {
         Ok(object) => object.as_raw(),
         Err(panic) => panicked(panic),

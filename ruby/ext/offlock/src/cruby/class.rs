@@ -1,4 +1,4 @@
-//! Defining classes and methods.
+//! Defines classes and methods.
 
 use std::ffi::{CStr, c_int};
 
@@ -18,17 +18,17 @@ pub(crate) struct Method {
 
 impl Method {
     /// # Safety
-    /// The function takes as many objects, the receiver first, or for -1 a count, a pointer and the receiver.
+    /// The function takes this many objects, the receiver first; or for -1 a count, a pointer and the receiver.
     pub(crate) const unsafe fn new(function: *const (), arguments: c_int) -> Self {
-        // SAFETY: Ruby casts it back to what it is, by the number of arguments.
+        // SAFETY: Ruby casts it back to its type, which follows from the number of arguments.
         let function = unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn() -> VALUE>(function) };
         Self { function, arguments }
     }
 }
 
-/// Makes the functions of methods: `methods! { fn name(gvl, this, argument) { … } }`, where the body gives an [`Object`]. One
-/// whose arguments are `this, ..arguments` takes any number of them. What a program may call in a loop is marked `small`: before
-/// it, other threads get the lock when it is their time.
+/// Makes the functions of methods: `methods! { fn name(gvl, this, argument) { … } }`, where the body returns an
+/// [`Object`]. A method with the arguments `this, ..arguments` takes any number of them. A method that a program may
+/// call in a loop is marked `small`: before its body, other threads get the lock when the time slice is over.
 macro_rules! methods {
     () => {};
     ($(#[$doc:meta])* small fn $name:ident($gvl:ident, $($arguments:tt)*) $body:block $($rest:tt)*) => {
@@ -48,7 +48,7 @@ macro_rules! methods {
                 first: *const $crate::cruby::Object,
                 $this: $crate::cruby::Object,
             ) -> $crate::cruby::Object {
-                // SAFETY: Ruby called, with that many arguments.
+                // SAFETY: Ruby made the call, with that many arguments.
                 unsafe { $crate::cruby::Arguments::run(count, first, |$gvl, $arguments| {
                     let _ = $this;
                     $body
@@ -66,7 +66,7 @@ macro_rules! methods {
                 $this: $crate::cruby::Object,
                 $($argument: $crate::cruby::Object,)*
             ) -> $crate::cruby::Object {
-                // SAFETY: Ruby called.
+                // SAFETY: Ruby made the call.
                 unsafe { $crate::cruby::Arguments::run(0, std::ptr::null(), |$gvl, _| $body) }
             }
             // SAFETY: the number is that of the arguments.
@@ -94,13 +94,13 @@ impl Arguments {
         let count = usize::try_from(count).unwrap_or_default();
         let arguments = match count {
             0 => &[],
-            // SAFETY: the contract of this function; an Object is a reference as Ruby has it.
+            // SAFETY: the contract of this function; an Object is a reference as Ruby represents it.
             _ => unsafe { std::slice::from_raw_parts(first, count) },
         };
         Object::raw(run_method(|gvl| body(gvl, arguments)))
     }
 
-    /// Raises `ArgumentError` unless there are so many arguments.
+    /// Raises `ArgumentError` unless the number of arguments is in range.
     pub(crate) fn check(arguments: &[Object], least: usize, most: usize) {
         let count = arguments.len();
         if count < least || count > most {
@@ -118,14 +118,14 @@ impl Arguments {
 pub(crate) struct Class(Object);
 
 impl Class {
-    /// Objects of the class hold a `T`.
+    /// Makes the objects of the class hold a `T`.
     pub(crate) fn of<T: Data>(_: &Gvl, class: Object) -> Self {
         // SAFETY: the function makes objects of this class.
         unsafe { rb_define_alloc_func(class.as_raw(), Some(alloc::<T>)) };
         Self(class)
     }
 
-    /// Only native code makes objects of the class.
+    /// Removes `new`: only native code makes objects of the class.
     pub(crate) fn without_new(_: &Gvl, class: Object) -> Self {
         // SAFETY: a class.
         unsafe { rb_undef_alloc_func(class.as_raw()) };
@@ -134,12 +134,12 @@ impl Class {
 
     /// Defines a method.
     pub(crate) fn define(self, name: &'static CStr, method: &Method) -> Self {
-        // SAFETY: a function that takes that many objects.
+        // SAFETY: a function that takes this many objects.
         unsafe { rb_define_method(self.0.as_raw(), name.as_ptr(), Some(method.function), method.arguments) };
         self
     }
 
-    /// Defines another name of a method.
+    /// Defines another name for a method.
     pub(crate) fn alias(self, new: &'static CStr, old: &'static CStr) -> Self {
         alias(self.0, new, old);
         self
@@ -147,9 +147,9 @@ impl Class {
 }
 
 impl Method {
-    /// Defines it as a function of a module.
+    /// Defines the method as a function of a module.
     pub(crate) fn define_in(&self, module: Object, name: &'static CStr) {
-        // SAFETY: a function that takes that many objects.
+        // SAFETY: a function that takes this many objects.
         unsafe {
             rb_define_module_function(module.as_raw(), name.as_ptr(), Some(self.function), self.arguments)
         };
@@ -161,13 +161,13 @@ fn alias(class: Object, new: &CStr, old: &CStr) {
     unsafe { rb_define_alias(class.as_raw(), new.as_ptr(), old.as_ptr()) }
 }
 
-/// A class under a module, which is defined unless it is there. A constant keeps it alive, and in place.
+/// A class under a module, defined unless it exists. A constant keeps it alive and in place.
 pub(crate) fn define_class(_: &Gvl, module: Object, name: &CStr, parent: Object) -> Object {
     // SAFETY: a module, a C string and a class.
     Object::raw(unsafe { rb_define_class_under(module.as_raw(), name.as_ptr(), parent.as_raw()) })
 }
 
-/// A module under another one, or at the top.
+/// A module under another one, or at the top level.
 pub(crate) fn define_module(_: &Gvl, outer: Option<Object>, name: &CStr) -> Object {
     // SAFETY: a module and a C string.
     Object::raw(unsafe {
@@ -184,9 +184,9 @@ pub(crate) fn include(_: &Gvl, class: Object, module: Object) {
     unsafe { rb_include_module(class.as_raw(), module.as_raw()) };
 }
 
-/// A constant that Ractors share although it is not frozen: what it holds is changed behind a lock.
+/// A constant that Ractors share although it is not frozen: a mutex protects its contents.
 pub(crate) fn define_shared_constant(_: &Gvl, module: Object, name: &CStr, object: Object) {
-    // SAFETY: a new object of a type that says that Ractors may share it; marked from here on.
+    // SAFETY: a new object of a type that declares that Ractors may share it; the constant marks it from here on.
     unsafe {
         (*(object.as_raw() as *mut RBasic)).flags |= ruby_fl_type::RUBY_FL_SHAREABLE as VALUE;
         rb_gc_register_mark_object(object.as_raw());

@@ -1,4 +1,4 @@
-//! Classes of Ruby's, which live for ever.
+//! Ruby's own classes, which live forever.
 
 use super::object::Object;
 

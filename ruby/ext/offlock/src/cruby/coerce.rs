@@ -1,4 +1,4 @@
-//! Conversions, look-ups and insertions that may run Ruby code.
+//! Conversions, lookups and insertions that may run Ruby code.
 
 use std::ffi::{CStr, c_int, c_long};
 
@@ -8,20 +8,20 @@ use super::gvl::Gvl;
 use super::object::{Hash, Id, Object, Str};
 
 impl Gvl {
-    /// A String, or what `to_str` makes of the object; raises `TypeError` for others.
+    /// The String, or the result of the object's `to_str`; raises `TypeError` for others.
     pub(crate) fn coerce_str(&mut self, object: Object) -> Str {
         let mut value = object.as_raw();
         // SAFETY: takes any object.
         Str::raw(unsafe { rb_string_value(&raw mut value) })
     }
 
-    /// What `to_s` makes of the object.
+    /// The result of the object's `to_s`.
     pub(crate) fn display(&mut self, object: Object) -> Str {
         // SAFETY: takes any object.
         Str::raw(unsafe { rb_obj_as_string(object.as_raw()) })
     }
 
-    /// The String in another encoding, the one with this number; raises where that cannot be.
+    /// The String in the encoding with this index; raises if it cannot be transcoded.
     pub(crate) fn encode(&mut self, string: Str, encoding: c_int) -> Str {
         // SAFETY: a String, and an encoding of Ruby's own.
         Str::raw(unsafe {
@@ -30,32 +30,32 @@ impl Gvl {
         })
     }
 
-    /// A number as a Float; raises for what is none.
+    /// A number as a Float; raises if it is not a number.
     pub(crate) fn coerce_f64(&mut self, object: Object) -> f64 {
         // SAFETY: takes any object.
         unsafe { rb_num2dbl(object.as_raw()) }
     }
 
-    /// A number; raises for what is none, or too large.
+    /// A number; raises if it is not a number, or too large.
     pub(crate) fn coerce_i64(&mut self, object: Object) -> i64 {
         // SAFETY: takes any object.
         unsafe { rb_num2long(object.as_raw()) }
     }
 
-    /// A number; raises for what is none, or too large.
+    /// A number; raises if it is not a number, or too large.
     pub(crate) fn coerce_usize(&mut self, object: Object) -> usize {
         // SAFETY: takes any object.
         unsafe { rb_num2ulong(object.as_raw()) as usize }
     }
 
-    /// A C `int`; raises for what is none, or too large.
+    /// A C `int`; raises if it is not a number, or too large.
     #[allow(clippy::cast_possible_truncation, reason = "the function has checked that it is an `int`")]
     pub(crate) fn coerce_i32(&mut self, object: Object) -> i32 {
         // SAFETY: takes any object.
         unsafe { rb_num2int(object.as_raw()) as i32 }
     }
 
-    /// A number of 32 bits; raises for what is none, or too large.
+    /// A number of 32 bits; raises if it is not a number, or too large.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the function has checked that it is an `unsigned int`"
@@ -65,22 +65,22 @@ impl Gvl {
         unsafe { rb_num2uint(object.as_raw()) as u32 }
     }
 
-    /// The name that a Symbol or String is; raises for others.
+    /// The name in a Symbol or String; raises for others.
     pub(crate) fn coerce_id(&mut self, object: Object) -> Id {
         // SAFETY: takes any object.
         Id::raw(unsafe { rb_to_id(object.as_raw()) })
     }
 
-    /// Puts an entry into a Hash, which may call the key's `hash` and `eql?`.
+    /// Stores an entry in a Hash, which may call the key's `hash` and `eql?`.
     pub(crate) fn insert(&mut self, hash: Hash, key: Object, value: Object) {
         // SAFETY: a Hash and live objects.
         unsafe { rb_hash_aset(hash.as_raw(), key.as_raw(), value.as_raw()) };
     }
 
-    /// Puts keys and values, which follow each other, into a Hash.
+    /// Stores alternating keys and values in a Hash.
     #[inline]
     pub(crate) fn insert_all(&mut self, hash: Hash, objects: &[Object]) {
-        // SAFETY: a Hash, and as many live objects as said.
+        // SAFETY: a Hash, live objects, and their number.
         unsafe { rb_hash_bulk_insert(objects.len() as c_long, objects.as_ptr().cast(), hash.as_raw()) };
     }
 
@@ -90,7 +90,7 @@ impl Gvl {
         Object::raw(unsafe { rb_const_get(module.as_raw(), name.as_raw()) })
     }
 
-    /// The class of this full name.
+    /// The class with this full name.
     pub(crate) fn class_named(&mut self, name: &CStr) -> Object {
         // SAFETY: a C string.
         Object::raw(unsafe { rb_path2class(name.as_ptr()) })

@@ -1,4 +1,4 @@
-//! Objects of our own classes: what they hold, and how it is reached.
+//! Objects of our own classes: their native data and the access to it.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -8,26 +8,26 @@ use rb_sys::*;
 use super::gvl::{Gvl, Natives};
 use super::object::Object;
 
-/// What objects of a class of ours hold.
+/// The native data of the objects of a class of ours.
 pub(crate) trait Data: Default + 'static {
-    /// How Ruby knows it.
+    /// The description of the type for Ruby.
     const DATA_TYPE: &'static DataType;
-    /// Whether objects of this type, once made, are only read, so that Ractors can share them.
+    /// Whether objects of this type are only read once they are made, so that Ractors can share them.
     const IS_SHAREABLE: bool = false;
     /// Marks the Ruby objects that it refers to.
     fn mark(&self, marker: &Marker);
-    /// Its memory outside of the object.
+    /// The size of the memory that it owns outside the object, in bytes.
     fn size(&self) -> usize;
 }
 
-/// A type of data, as Ruby has to know it.
+/// The description of a type of native data for Ruby.
 pub(crate) struct DataType(rb_data_type_t);
 
-// SAFETY: written once, when the program is built; Ruby only reads it.
+// SAFETY: written once, at compile time; Ruby only reads it.
 unsafe impl Sync for DataType {}
 
 impl DataType {
-    /// The type of what objects of a class hold, with a name for debuggers.
+    /// The description of the native data of a class, with a name for debuggers.
     pub(crate) const fn of<T: Data>(name: &'static CStr) -> Self {
         let flags = rbimpl_typeddata_flags::RUBY_TYPED_FREE_IMMEDIATELY as VALUE;
         let shareable = rbimpl_typeddata_flags::RUBY_TYPED_FROZEN_SHAREABLE as VALUE;
@@ -47,48 +47,48 @@ impl DataType {
     }
 }
 
-/// Marks objects, and keeps them in place. The garbage collector runs.
+/// Marks objects and pins them. Exists only while the garbage collector runs.
 pub(crate) struct Marker(PhantomData<*mut ()>);
 
 impl Marker {
     /// Marks an object.
     pub(crate) fn mark(&self, object: Object) {
-        // SAFETY: the garbage collector runs, and the object was marked by each earlier run.
+        // SAFETY: the garbage collector is running, and every earlier run marked the object.
         unsafe { rb_gc_mark(object.as_raw()) };
     }
 }
 
 pub(super) unsafe extern "C" fn mark<T: Data>(data: *mut c_void) {
-    // SAFETY: Ruby passes what `alloc` stored. The collector runs only where Ruby allocates, which nothing does that
-    // has a mutable reference to it.
+    // SAFETY: Ruby passes the pointer that `alloc` stored. The collector runs only when Ruby allocates, and no code
+    // that has a mutable reference to the data does so.
     unsafe { (*data.cast::<T>()).mark(&Marker(PhantomData)) }
 }
 
-/// For data that is not held by an object.
+/// A marker for data that no object holds.
 ///
 /// # Safety
-/// The garbage collector runs.
+/// The garbage collector is running.
 pub(super) const unsafe fn marker() -> Marker {
     Marker(PhantomData)
 }
 
 unsafe extern "C" fn free<T: Data>(data: *mut c_void) {
-    // SAFETY: Ruby passes what `alloc` stored, once.
+    // SAFETY: Ruby passes the pointer that `alloc` stored, once.
     drop(unsafe { Box::from_raw(data.cast::<T>()) });
 }
 
 unsafe extern "C" fn size<T: Data>(data: *const c_void) -> size_t {
-    // SAFETY: Ruby passes what `alloc` stored.
+    // SAFETY: Ruby passes the pointer that `alloc` stored.
     (size_of::<T>() + unsafe { (*data.cast::<T>()).size() }) as size_t
 }
 
 pub(super) unsafe extern "C" fn alloc<T: Data>(class: VALUE) -> VALUE {
     let data = Box::into_raw(Box::<T>::default());
-    // SAFETY: the object takes over the box; the type fits.
+    // SAFETY: the object takes ownership of the box; the type matches.
     unsafe { rb_data_typed_object_wrap(class, data.cast(), &raw const T::DATA_TYPE.0) }
 }
 
-/// An object that holds a `T`. Like any object it has to be on the stack, or marked, as long as it is used.
+/// An object that holds a `T`. Like any object it must be on the stack, or marked, as long as it is used.
 pub(crate) struct Handle<T> {
     object: Object,
     data: *mut T,
@@ -104,10 +104,10 @@ impl<T> Clone for Handle<T> {
 impl<T> Copy for Handle<T> {}
 
 impl<T: Data> Handle<T> {
-    /// The object, if it holds a `T`; raises `TypeError` for others.
+    /// The object, if it holds a `T`; raises `TypeError` otherwise.
     #[inline]
     pub(crate) fn of(object: Object) -> Self {
-        // SAFETY: checks the type, or raises; what is stored in an object of the type is a `T`.
+        // SAFETY: checks the type, or raises; an object of the type holds a `T`.
         let data = unsafe { rb_check_typeddata(object.as_raw(), &raw const T::DATA_TYPE.0) };
         Self { object, data: data.cast() }
     }
@@ -124,34 +124,34 @@ impl<T: Data> Handle<T> {
         self.object
     }
 
-    /// What it holds.
+    /// The native data.
     #[inline(always)]
     pub(crate) fn get(self, _: &Natives) -> &T {
-        // SAFETY: an object that holds a `T`. Nobody can change it: that takes `Natives` mutably, or another Ractor, in which
-        // this object is not, or is not changed.
+        // SAFETY: an object that holds a `T`. No code can change it: a change needs `Natives` mutably, or another
+        // Ractor, and that cannot reach this object or does not change it.
         unsafe { &*self.data }
     }
 
-    /// What it holds, to be changed.
+    /// The native data, for changes.
     #[inline(always)]
     pub(crate) fn get_mut(self, _: &mut Natives) -> &mut T {
         const { assert!(!T::IS_SHAREABLE, "what Ractors share is not changed") };
-        // SAFETY: as above; there is no other reference, as each is borrowed from `Natives`.
+        // SAFETY: as above; there is no other reference, because each is borrowed from `Natives`.
         unsafe { &mut *self.data }
     }
 
-    /// What it holds, for as long as the object is on the stack.
+    /// The native data, for as long as the object is on the stack.
     ///
     /// # Safety
-    /// The object is kept as long as the reference is used, and what it holds is never changed.
+    /// The object is kept as long as the reference is used, and the data never changes.
     pub(crate) unsafe fn lasting<'a>(self) -> &'a T {
         // SAFETY: the contract of this function.
         unsafe { &*self.data }
     }
 
-    /// Puts a value into a new object.
+    /// Stores a value in a new object.
     pub(crate) fn fill(self, _: &mut Natives, value: T) {
-        // SAFETY: as above; no Ractor can share an object that was not handed out.
+        // SAFETY: as above; no Ractor can share an object that was not returned yet.
         unsafe { *self.data = value };
     }
 

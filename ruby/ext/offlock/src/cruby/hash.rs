@@ -1,4 +1,4 @@
-//! Walking through a Hash.
+//! Iterates over a Hash.
 
 use std::ffi::{c_int, c_long};
 use std::ptr;
@@ -8,10 +8,10 @@ use rb_sys::*;
 use super::gvl::{Gvl, Locked};
 use super::object::{Hash, Object};
 
-/// Calls `visit` with each entry of a Hash until it says that this is enough.
+/// Calls `visit` with each entry of a Hash until it returns that this is enough.
 ///
-/// Meanwhile the Hash cannot get new keys, which must not concern other code: `visit` is to run none, and to let no other
-/// thread run.
+/// In the meantime the Hash cannot get new keys. So that no other code notices, `visit` must not run Ruby code or let
+/// another thread run.
 pub(crate) fn for_each_entry<C: Locked>(
     context: &mut C,
     hash: Hash,
@@ -24,7 +24,7 @@ pub(crate) fn for_each_entry<C: Locked>(
         value: VALUE,
         walk: VALUE,
     ) -> c_int {
-        // SAFETY: the address that is passed below, of what outlives the call.
+        // SAFETY: the address that is passed below, of a value that outlives the call.
         let Walk(context, visit) = unsafe { &mut *(walk as *mut Walk<'_, C, F>) };
         let goes_on = visit(context, Object::raw(key), Object::raw(value));
         (if goes_on { st_retval::ST_CONTINUE } else { st_retval::ST_STOP }) as c_int
@@ -42,28 +42,29 @@ pub(crate) fn for_each_entry<C: Locked>(
     unsafe { rb_hash_foreach(Object::from(hash).as_raw(), Some(function), (&raw mut walk) as VALUE) };
 }
 
-/// Up to so many entries are copied to the stack.
+/// Up to this many entries are copied to the stack.
 const FEW: usize = 32;
 
 type Entry = (Object, Object);
 
-/// The last entries of a Hash as they were once, for when the Hash may have become another one.
+/// The last entries of a Hash as they were at one time, for code during which the Hash may change.
 pub(crate) struct Entries {
     few: [Entry; FEW],
-    /// Memory for more, in which the garbage collector looks for objects, and what keeps it.
+    /// Memory for more entries, in which the garbage collector looks for objects, and the object that keeps the memory.
     many: *mut Entry,
     keeper: VALUE,
     count: usize,
 }
 
 impl Entries {
-    /// The last `count` entries of a Hash, copied without running Ruby code or another thread.
+    /// Copies the last `count` entries of a Hash without running Ruby code or another thread.
     pub(crate) fn last(gvl: &mut Gvl, hash: Hash, count: usize) -> Self {
         let few = [(Object::NIL, Object::NIL); FEW];
         let mut entries = Self { few, many: ptr::null_mut(), keeper: Qnil as VALUE, count: 0 };
         if count > FEW {
             let size = count * size_of::<Entry>();
-            // SAFETY: allocates, or raises. What keeps the memory is on the stack as long as the entries are.
+            // SAFETY: allocates, or raises. The object that keeps the memory is on the stack as long as the entries
+            // are.
             entries.many = unsafe { rb_alloc_tmp_buffer(&raw mut entries.keeper, size as c_long) }.cast();
         }
         let mut skip = gvl.objects.hash_len(hash).saturating_sub(count);
@@ -71,7 +72,7 @@ impl Entries {
             if skip > 0 {
                 skip -= 1;
             } else if entries.count < count {
-                // SAFETY: there is room for `count` entries: on the stack up to `FEW`, or in the memory.
+                // SAFETY: there is capacity for `count` entries: on the stack up to `FEW`, or in the memory.
                 unsafe { entries.room().add(entries.count).write((key, value)) };
                 entries.count += 1;
             }
@@ -84,12 +85,12 @@ impl Entries {
         if self.many.is_null() { self.few.as_mut_ptr() } else { self.many }
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(crate) const fn len(&self) -> usize {
         self.count
     }
 
-    /// Calls `visit` with each entry, until it says that this is enough. Whether it never did.
+    /// Calls `visit` with each entry until it returns that this is enough. Returns whether it never did.
     pub(crate) fn for_each<C: Locked>(
         mut self,
         context: &mut C,
@@ -97,14 +98,14 @@ impl Entries {
     ) -> bool {
         let room = self.room();
         let goes_on = (0..self.count).all(|index| {
-            // SAFETY: so many entries were copied.
+            // SAFETY: `index` is less than the number of copied entries.
             let (key, value) = unsafe { *room.add(index) };
             visit(context, key, value)
         });
         // The garbage collector finds the entries here.
         std::hint::black_box(&self);
         if !self.many.is_null() {
-            // SAFETY: what was allocated above, freed once.
+            // SAFETY: the memory that was allocated above, freed once.
             unsafe { rb_free_tmp_buffer(&raw mut self.keeper) };
         }
         goes_on

@@ -1,4 +1,4 @@
-//! Making objects, which may collect garbage but runs no Ruby code.
+//! Makes objects, which may start the garbage collector but runs no Ruby code.
 
 use std::ffi::c_long;
 
@@ -43,57 +43,57 @@ impl Gvl {
         Str::raw(unsafe { rb_utf8_str_new(bytes.as_ptr().cast(), bytes.len() as c_long) })
     }
 
-    /// The one frozen String of these characters, in UTF-8.
+    /// The interned frozen String of these characters, in UTF-8.
     #[inline]
     pub(crate) fn interned(&self, bytes: &[u8]) -> Str {
-        // SAFETY: copies `len` bytes from the pointer; the encoding lives for ever.
+        // SAFETY: copies `len` bytes from the pointer; the encoding lives forever.
         Str::raw(unsafe {
             rb_enc_interned_str(bytes.as_ptr().cast(), bytes.len() as c_long, rb_utf8_encoding())
         })
     }
 
-    /// The Symbol of these characters; raises `EncodingError` when they are not valid UTF-8.
+    /// The Symbol of these characters; raises `EncodingError` if they are not valid UTF-8.
     pub(crate) fn symbol(&self, bytes: &[u8]) -> Object {
         let length = bytes.len() as c_long;
-        // SAFETY: copies `len` bytes from the pointer; the encoding lives for ever.
+        // SAFETY: copies `len` bytes from the pointer; the encoding lives forever.
         let known = unsafe { rb_check_symbol_cstr(bytes.as_ptr().cast(), length, rb_utf8_encoding()) };
         if known == Qnil as VALUE { self.symbol_of(self.utf8(bytes)) } else { Object::raw(known) }
     }
 
-    /// The Symbol of a String; raises `EncodingError` when it is not valid.
+    /// The Symbol of a String; raises `EncodingError` if it is not valid.
     pub(crate) fn symbol_of(&self, string: Str) -> Object {
         // SAFETY: a String.
         Object::raw(unsafe { rb_str_intern(string.as_raw()) })
     }
 
-    /// An empty Array with room for so many items.
+    /// An empty Array with capacity for this many items.
     #[inline]
     pub(crate) fn array_with_room(&self, items: usize) -> Array {
         // SAFETY: makes an Array, or raises.
         Array::raw(unsafe { rb_ary_new_capa(items as c_long) })
     }
 
-    /// An Array.
+    /// An Array of these objects.
     pub(crate) fn array(&self, items: &[Object]) -> Array {
-        // SAFETY: live objects, as many as said.
+        // SAFETY: live objects, and their number.
         Array::raw(unsafe { rb_ary_new_from_values(items.len() as c_long, items.as_ptr().cast()) })
     }
 
-    /// Appends to an Array; raises when that is frozen.
+    /// Appends to an Array; raises if the Array is frozen.
     #[inline]
     pub(crate) fn extend(&self, array: Array, items: &[Object]) {
-        // SAFETY: an Array, and as many live objects as said.
+        // SAFETY: an Array, live objects, and their number.
         unsafe { rb_ary_cat(array.as_raw(), items.as_ptr().cast(), items.len() as c_long) };
     }
 
-    /// Appends an item to an Array, of which that is checked; raises when it is frozen.
+    /// Appends an item after checking that the object is an Array; raises if the Array is frozen.
     pub(crate) fn push(&self, array: Object, item: Object) {
         if let Kind::Array(array) = self.objects.kind(array) {
             self.extend(array, &[item]);
         }
     }
 
-    /// An empty Hash with room for so many entries.
+    /// An empty Hash with capacity for this many entries.
     #[inline]
     pub(crate) fn hash_with_room(&self, entries: usize) -> Hash {
         // SAFETY: makes a Hash, or raises.
@@ -106,7 +106,7 @@ impl Gvl {
         Hash::raw(unsafe { rb_hash_dup(hash.as_raw()) })
     }
 
-    /// The object, frozen.
+    /// Freezes the object and returns it.
     #[inline]
     pub(crate) fn frozen(&self, object: Object) -> Object {
         // SAFETY: a live object.

@@ -1,20 +1,20 @@
-//! What the extension does with CRuby below magnus: the hot paths of MessagePack, and what depends on CRuby's insides.
+//! The use of CRuby below magnus: the hot paths of MessagePack, and the code that depends on CRuby's internals.
 //!
-//! This folder, `region` and `borrow` are where `unsafe` lives. What they offer to the rest is checked by types:
+//! This folder, `region` and `borrow` contain the `unsafe` code. Types check their use by the rest of the extension:
 //!
-//! - [`Gvl`] proves that the thread holds the interpreter lock. What only reads borrows it, what runs Ruby code or lets other
-//!   threads run borrows it mutably. So the compiler refuses to hold the bytes of a String, or the inside of a packer, while
-//!   something runs that could change them.
-//! - [`Object`] and the types of what it may be ([`Str`], [`Array`], [`Hash`] …): each accessor takes the type that it is for.
-//! - [`Handle`] is an object of a class of ours, with a check of what it holds.
+//! - [`Gvl`] proves that the thread holds the interpreter lock. A function that only reads borrows it; a function that
+//!   runs Ruby code or lets other threads run borrows it mutably. So the compiler rejects code that holds the bytes of
+//!   a String, or the inside of a packer, across a call that could change them.
+//! - [`Object`] and its subtypes ([`Str`], [`Array`], [`Hash`] …): each accessor takes the type that it applies to.
+//! - [`Handle`] is an object of a class of ours, whose native data was checked.
 //!
-//! Two rules are not checked. Like a `magnus::Value`, an [`Object`] has to be on the stack, or marked, as long as it is used.
-//! And Ruby's exceptions leave by `longjmp`, which skips destructors: **no frame owns a value that needs dropping while Ruby may
-//! raise.** So buffers belong to Ruby objects, and what is being built is on the machine stack, where the garbage collector
-//! finds it.
+//! Two rules are not checked. Like a `magnus::Value`, an [`Object`] must be on the stack, or marked, as long as it is
+//! used. And Ruby's exceptions leave by `longjmp`, which skips destructors: **no frame owns a value that needs dropping
+//! while Ruby may raise.** So buffers belong to Ruby objects, and objects under construction are on the machine stack,
+//! where the garbage collector finds them.
 //!
-//! What is assumed of CRuby beyond its public interface is listed in `docs/safety.md`. All of it is verified when the
-//! extension is loaded, and none of it is used with `OFFLOCK_INTERNALS=0` in the environment.
+//! `docs/safety.md` lists the assumptions about CRuby beyond its public interface. All of them are verified when the
+//! extension is loaded, and none is used with `OFFLOCK_INTERNALS=0` in the environment.
 
 use std::sync::OnceLock;
 
@@ -43,7 +43,7 @@ pub(crate) use gvl::{Gvl, Locked, Natives, Objects};
 pub(crate) use hash::{Entries, for_each_entry};
 pub(crate) use object::{Array, Bignum, Hash, Id, Kind, Object, Str, Symbol};
 
-/// Whether to use what is assumed of CRuby beyond its public interface.
+/// Returns whether to use the assumptions about CRuby beyond its public interface.
 pub(crate) fn uses_internals() -> bool {
     static USES: OnceLock<bool> = OnceLock::new();
     *USES.get_or_init(|| std::env::var_os("OFFLOCK_INTERNALS").is_none_or(|value| value != "0"))

@@ -1,4 +1,4 @@
-//! Ruby's own objects: what they are, what is in them, and how they are made.
+//! Ruby's own objects: their types, their contents, and how they are made.
 
 use std::ffi::{CStr, c_int};
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use rb_sys::*;
 
 use super::gvl::Objects;
 
-/// Any object. Has to be on the stack, or marked, as long as it is used.
+/// Any object. Must be on the stack, or marked, as long as it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Object(VALUE);
@@ -31,7 +31,7 @@ pub(crate) struct Hash(Object);
 #[derive(Clone, Copy)]
 pub(crate) struct Symbol(Object);
 
-/// An Integer that is too large for its reference.
+/// An Integer that is too large for an immediate value.
 #[derive(Clone, Copy)]
 pub(crate) struct Bignum(Object);
 
@@ -39,7 +39,7 @@ pub(crate) struct Bignum(Object);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id(ID);
 
-/// What an object is.
+/// The type of an object.
 pub(crate) enum Kind {
     Nil,
     True,
@@ -92,9 +92,9 @@ impl Object {
         Self((value as VALUE) << 1 | ruby_special_consts::RUBY_FIXNUM_FLAG as VALUE)
     }
 
-    /// As magnus has objects.
+    /// Views values of magnus as objects.
     pub(crate) fn all(values: &[Value]) -> &[Self] {
-        // SAFETY: both are a reference as Ruby has it, and nothing else.
+        // SAFETY: both are a reference as Ruby represents it, and nothing else.
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
     }
 
@@ -103,19 +103,19 @@ impl Object {
         self == Self::NIL
     }
 
-    /// Whether it is neither nil nor false.
+    /// Returns whether it is neither nil nor false.
     #[inline]
     pub(crate) fn is_true(self) -> bool {
         TEST(self.0)
     }
 
-    /// Whether it is in the reference itself, so that there is nothing to be freed, and no method can be defined on it alone.
+    /// Returns whether it is an immediate value, which needs no memory and cannot have singleton methods.
     #[inline]
     pub(crate) fn is_immediate(self) -> bool {
         SPECIAL_CONST_P(self.0)
     }
 
-    /// Keeps it on the stack until here.
+    /// Keeps the object on the stack until here.
     #[inline(always)]
     pub(crate) fn keep(self) {
         std::hint::black_box(self);
@@ -167,13 +167,13 @@ impl Id {
         self.0
     }
 
-    /// The name of these characters.
+    /// The name with these characters.
     pub(crate) fn of(name: &CStr) -> Self {
         // SAFETY: a C string.
         Self(unsafe { rb_intern(name.as_ptr()) })
     }
 
-    /// As a Symbol.
+    /// The name as a Symbol.
     pub(crate) fn symbol(self) -> Object {
         // SAFETY: an existing name.
         Object(unsafe { rb_id2sym(self.0) })
@@ -196,7 +196,7 @@ impl Deref for Bytes<'_> {
 }
 
 impl Drop for Bytes<'_> {
-    /// Until here the garbage collector must neither free nor move the String.
+    /// The garbage collector must neither free nor move the String before this point.
     #[inline(always)]
     fn drop(&mut self) {
         self.string.keep();
@@ -204,7 +204,7 @@ impl Drop for Bytes<'_> {
 }
 
 impl Objects {
-    /// What an object is.
+    /// The type of an object.
     #[inline(always)]
     pub(crate) fn kind(&self, object: Object) -> Kind {
         // SAFETY: reads the tag, or the header, of a live object.
@@ -253,7 +253,7 @@ impl Objects {
         if object.is_immediate() {
             return self.plain_class_of(object);
         }
-        // SAFETY: every object that is not in the reference itself begins with this header.
+        // SAFETY: every object that is not an immediate value begins with this header.
         Object(unsafe { (*(object.0 as *const RBasic)).klass })
     }
 
@@ -263,13 +263,13 @@ impl Objects {
         Object(unsafe { rb_obj_class(object.0) })
     }
 
-    /// Whether a class is a module, or inherits from it.
+    /// Returns whether a class is a module, or inherits from it.
     pub(crate) fn inherits(&self, class: Object, module: Object) -> bool {
-        // SAFETY: raises for what is no class; else looks at its ancestors.
+        // SAFETY: raises if it is no class; otherwise reads its ancestors.
         unsafe { rb_class_inherited_p(class.0, module.0) == Qtrue as VALUE }
     }
 
-    /// Whether an object is of a class or module.
+    /// Returns whether an object is an instance of a class or module.
     pub(crate) fn is_a(&self, object: Object, module: Object) -> bool {
         // SAFETY: live objects.
         unsafe { rb_obj_is_kind_of(object.0, module.0) == Qtrue as VALUE }
@@ -289,21 +289,21 @@ impl Objects {
     /// The bytes of a String.
     #[inline(always)]
     pub(crate) fn bytes(&self, string: Str) -> Bytes<'_> {
-        // SAFETY: a String, which nothing changes as long as `self` is borrowed, and which `Bytes` keeps.
+        // SAFETY: a String, which cannot change as long as `self` is borrowed, and which `Bytes` keeps alive.
         let bytes = unsafe {
             std::slice::from_raw_parts(RSTRING_PTR(string.0.0).cast(), RSTRING_LEN(string.0.0) as usize)
         };
         Bytes { bytes, string: string.0 }
     }
 
-    /// How many bytes a String has.
+    /// The length of a String in bytes.
     #[inline]
     pub(crate) fn bytesize(&self, string: Str) -> usize {
         // SAFETY: a String.
         unsafe { RSTRING_LEN(string.0.0) as usize }
     }
 
-    /// The number of a String's encoding.
+    /// The index of a String's encoding.
     #[inline(always)]
     pub(crate) fn encoding(&self, string: Str) -> c_int {
         // SAFETY: a String.
@@ -323,7 +323,7 @@ impl Objects {
         unsafe { RARRAY_LEN(array.0.0) as usize }
     }
 
-    /// An item of an Array; nil behind its end.
+    /// An item of an Array; nil past its end.
     #[inline(always)]
     pub(crate) fn item(&self, array: Array, index: usize) -> Object {
         // SAFETY: an Array, and an index inside of it.
@@ -342,7 +342,7 @@ impl Objects {
         unsafe { RHASH_SIZE(hash.0.0) as usize }
     }
 
-    /// An entry of an options Hash; nil when it is not there.
+    /// A value of a Hash of options; nil when the key is missing.
     pub(crate) fn option(&self, options: Option<Hash>, name: &CStr) -> Object {
         match options {
             // SAFETY: a Hash. A Symbol is hashed without calling a method.
@@ -351,8 +351,8 @@ impl Objects {
         }
     }
 
-    /// How many bytes the absolute value of an Integer takes, whether it is negative, and whether it is a power of two that
-    /// fills its bytes.
+    /// The number of bytes that the absolute value of an Integer needs, whether the Integer is negative, and whether it
+    /// is a power of two that fills its bytes.
     pub(crate) fn bignum_size(&self, number: Bignum) -> (usize, bool, bool) {
         let mut zeros: c_int = 0;
         // SAFETY: an Integer.
@@ -362,13 +362,13 @@ impl Objects {
         }
     }
 
-    /// The value of an Integer; raises `RangeError` when it is too large.
+    /// The value of an Integer; raises `RangeError` if it is too large.
     pub(crate) fn bignum_signed(&self, number: Bignum) -> i64 {
         // SAFETY: an Integer.
         unsafe { rb_big2ll(number.0.0) }
     }
 
-    /// The value of an Integer; raises `RangeError` when it is too large, or negative.
+    /// The value of an Integer; raises `RangeError` if it is too large or negative.
     pub(crate) fn bignum_unsigned(&self, number: Bignum) -> u64 {
         // SAFETY: an Integer.
         unsafe { rb_big2ull(number.0.0) }

@@ -1,4 +1,4 @@
-//! Ractors: which one is the main one, and what each keeps for itself.
+//! Ractors: which one is the main one, and the data that each keeps for itself.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -9,9 +9,9 @@ use rb_sys::*;
 use super::data::{Marker, marker};
 use super::gvl::{Gvl, Natives};
 
-/// Says that what this extension defines may be called from every Ractor.
+/// Declares that every Ractor may call the methods of this extension.
 pub(crate) fn declare_safe() {
-    // SAFETY: it may: there is no mutable state outside of objects.
+    // SAFETY: they may: there is no mutable state outside of objects.
     unsafe { rb_ext_ractor_safe(true) };
 }
 
@@ -21,7 +21,7 @@ static MAIN: OnceLock<Key> = OnceLock::new();
 #[derive(Clone, Copy)]
 struct Key(rb_ractor_local_key_t);
 
-// SAFETY: a key that Ruby made for all threads and Ractors.
+// SAFETY: Ruby made the key for all threads and Ractors.
 unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
@@ -29,10 +29,10 @@ unsafe impl Sync for Key {}
 static NOTHING_TO_FREE: rb_ractor_local_storage_type =
     rb_ractor_local_storage_type { mark: None, free: None };
 
-/// Remembers that the calling Ractor is the main one.
+/// Records that the calling Ractor is the main one.
 pub(crate) fn mark_main() {
     static HERE: u8 = 1;
-    // SAFETY: makes a key whose values need no freeing, and stores the address of something that lives for ever.
+    // SAFETY: makes a key whose values need no freeing, and stores the address of a value that lives forever.
     MAIN.get_or_init(|| unsafe {
         let key = rb_ractor_local_storage_ptr_newkey(&raw const NOTHING_TO_FREE);
         rb_ractor_local_storage_ptr_set(key, (&raw const HERE).cast_mut().cast());
@@ -40,19 +40,19 @@ pub(crate) fn mark_main() {
     });
 }
 
-/// Whether the calling Ractor is the main one. Must be called with the lock held.
+/// Returns whether the calling Ractor is the main one. The calling thread must hold the lock.
 pub(crate) fn is_main() -> bool {
-    // SAFETY: a key that exists.
+    // SAFETY: an existing key.
     MAIN.get().is_none_or(|key| !unsafe { rb_ractor_local_storage_ptr(key.0) }.is_null())
 }
 
-/// What a Ractor keeps for itself.
+/// Data that a Ractor keeps for itself.
 pub(crate) trait Local: Default + 'static {
     /// Marks the Ruby objects that it refers to.
     fn mark(&self, marker: &Marker);
 }
 
-/// A `T` of each Ractor, made when it is first asked for.
+/// A `T` for each Ractor, made on first use.
 pub(crate) struct RactorLocal<T> {
     key: OnceLock<Key>,
     kind: rb_ractor_local_storage_type,
@@ -65,13 +65,13 @@ impl<T: Local> RactorLocal<T> {
         Self { key: OnceLock::new(), kind, holds: PhantomData }
     }
 
-    /// That of the calling Ractor.
+    /// The `T` of the calling Ractor.
     pub(crate) fn own(&'static self, _: &Gvl) -> RactorOwn<T> {
-        // SAFETY: the functions fit what is stored, and live for ever.
+        // SAFETY: the functions match the stored data, and live forever.
         let key = *self
             .key
             .get_or_init(|| Key(unsafe { rb_ractor_local_storage_ptr_newkey(&raw const self.kind) }));
-        // SAFETY: a key that exists, and a pointer of this type or null. What is stored is freed with the Ractor.
+        // SAFETY: an existing key, and a pointer of this type or null. The data is freed with the Ractor.
         unsafe {
             let mut own: *mut T = rb_ractor_local_storage_ptr(key.0).cast();
             if own.is_null() {
@@ -97,18 +97,18 @@ impl<T> Copy for RactorOwn<T> {}
 impl<T> RactorOwn<T> {
     #[inline(always)]
     pub(crate) fn get_mut(self, _: &mut Natives) -> &mut T {
-        // SAFETY: lives as long as the Ractor, whose lock the caller has; there is no other reference, as each is
-        // borrowed from `Natives`.
+        // SAFETY: lives as long as the Ractor, whose lock the caller holds; there is no other reference, because each
+        // is borrowed from `Natives`.
         unsafe { &mut *self.0 }
     }
 }
 
 unsafe extern "C" fn mark<T: Local>(own: *mut c_void) {
-    // SAFETY: what `own` stored; there is no mutable reference to it while the collector runs.
+    // SAFETY: the pointer that `own` stored; there is no mutable reference to it while the collector runs.
     unsafe { (*own.cast::<T>()).mark(&marker()) }
 }
 
 unsafe extern "C" fn free<T: Local>(own: *mut c_void) {
-    // SAFETY: what `own` stored, freed once.
+    // SAFETY: the pointer that `own` stored, freed once.
     drop(unsafe { Box::from_raw(own.cast::<T>()) });
 }

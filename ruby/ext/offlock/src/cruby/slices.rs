@@ -1,11 +1,11 @@
-//! Pieces of a String that share its bytes.
+//! Slices of a String that share its bytes.
 //!
-//! Ruby itself shares only the end of a String: a piece from the middle it copies, since no zero follows it there. It
-//! reads such shares all the same (`rb_str_new_frozen` makes them), and what needs a zero behind a String checks for
-//! one. So each piece starts as a share of all that is left of the text, and is then given its length.
+//! Ruby itself shares only the end of a String. It copies a slice from the middle, because no NUL follows there. But it
+//! can read shares without a NUL (`rb_str_new_frozen` makes them), and functions that need a NUL after a String check
+//! for one. So each slice starts as a share of the rest of the text, and then its length is set.
 //!
-//! That is not in Ruby's public interface: that a String has its length in the field `len`, and that its end is shared. Whether
-//! both are so is seen in each text. If not, or with `OFFLOCK_INTERNALS=0`, pieces are copied.
+//! Two facts are not part of Ruby's public interface: a String keeps its length in the field `len`, and its end is
+//! shared. Both are verified for each text. If one does not hold, or with `OFFLOCK_INTERNALS=0`, slices are copied.
 
 use std::ffi::c_long;
 
@@ -15,10 +15,10 @@ use super::gvl::Gvl;
 use super::object::Object;
 use super::string::Share;
 
-/// Up to this many bytes fit into the smallest object, where nothing needs to be shared.
+/// Up to this many bytes fit into the smallest object, so that sharing gains nothing.
 const EMBEDDED: usize = 15;
 
-/// What Ruby would find out about the characters of a String when it needs to know.
+/// The code range of a String, which Ruby would otherwise compute when it needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeRange {
     Ascii,
@@ -26,39 +26,39 @@ pub(crate) enum CodeRange {
     Unknown,
 }
 
-/// A text that is cut into pieces.
+/// A text that is cut into slices.
 pub(crate) struct Slices {
-    /// A share of it that no other code has.
+    /// A share of the text that no other code has.
     text: Object,
     share: Share,
     encoding: *mut rb_encoding,
-    /// Whether this Ruby shares the end of a String, as is expected.
+    /// Whether this Ruby shares the end of a String, as expected.
     shares: bool,
 }
 
 impl Slices {
     pub(crate) fn of(_: &Gvl, share: Share) -> Self {
         let (bytes, text) = (share.bytes(), share.object().as_raw());
-        // SAFETY: all of the text, which is a String, is asked for; the share of it is new.
+        // SAFETY: the range is the whole text, which is a String; the share of it is new.
         unsafe {
             let own = rb_str_subseq(text, 0, bytes.len() as _);
             let shares = super::uses_internals()
                 && RSTRING_PTR(own).cast() == bytes.as_ptr()
                 && usize::try_from(*length(own)) == Ok(bytes.len());
-            // Or Ruby would look for a character that is not ASCII in all that is left of the text, for each piece.
+            // Otherwise Ruby would search the rest of the text for a non-ASCII character, for each slice.
             note(own, CodeRange::Unknown);
-            // A program can find it in `ObjectSpace`.
+            // A program can find the share in `ObjectSpace`.
             rb_obj_freeze(own);
             Self { text: Object::raw(own), share, encoding: rb_enc_get(text), shares }
         }
     }
 
-    /// The piece from one offset to another, about the characters of which `range` is true.
+    /// The slice from one offset to another, whose code range is `range`.
     #[inline]
     pub(crate) fn slice(&self, _: &Gvl, start: usize, end: usize, range: CodeRange) -> Object {
         let bytes = &self.share.bytes()[start..end];
-        // SAFETY: the end of the text is longer than what would be embedded, so that it is shared, and a new object, of which
-        // the length may be lessened.
+        // SAFETY: the rest of the text is longer than Ruby embeds, so that it is shared, and the share is a new object,
+        // whose length may be reduced.
         let piece = unsafe {
             if self.shares && bytes.len() > EMBEDDED {
                 let rest = self.share.bytes().len() - start;
@@ -69,7 +69,7 @@ impl Slices {
                 rb_enc_str_new(bytes.as_ptr().cast(), bytes.len() as _, self.encoding)
             }
         };
-        // SAFETY: the piece is a new object.
+        // SAFETY: the slice is a new object.
         unsafe { note(piece, range) };
         Object::raw(piece)
     }
@@ -81,7 +81,7 @@ impl Slices {
     }
 }
 
-/// Where a String has its length.
+/// The address of the length of a String.
 ///
 /// # Safety
 ///
@@ -92,15 +92,15 @@ impl Slices {
     reason = "there is no other way to change a length; `Slices::of` sees whether it is there"
 )]
 unsafe fn length(string: VALUE) -> *mut c_long {
-    // SAFETY: that is what Strings look like in the header files that this was built with.
+    // SAFETY: a String has this layout in the header files of this build.
     unsafe { &raw mut (*(string as *mut RString)).len }
 }
 
-/// Leaves `range` with a String.
+/// Records the code range of a String.
 ///
 /// # Safety
 ///
-/// `string` is a String that is new, and what is said of it is true.
+/// `string` is a new String, and `range` is its code range.
 #[inline]
 unsafe fn note(string: VALUE, range: CodeRange) {
     let range = match range {

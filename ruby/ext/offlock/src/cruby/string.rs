@@ -14,31 +14,31 @@ use super::object::{Object, Str};
 use crate::borrow::in_place;
 use crate::region::Pace;
 
-/// What is written before it becomes a String is on the stack up to this size.
+/// Up to this many bytes are collected on the stack before they become a String.
 const SHORT: usize = 512;
 
-/// The longest String that the next one is expected to be as long as.
+/// The longest String whose length is the estimate for the next one.
 const LONG: usize = 512 << 10;
 
 thread_local! {
-    /// The length of the last String that was not short. The next one is often about as long: what need not grow need not
-    /// be copied, nor have memory that the system has to clear.
+    /// The length of the last String that was not short. The next one is often about as long, and a String that need
+    /// not grow is not copied and needs no further memory that the system has to clear.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Bytes that become a String: on the stack while they are few, then in a String that no program finds. It owns nothing: should
-/// Ruby raise, the garbage collector finds the String.
+/// Bytes that become a String: on the stack while they are few, then in a String that no program finds. The writer owns
+/// no memory: if Ruby raises, the garbage collector frees the String.
 pub(crate) struct StringWriter {
-    /// What was written is from `start` to `at`, and `end` is the end of the room for it.
+    /// The bytes from `start` to `at` are written; `end` is the end of the capacity.
     start: *mut u8,
     at: *mut u8,
     end: *mut u8,
-    /// The String, once there is more than `SHORT`; then the pointers point into it.
+    /// The String, once there are more than `SHORT` bytes; then the pointers point into it.
     string: Object,
 }
 
 impl StringWriter {
-    /// The String of what `write` writes; `None` when it says that it could not.
+    /// The String that `write` writes; `None` if `write` returns false.
     pub(crate) fn collect(gvl: &mut Gvl, write: impl FnOnce(&mut Gvl, &mut Self) -> bool) -> Option<Object> {
         let mut short = [MaybeUninit::<u8>::uninit(); SHORT];
         let room = short.as_mut_ptr_range();
@@ -51,15 +51,15 @@ impl StringWriter {
         write(gvl, &mut writer).then(|| writer.finish())
     }
 
-    /// How much was written.
+    /// The number of written bytes.
     pub(crate) fn length(&self) -> usize {
         self.at.addr() - self.start.addr()
     }
 
-    /// Takes back everything behind the first `length` bytes.
+    /// Removes everything after the first `length` bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         debug_assert!(length <= self.length());
-        // SAFETY: so much was written since `start`, or less is kept.
+        // SAFETY: the offset is at most the number of bytes written since `start`.
         self.at = unsafe { self.start.add(length.min(self.length())) };
     }
 
@@ -68,7 +68,7 @@ impl StringWriter {
         if self.end.addr() - self.at.addr() < bytes.len() {
             self.grow(bytes.len());
         }
-        // SAFETY: there is room for these bytes, as just made sure of; the source is another object's.
+        // SAFETY: there is capacity for these bytes, as checked above; the source belongs to another object.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.at, bytes.len());
             self.at = self.at.add(bytes.len());
@@ -77,7 +77,7 @@ impl StringWriter {
 
     fn finish(&self) -> Object {
         let length = self.length() as c_long;
-        // SAFETY: `length` bytes were written from `start` on; the String has room for them.
+        // SAFETY: `length` bytes were written from `start` on; the String has capacity for them.
         unsafe {
             if self.string.is_nil() {
                 return Object::raw(rb_str_new(self.start.cast(), length));
@@ -88,22 +88,22 @@ impl StringWriter {
         LAST.set(self.length().min(LONG));
         let room = self.end.addr() - self.start.addr();
         if room > 2 * self.length() {
-            // SAFETY: our own String, which gives back the room that is left.
+            // SAFETY: our own String, which frees its spare capacity.
             unsafe { rb_str_resize(self.string.as_raw(), length) };
         }
         self.string
     }
 
-    /// Makes room for `more` bytes, and for as much again as there is.
+    /// Adds capacity for `more` bytes, and at least doubles the capacity.
     #[cold]
     fn grow(&mut self, more: usize) {
         let length = self.length();
         let first = if self.string.is_nil() { LAST.get() * 9 / 8 } else { 0 };
         let capacity = first.max((length + more) * 2);
-        // SAFETY: the String has room for `capacity` bytes after this, and keeps the `length` bytes written.
+        // SAFETY: the String has a capacity of `capacity` bytes after this, and keeps the `length` bytes written.
         unsafe {
             if self.string.is_nil() {
-                // No program is to find it while it grows.
+                // No program may find it while it grows.
                 self.string = Object::raw(rb_obj_hide(rb_str_buf_new(capacity as c_long)));
                 let room = RSTRING_PTR(self.string.as_raw()).cast_mut().cast();
                 ptr::copy_nonoverlapping(self.start, room, length);
@@ -118,14 +118,14 @@ impl StringWriter {
     }
 }
 
-/// How many bytes are copied in one go.
+/// The number of bytes that are copied at once.
 const PIECE: usize = 256 << 10;
 
-/// Bytes that are copied into a String, in pieces between which other threads may run.
+/// Bytes that are copied into a String in pieces, between which other threads may run.
 pub(crate) trait Pieces {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn length(&self, gvl: &Gvl) -> usize;
-    /// The bytes from one offset to another; `None` when they are gone.
+    /// The bytes from one offset to another; `None` if they no longer exist.
     fn piece<'a>(&'a self, gvl: &'a Gvl, from: usize, to: usize) -> Option<&'a [u8]>;
 }
 
@@ -139,7 +139,7 @@ impl Pieces for &[u8] {
     }
 }
 
-/// What a String has when it is looked at.
+/// The bytes that a String has at the time of each piece.
 impl Pieces for Str {
     fn length(&self, gvl: &Gvl) -> usize {
         gvl.objects.bytesize(*self)
@@ -147,7 +147,7 @@ impl Pieces for Str {
 
     fn piece<'a>(&'a self, gvl: &'a Gvl, from: usize, to: usize) -> Option<&'a [u8]> {
         let length = gvl.objects.bytesize(*self);
-        // SAFETY: a String, which nothing changes as long as the lock is borrowed, and which the caller has on the stack.
+        // SAFETY: a String, which cannot change as long as the lock is borrowed, and which the caller has on the stack.
         let bytes =
             unsafe { std::slice::from_raw_parts(RSTRING_PTR(Object::from(*self).as_raw()).cast(), length) };
         bytes.get(from..to.min(length))
@@ -155,7 +155,7 @@ impl Pieces for Str {
 }
 
 impl Gvl {
-    /// A new binary String. What is raised skips destructors.
+    /// A new binary String. Exceptions skip destructors.
     pub(crate) fn copied(&mut self, source: &impl Pieces) -> Str {
         let length = source.length(self);
         if length <= PIECE {
@@ -178,25 +178,25 @@ impl Gvl {
         Str::raw(unsafe { rb_obj_reveal(string, rb_cString) })
     }
 
-    /// The String, new, in the encoding with this number.
+    /// Sets the encoding of a new String to the one with this index, and returns the String.
     pub(crate) fn in_encoding(&self, string: Str, encoding: c_int) -> Str {
         // SAFETY: a String, and an encoding of Ruby's own.
         Str::raw(unsafe { rb_enc_associate_index(Object::from(string).as_raw(), encoding) })
     }
 
-    /// A frozen String with the bytes that a String has now, which shares them if that is safe.
+    /// A frozen String with the bytes that a String has now; shares them if that is safe.
     pub(crate) fn share(&self, string: Str) -> Share {
-        // SAFETY: a String. Raises when memory runs out.
+        // SAFETY: a String. Raises when memory is exhausted.
         Share(Object::raw(unsafe { in_place::frozen(Object::from(string).as_raw()) }))
     }
 }
 
-/// A frozen String. Its bytes never change, whoever runs.
+/// A frozen String. Its bytes never change, even while other threads run.
 #[derive(Clone, Copy)]
 pub(crate) struct Share(Object);
 
 impl Share {
-    /// As one of ours holds it.
+    /// Wraps a String that one of our objects holds.
     ///
     /// # Safety
     /// A frozen String, whose bytes cannot change in place.
@@ -206,7 +206,7 @@ impl Share {
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: a frozen String, which is kept in place by being on the stack, or marked.
+        // SAFETY: a frozen String, which is on the stack or marked, and thus stays in place.
         unsafe {
             std::slice::from_raw_parts(
                 RSTRING_PTR(self.0.as_raw()).cast(),
@@ -220,11 +220,12 @@ impl Share {
     }
 }
 
-/// What `read` finds in the bytes of a String. Neither it nor what it finds has a Ruby value: nothing can change the
-/// bytes meanwhile.
+/// Returns the result of `read` for the bytes of a String. Neither the closure nor its result has a Ruby value, so the
+/// bytes cannot change in the meantime.
 #[inline]
 pub(crate) fn with_bytes<T: Send>(string: RString, read: impl FnOnce(&[u8]) -> T + Send) -> T {
-    // SAFETY: `magnus` gives Strings to threads that hold the lock. Nothing of Ruby is called before `read` is done.
+    // SAFETY: `magnus` gives Strings to threads that hold the lock. No function of Ruby's is called before `read`
+    // returns.
     let found = read(unsafe { string.as_slice() });
     std::hint::black_box(string);
     found
@@ -243,14 +244,14 @@ pub(crate) fn with_bytes_of_both<T: Send>(
     found
 }
 
-/// A String of some bytes of another one, as far as that has them.
+/// A new String with bytes of another one, as far as it has them.
 pub(crate) fn copied_part(
     ruby: &Ruby,
     string: RString,
     part: std::ops::Range<usize>,
     encoding: RbEncoding,
 ) -> RString {
-    // SAFETY: the bytes are copied before anything can change them.
+    // SAFETY: the bytes are copied before any code can change them.
     let bytes = unsafe { string.as_slice() };
     let end = part.end.min(bytes.len());
     let copy = ruby.enc_str_new(bytes.get(part.start..end).unwrap_or_default(), encoding);

@@ -1,10 +1,10 @@
-//! Threads: what native code keeps on them, what happens to them, and which Ractor they belong to.
+//! Threads: data that native code attaches to them, their events, and the Ractor they belong to.
 //!
-//! Each Ractor has a lock of its own. Ruby's instrumentation names the thread of an event, not its Ractor, and may call with no
-//! lock held, when nothing can be asked of Ruby. The answer is in the thread's structure, beside the reference to the thread
-//! itself (`rb_thread_t`: `self`, `ractor`). Where exactly is found out once, with the main thread and the
-//! main Ractor, both of which Ruby hands out. With any other picture, and with `OFFLOCK_INTERNALS=0`, all threads count as the
-//! main Ractor's.
+//! Each Ractor has its own lock. Ruby's instrumentation reports the thread of an event, not its Ractor, and may call
+//! the hook without any lock, when no function of Ruby's may be called. The Ractor is in the thread's structure, next
+//! to the reference to the thread itself (`rb_thread_t`: `self`, `ractor`). The exact position is determined once, with
+//! the main thread and the main Ractor, whose addresses Ruby returns. If the structure looks different, or with
+//! `OFFLOCK_INTERNALS=0`, all threads count as threads of the main Ractor.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -35,19 +35,19 @@ impl RubyThread {
         Self(unsafe { rb_sys::rb_thread_current() })
     }
 
-    /// The current thread, if the native one is a thread of Ruby's.
+    /// The current thread, if the native thread is a thread of Ruby's.
     pub(crate) fn current_if_any() -> Option<Self> {
-        // SAFETY: asks only for a thread if there is one.
+        // SAFETY: asks for the current thread only if there is one.
         unsafe { (rb_sys::ruby_native_thread_p() != 0).then(Self::current) }
     }
 
-    /// The object, if it is a thread. It is on the stack as long as the thread is used.
+    /// The object, if it is a thread. It must be on the stack as long as the thread is used.
     pub(crate) fn of(object: Value) -> Option<Self> {
         let is_thread = object.is_kind_of(Ruby::get_with(object).class_thread());
         is_thread.then(|| Self(Object::of(object).as_raw()))
     }
 
-    /// The Ractor of the thread, or 0 where that cannot be told. No lock is needed: a thread's Ractor never changes.
+    /// The Ractor of the thread, or 0 if it is unknown. Needs no lock: a thread's Ractor never changes.
     pub(crate) fn ractor(self) -> RactorAddress {
         match WORD.get() {
             // SAFETY: the word was found in this Ruby's threads.
@@ -57,8 +57,8 @@ impl RubyThread {
     }
 }
 
-/// A place on each thread, in Ruby's storage for tools, which can be read without the lock. What is put there lives until it is
-/// taken away.
+/// A slot on each thread, in Ruby's storage for tools, that can be read without the lock. A value lives until it is
+/// taken out.
 pub(crate) struct ThreadSlot<T> {
     key: OnceLock<c_int>,
     holds: PhantomData<fn() -> T>,
@@ -69,7 +69,7 @@ impl<T: Sync + 'static> ThreadSlot<T> {
         Self { key: OnceLock::new(), holds: PhantomData }
     }
 
-    /// Asks Ruby for the place, which has to be before there are Ractors. The extension is being loaded.
+    /// Reserves the slot, which must happen before there are Ractors. Called while the extension is loaded.
     pub(crate) fn reserve(&self) {
         // SAFETY: the lock is held.
         self.key.get_or_init(|| unsafe { rb_sys::rb_internal_thread_specific_key_create() });
@@ -79,13 +79,13 @@ impl<T: Sync + 'static> ThreadSlot<T> {
         *self.key.get().expect("reserved when the extension was loaded")
     }
 
-    /// What is there. Only [`take`](Self::take) ends its life.
+    /// The value in the slot. Only [`take`](Self::take) ends its life.
     pub(crate) fn get(&self, thread: RubyThread) -> Option<&'static T> {
-        // SAFETY: a live thread; the slot holds null or what `put` put there.
+        // SAFETY: a live thread; the slot holds null or the value that `put` stored.
         unsafe { rb_sys::rb_internal_thread_specific_get(thread.0, self.key()).cast::<T>().as_ref() }
     }
 
-    /// Puts something there.
+    /// Stores a value in the slot.
     pub(crate) fn put(&self, thread: RubyThread, value: T) -> &'static T {
         let value = Box::leak(Box::new(value));
         // SAFETY: a live thread.
@@ -93,13 +93,13 @@ impl<T: Sync + 'static> ThreadSlot<T> {
         value
     }
 
-    /// Takes away what is there.
+    /// Takes the value out of the slot.
     ///
     /// # Safety
-    /// Nobody uses it any more: the thread has ended, and no further event of it comes.
+    /// No code uses the value any more: the thread has ended, and no further event of it comes.
     pub(crate) unsafe fn take(&self, thread: RubyThread) -> Option<Box<T>> {
         let value = ptr::from_ref(self.get(thread)?).cast_mut();
-        // SAFETY: a live thread object; `put` leaked the value, and this is the only way to it.
+        // SAFETY: a live thread object; `put` leaked the value, and this is the only reference to it.
         unsafe {
             rb_sys::rb_internal_thread_specific_set(thread.0, self.key(), ptr::null_mut());
             Some(Box::from_raw(value))
@@ -107,21 +107,21 @@ impl<T: Sync + 'static> ThreadSlot<T> {
     }
 }
 
-/// What happens to a thread and its lock.
+/// An event of a thread and its lock.
 #[derive(Clone, Copy)]
 pub(crate) enum ThreadEvent {
     Started,
-    /// It waits for the lock.
+    /// The thread waits for the lock.
     Ready,
-    /// It has the lock.
+    /// The thread has acquired the lock.
     Resumed,
-    /// It no longer has the lock.
+    /// The thread has released the lock.
     Suspended,
-    /// Its last event.
+    /// The thread's last event.
     Exited,
 }
 
-/// Asks Ruby to call `H` on the events of all threads, from now on for ever.
+/// Makes Ruby call `H` on the events of all threads, from now on and forever.
 pub(crate) fn add_hook<H: Hook>() {
     unsafe extern "C" fn call<H: Hook>(
         event: rb_event_flag_t,
@@ -136,7 +136,7 @@ pub(crate) fn add_hook<H: Hook>() {
             EXITED => ThreadEvent::Exited,
             _ => return,
         };
-        // SAFETY: Ruby passes the thread that the event is about, which lives.
+        // SAFETY: Ruby passes the thread of the event, which is alive.
         H::on_event(event, RubyThread(unsafe { (*data).thread }));
     }
     let events = STARTED | READY | RESUMED | SUSPENDED | EXITED;
@@ -144,16 +144,16 @@ pub(crate) fn add_hook<H: Hook>() {
     unsafe { rb_sys::rb_internal_thread_add_event_hook(Some(call::<H>), events, ptr::null_mut()) };
 }
 
-/// What Ruby calls.
+/// Callbacks of Ruby.
 pub(crate) trait Hook {
-    /// Something happens to a thread. Ruby may hold its scheduler's mutex, and the calling thread no lock: nothing of Ruby is to
-    /// be called.
+    /// An event of a thread. Ruby may hold its scheduler's mutex, and the calling thread may hold no lock: the hook
+    /// must not call functions of Ruby.
     fn on_event(event: ThreadEvent, thread: RubyThread);
-    /// The current thread, which holds the lock, begins or ends to collect garbage. No object is to be made.
+    /// The current thread, which holds the lock, begins or ends a garbage collection. The hook must not make objects.
     fn on_gc(begins: bool, thread: RubyThread);
 }
 
-/// Ruby's trace point for garbage collection, to be enabled while `H` wants to know. The lock is held.
+/// Ruby's trace point for garbage collection, enabled while `H` is interested. The lock is held.
 pub(crate) fn gc_point<H: Hook>() -> Object {
     unsafe extern "C" fn call<H: Hook>(point: VALUE, _: *mut c_void) {
         // SAFETY: Ruby passes its own trace point. This makes no object.
@@ -164,15 +164,15 @@ pub(crate) fn gc_point<H: Hook>() -> Object {
     Object::raw(unsafe { rb_sys::rb_tracepoint_new(0, GC_ENTER | GC_EXIT, Some(call::<H>), ptr::null_mut()) })
 }
 
-/// The address of a Ractor's structure; only compared, never looked into.
+/// The address of a Ractor's structure; only compared, never dereferenced.
 pub(crate) type RactorAddress = usize;
 
-/// How many words of a thread's structure are looked through.
+/// The number of words of a thread's structure that are searched.
 const WORDS: usize = 8;
 
 static WORD: OnceLock<Option<usize>> = OnceLock::new();
 
-/// Finds out where threads keep their Ractor, with the current thread and the current Ractor.
+/// Determines where threads keep their Ractor, from the current thread and the current Ractor.
 pub(crate) fn learn(thread: RubyThread, ractor: Ractor) {
     WORD.get_or_init(|| {
         let structure = words(thread.0);
@@ -189,14 +189,14 @@ pub(crate) fn learn(thread: RubyThread, ractor: Ractor) {
 pub(crate) struct Ractor(VALUE);
 
 impl Ractor {
-    /// The object, if it is a Ractor. It is on the stack as long as that is used.
+    /// The object, if it is a Ractor. It must be on the stack as long as the Ractor is used.
     pub(crate) fn of(object: Value) -> Option<Self> {
         let ruby = Ruby::get_with(object);
         let class: RClass = ruby.class_object().const_get("Ractor").ok()?;
         object.is_kind_of(class).then(|| Self(Object::of(object).as_raw()))
     }
 
-    /// Its address, as in its threads.
+    /// The address of the Ractor, as its threads keep it.
     pub(crate) fn address(self) -> RactorAddress {
         // SAFETY: a Ractor wraps its structure.
         unsafe { RTYPEDDATA_GET_DATA(self.0) as usize }
