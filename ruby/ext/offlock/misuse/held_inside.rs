@@ -1,4 +1,4 @@
-// error[E0499]: the inside of an object of ours while other threads run, which may change it.
+// error[E0499]: the native data of an object of ours while other threads run, which may change it.
 
 use crate::cruby::{Data, Gvl, Handle};
 

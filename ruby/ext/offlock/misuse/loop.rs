@@ -1,4 +1,4 @@
-// error[E0716]: views in a list, of shares that are gone with each turn of the loop.
+// error[E0716]: views in a list, of shares that are dropped after each iteration of the loop.
 
 use crate::borrow::borrowed;
 

@@ -1,14 +1,14 @@
-//! Results: what is large is made in pieces, between which other threads get the lock.
+//! Builds results. Large results are built in pieces, between which other threads get the lock.
 
 use magnus::{Error, RArray, RString, Ruby, TryConvert};
 
 use crate::cruby::{Object, catch, encodings};
 use crate::region::Pace;
 
-/// How many values go to an Array in one go.
+/// The number of values that are appended to an Array at once.
 const CHUNK: usize = 128;
 
-/// A String with these bytes, in the encoding of a number.
+/// A String with these bytes, in the encoding with this index.
 fn string(ruby: &Ruby, bytes: &[u8], encoding: i32) -> Result<RString, Error> {
     let string = catch(ruby, |gvl| {
         let string = gvl.copied(&bytes);
@@ -22,17 +22,18 @@ pub(crate) fn utf8(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     string(ruby, bytes, encodings::utf8())
 }
 
-/// A binary String. What an interrupt raises meanwhile is returned.
+/// A binary String, built in pieces. Returns the exception of an interrupt that arrives in between.
 pub(crate) fn binary_in_pieces(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     string(ruby, bytes, encodings::binary())
 }
 
-/// A binary String, made in one go. `NoMemoryError` when there is no memory for it, raised when what the caller has is dropped.
+/// A binary String, built at once. Returns `NoMemoryError` if memory is exhausted, so that the caller can drop its
+/// values first.
 pub(crate) fn binary(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     RString::try_convert(catch(ruby, |gvl| gvl.binary(bytes).into())?)
 }
 
-/// An Array of Integers that are small enough to be no objects. Counts the work.
+/// An Array of Integers that are small enough to be immediate values. Counts the work.
 pub(crate) fn integers(
     ruby: &Ruby,
     numbers: impl ExactSizeIterator<Item = usize>,
@@ -56,5 +57,5 @@ pub(crate) fn integers(
     RArray::try_convert(array)
 }
 
-/// How many Integers are a unit of work.
+/// The number of Integers that count as one unit of work.
 const IN_A_UNIT: usize = 16;

@@ -1,4 +1,4 @@
-//! Errors as Ruby sees them.
+//! Converts errors to Ruby's exceptions.
 
 use magnus::error::ErrorType;
 use magnus::value::ReprValue;
@@ -8,9 +8,9 @@ use offlock_core::memory::OutOfMemory;
 
 use crate::cruby::{Object, catch};
 
-/// What ended a run of a region without a result.
+/// The reason why a run of a region ended without a result.
 pub(crate) trait IntoException: Send {
-    /// The exception, when the run was not interrupted.
+    /// The exception, if the run was not interrupted.
     fn into_exception(self, ruby: &Ruby) -> Error;
 }
 
@@ -44,9 +44,9 @@ pub(crate) fn exception(ruby: &Ruby, class: &str, message: String) -> Error {
 
 /// Drops an error that is not going to be raised.
 ///
-/// While a `NoMemoryError` is on its way Ruby handles no interrupt, and ends the process should memory run out again. That
-/// it has arrived Ruby sees where code of its own rescues it, and where another exception sets out: so this one does once
-/// more.
+/// While a `NoMemoryError` propagates, Ruby handles no interrupts, and ends the process if memory is exhausted again.
+/// Ruby considers the error handled when Ruby code rescues it, or when another exception is raised. So this function
+/// raises one and catches it.
 pub(crate) fn forget(error: Error) {
     if let ErrorType::Exception(exception) = error.error_type() {
         let exception = exception.as_value();

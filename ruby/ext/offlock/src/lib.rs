@@ -17,7 +17,7 @@ mod tiktoken;
 mod trace;
 mod zlib;
 
-// What must not compile: `script/test` tries one file of `misuse/` after the other.
+// Code that must not compile: `script/test` tries one file of `misuse/` after the other.
 #[cfg(misuse)]
 include!(env!("OFFLOCK_MISUSE"));
 

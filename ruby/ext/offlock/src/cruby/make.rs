@@ -86,7 +86,7 @@ impl Gvl {
         unsafe { rb_ary_cat(array.as_raw(), items.as_ptr().cast(), items.len() as c_long) };
     }
 
-    /// Appends an item after checking that the object is an Array; raises if the Array is frozen.
+    /// Appends an item if the object is an Array; raises if that is frozen.
     pub(crate) fn push(&self, array: Object, item: Object) {
         if let Kind::Array(array) = self.objects.kind(array) {
             self.extend(array, &[item]);

@@ -1,11 +1,11 @@
-//! Strings with bytes of their own.
+//! Strings with their own memory.
 
 use magnus::{Error, RArray, RString, Ruby, TryConvert};
 
 use crate::cruby::{Object, catch};
 use crate::region::Pace;
 
-/// The same Strings, each with bytes of its own.
+/// The same Strings, each with its own memory.
 pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
     let copies = ruby.ary_new_capa(strings.len());
     let mut pace = Pace::new();

@@ -1,7 +1,7 @@
-//! `Offlock::Strings`: where the pieces of a String are is found without the lock; they share its bytes.
+//! `Offlock::Strings`: finds the pieces of a String without the lock; the pieces share its bytes.
 //!
-//! The methods here are private in Ruby and take everything by position; `lib/offlock/strings.rb` gives them names,
-//! keywords and documentation.
+//! The methods here are private in Ruby and take positional arguments; `lib/offlock/strings.rb` adds names, keywords
+//! and documentation.
 
 use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
 use magnus::{Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};
@@ -87,7 +87,7 @@ fn from_offsets(ruby: &Ruby, string: RString, offsets: Value, release: Release) 
     })
 }
 
-/// The pieces that `find` finds, which may be called twice.
+/// Cuts the String into the pieces that `find` finds. `find` may be called twice.
 fn cut(
     ruby: &Ruby,
     operation: &'static Operation,
@@ -108,7 +108,7 @@ fn encoding_of(string: RString) -> RbEncoding {
 }
 
 impl Validity {
-    /// What Ruby knows.
+    /// The validity that Ruby knows.
     fn of(ruby: &Ruby, text: Share<'_>) -> Self {
         let (validity, encoding) = text.encoding();
         match validity {
@@ -120,7 +120,7 @@ impl Validity {
         }
     }
 
-    /// The same, or what is found by looking where that may find something.
+    /// The same, or the result of a check where Ruby does not know.
     fn or_found(self, text: &[u8], task: &Task<'_>) -> Result<Self, CutError> {
         match self {
             Self::PerhapsUtf8 if text.is_ascii() => Ok(Self::Ascii),
@@ -134,7 +134,7 @@ impl Validity {
     }
 }
 
-/// Why a text was not cut.
+/// The reason why a text was not cut.
 struct CutError(text::Error);
 
 impl From<text::Error> for CutError {

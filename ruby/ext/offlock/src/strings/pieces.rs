@@ -1,4 +1,4 @@
-//! From places in a String to an Array of Strings that share its bytes.
+//! Makes an Array of Strings that share the bytes of a String, from their positions.
 
 use magnus::{Error, RArray, Ruby, TryConvert};
 use offlock_core::text::Span;
@@ -11,17 +11,17 @@ use crate::region::Pace;
 /// What is known about the characters of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
-    /// All are ASCII.
+    /// All characters are ASCII.
     Ascii,
-    /// They are valid UTF-8.
+    /// The text is valid UTF-8.
     Utf8,
-    /// They are meant to be UTF-8; whether they are has not been looked at.
+    /// The text should be UTF-8, but has not been checked.
     PerhapsUtf8,
-    /// Nothing.
+    /// Nothing is known.
     Nothing,
 }
 
-/// How many Strings are made before they go to the Array.
+/// The number of Strings that are made before they are appended to the Array.
 const CHUNK: usize = 128;
 
 /// The pieces of `text` at `spans`, in order.
@@ -31,7 +31,7 @@ pub(super) fn array(ruby: &Ruby, text: &Bytes, spans: &[Span], validity: Validit
         let array = gvl.array_with_room(spans.len());
         let mut pace = Pace::new();
         for spans in spans.chunks(CHUNK) {
-            // On the stack, where the garbage collector finds what is in it.
+            // On the stack, where the garbage collector finds its items.
             let mut pieces = [Object::NIL; CHUNK];
             for (piece, span) in pieces.iter_mut().zip(spans) {
                 *piece = slices.slice(gvl, span.start, span.end, code_range(text.view(), *span, validity));
@@ -45,7 +45,7 @@ pub(super) fn array(ruby: &Ruby, text: &Bytes, spans: &[Span], validity: Validit
     RArray::try_convert(array)
 }
 
-/// What Ruby would find out about a piece.
+/// The code range of a piece, which Ruby would otherwise compute.
 #[inline]
 fn code_range(bytes: &[u8], span: Span, validity: Validity) -> CodeRange {
     let begins = |at: usize| bytes.get(at).is_none_or(|byte| byte & 0xC0 != 0x80);

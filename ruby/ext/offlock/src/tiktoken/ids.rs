@@ -1,4 +1,4 @@
-//! Tokens as Ruby sees them: an Array of Integers, or packed in a binary String of native 32-bit numbers.
+//! Tokens in Ruby: an Array of Integers, or packed in a binary String of native 32-bit numbers.
 
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Fixnum, RArray, Ruby, TryConvert, Value};
@@ -19,7 +19,7 @@ pub(super) fn build(ruby: &Ruby, ids: &[TokenId], packed: bool, pace: &mut Pace)
 }
 
 fn pack(ruby: &Ruby, ids: &[TokenId]) -> Result<magnus::RString, Error> {
-    // SAFETY: any bytes of a number may be looked at as such.
+    // SAFETY: the memory of the numbers is initialized, and any byte is a valid `u8`.
     let bytes = unsafe { std::slice::from_raw_parts(ids.as_ptr().cast::<u8>(), size_of_val(ids)) };
     build::binary_in_pieces(ruby, bytes)
 }
@@ -46,7 +46,7 @@ pub(super) fn collect(ruby: &Ruby, tokens: RArray) -> Result<Vec<TokenId>, Error
     })
 }
 
-/// The error that says which value at which place is no token.
+/// The error that names the value that is not a token, and its index.
 fn naming(ruby: &Ruby, error: &Error, value: Value, index: usize) -> Error {
     let range = ruby.exception_range_error();
     let class: ExceptionClass = if error.is_kind_of(range) { range } else { ruby.exception_type_error() };

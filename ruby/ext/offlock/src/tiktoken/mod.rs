@@ -1,7 +1,7 @@
-//! `Offlock::Tiktoken::Encoding`: the core's encodings as Ruby sees them.
+//! `Offlock::Tiktoken::Encoding`: the core's encodings as a Ruby class.
 //!
-//! The methods here are private in Ruby and take everything by position; `lib/offlock/tiktoken/encoding.rb` gives them
-//! names, keywords and documentation.
+//! The methods here are private in Ruby and take positional arguments; `lib/offlock/tiktoken/encoding.rb` adds names,
+//! keywords and documentation.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -24,7 +24,7 @@ use crate::region::{Pace, Region, Release};
 
 mod ids;
 
-/// A thread that helps with a batch has to have at least this many bytes to work on.
+/// A thread that helps with a batch must have at least this many bytes to work on.
 const BYTES_PER_THREAD: usize = 32 << 10;
 
 /// Defines the class and its native methods.
@@ -54,7 +54,7 @@ fn pairs(table: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static 
     table.to_vec()
 }
 
-/// A public encoding. Its vocabulary is unpacked at its first use.
+/// A public encoding. Its vocabulary is unpacked on first use.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Tiktoken::Encoding", free_immediately, frozen_shareable)]
 struct Encoding {
@@ -82,7 +82,7 @@ impl Encoding {
         }
     }
 
-    /// Loads first and remembers then, so that no thread waits for one that a fork has left behind.
+    /// Loads the encoding before storing it, so that no thread waits for one that a fork has removed.
     fn load(&self) -> &'static tokens::Encoding {
         let core = tokens::get(self.name).expect("a public encoding has a public name");
         self.core.get_or_init(|| core)
@@ -218,7 +218,7 @@ impl Encoding {
         build::binary_in_pieces(ruby, &this.bytes(ruby, tokens, release, |_, _| Ok(()))?)
     }
 
-    /// The bytes that the tokens stand for, if `check` finds nothing wrong with them.
+    /// The bytes of the tokens, if `check` finds no error in them.
     fn bytes(
         &self,
         ruby: &Ruby,
@@ -257,7 +257,7 @@ impl Encoding {
     }
 }
 
-/// The special tokens that the caller wants to be recognised.
+/// The special tokens that the caller wants to be recognized.
 enum Allowed {
     None,
     All,
@@ -265,7 +265,7 @@ enum Allowed {
 }
 
 impl Allowed {
-    /// From `nil`, `:all` or an Array of Strings, of which those that are no special tokens are ignored.
+    /// From `nil`, `:all` or an Array of Strings, of which those that are not special tokens are ignored.
     fn new(core: &'static tokens::Encoding, allowed: Value) -> Result<Self, Error> {
         if allowed.is_nil() {
             return Ok(Self::None);
@@ -289,7 +289,7 @@ impl Allowed {
     }
 }
 
-/// The texts of a batch, and how many threads are to work on them.
+/// The texts of a batch, and the number of threads that work on them.
 struct Batch<'a> {
     views: &'a [TextView<'a>],
     bytes: usize,
@@ -306,7 +306,7 @@ impl<'a> Batch<'a> {
         let bytes = views.iter().map(|view| view.len()).sum();
         let useful = if release == Release::NEVER { 1 } else { 1 + bytes / BYTES_PER_THREAD };
         let threads = match threads.map(usize::try_from) {
-            // Asking the system takes longer than a short batch.
+            // A system call would take longer than a short batch.
             None if useful == 1 => 1,
             None => thread::available_parallelism().map_or(1, usize::from),
             Some(Ok(threads @ 1..)) => threads,
@@ -321,7 +321,7 @@ fn no_threads(ruby: &Ruby, threads: Option<i64>) -> Error {
     Error::new(ruby.exception_arg_error(), message)
 }
 
-/// What can go wrong, on either side.
+/// The errors of the core and of Ruby.
 enum TokensError {
     Text(TextError),
     Decoded(TextError),

@@ -1,11 +1,12 @@
-//! From Ruby's thread instrumentation to the recorder: which thread it is, which lock, and what happened to them.
+//! Passes the events of Ruby's thread instrumentation to the recorder: the thread, its lock, and what happened to them.
 //!
-//! Ruby calls [`Recording::on_event`] with its scheduler's mutex held, in the order in which its lock changes hands, and not
-//! always on the thread that the event is about. What the recorder knows of a thread hangs on the thread itself, in
-//! Ruby's storage for tools, which can be read without the lock.
+//! Ruby calls [`Recording::on_event`] with its scheduler's mutex held, in the order in which its lock changes its
+//! owner, and not always on the thread of the event. The recorder's data about a thread is attached to the thread
+//! itself, in Ruby's storage for tools, which can be read without the lock.
 //!
-//! A thread that is interrupted on its way into a wait is said to be suspended, but goes on with its lock, and nothing is
-//! said of that. It shows at the next thing that only a thread with the lock can do.
+//! For a thread that is interrupted just before a wait, Ruby reports that the thread is suspended, but the thread
+//! continues with its lock, and Ruby does not report that. The recorder corrects this at the next action that only a
+//! thread with the lock can do.
 
 use std::collections::{HashMap, VecDeque};
 use std::ptr;
@@ -22,41 +23,41 @@ use crate::cruby::thread::{
 /// Where threads keep their [`ThreadRecord`].
 static RECORDS: ThreadSlot<ThreadRecord> = ThreadSlot::new();
 
-/// What is known of a thread.
+/// The recorder's data about a thread.
 struct ThreadRecord {
     thread: &'static Thread,
     lock: Lock,
     ractor: RactorAddress,
-    /// Whether it is inside `sleep`.
+    /// Whether the thread is inside `sleep`.
     sleeps: AtomicBool,
 }
 
-/// The Ractors that have threads, and the names of those that are about to have one.
+/// The Ractors that have threads, and the names of those that are about to have threads.
 #[derive(Default)]
 struct Ractors {
     present: HashMap<RactorAddress, RactorThreads>,
     names: HashMap<RactorAddress, RactorName>,
-    /// Those that ended before their creator could tell their names, the latest last.
+    /// Ractors that ended before their creator could report their names, the latest first.
     nameless: VecDeque<(RactorAddress, Lock, Vec<u32>)>,
 }
 
-/// How many Ractors, and threads of each, may end at a time before their names are known.
+/// The maximum number of ended Ractors, and of ended threads of each, that wait for a name.
 const MOST_NAMELESS: usize = 64;
 
-/// What is known of a Ractor that has threads.
+/// The recorder's data about a Ractor that has threads.
 struct RactorThreads {
     lock: Lock,
-    /// Its threads that were found by what they do, in that order; none knows a name of theirs.
+    /// Threads of the Ractor that were discovered by their events, in that order, and have no name of their own.
     nameless: Vec<&'static Thread>,
     /// Those of them that have ended.
     ended: Vec<u32>,
-    /// All of its threads that are known.
+    /// The number of the Ractor's known threads.
     threads: usize,
-    /// How many of its threads were called by its name.
+    /// The number of its threads that were named after it.
     named: usize,
 }
 
-/// What a Ractor's lock is called, and its threads, unless they have names of their own.
+/// The name of a Ractor's lock, and that of its threads without names of their own.
 pub(super) struct RactorName {
     pub(super) lock: String,
     pub(super) threads: Option<String>,
@@ -69,7 +70,7 @@ fn ractors() -> MutexGuard<'static, Ractors> {
 }
 
 impl Ractors {
-    /// One of the Ractor's threads becomes known, a nameless one if it is given.
+    /// Records a thread of the Ractor, also as nameless if `nameless` is given.
     fn enter(&mut self, ractor: RactorAddress, nameless: Option<&'static Thread>) -> Lock {
         let unknown = if self.present.is_empty() { MAIN } else { OTHER };
         let name = self.names.get(&ractor);
@@ -81,14 +82,14 @@ impl Ractors {
         present.lock
     }
 
-    /// The thread has a name of its own.
+    /// Records that the thread has a name of its own.
     fn has_name(&mut self, ractor: RactorAddress, thread: &'static Thread) {
         if let Some(present) = self.present.get_mut(&ractor) {
             present.nameless.retain(|nameless| !ptr::eq(*nameless, thread));
         }
     }
 
-    /// The Ractor ends with its last thread; its address may come back as another's.
+    /// Records the end of a thread. The Ractor ends with its last thread; a new Ractor may get the same address.
     fn leave(&mut self, ractor: RactorAddress, thread: &'static Thread) {
         let Some(present) = self.present.get_mut(&ractor) else { return };
         if let Some(index) = present.nameless.iter().position(|nameless| ptr::eq(*nameless, thread)) {
@@ -125,7 +126,7 @@ impl Ractors {
 }
 
 impl RactorName {
-    /// The first thread is called by the Ractor's name, the others by that and a number.
+    /// The first thread gets the Ractor's name, the others that name and a number.
     fn of_thread(&self, number: usize) -> String {
         match (self.threads.as_deref(), number) {
             (None, _) => NAMELESS.to_owned(),
@@ -155,12 +156,12 @@ impl RactorThreads {
 
 /// The name of the main Ractor's lock.
 const MAIN: &str = "GVL";
-/// What another Ractor's lock is called until the Ractor's name is known.
+/// The name of another Ractor's lock until the Ractor's name is known.
 const OTHER: &str = "GVL of a Ractor";
-/// What a thread is called until its name or that of its Ractor is known.
+/// The name of a thread until its own name or that of its Ractor is known.
 const NAMELESS: &str = "thread";
 
-/// The child has one thread, whose lock stays what it was. Another thread may have been in the parent's table.
+/// The child has one thread, whose lock stays the same. Another thread may have been changing the parent's table.
 extern "C" fn after_fork_in_child() {
     RACTORS.forget();
     let own = RubyThread::current_if_any().map(|thread| RECORDS.get(thread));
@@ -171,8 +172,8 @@ extern "C" fn after_fork_in_child() {
     }
 }
 
-/// Prepares for what comes later: a fork, and a place on threads, for which Ruby has to be asked before there are
-/// Ractors. The extension is being loaded.
+/// Prepares for forks, and reserves the slot on threads, which must happen before there are Ractors. Called while the
+/// extension is loaded.
 pub(super) fn prepare() {
     trace::watch_forks();
     trace::after_fork_in_child(after_fork_in_child);
@@ -183,7 +184,7 @@ fn known(thread: RubyThread) -> &'static ThreadRecord {
     RECORDS.get(thread).unwrap_or_else(|| adopt(thread, Thread::start(trace::now(), NAMELESS), true))
 }
 
-/// Begins to know a thread.
+/// Attaches a record to a thread.
 #[cold]
 fn adopt(thread: RubyThread, own: &'static Thread, is_nameless: bool) -> &'static ThreadRecord {
     let ractor = thread.ractor();
@@ -191,16 +192,16 @@ fn adopt(thread: RubyThread, own: &'static Thread, is_nameless: bool) -> &'stati
     RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps: AtomicBool::new(false) })
 }
 
-/// The thread ended; nothing happens to it any more.
+/// Removes the record of an ended thread, which has no further events.
 fn forget(thread: RubyThread) {
-    // SAFETY: no further event of the thread comes.
+    // SAFETY: the thread has no further events.
     if let Some(known) = unsafe { RECORDS.take(thread) } {
         ractors().leave(known.ractor, known.thread);
         known.thread.end(trace::now());
     }
 }
 
-/// What Ruby calls.
+/// The callbacks for Ruby.
 struct Recording;
 
 impl Hook for Recording {
@@ -243,12 +244,12 @@ impl ThreadRecord {
     }
 }
 
-/// Asks Ruby to call. Does nothing when it does already. The lock is held.
+/// Registers the hook with Ruby, unless it is registered already. The lock is held.
 ///
-/// The hook is never removed, and does nothing while there is no trace and no metric. Ruby calls hooks under a lock for reading, and
-/// changes their list under the same one for writing. In the child of a fork that lock may still count threads of the
-/// parent as readers, so that a child which changes the list waits for them for ever. It uses the hook that it
-/// inherits.
+/// The hook is never removed, and does nothing while there is no trace and no metric. Ruby calls hooks under a read
+/// lock, and changes their list under the same lock for writing. In the child of a fork that lock may still count
+/// threads of the parent as readers, so a child that changes the list would wait for them forever. Instead, the child
+/// uses the hook that it inherits.
 pub(super) fn watch(ractor: Option<Ractor>) {
     static ADDED: AtomicBool = AtomicBool::new(false);
     if let Some(ractor) = ractor {
@@ -259,13 +260,12 @@ pub(super) fn watch(ractor: Option<Ractor>) {
     }
 }
 
-/// Ruby's trace point for garbage collection, to be enabled while a trace runs. The lock is held.
+/// Ruby's trace point for garbage collection, to be enabled while a trace is running. The lock is held.
 pub(super) fn gc_point() -> Object {
     thread::gc_point::<Recording>()
 }
 
-/// Gives a thread the name under which it is shown, and says how it stands if it was there before anyone watched. The lock is
-/// held.
+/// Sets the name of a thread, and its state (`stand`) if the thread existed before the trace started. The lock is held.
 pub(super) fn name_thread(thread: RubyThread, name: &str, stand: Option<Stand>) {
     let known = RECORDS.get(thread).unwrap_or_else(|| adopt(thread, Thread::present(name), false));
     if let Some(stand) = stand {
@@ -275,7 +275,7 @@ pub(super) fn name_thread(thread: RubyThread, name: &str, stand: Option<Stand>) 
     ractors().has_name(known.ractor, known.thread);
 }
 
-/// Gives a Ractor's lock and its threads the Ractor's name.
+/// Names a Ractor's lock and its threads after the Ractor.
 pub(super) fn name_ractor(ractor: Ractor, name: RactorName) {
     ractors().rename(ractor.address(), name);
 }
@@ -292,7 +292,7 @@ pub(super) fn current() -> &'static Thread {
     known.thread
 }
 
-/// The current thread goes into `sleep` or comes out of it. The lock is held.
+/// Records that the current thread enters or leaves `sleep`. The lock is held.
 pub(super) fn set_sleeps(sleeps: bool) {
     known(RubyThread::current()).sleeps.store(sleeps, Ordering::Relaxed);
 }

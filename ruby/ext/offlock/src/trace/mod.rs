@@ -1,4 +1,4 @@
-//! Seeing Ruby's lock: traces, live numbers and marks. The Ruby half is `lib/offlock/lock/`.
+//! Traces, live numbers and marks of Ruby's lock. The Ruby half is `lib/offlock/lock/`.
 
 mod events;
 mod exclusion;
@@ -16,7 +16,7 @@ use magnus::{
 };
 use offlock_core::trace::{self, Capture, Format, Metric, Name, Options, Stand, metrics};
 
-/// Runs `work`, which goes on off the lock, so that a trace shows it as the named operation over `bytes` bytes.
+/// Runs `work`, which runs without the lock, so that a trace shows it as the named operation over `bytes` bytes.
 ///
 /// The lock is held at the beginning and at the end.
 pub(crate) fn off_the_lock<R>(operation: &str, bytes: usize, work: impl FnOnce() -> R) -> R {
@@ -60,7 +60,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("exclusively", function!(exclusion::exclusively, 1))
 }
 
-/// Asks Ruby to call on events. The lock is held, and `ractor` is the current Ractor.
+/// Registers the hook for thread events. The lock is held, and `ractor` is the current Ractor.
 fn watch(ractor: Value) {
     events::watch(Ractor::of(ractor));
 }
@@ -72,12 +72,12 @@ struct Recorder(Mutex<Capture>);
 
 impl DataTypeFunctions for Recorder {}
 
-/// A thread, its name, and whether it stands in line for the lock (`Thread#status` is "run").
+/// A thread, its name, and whether it is waiting for the lock (`Thread#status` is "run").
 type ThreadEntry = (Value, String, bool);
 
 impl Recorder {
-    /// Starts a trace into a file, or into memory when there is no path. Of the other tools' formats, only gvl-tracing's
-    /// is asked for by other means than the file's name.
+    /// Starts a trace into a file, or into memory without a path. Of the other tools' formats, only gvl-tracing's is
+    /// selected by an argument instead of the file's name.
     fn start(
         ruby: &Ruby,
         (path, as_gvl_tracing): (Option<PathBuf>, bool),
@@ -93,7 +93,7 @@ impl Recorder {
         })
     }
 
-    /// Starts the trace that `offlock trace` asked for in the environment; nil when it did not.
+    /// Starts the trace that `offlock trace` requested in the environment; nil if it requested none.
     fn from_environment(
         ruby: &Ruby,
         about: Vec<(String, String)>,
@@ -133,8 +133,8 @@ impl Recorder {
 
     /// Stops the trace; a second call changes nothing.
     ///
-    /// Returns the numbers of events, of lost events and of bytes, or nil when it was stopped before or belongs to the
-    /// process that this one was forked from.
+    /// Returns the numbers of events, of lost events and of bytes, or nil if the trace was stopped before or belongs to
+    /// the process that this one was forked from.
     fn stop(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<(u64, u64, u64)>, Error> {
         for entry in threads {
             let (thread, name, _) = ThreadEntry::try_convert(entry)?;
@@ -155,7 +155,7 @@ impl Recorder {
         }
     }
 
-    /// Whether the trace is being recorded by this process.
+    /// Returns whether this process is recording the trace.
     fn is_running(&self) -> bool {
         self.capture().is_running()
     }
@@ -242,7 +242,7 @@ fn is_enabled(ruby: &Ruby, name: String) -> Result<bool, Error> {
     Ok(metric(ruby, &name)?.is_enabled())
 }
 
-/// Nanoseconds that all threads together have waited, and the number of acquisitions.
+/// The nanoseconds that all threads together have waited, and the number of acquisitions.
 fn global_numbers() -> (u64, u64) {
     (metrics::waited(), metrics::acquisitions())
 }
@@ -252,7 +252,7 @@ fn find(thread: Value) -> Option<&'static trace::Thread> {
     RubyThread::of(thread).and_then(events::find)
 }
 
-/// A thread's nanoseconds waited, acquisitions and releases; zeros for a thread not seen yet.
+/// The nanoseconds that a thread has waited, its acquisitions and its releases; zeros for an unknown thread.
 fn local_numbers(thread: Value) -> (u64, u64, u64) {
     let numbers = find(thread).map(|thread| thread.metrics()).unwrap_or_default();
     (numbers.waited, numbers.acquisitions, numbers.releases)
@@ -264,7 +264,7 @@ fn reset_local(thread: Value) {
     }
 }
 
-/// The waits of all threads, or of one: pairs of a duration in nanoseconds and a count.
+/// The waits of all threads, or of one thread: pairs of a duration in nanoseconds and a count.
 fn waits(thread: Option<Value>) -> Vec<(u64, u64)> {
     match thread {
         None => metrics::waits().0,

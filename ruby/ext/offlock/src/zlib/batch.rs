@@ -1,4 +1,4 @@
-//! Many buffers in one release of the lock, on several threads.
+//! Compresses or decompresses many buffers in one release of the lock, on several threads.
 
 use magnus::value::ReprValue;
 use magnus::{Error, Object, RArray, RModule, Ruby, Value, function};
@@ -45,7 +45,7 @@ fn inflate_all(
     })
 }
 
-/// Works on all of `data` at once; to report, on one group after the other.
+/// Works on all of `data` at once, or, to report progress, on one group after the other.
 fn in_groups(
     ruby: &Ruby,
     data: RArray,

@@ -1,4 +1,4 @@
-//! Checksums. Most are of a few bytes, for which looking at the arguments would take longer than the sum.
+//! Checksums. Most inputs have only a few bytes, for which converting the arguments would take longer than the sum.
 
 use magnus::value::LazyId;
 use magnus::{Error, Fixnum, IntoValue, Object, RModule, RString, Ruby, Value, function, method};

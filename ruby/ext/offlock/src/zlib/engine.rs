@@ -1,4 +1,4 @@
-//! Streams: what `ZStream`, `GzipWriter` and `GzipReader` run on.
+//! Streams: the engine of `ZStream`, `GzipWriter` and `GzipReader`.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -56,7 +56,8 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mutex of a stream, made when somebody first needs it. Here, because no other thread can come between looking and making.
+/// The mutex of a stream, made on first use. It is made here, because no other thread can run between the check and the
+/// creation.
 fn mutex(ruby: &Ruby, stream: RObject, class: RClass) -> Result<Value, Error> {
     static MUTEX: LazyId = LazyId::new("@offlock_mutex");
     let name = LazyId::get_inner_with(&MUTEX, ruby);
@@ -78,23 +79,23 @@ enum Codec {
     Closed,
 }
 
-/// A stream, and what its last run left.
+/// A stream, and the results of its last run.
 struct Stream {
     codec: Codec,
-    /// What an interrupted run had made: the next one gives it out first.
+    /// The output of an interrupted run, which the next run returns first.
     kept: Vec<u8>,
-    /// How much of its input the last run did not read.
+    /// The number of bytes of its input that the last run did not read.
     unread: usize,
     /// How the last run ended.
     status: Status,
     failure: Option<deflate::Error>,
-    /// How much memory Ruby's collector was told of.
+    /// The number of bytes that were reported to Ruby's garbage collector.
     told: usize,
 }
 
 impl Stream {
-    /// Lets the collector know how much memory it would free, as it collects the sooner the more there is. Must be called with
-    /// the lock held.
+    /// Reports to the garbage collector how much memory it would free, because it runs the sooner the more there is.
+    /// The calling thread must hold the lock.
     fn tell(&mut self) {
         let memory = self.codec.memory();
         if memory != self.told {
@@ -112,7 +113,7 @@ impl Drop for Stream {
     }
 }
 
-/// A stream. Its Ruby owner lets one thread in at a time; should two get here, the second gets an error.
+/// A stream. Its Ruby owner admits one thread at a time; if two threads use it at once, the second gets an error.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::Engine", free_immediately, size)]
 pub(super) struct Engine(Mutex<Stream>);
@@ -147,12 +148,12 @@ impl Engine {
         Self::made(ruby, Inflater::new(wbits.0).map(Codec::Inflate))
     }
 
-    /// A decoder of a gzip file's first member.
+    /// A decoder for the first member of a gzip file.
     pub(super) fn first_member(ruby: &Ruby) -> Result<Self, Error> {
         Self::made(ruby, GzipDecoder::new(Members::First).map(Codec::Gunzip))
     }
 
-    /// The first member of a file on one thread; all of them, several at once, on more.
+    /// A decoder for the first member of a file with one thread; for all of them, several at once, with more.
     fn gunzip(ruby: &Ruby, threads: usize) -> Result<Self, Error> {
         let members = if threads == 1 { Members::First } else { Members::All };
         let decoder = GzipDecoder::new(members).map(|decoder| decoder.on_threads(threads));
@@ -169,8 +170,8 @@ impl Engine {
         })
     }
 
-    /// Runs over `input` and returns what comes out of it, at most `limit` bytes. What was not read, and how it ended, is to be
-    /// asked for; an interrupt raises here, and loses nothing.
+    /// Runs over `input` and returns the output, at most `limit` bytes. Other methods return how much input was not
+    /// read and how the run ended. An interrupt raises here, and no data is lost.
     fn run(
         ruby: &Ruby,
         this: &Self,
@@ -191,7 +192,7 @@ impl Engine {
             Codec::Inflate(_) | Codec::Gunzip(_) | Codec::Closed => &ZLIB_INFLATE,
         };
         let release = if matches!(codec, Codec::Blocks(_)) { Release::ALWAYS } else { Release::AUTO };
-        // Stopped and called again, the work goes on where it was.
+        // If the work is stopped and called again, it continues from where it was.
         let ended =
             Region::new(operation, rest.len() + codec.gathered()).release(release).run(ruby, |task| {
                 match codec.run(&mut rest, &mut out, flush, task) {
@@ -212,8 +213,8 @@ impl Engine {
         build::binary(ruby, &out.into_bytes())
     }
 
-    /// Takes a small piece of what is to be compressed, to be worked on with what comes later. True, or a String if something is
-    /// to be given out already; nil if it did not take the piece, which is then left to `run`.
+    /// Copies a small piece of input, to be compressed together with later input. Returns true, or a String if there is
+    /// output already; nil if it did not copy the piece, which the caller then passes to `run`.
     fn gather(ruby: &Ruby, this: &Self, input: Value) -> Option<Value> {
         let (input, mut state) = (RString::from_value(input)?, this.0.try_lock().ok()?);
         let Codec::Deflate(stream) = &mut state.codec else { return None };
@@ -226,7 +227,7 @@ impl Engine {
         })
     }
 
-    /// Gives up what it works in, unless another thread is at it.
+    /// Frees its memory, unless another thread is using the stream.
     fn close(&self) {
         if let Ok(mut state) = self.0.try_lock() {
             state.codec = Codec::Closed;
@@ -375,7 +376,7 @@ impl Engine {
         })
     }
 
-    /// How much of a gzip file to give next, where several of its members are decompressed at once.
+    /// How many bytes of a gzip file to pass next, where several of its members are decompressed at once.
     fn window(ruby: &Ruby, this: &Self) -> Result<Option<usize>, Error> {
         Ok(match &this.state(ruby)?.codec {
             Codec::Gunzip(stream) => stream.window(),
@@ -383,7 +384,7 @@ impl Engine {
         })
     }
 
-    /// Whether a gzip file may end here.
+    /// Returns whether a gzip file may end here.
     fn may_end(ruby: &Ruby, this: &Self) -> Result<bool, Error> {
         Ok(match &this.state(ruby)?.codec {
             Codec::Gunzip(stream) => stream.may_end(),
@@ -398,7 +399,7 @@ impl Engine {
         })
     }
 
-    /// The checksum of the gzip member's content so far.
+    /// The checksum of the gzip member's contents so far.
     fn crc(ruby: &Ruby, this: &Self) -> Result<u32, Error> {
         Ok(match &this.state(ruby)?.codec {
             Codec::Gunzip(stream) => stream.sum().0,
@@ -408,7 +409,7 @@ impl Engine {
 }
 
 impl Codec {
-    /// How much memory the engine's state takes.
+    /// The memory of the engine's state, in bytes.
     fn memory(&self) -> usize {
         match self {
             Self::Deflate(stream) => stream.memory(),
@@ -418,7 +419,7 @@ impl Codec {
         }
     }
 
-    /// How many bytes wait for the next run.
+    /// The number of gathered bytes, which the next run compresses.
     fn gathered(&self) -> usize {
         match self {
             Self::Deflate(stream) => stream.gathered(),

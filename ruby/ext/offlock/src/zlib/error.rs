@@ -1,4 +1,4 @@
-//! Which exception each failure becomes.
+//! Converts the core's errors to exceptions.
 
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby};
 use offlock_core::Stopped;
@@ -6,7 +6,7 @@ use offlock_core::deflate::{self, ErrorKind};
 
 use crate::error::{IntoException, no_memory};
 
-/// A failure of the core, as the class of `Offlock::Zlib` with zlib's name for it.
+/// An error of the core, as the class of `Offlock::Zlib` with zlib's name for it.
 pub(super) struct ZlibError(pub(super) deflate::Error);
 
 impl ZlibError {
@@ -27,7 +27,7 @@ impl ZlibError {
         }
     }
 
-    /// The message: the original's, and the place where data is bad.
+    /// The message of the original, and the offset of the bad data.
     fn text(&self) -> String {
         let words = match self.0.kind {
             ErrorKind::GzipCrc => "invalid compressed data -- crc error",
@@ -43,7 +43,7 @@ impl ZlibError {
     }
 }
 
-/// A failure while reading a gzip file, where an early end is the file's.
+/// An error while reading a gzip file, where a premature end is an end of the file.
 pub(super) struct GzipError(deflate::Error);
 
 impl From<deflate::Error> for GzipError {
@@ -59,7 +59,7 @@ impl IntoException for GzipError {
             ErrorKind::Buf => {
                 (error.kind, error.detail) = (ErrorKind::NotGzip, "unexpected end of file".into())
             }
-            // The original calls it a missing footer only when all of it is missing.
+            // The original reports a missing footer only when all of it is missing.
             ErrorKind::GzipFooter if !error.detail.is_empty() => {
                 (error.kind, error.detail) = (ErrorKind::NotGzip, "unexpected end of string".into())
             }
@@ -85,7 +85,7 @@ impl IntoException for ZlibError {
     fn into_exception(self, ruby: &Ruby) -> Error {
         match self.0.kind {
             ErrorKind::Stopped => return Stopped.into_exception(ruby),
-            // As in the original, whose engine takes its memory from Ruby.
+            // As in the original, whose engine allocates its memory with Ruby.
             ErrorKind::Mem => return no_memory(ruby),
             _ => {}
         }
@@ -105,7 +105,7 @@ fn class(ruby: &Ruby, name: &str) -> Result<ExceptionClass, Error> {
     }
 }
 
-/// A failure among many inputs.
+/// An error in one of many inputs.
 pub(super) struct BatchError(pub(super) deflate::IndexedError);
 
 impl IntoException for BatchError {

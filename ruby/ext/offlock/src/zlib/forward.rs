@@ -1,4 +1,4 @@
-//! Methods that do the frequent case, and leave the others to a method in Ruby.
+//! For methods that handle the common case and forward the others to a method in Ruby.
 
 use magnus::value::LazyId;
 use magnus::{Error, Ruby, Value};
@@ -7,7 +7,7 @@ use crate::cruby::{Id, Object, catch};
 
 pub(super) use crate::cruby::has_keywords;
 
-/// Calls another method of `receiver` with the arguments that the present one was called with, keywords as keywords.
+/// Calls another method of `receiver` with the arguments of the running method, keywords as keywords.
 pub(super) fn forward(
     ruby: &Ruby,
     receiver: Value,

@@ -1,4 +1,4 @@
-//! Headers of gzip files: what the original writes there, and what it refuses to read.
+//! Headers of gzip files: the header that the original writes, and the headers that it rejects.
 
 use magnus::{Error, Object, RArray, RModule, RString, Ruby, function};
 use offlock_core::deflate::{Error as Failure, ErrorKind, Header, MAGIC, OS_UNIX, RESERVED};
@@ -33,8 +33,8 @@ fn bytes(
     build::binary(ruby, &header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
-/// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while it is not complete. Fails
-/// where the original refuses it.
+/// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while the header is
+/// incomplete. Fails if the original rejects the header.
 pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error> {
     let parsed = with_bytes(file, |bytes| refuse_header(bytes).and_then(|()| Header::parse(bytes)));
     let header = parsed.map_err(|error| ZlibError(error).into_exception(ruby))?;
@@ -49,11 +49,11 @@ pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error
     Ok(Some(fields))
 }
 
-/// The flag that RFC 1952 gives to a checksum of the header, and gzip before it gave to files of several parts.
+/// The flag that RFC 1952 uses for a checksum of the header, and earlier versions of gzip for files of several parts.
 const MULTI_PART: u8 = 0x02;
 const ENCRYPTED: u8 = 0x20;
 
-/// Fails on the flags that the original refuses.
+/// Fails on the flags that the original rejects.
 fn refuse_flags(flags: u8) -> Result<(), Failure> {
     let words = match flags {
         _ if flags & MULTI_PART != 0 => "multi-part gzip file is not supported".to_owned(),
@@ -64,8 +64,8 @@ fn refuse_flags(flags: u8) -> Result<(), Failure> {
     Err(Failure::with_detail(ErrorKind::NotGzip, words, 3))
 }
 
-/// Fails on what the original refuses at the beginning of a gzip file. What is no such file, or ends before its flags, is
-/// left to the decoder.
+/// Fails on the headers that the original rejects. The decoder reports data that is not a gzip file, or that ends
+/// before the flags.
 fn refuse_header(file: &[u8]) -> Result<(), Failure> {
     match file.first_chunk() {
         Some(&[first, second, 8, flags]) if [first, second] == MAGIC => refuse_flags(flags),
@@ -73,7 +73,7 @@ fn refuse_header(file: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// As [`refuse_header`], for all of a file, which must have a header.
+/// Like [`refuse_header`], but for a complete file, which must have a header.
 pub(super) fn refuse_file(file: &[u8]) -> Result<(), Failure> {
     if file.len() < 10 {
         return Err(Failure::with_detail(ErrorKind::NotGzip, "unexpected end of string", file.len() as u64));

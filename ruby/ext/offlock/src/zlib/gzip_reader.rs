@@ -1,4 +1,4 @@
-//! `GzipReader.new`: native, so that to open a small file costs little. What is not the usual case is left to Ruby.
+//! `GzipReader.new`: native, so that opening a small file is cheap. Ruby handles the uncommon cases.
 
 use magnus::value::{InnerValue, Lazy, LazyId, ReprValue};
 use magnus::{
@@ -12,7 +12,7 @@ use super::read_buffer::ReadBuffer;
 use crate::cruby::{Id, Object, catch};
 use crate::region;
 
-/// Packed bytes that are read at a time.
+/// The number of compressed bytes that are read at once.
 const PACKED: u32 = 1 << 16;
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
@@ -22,7 +22,7 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     INPUT.get_inner_with(ruby).const_set("PACKED", PACKED)
 }
 
-/// The class of what a reader reads by; the rest of it is in `lib/offlock/zlib/gzip_input.rb`.
+/// The class of a reader's input; the rest of it is in `lib/offlock/zlib/gzip_input.rb`.
 static INPUT: Lazy<RClass> = Lazy::new(|ruby| {
     let zlib = ruby.define_module("Offlock").and_then(|offlock| offlock.define_module("Zlib"));
     let input = zlib.and_then(|zlib| {
@@ -40,10 +40,10 @@ fn initialize(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<(), E
     }
 }
 
-/// Opens the file in `io` with no options.
+/// Opens the file in `io` without options.
 fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     static START: LazyId = LazyId::new("start");
-    // Nothing is decoded here, which is where other threads would get the lock.
+    // Nothing is decoded here, where other threads would otherwise get the lock.
     region::yield_between_calls()?;
     let input = open_on(ruby, reader, io)?;
     let packed = read(ruby, io)?;
@@ -53,7 +53,7 @@ fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     };
     match (packed, header) {
         (Some(packed), Some(header)) => begin(ruby, input, packed, header.as_value()),
-        // It is incomplete, or bad.
+        // The header is incomplete or invalid.
         (packed, _) => {
             let start = LazyId::get_inner_with(&START, ruby);
             input.funcall::<_, _, Value>(start, (packed,)).map(drop)
@@ -61,7 +61,7 @@ fn open(ruby: &Ruby, reader: RObject, io: Value) -> Result<(), Error> {
     }
 }
 
-/// What the reader has before anything is read.
+/// The initial state of a reader.
 fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<RObject, Error> {
     static IO: LazyId = LazyId::new("@io");
     static CLOSED: LazyId = LazyId::new("@closed");
@@ -103,7 +103,7 @@ fn open_on(ruby: &Ruby, reader: RObject, io: Value) -> Result<RObject, Error> {
     Ok(input)
 }
 
-/// What the file has first; nil at its end.
+/// The first bytes of the file; nil at its end.
 fn read(ruby: &Ruby, io: Value) -> Result<Option<RString>, Error> {
     static READPARTIAL: LazyId = LazyId::new("readpartial");
     static READ: LazyId = LazyId::new("read");
@@ -114,7 +114,7 @@ fn read(ruby: &Ruby, io: Value) -> Result<Option<RString>, Error> {
     }
 }
 
-/// Keeps what was read: a copy, as it is somebody else's String.
+/// Keeps a copy of the bytes that were read, because the program may change its String.
 fn begin(ruby: &Ruby, input: RObject, packed: RString, header: Value) -> Result<(), Error> {
     static HEADER: LazyId = LazyId::new("@header");
     static PACKED: LazyId = LazyId::new("@packed");

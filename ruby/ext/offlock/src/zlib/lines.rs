@@ -1,4 +1,4 @@
-//! `gets` and `readline`: native, so that the usual line costs one String, and `$_` is that of the caller.
+//! `gets` and `readline`: native, so that a line usually costs one String, and `$_` is that of the caller.
 
 use magnus::typed_data::Obj;
 use magnus::value::{LazyId, ReprValue};
@@ -16,11 +16,11 @@ pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     reading.define_method("readline", method!(readline, -1))
 }
 
-/// `$/`, which Ruby programs cannot read in a Ractor other than the main one.
+/// `$/`, which Ruby programs can read only in the main Ractor.
 fn separator(ruby: &Ruby) -> Result<Value, Error> {
     let separator = cruby::line_separator(ruby).value();
     match RString::from_value(separator) {
-        // Another Ractor must not get what this one could change.
+        // Another Ractor must not get a String that this one could change.
         Some(string) if !ractor::is_main() && !string.is_frozen() => {
             let copy = with_bytes(string, <[u8]>::to_vec);
             Ok(ruby.str_from_slice(&copy).as_value())
@@ -56,7 +56,7 @@ fn read(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Value, Erro
     }
 }
 
-/// The next line, where no arguments ask for another one and all of it was decompressed already.
+/// The next line, if the arguments ask for a plain line and all of it is already decompressed.
 fn usual(ruby: &Ruby, reader: RObject, arguments: &[Value]) -> Result<Option<RString>, Error> {
     static PLAIN: LazyId = LazyId::new("@offlock_plain");
     if !arguments.is_empty() {

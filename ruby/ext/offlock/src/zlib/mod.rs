@@ -1,7 +1,7 @@
-//! `Offlock::Zlib`: the core's `deflate` as Ruby sees it.
+//! `Offlock::Zlib`: the core's `deflate` in Ruby.
 //!
-//! The classes with the original's names are Ruby (`lib/offlock/zlib/`); what is here is private in Ruby and takes
-//! everything by position.
+//! The classes with the original's names are written in Ruby (`lib/offlock/zlib/`); the methods here are private in
+//! Ruby and take positional arguments.
 
 mod batch;
 mod checksum;

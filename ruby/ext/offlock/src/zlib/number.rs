@@ -1,4 +1,4 @@
-//! Numbers as the original takes them: what is none is refused in the same words.
+//! Converts numbers as the original does, and rejects other objects with the same messages.
 
 use magnus::{Error, Fixnum, Ruby, TryConvert, Value};
 
@@ -16,7 +16,7 @@ pub(super) struct Long(pub(super) i64);
 #[derive(Clone, Copy)]
 pub(super) struct Checksum(pub(super) u32);
 
-/// Converts by a function that raises where it cannot.
+/// Converts with a function that raises if it cannot.
 fn converted<T: Default>(value: Value, convert: fn(&mut Gvl, Object) -> T) -> Result<T, Error> {
     let mut number = T::default();
     catch(&Ruby::get_with(value), |gvl| {
@@ -61,7 +61,7 @@ impl TryConvert for Uint {
     }
 }
 
-/// An Integer that is in its reference: most are, and need no function that may raise.
+/// The value of an immediate Integer: most are, and need no function that may raise.
 fn small(value: Value) -> Option<i64> {
     Fixnum::from_value(value).map(Fixnum::to_i64)
 }

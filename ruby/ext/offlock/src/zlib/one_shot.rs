@@ -1,4 +1,4 @@
-//! One call from plain to compressed data or back.
+//! Compresses or decompresses in a single call.
 
 use magnus::{Error, Object, RModule, RString, Ruby, function};
 use offlock_core::Task;
@@ -51,7 +51,7 @@ fn inflate(
     })
 }
 
-/// Runs `work` over `data` into a String of about the right size, where that saves a copy.
+/// Runs `work` over `data`, directly into a String of about the right size where that saves a copy.
 fn decode<F: IntoException + From<deflate::Error>>(
     ruby: &Ruby,
     data: RString,
@@ -77,7 +77,7 @@ fn decode<F: IntoException + From<deflate::Error>>(
                 })?;
                 return lent.finish(used, &rest);
             }
-            // Without so much memory in one piece, the result grows by itself.
+            // If that much memory is not available in one piece, the result grows step by step.
             Err(none) => error::forget(none),
         }
     }
@@ -116,7 +116,7 @@ fn gzip(
     build::binary(ruby, &packed)
 }
 
-/// The first member, as the original does; what follows it is left alone.
+/// Decompresses the first member, as the original does, and ignores the data after it.
 fn gunzip(ruby: &Ruby, data: RString, max_output: Option<usize>, release: Release) -> Result<RString, Error> {
     decode::<GzipError>(ruby, data, 31, max_output, release, |view, out, task| {
         refuse_file(view)?;
@@ -136,7 +136,7 @@ fn gunzip_all(
     })
 }
 
-/// `RangeError` for a negative length, with which the original does not come back.
+/// Raises `RangeError` for a negative length, with which the original never returns.
 fn crc32_combine(ruby: &Ruby, first: Checksum, second: Checksum, length: Long) -> Result<u32, Error> {
     let negative = |_| Error::new(ruby.exception_range_error(), format!("negative length {}", length.0));
     Ok(deflate::crc32_combine(first.0, second.0, length.0.try_into().map_err(negative)?))

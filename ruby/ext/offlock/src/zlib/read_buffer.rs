@@ -1,4 +1,4 @@
-//! What a `GzipReader` has decompressed, and the program has not read yet.
+//! The bytes that a `GzipReader` has decompressed and the program has not read yet.
 
 use std::cell::Cell;
 
@@ -38,21 +38,21 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-/// From this size on a piece shares its bytes with the whole, where it can.
+/// From this size on a piece shares its bytes with the whole, where possible.
 const WORTH_SHARING: usize = 1 << 10;
 
-/// Bytes in a String that no Ruby program sees, and how far they were taken.
+/// Bytes in a String that no Ruby program sees, and the position of the next byte to take.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::ReadBuffer", free_immediately, mark, size)]
 pub(super) struct ReadBuffer {
     string: Cell<Option<Opaque<RString>>>,
-    /// How many bytes were taken.
+    /// The number of bytes that were taken.
     at: Cell<usize>,
-    /// How many were taken into the checksum. What was put back was there before, so that may be more.
+    /// The number of bytes in the checksum. Bytes that were put back are already in it, so it may be larger than `at`.
     counted: Cell<usize>,
     lineno: Cell<i32>,
     encoding: Index,
-    /// Whether text is given out as it is, and what ASCII says in it is one byte.
+    /// Whether text is returned as it is, and whether an ASCII byte in it is always a character.
     as_it_is: bool,
     ascii: bool,
 }
@@ -70,7 +70,8 @@ impl DataTypeFunctions for ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// For text in `encoding`, which has `ascii` as it is; `converted` to another one, it is not given out directly.
+    /// For text in `encoding`, where `ascii` says whether that is compatible with ASCII; text that is `converted` to
+    /// another one is not returned directly.
     fn new(encoding: RbEncoding, ascii: bool, converted: bool) -> Self {
         Self {
             string: Cell::new(None),
@@ -83,14 +84,14 @@ impl ReadBuffer {
         }
     }
 
-    /// For text in `encoding`, given out as it is.
+    /// For text in `encoding`, returned as it is.
     pub(super) fn of(ruby: &Ruby, encoding: Value) -> Result<Self, Error> {
         let index = Index::from(RbEncoding::try_convert(encoding)?);
         let ascii = index == ruby.utf8_encindex() || encoding.funcall("ascii_compatible?", ())?;
         Ok(Self::new(index.into(), ascii, false))
     }
 
-    /// Back to how it was at the beginning.
+    /// Resets the buffer to its initial state.
     fn clear(&self) {
         self.string.set(None);
         self.at.set(0);
@@ -102,7 +103,7 @@ impl ReadBuffer {
         self.string.get().map_or_else(|| ruby.str_buf_new(0), |string| string.get_inner_with(ruby))
     }
 
-    /// What `read` finds in the bytes that were not taken.
+    /// Returns the result of `read` for the bytes that were not taken.
     #[inline]
     fn with_bytes<T: Send>(&self, ruby: &Ruby, read: impl FnOnce(&[u8]) -> T + Send) -> T {
         let Some(string) = self.string.get() else { return read(&[]) };
@@ -118,7 +119,7 @@ impl ReadBuffer {
         self.at.set(self.at.get() + size);
     }
 
-    /// The next `size` bytes in their encoding, which are not counted as taken yet.
+    /// The next `size` bytes in their encoding, without taking them.
     fn text(&self, ruby: &Ruby, from: usize, size: usize, encoding: Index) -> Result<RString, Error> {
         let from = self.at.get() + from;
         if size < WORTH_SHARING {
@@ -129,7 +130,7 @@ impl ReadBuffer {
         Ok(part)
     }
 
-    /// A part of the String, which shares its bytes where it can.
+    /// A part of the String, which shares its bytes where possible.
     fn part(&self, ruby: &Ruby, from: usize, size: usize) -> Result<RString, Error> {
         let whole = cruby::Object::of(self.string(ruby));
         RString::try_convert(catch(ruby, |gvl| {
@@ -138,7 +139,7 @@ impl ReadBuffer {
         })?)
     }
 
-    /// What was not taken, as a String that this object has no more use for: `replace` is to follow.
+    /// The bytes that were not taken, as a String that this object no longer uses: the caller then calls `replace`.
     fn rest(ruby: &Ruby, this: &Self) -> Result<RString, Error> {
         match this.at.get() {
             0 => Ok(this.string(ruby)),
@@ -146,20 +147,20 @@ impl ReadBuffer {
         }
     }
 
-    /// Takes another String, which begins with what was not taken of the one before.
+    /// Replaces the String with another one, which begins with the bytes that were not taken.
     fn replace(&self, string: RString) {
         self.string.set(Some(string.into()));
         self.counted.set(self.counted.get().saturating_sub(self.at.get()));
         self.at.set(0);
     }
 
-    /// Takes another String, which is `rest` behind `before` bytes that were in the checksum.
+    /// Replaces the String with another one: `before` bytes that were in the checksum, then `rest`.
     fn unread(&self, string: RString, before: usize) {
         self.replace(string);
         self.counted.set(self.counted.get() + before);
     }
 
-    /// What was taken since the last time, for the checksum.
+    /// The bytes that were taken since the last call, for the checksum.
     fn uncounted(ruby: &Ruby, this: &Self) -> Result<Option<RString>, Error> {
         let (at, counted) = (this.at.get(), this.counted.get());
         if counted >= at {
@@ -170,13 +171,13 @@ impl ReadBuffer {
         Ok(Some(part))
     }
 
-    /// At most `size` bytes, which are not taken yet.
+    /// At most `size` bytes, without taking them.
     fn peek(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
         let size = size.min(Self::size(ruby, this));
         this.text(ruby, 0, size, this.encoding)
     }
 
-    /// At most `size` bytes.
+    /// Takes at most `size` bytes.
     fn cut(ruby: &Ruby, this: &Self, size: usize) -> Result<RString, Error> {
         let size = size.min(Self::size(ruby, this));
         let cut = this.text(ruby, 0, size, ruby.ascii8bit_encindex())?;
@@ -184,7 +185,7 @@ impl ReadBuffer {
         Ok(cut)
     }
 
-    /// So many bytes, if they are here; nil otherwise, and for what is no such number.
+    /// Takes exactly `size` bytes, if they are available; nil otherwise, and if `size` is not a positive Integer.
     fn exactly(ruby: &Ruby, this: &Self, size: Value) -> Result<Option<RString>, Error> {
         let size = Fixnum::from_value(size).and_then(|size| size.to_usize().ok());
         match size.filter(|size| (1..=Self::size(ruby, this)).contains(size)) {
@@ -199,7 +200,7 @@ impl ReadBuffer {
         Some(byte)
     }
 
-    /// The next character, where there is no doubt which one it is.
+    /// Takes the next character, if its length is certain.
     fn char(ruby: &Ruby, this: &Self) -> Result<Option<RString>, Error> {
         if !(this.as_it_is && this.ascii) {
             return Ok(None);
@@ -218,7 +219,8 @@ impl ReadBuffer {
         Ok(Some(char))
     }
 
-    /// The next line, if all of it is here, without what ends it if `chomp`; nil also for what is no plain separator.
+    /// Takes the next line, if all of it is available, without its separator if `chomp`; nil also for special
+    /// separators.
     fn line(ruby: &Ruby, this: &Self, separator: Value, chomp: bool) -> Result<Option<RString>, Error> {
         let Some(separator) = RString::from_value(separator).filter(|_| this.as_it_is) else {
             return Ok(None);
@@ -229,7 +231,7 @@ impl ReadBuffer {
         this.next_line(ruby, separator, chomp)
     }
 
-    /// The next line, if all of it is here.
+    /// Takes the next line, if all of it is available.
     pub(super) fn next_line(
         &self,
         ruby: &Ruby,
@@ -249,7 +251,7 @@ impl ReadBuffer {
         Ok(Some(line))
     }
 
-    /// Appends the next lines to `lines`, as many as are here as `line` has it.
+    /// Appends the following complete lines to `lines`, separated as in `line`.
     fn lines_to(ruby: &Ruby, this: &Self, lines: RArray, separator: Value, chomp: bool) -> Result<(), Error> {
         while let Some(line) = Self::line(ruby, this, separator, chomp)? {
             lines.push(line)?;
@@ -257,12 +259,12 @@ impl ReadBuffer {
         Ok(())
     }
 
-    /// Whether lines can be given out as they are.
+    /// Returns whether lines can be returned as they are.
     pub(super) fn is_direct(&self) -> bool {
         self.as_it_is
     }
 
-    /// Where, behind the next `from` bytes, the separator ends.
+    /// The offset after the separator, searched for behind the next `from` bytes.
     fn find(ruby: &Ruby, this: &Self, separator: RString, from: usize) -> Option<usize> {
         let start = this.at.get() + from;
         with_bytes_of_both(this.string(ruby), separator, |bytes, separator| {
@@ -270,7 +272,7 @@ impl ReadBuffer {
         })
     }
 
-    /// Takes line feeds; whether something else follows.
+    /// Takes line feeds. Returns whether other bytes follow.
     fn skip_newlines(ruby: &Ruby, this: &Self) -> bool {
         let other = this.with_bytes(ruby, |bytes| bytes.iter().position(|&byte| byte != b'\n'));
         this.taken(other.unwrap_or_else(|| Self::size(ruby, this)));
@@ -286,13 +288,13 @@ impl ReadBuffer {
     }
 }
 
-/// The line without what ends it, as `String#chomp` has it.
+/// The line without its separator, as `String#chomp` removes it.
 fn chomped<'a>(line: &'a [u8], separator: &[u8]) -> &'a [u8] {
     let line = line.strip_suffix(separator).unwrap_or(line);
     if separator == b"\n" { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
 }
 
-/// How many bytes a character has that is not ASCII; 0 where that is in doubt.
+/// The number of bytes of a non-ASCII character; 0 if it is uncertain.
 fn utf8_size(bytes: &[u8], is_utf8: bool) -> usize {
     let longest = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(longest) {
