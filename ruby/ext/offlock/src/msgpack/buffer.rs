@@ -6,15 +6,15 @@ use super::packer::Packer;
 use super::unpacker::Unpacker;
 use crate::cruby::{Class, Data, DataType, Gvl, Handle, Marker, Natives, Object, methods};
 
-/// What an object of the class `Buffer` holds.
+/// The native data of the class `Buffer`.
 #[derive(Default)]
 pub(super) struct Buffer {
     own: ByteQueue,
-    /// Whose bytes this object shows, if they are not its own.
+    /// The object whose bytes this one shows, if they are not its own.
     owner: Option<Owner>,
 }
 
-/// Whose bytes a `Buffer` shows.
+/// The object whose bytes a `Buffer` shows.
 #[derive(Clone, Copy)]
 pub(super) enum Owner {
     Packer(Handle<Packer>),
@@ -92,7 +92,7 @@ methods! {
         gvl.int(gvl.objects.bytesize(string) as i64)
     }
 
-    /// Takes at most so many of the bytes that are there.
+    /// Takes at most `most` of the available bytes.
     fn take(gvl, this, most) {
         let most = gvl.coerce_usize(most);
         let queue = of(this).queue(&gvl.natives);
@@ -122,7 +122,7 @@ methods! {
     }
 }
 
-/// Defines the class. What reads in a loop is written in Ruby.
+/// Defines the class. Methods that read in a loop are written in Ruby.
 pub(super) fn define(gvl: &Gvl) {
     Class::of::<Buffer>(gvl, globals().buffer)
         .define(c"initialize", &initialize())

@@ -1,7 +1,7 @@
 //! Builds Ruby objects from a message, or from its tape.
 //!
-//! Containers nest at most 128 levels deep, as in msgpack, so this may recurse: what is being built is then on the
-//! machine stack, where the garbage collector finds it.
+//! Containers nest at most 128 levels deep, as in msgpack, so this may recurse: objects under construction are then on
+//! the machine stack, where the garbage collector finds them.
 
 use std::sync::Arc;
 
@@ -22,16 +22,17 @@ pub(super) struct Builder<'g, S> {
     pub(super) gvl: &'g mut Gvl,
     pub(super) source: S,
     options: Options,
-    /// The unpacker whose types are known. They are asked for anew each time: Ruby code may register others.
+    /// The unpacker whose types are registered. They are looked up for each value, because Ruby code may register
+    /// others.
     types: Option<Handle<Unpacker>>,
-    /// Where keys are that were built already; found out at the first key.
+    /// The cache of keys that were built already; determined at the first key.
     keys: Option<Keys>,
     pace: Pace,
-    /// What was copied and not yet counted as work.
+    /// The number of copied bytes that were not yet counted as work.
     copied: usize,
 }
 
-/// Where keys are that were built already.
+/// The cache of keys that were built already.
 #[derive(Clone, Copy)]
 enum Keys {
     OfUnpacker(Handle<Unpacker>),
@@ -59,7 +60,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         Self { gvl, source, options, types, keys: None, pace: Pace::new(), copied: 0 }
     }
 
-    /// Runs what may do anything to what the message is in: Ruby code, and other threads.
+    /// Runs Ruby code or lets other threads run, which may change the memory that holds the message.
     #[inline]
     fn outside<T>(&mut self, run: impl FnOnce(&mut Gvl, &mut Pace) -> T) -> T {
         self.source.suspend(self.gvl);
@@ -68,7 +69,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         result
     }
 
-    /// Builds the next object. `depth` is the number of containers around it.
+    /// Builds the next object. `depth` is the number of enclosing containers.
     #[inline]
     pub(super) fn value(&mut self, depth: usize) -> Object {
         match self.source.next() {
@@ -105,7 +106,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         self.frozen(self.gvl.binary(bytes).into())
     }
 
-    /// The object, frozen if the options say so.
+    /// Returns the object, frozen if the options demand it.
     #[inline]
     fn frozen(&self, object: Object) -> Object {
         if self.options.freeze { self.gvl.frozen(object) } else { object }
@@ -162,7 +163,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         }
     }
 
-    /// Counts what was built; now and then other threads get the lock, and interrupts are handled.
+    /// Counts the built values. From time to time other threads get the lock, and interrupts are handled.
     #[inline]
     fn keep_pace(&mut self, values: usize) {
         let work = values + Pace::copying(std::mem::take(&mut self.copied));
@@ -171,7 +172,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         }
     }
 
-    /// Builds a key of a Hash, and notes of what type it is.
+    /// Builds a key of a Hash, and records its type.
     #[inline]
     fn key(&mut self, depth: usize, types: &mut KeyTypes) -> Object {
         match self.source.next() {
@@ -194,7 +195,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         }
     }
 
-    /// The key, as a Symbol if it is a String and the options say so.
+    /// Returns the key, as a Symbol if it is a String and the options demand it.
     fn symbolized(&self, key: Object) -> Object {
         match self.gvl.objects.str(key) {
             Some(string) if self.options.symbolize_keys => self.gvl.symbol_of(string),
@@ -263,14 +264,14 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         self.frozen(object)
     }
 
-    /// Whether a type is that of Symbols, and what it is unpacked with, as a copy: Ruby code may register another.
+    /// Returns whether a type is that of Symbols, and a copy of its entry, because Ruby code may register another one.
     fn type_of(&self, kind: i8) -> (bool, Option<UnpackEntry>) {
         let Some(types) = self.types else { return (false, None) };
         let registry = &types.get(&self.gvl.natives).registry;
         (registry.symbol_type == Some(kind), registry.unpacker(kind).copied())
     }
 
-    /// Calls what unpacks an extension, which may use the same unpacker.
+    /// Calls the unpacker of an extension, which may use the same `Unpacker`.
     fn call(&mut self, callable: Callable, payload: Object) -> Object {
         let Some(unpacker) = self.source.unpacker() else {
             return self.outside(|gvl, _| callable.call(gvl, payload, None));
@@ -283,7 +284,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         object
     }
 
-    /// Lets the code of a recursive extension read its payload: from the unpacker, or else from one of its own.
+    /// Lets the code of a recursive extension read its payload: from the unpacker, or from a new one if there is none.
     fn recursive(&mut self, callable: Callable, payload: &[u8], depth: usize) -> Object {
         if depth >= MAX_DEPTH {
             self.fail(Error { kind: ErrorKind::TooDeep(MAX_DEPTH), offset: self.source.offset() });
@@ -291,7 +292,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         let Some(unpacker) = self.source.unpacker() else {
             return self.recursive_apart(callable, payload, depth);
         };
-        // The payload was just read, so it ends where the source is.
+        // The payload was just read, so it ends at the position of the source.
         let length = payload.len();
         unpacker.get_mut(&mut self.gvl.natives).bytes.readers += 1;
         self.source.leave(&mut self.gvl.natives);
@@ -324,8 +325,8 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
     }
 }
 
-/// Calls what unpacks an extension, for which one more reader of the unpacker was counted; also when it raises, the
-/// unpacker is then as before.
+/// Calls the unpacker of an extension, for which one more reader of the `Unpacker` was counted. Restores the `Unpacker`
+/// afterwards, also if the call raises.
 fn call_from(
     gvl: &mut Gvl,
     unpacker: Handle<Unpacker>,
@@ -344,8 +345,8 @@ fn call_from(
     )
 }
 
-/// Puts keys and values into a Hash. All at once that costs less for the first ones, and as much as the whole Hash has
-/// grown to for each of the others.
+/// Stores keys and values in a Hash. Storing them all at once is cheaper for the first ones, but costs as much as the
+/// size of the Hash for each later call.
 #[inline]
 fn insert(gvl: &mut Gvl, hash: Hash, objects: &[Object], is_first: bool) {
     if is_first {
@@ -357,10 +358,10 @@ fn insert(gvl: &mut Gvl, hash: Hash, objects: &[Object], is_first: bool) {
     }
 }
 
-/// How many objects wait on the stack to be put into their container at once.
+/// The number of objects on the stack that are stored in their container at once.
 const CHUNK: usize = 32;
 
-/// What the keys of one Hash are.
+/// The types of the keys of one Hash.
 #[derive(Default)]
 struct KeyTypes {
     strings: bool,
@@ -380,7 +381,8 @@ impl KeyTypes {
         }
     }
 
-    /// Whether Ruby hashes and compares them without calling a method, which a program may have written or watch.
+    /// Returns whether Ruby hashes and compares them without calling a method, which a program may have redefined or
+    /// may trace.
     const fn compare_natively(&self) -> bool {
         !(self.others || self.strings && self.immediates)
     }

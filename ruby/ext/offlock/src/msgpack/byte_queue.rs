@@ -1,5 +1,5 @@
-//! Bytes that come in at the end and go out at the front, perhaps from or to an IO: those of a packer, an unpacker or a
-//! `Buffer`.
+//! Bytes that are appended at the end and taken from the front, optionally from or to an IO: the bytes of a packer, an
+//! unpacker or a `Buffer`.
 
 use offlock_core::memory;
 use offlock_core::msgpack::write::Sink;
@@ -8,25 +8,27 @@ use super::sink::Rewind;
 use crate::cruby::string::{Pieces, Share};
 use crate::cruby::{Arguments, Gvl, Hash, Id, Marker, Natives, Object, Str, classes, raise, raise_owned};
 
-/// How much is asked of an IO at once, and kept for it at most, unless the options say otherwise.
+/// The number of bytes that are requested from an IO at once, and the most that are kept for it, unless the options set
+/// another.
 const IO_BUFFER_SIZE: usize = 32 * 1024;
 
-/// How much memory an empty queue keeps for the next message.
+/// The bytes of memory that an empty queue keeps for the next message.
 const KEPT: usize = 4096;
 
 /// See the module.
 pub(super) struct ByteQueue {
-    /// A String that is read as it is, or else the bytes are in `own`.
+    /// A String that is read in place; without one, the bytes are in `own`.
     whole: Option<Share>,
     own: Vec<u8>,
-    /// Everything before is taken.
+    /// All bytes before this offset are taken.
     head: usize,
-    /// What a position is counted from: how many bytes are gone, and a lot for each time that all of them went.
+    /// The base of positions: the number of removed bytes, plus a large number for each time that all of them were
+    /// removed.
     gone: u64,
     /// An IO, or nil.
     pub(super) io: Object,
     pub(super) io_buffer_size: usize,
-    /// While somebody reads, offsets have to stay what they are.
+    /// While there are readers, offsets must not change.
     pub(super) readers: usize,
 }
 
@@ -54,7 +56,7 @@ impl ByteQueue {
         self.own.capacity()
     }
 
-    /// All bytes, those taken too; they stay where they are until something is appended or cleared.
+    /// All bytes, including those taken; they stay in place until bytes are appended or cleared.
     #[inline]
     pub(super) fn all(&self) -> &[u8] {
         match &self.whole {
@@ -84,23 +86,23 @@ impl ByteQueue {
         }
     }
 
-    /// Gives back the bytes taken last.
+    /// Puts back the bytes that were taken last.
     pub(super) fn give_back(&mut self, length: usize) {
         self.head = self.head.saturating_sub(length);
     }
 
-    /// The position of a byte, given its offset, by which it is found again after other code has run.
+    /// The position of the byte at an offset. It identifies the byte after other code has run.
     pub(super) const fn position_of(&self, offset: usize) -> u64 {
         self.gone.wrapping_add(offset as u64)
     }
 
-    /// The offset that a position has now. Where the byte is gone, that of the first which is not taken.
+    /// The current offset of a position. If the byte was removed, the offset of the first byte that is not taken.
     pub(super) fn offset_of(&self, position: u64) -> usize {
         let (offset, length) = (position.wrapping_sub(self.gone), self.all().len());
         if offset <= length as u64 { offset as usize } else { self.head.min(length) }
     }
 
-    /// Forgets everything; memory for long messages is given back.
+    /// Removes everything, and frees the memory of long messages.
     pub(super) fn clear(&mut self) {
         self.gone = self.gone.wrapping_add(1 << 48);
         self.whole = None;
@@ -111,12 +113,12 @@ impl ByteQueue {
         self.head = 0;
     }
 
-    /// Whether a String that comes next is read as it is.
+    /// Returns whether the next String is read in place.
     fn takes_whole(&self) -> bool {
         self.readers == 0 && self.rest().is_empty()
     }
 
-    /// Takes the bytes over from the String that is read as it is.
+    /// Copies the bytes of the String that is read in place.
     fn own_all(&mut self) {
         if let Some(whole) = self.whole {
             let mut own = Vec::new();
@@ -131,7 +133,7 @@ impl ByteQueue {
         }
     }
 
-    /// Something to write to.
+    /// The memory to write to.
     #[inline]
     fn sink(&mut self) -> &mut Vec<u8> {
         if self.whole.is_some() {
@@ -158,7 +160,7 @@ impl Rewind for ByteQueue {
     }
 }
 
-/// Appends `bytes`, or raises `NoMemoryError`, when there is nothing that would have to be dropped.
+/// Appends `bytes`, or raises `NoMemoryError` when no value remains to be dropped.
 #[inline]
 fn append(own: &mut Vec<u8>, bytes: &[u8]) {
     if let Err(none) = memory::append(own, bytes) {
@@ -172,7 +174,7 @@ pub(super) trait HasQueue: Copy {
     fn queue_mut(self, natives: &mut Natives) -> &mut ByteQueue;
 }
 
-/// What is in an object's queue.
+/// The bytes in an object's queue.
 pub(super) struct Rest<Q>(pub(super) Q);
 
 impl<Q: HasQueue> Pieces for Rest<Q> {
@@ -186,7 +188,7 @@ impl<Q: HasQueue> Pieces for Rest<Q> {
     }
 }
 
-/// Appends the bytes of a String; reads it as it is when it comes first.
+/// Appends the bytes of a String. Reads the String in place if the queue is empty.
 pub(super) fn append_string(gvl: &mut Gvl, queue: impl HasQueue, string: Str) {
     if queue.queue(&gvl.natives).takes_whole() {
         let share = gvl.share(string);
@@ -206,7 +208,7 @@ pub(super) fn to_string(gvl: &mut Gvl, queue: impl HasQueue) -> Str {
     gvl.copied(&Rest(queue))
 }
 
-/// Reads more from the IO. False when there is none; raises `EOFError` at its end.
+/// Reads more from the IO. Returns false if there is no IO; raises `EOFError` at its end.
 pub(super) fn fill(gvl: &mut Gvl, queue: impl HasQueue) -> bool {
     let ByteQueue { io, io_buffer_size: size, .. } = *queue.queue(&gvl.natives);
     if io.is_nil() {
@@ -240,7 +242,7 @@ pub(super) fn write_to(gvl: &mut Gvl, queue: impl HasQueue, io: Object) -> usize
     length
 }
 
-/// Sets the IO, and the options that are about it. Other options of msgpack's buffer steer copies that are not made here.
+/// Sets the IO and its options. Other options of msgpack's buffer control copies that do not exist here.
 pub(super) fn set_options(gvl: &mut Gvl, queue: impl HasQueue, io: Object, options: Option<Hash>) {
     let size = gvl.objects.option(options, c"io_buffer_size");
     let size = if size.is_nil() { None } else { Some(gvl.coerce_usize(size).max(1024)) };
@@ -249,7 +251,7 @@ pub(super) fn set_options(gvl: &mut Gvl, queue: impl HasQueue, io: Object, optio
     queue.io_buffer_size = size.unwrap_or(queue.io_buffer_size);
 }
 
-/// The arguments `(io = nil, options = nil)`, of which either may be left out.
+/// The arguments `(io = nil, options = nil)`, both optional.
 pub(super) fn io_and_options(gvl: &Gvl, arguments: &[Object]) -> (Object, Option<Hash>) {
     Arguments::check(arguments, 0, 2);
     let hash = |object| gvl.objects.hash(object);

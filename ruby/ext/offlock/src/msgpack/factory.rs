@@ -11,9 +11,9 @@ use crate::cruby::{
     ractor, raise,
 };
 
-/// What an object of the class `Factory` holds. A frozen one can be shared between Ractors, and so can the default
-/// factory, whose types only the main Ractor may change: hence the lock, which is held for a moment only and never
-/// while Ruby code runs.
+/// The native data of the class `Factory`. A frozen factory can be shared between Ractors, and so can the default
+/// factory, whose types only the main Ractor may change. Hence the mutex, which is held only briefly and never while
+/// Ruby code runs.
 #[derive(Default)]
 pub(super) struct Factory(Mutex<Arc<Registry>>);
 
@@ -49,7 +49,7 @@ fn registry_of(gvl: &Gvl, factory: Object) -> Arc<Registry> {
     Handle::<Factory>::of(factory).get(&gvl.natives).registry()
 }
 
-/// What is given for packing or unpacking, as an item of an Array, may be left out.
+/// An item of the Array `[packer, unpacker]`, both of which are optional.
 fn given(gvl: &Gvl, callables: Object, index: usize) -> Option<Object> {
     match gvl.objects.kind(callables) {
         Kind::Array(callables) => Some(gvl.objects.item(callables, index)).filter(|given| !given.is_nil()),
@@ -76,7 +76,7 @@ methods! {
         copy.object()
     }
 
-    /// `register_type_internal(type, class, [packer, unpacker], options)`: what the options said is sorted out in Ruby.
+    /// `register_type_internal(type, class, [packer, unpacker], options)`: Ruby code has processed the options.
     fn register_type_internal(gvl, this, kind, class, callables, options) {
         check_changeable(&gvl.objects, this, "Factory");
         check_ractor(gvl, this);
@@ -96,7 +96,7 @@ methods! {
         let recursive = is_set(c"recursive");
         let (big, symbols) = (is_set(c"oversized_integer_extension"), is_set(c"optimized_symbols_parsing"));
         let is_symbol = class == classes::symbol();
-        // Nothing from here on raises.
+        // No call after this one raises.
         let factory = Handle::<Factory>::of(this).get(&gvl.natives);
         let mut registry = factory.registry();
         let changed = changeable(&mut registry);
@@ -138,7 +138,8 @@ methods! {
     }
 }
 
-/// The default factory is seen by all Ractors, but belongs to the main one.
+/// Raises unless the caller may change the factory: all Ractors see the default factory, but it belongs to the main
+/// one.
 fn check_ractor(gvl: &mut Gvl, this: Object) {
     if ractor::is_main() || default_factory() != this {
         return;
@@ -147,7 +148,7 @@ fn check_ractor(gvl: &mut Gvl, this: Object) {
     raise(class, format_args!("only the main Ractor can register types with the default factory"));
 }
 
-/// The factory of `MessagePack.pack` and `MessagePack.unpack`: a constant, so it lives for ever, in place.
+/// The factory of `MessagePack.pack` and `MessagePack.unpack`: a constant, so it lives forever, in place.
 static DEFAULT: OnceLock<Object> = OnceLock::new();
 
 /// The factory of `MessagePack.pack` and `MessagePack.unpack`.
@@ -155,12 +156,12 @@ fn default_factory() -> Object {
     DEFAULT.get().copied().unwrap_or(Object::NIL)
 }
 
-/// What the default factory has registered.
+/// The types that the default factory has registered.
 pub(super) fn default_registry(gvl: &Gvl) -> Arc<Registry> {
     registry_of(gvl, default_factory())
 }
 
-/// Asks something about what the default factory has registered.
+/// Runs a query on the types that the default factory has registered.
 #[inline]
 pub(super) fn ask_default<T>(gvl: &Gvl, question: impl FnOnce(&Registry) -> T) -> T {
     let factory = Handle::<Factory>::of(default_factory()).get(&gvl.natives);

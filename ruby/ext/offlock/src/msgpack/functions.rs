@@ -1,4 +1,4 @@
-//! `MessagePack.pack`, `MessagePack.unpack`: whole messages.
+//! `MessagePack.pack` and `MessagePack.unpack` for whole messages.
 
 use super::build::{Builder, check_extra};
 use super::byte_queue::io_and_options;
@@ -65,7 +65,7 @@ methods! {
     }
 }
 
-/// Packs what needs no packer; `None` for other objects.
+/// Packs an object that needs no packer; `None` for other objects.
 fn pack_alone(gvl: &mut Gvl, object: Object) -> Option<Object> {
     StringWriter::collect(gvl, |gvl, target| Writer::alone(gvl, target).value(object))
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::cruby::{Gvl, Id, Object, classes, define_class, define_module, encodings, include};
 
-/// See the module. The classes are constants, so they are alive, and in place, for ever.
+/// Classes and names, see the module. The classes are constants, so they live forever, in place.
 pub(super) struct Globals {
     pub(super) module: Object,
     pub(super) packer: Object,
@@ -21,7 +21,7 @@ pub(super) struct Globals {
     pub(super) string: Object,
     pub(super) to_msgpack: Id,
     pub(super) extension_value: Id,
-    /// The numbers of encodings.
+    /// The indexes of encodings.
     pub(super) utf8: c_int,
     pub(super) us_ascii: c_int,
     pub(super) binary: c_int,

@@ -1,9 +1,9 @@
-//! The message that objects are built from, and what becomes of it when other code runs.
+//! The message from which objects are built, and its changes while other code runs.
 //!
-//! Ruby code runs in the middle of a message: what unpacks an extension, the `#hash` and `#eql?` of a key, and what
-//! other threads do while they have the lock. It can do anything to an unpacker or to a String. So a builder suspends the
-//! input before, and resumes it after, when the input finds its position in the bytes again; all of it goes through
-//! [`Builder::outside`](super::build::Builder).
+//! Ruby code runs in the middle of a message: unpackers of extensions, the `#hash` and `#eql?` of keys, and other
+//! threads while they have the lock. It can change an unpacker or a String in any way. So a builder suspends the input
+//! before such code runs, and resumes it afterwards, when the input looks up its position in the bytes again. All such
+//! calls go through [`Builder::outside`](super::build::Builder).
 
 use offlock_core::msgpack::{Direct, Indexed, Source};
 
@@ -12,23 +12,23 @@ use super::unpacker::Unpacker;
 use crate::cruby::string::Share;
 use crate::cruby::{Gvl, Handle, Natives, Str};
 
-/// A source of which other code can change what is under it.
+/// A source whose memory other code can change.
 pub(super) trait Input<'a>: Source<'a> {
-    /// The unpacker that the message is in.
+    /// The unpacker that holds the message.
     fn unpacker(&self) -> Option<Handle<Unpacker>> {
         None
     }
 
-    /// To be called before other code runs. The bytes are not used until `resume`.
+    /// Called before other code runs. The bytes are not used until `resume`.
     fn suspend(&mut self, gvl: &mut Gvl);
 
-    /// To be called after it.
+    /// Called after other code has run.
     fn resume(&mut self, gvl: &mut Gvl);
 
-    /// Before what unpacks an extension runs: the unpacker is to stand behind that.
+    /// Called before an extension's unpacker runs: moves the `Unpacker` past the extension.
     fn leave(&self, _: &mut Natives) {}
 
-    /// After that: goes on where the unpacker now is.
+    /// Called after an extension's unpacker has run: continues at the position of the `Unpacker`.
     fn reload(&mut self, _: &mut Gvl) {}
 }
 
@@ -36,7 +36,7 @@ pub(super) trait Input<'a>: Source<'a> {
 pub(super) struct UnpackerInput<'a> {
     direct: Direct<'a, false>,
     unpacker: Handle<Unpacker>,
-    /// The position of the next value, while other code runs.
+    /// The position of the next value while other code runs.
     next: u64,
 }
 
@@ -44,8 +44,8 @@ impl UnpackerInput<'_> {
     /// The next message in an unpacker.
     ///
     /// # Safety
-    /// The input stays on the stack. Nothing changes the unpacker's bytes while they are used: other code runs between
-    /// `suspend` and `resume`, or `leave` and `reload`.
+    /// The input stays on the stack. The unpacker's bytes do not change while they are used: other code runs only
+    /// between `suspend` and `resume`, or `leave` and `reload`.
     pub(super) unsafe fn new(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Self {
         let mut this = Self { direct: Direct::at(&[], 0, LIMITS), unpacker, next: 0 };
         this.reload(gvl);
@@ -84,10 +84,10 @@ impl<'a> Input<'a> for UnpackerInput<'a> {
     }
 }
 
-/// A message that is a String, which is shared only if other code runs before its end.
+/// A message in a String, which is shared only if other code runs before the end of the message.
 pub(super) struct StringInput<'a> {
     direct: Direct<'a, false>,
-    /// Found by the garbage collector, as the input is on the stack.
+    /// The garbage collector finds it, because the input is on the stack.
     string: Str,
     share: Option<Share>,
 }
@@ -99,12 +99,12 @@ impl StringInput<'_> {
     /// The input stays on the stack. Other code runs only between `suspend` and `resume`.
     pub(super) unsafe fn new(gvl: &Gvl, string: Str) -> Self {
         let bytes = gvl.objects.bytes(string);
-        // SAFETY: the contract of this function: before the first other code, the String is shared.
+        // SAFETY: the contract of this function: the String is shared before any other code runs.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         Self { direct: Direct::at(bytes, 0, LIMITS), string, share: None }
     }
 
-    /// How many bytes follow the message.
+    /// The number of bytes after the message.
     pub(super) fn extra(&self) -> usize {
         self.direct.room()
     }
@@ -115,7 +115,7 @@ impl<'a> Input<'a> for StringInput<'a> {
         if self.share.is_none() {
             let share = self.share.insert(gvl.share(self.string));
             let bytes = share.bytes();
-            // SAFETY: the bytes of the share never change, and it is kept by being on the stack.
+            // SAFETY: the bytes of the share never change, and the share is kept alive on the stack.
             let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
             self.direct = Direct::at(bytes, self.direct.pos(), LIMITS);
         }
@@ -132,7 +132,7 @@ impl<'a> Input<'a> for Indexed<'a> {
     fn resume(&mut self, _: &mut Gvl) {}
 }
 
-/// Reads as what it wraps does.
+/// Forwards the methods of `Source` to the wrapped source.
 macro_rules! reads_directly {
     ($name:ident) => {
         impl<'a> Source<'a> for $name<'a> {

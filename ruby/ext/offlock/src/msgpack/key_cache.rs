@@ -1,13 +1,13 @@
-//! Map keys that were built already, kept by one Ractor, or by one `Unpacker` with the option `key_cache`.
+//! A cache of map keys that were built already, for one Ractor, or for one `Unpacker` with the option `key_cache`.
 
 use offlock_core::msgpack::ShortKey;
 
 use crate::cruby::ractor::{Local, RactorLocal};
 use crate::cruby::{Marker, Object};
 
-/// Remembers the String or Symbol of a key by its bytes: one key in each place, the newest one wins.
+/// Finds the String or Symbol of a key by its bytes. Each slot holds one key, and a new key replaces the old one.
 ///
-/// There is no chain to walk, so a hostile message only makes it useless.
+/// Slots have no chains, so a hostile message can only make the cache useless.
 #[derive(Default)]
 pub(super) struct KeyCache {
     places: Vec<Option<(ShortKey, Object)>>,
@@ -16,7 +16,7 @@ pub(super) struct KeyCache {
 const BITS: u32 = 8;
 
 impl KeyCache {
-    /// What was built of a key that was met before.
+    /// The object that was built for a key, if the cache has it.
     #[inline(always)]
     pub(super) fn get(&self, key: &ShortKey) -> Option<Object> {
         match self.places.get(key.place::<BITS>())? {
@@ -25,7 +25,7 @@ impl KeyCache {
         }
     }
 
-    /// Remembers what was built of a key.
+    /// Stores the object that was built for a key.
     #[cold]
     pub(super) fn add(&mut self, key: ShortKey, built: Object) {
         if self.places.is_empty() {
@@ -34,7 +34,7 @@ impl KeyCache {
         self.places[key.place::<BITS>()] = Some((key, built));
     }
 
-    /// Shows what is remembered to the garbage collector.
+    /// Marks the cached objects.
     pub(super) fn mark(&self, marker: &Marker) {
         self.places.iter().flatten().for_each(|&(_, built)| marker.mark(built));
     }
@@ -51,11 +51,11 @@ pub(super) struct RactorKeys {
     symbols: KeyCache,
 }
 
-/// The keys of each Ractor.
+/// The key cache of each Ractor.
 pub(super) static KEYS: RactorLocal<RactorKeys> = RactorLocal::new();
 
 impl RactorKeys {
-    /// The Strings, or Symbols.
+    /// The cache of Strings, or that of Symbols.
     #[inline(always)]
     pub(super) fn of_kind(&mut self, symbols: bool) -> &mut KeyCache {
         if symbols { &mut self.symbols } else { &mut self.strings }

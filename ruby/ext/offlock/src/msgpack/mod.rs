@@ -1,7 +1,7 @@
 //! MessagePack: `Offlock::MessagePack`.
 //!
-//! Nothing is shared between Ractors: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack`
-//! and `MessagePack.unpack` work on the stack, and each Ractor remembers some map keys of its own.
+//! Ractors share no state: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack` and
+//! `MessagePack.unpack` work on the stack, and each Ractor has its own cache of map keys.
 
 use magnus::{Error, Ruby};
 

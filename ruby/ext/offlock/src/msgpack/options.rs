@@ -1,16 +1,16 @@
-//! The options that say how objects are built, and the limits of a message.
+//! The options that control how objects are built, and the limits of a message.
 
 use offlock_core::msgpack::Limits;
 
 use crate::cruby::{Hash, Objects};
 
-/// The depth of nesting that msgpack allows.
+/// The maximum depth of nesting, as in msgpack.
 pub(super) const MAX_DEPTH: usize = 128;
 
 /// The limits of a message: those of the format, apart from the depth.
 pub(super) const LIMITS: Limits = Limits::depth(MAX_DEPTH);
 
-/// How objects are built.
+/// The options that control how objects are built.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Options {
     pub(super) symbolize_keys: bool,
@@ -20,7 +20,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads the options that say how objects are built.
+    /// Reads the options that control how objects are built.
     pub(super) fn from(objects: &Objects, options: Option<Hash>) -> Self {
         if options.is_none() {
             return Self::default();

@@ -14,7 +14,7 @@ use crate::cruby::{
 };
 use crate::region::Pace;
 
-/// Where a message is written to.
+/// The destination of a message.
 pub(super) trait Target {
     type Sink: Rewind;
     fn sink<'a>(&'a mut self, natives: &'a mut Natives) -> &'a mut Self::Sink;
@@ -38,7 +38,7 @@ impl Target for Handle<Packer> {
     }
 }
 
-/// Packs into `target`. Ruby code runs only for a packer: without one, objects that would need it are refused.
+/// Packs into `target`. Ruby code runs only for a packer: without one, objects that need Ruby code are rejected.
 pub(super) struct Writer<'a, T> {
     gvl: &'a mut Gvl,
     target: T,
@@ -46,10 +46,10 @@ pub(super) struct Writer<'a, T> {
     compatible: bool,
     symbols_are_extensions: bool,
     pace: Pace,
-    /// Whether a Hash is being walked through, so that nothing else may run: no Ruby code, no other thread.
+    /// Whether a Hash is being iterated over, when no Ruby code and no other thread may run.
     in_hash: bool,
-    /// How far the message was when an entry could not be written while its Hash was walked through. Until there, that is not
-    /// tried again: it would end there once more for each Hash around the entry.
+    /// The length of the message when an entry could not be written during the iteration over its Hash. Up to that
+    /// length the iteration is not tried again: it would fail once more for each Hash around the entry.
     refused_at: usize,
 }
 
@@ -60,8 +60,8 @@ impl<T> Locked for Writer<'_, T> {
     }
 }
 
-/// Whether the object was written; false without a packer where that would be needed, and while a Hash is walked through where
-/// something else should run.
+/// Whether the object was written. False if the object needs a packer and there is none, and if other code would have
+/// to run during the iteration over a Hash.
 type Written = bool;
 
 impl<'a> Writer<'a, &'a mut StringWriter> {
@@ -104,13 +104,14 @@ impl<T: Target> Writer<'_, T> {
         self.target.sink(&mut self.gvl.natives)
     }
 
-    /// Counts what was written; now and then other threads get the lock, and interrupts are handled.
+    /// Counts the written bytes. From time to time other threads get the lock, and interrupts are handled.
     #[inline]
     fn keep_pace(&mut self, work: usize) -> Written {
         !self.pace.is_due(work) || self.yield_lock()
     }
 
-    /// Other threads may change what is packed, of which nothing is held, and the packer, which is looked at anew.
+    /// Lets other threads run. They may change the objects that are packed, none of which is borrowed, and the packer,
+    /// which is read again.
     #[cold]
     fn yield_lock(&mut self) -> Written {
         if self.in_hash {
@@ -120,7 +121,7 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Whether Ruby code may run.
+    /// Returns whether Ruby code may run.
     fn may_call(&self) -> bool {
         self.packer.is_some() && !self.in_hash
     }
@@ -165,7 +166,8 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes an object of a subclass as the extension that this is registered for; `None` if it is for none.
+    /// Writes an object of a subclass as the extension that a built-in class is registered for; `None` if there is
+    /// none.
     #[cold]
     fn inherited(&mut self, object: Object) -> Option<Written> {
         if !self.may_call() {
@@ -174,13 +176,13 @@ impl<T: Target> Writer<'_, T> {
         self.extension(object).then_some(true)
     }
 
-    /// Writes a Float, or any Numeric as one.
+    /// Writes a Float, or any Numeric converted to one.
     pub(super) fn float(&mut self, object: Object) {
         let value = self.gvl.coerce_f64(object);
         write::f64(self.out(), value);
     }
 
-    /// Writes a String: binary ones as binary, others as UTF-8.
+    /// Writes a String: binary Strings as binary, others as UTF-8.
     #[inline]
     pub(super) fn string(&mut self, string: Str) -> Written {
         let encoding = self.gvl.objects.encoding(string);
@@ -227,7 +229,7 @@ impl<T: Target> Writer<'_, T> {
         self.string(name)
     }
 
-    /// Writes an Integer that is no Fixnum.
+    /// Writes an Integer that is not a Fixnum.
     pub(super) fn bignum(&mut self, number: Bignum) -> Written {
         let (bytes, is_negative, is_full) = self.gvl.objects.bignum_size(number);
         let bytes = bytes + usize::from(is_negative && is_full);
@@ -253,7 +255,7 @@ impl<T: Target> Writer<'_, T> {
         self.packer.is_some_and(|packer| packer.get(&self.gvl.natives).registry.big_integers)
     }
 
-    /// Writes an Array; nil for items that are gone when it is their turn.
+    /// Writes an Array; nil for items that were removed in the meantime.
     pub(super) fn array(&mut self, array: Array) -> Written {
         self.gvl.check_stack();
         let length = self.gvl.objects.array_len(array);
@@ -265,8 +267,8 @@ impl<T: Target> Writer<'_, T> {
         })
     }
 
-    /// Writes a Hash, as it is now. A Hash cannot get new keys while it is walked through, which must not concern other
-    /// code, so none runs meanwhile. When something has to run, what is left of the Hash is copied before.
+    /// Writes a Hash as it is now. A Hash cannot get new keys during an iteration. So that no other code notices, none
+    /// runs in the meantime. If other code has to run, the remaining entries are copied first.
     pub(super) fn hash(&mut self, hash: Hash) -> Written {
         self.gvl.check_stack();
         let length = self.gvl.objects.hash_len(hash);
@@ -286,7 +288,7 @@ impl<T: Target> Writer<'_, T> {
         written == length || (!within && self.entries_left(hash, length - written, refused))
     }
 
-    /// Writes an entry while its Hash is walked through; false if that could not be.
+    /// Writes an entry during the iteration over its Hash; false if that was not possible.
     #[inline]
     fn entry(&mut self, key: Object, value: Object) -> bool {
         let mark = self.out().mark();
@@ -298,7 +300,7 @@ impl<T: Target> Writer<'_, T> {
         false
     }
 
-    /// Writes the last entries of a Hash from a copy, beside which anything may run.
+    /// Writes the last entries of a Hash from a copy, during which any code may run.
     #[cold]
     fn entries_left(&mut self, hash: Hash, count: usize, was_refused: bool) -> Written {
         let entries = Entries::last(self.gvl, hash, count);
@@ -320,7 +322,7 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes the object as the extension that it is registered for, if it is.
+    /// Writes the object as the extension that it is registered for, if there is one.
     fn extension(&mut self, object: Object) -> bool {
         let Some(packer) = self.packer else { return false };
         let Some(entry) = packer::entry_for(self.gvl, packer, object) else { return false };
@@ -335,8 +337,8 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes the payload with the same packer, and then takes it out again, to be put behind its header. What was written
-    /// before is meanwhile in the packer's own list, where it is found again should the code raise.
+    /// Writes the payload with the same packer, then removes it again, so that it can follow its header. In the
+    /// meantime the packer keeps the earlier output in a list of its own, from which it is restored if the code raises.
     fn recursive(&mut self, packer: Handle<Packer>, object: Object, entry: PackEntry) -> Str {
         let outer = packer.get_mut(&mut self.gvl.natives).begin_payload();
         if let Some(callable) = entry.packer {
@@ -355,7 +357,7 @@ impl<T: Target> Writer<'_, T> {
     }
 }
 
-/// Raises `ArgumentError` when the format cannot express the length.
+/// Raises `ArgumentError` if the format cannot represent the length.
 #[inline]
 fn check_length(length: usize, what: &str) {
     if length > MAX_LENGTH {

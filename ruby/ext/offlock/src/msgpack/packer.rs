@@ -1,4 +1,4 @@
-//! What an object of the class `Packer` holds.
+//! The native data of the class `Packer`.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use super::globals::globals;
 use super::registry::{PackEntry, Registry};
 use crate::cruby::{Data, DataType, Gvl, Handle, Hash, Marker, Natives, Object};
 
-/// See the module.
+/// The native data, see the module.
 #[derive(Default)]
 pub(super) struct Packer {
     pub(super) bytes: ByteQueue,
     pub(super) registry: Arc<Registry>,
-    /// Strings in the format's first version.
+    /// Whether to write Strings in the format's first version.
     pub(super) compatible: bool,
     /// The `Buffer` that shows the bytes.
     pub(super) buffer: Option<Object>,
-    /// What was written before the payload of a recursive extension, one for each that is being written.
+    /// The output before the payload of a recursive extension, one for each that is being written.
     outer: Vec<ByteQueue>,
-    /// The entries found for classes that are not registered themselves.
+    /// The entries that were found for classes that are not registered themselves.
     pub(super) found: Vec<(Object, Option<PackEntry>)>,
 }
 
@@ -53,7 +53,7 @@ impl HasQueue for Handle<Packer> {
     }
 }
 
-/// How many classes a packer remembers the entry of.
+/// The maximum number of classes whose entry a packer caches.
 const REMEMBERED: usize = 64;
 
 /// A new packer.
@@ -75,7 +75,7 @@ pub(super) fn configure(gvl: &mut Gvl, packer: Handle<Packer>, io: Object, optio
         gvl.objects.option(options, c"compatibility_mode").is_true();
 }
 
-/// The entry that an object is packed with.
+/// The entry with which an object is packed.
 pub(super) fn entry_for(gvl: &mut Gvl, packer: Handle<Packer>, object: Object) -> Option<PackEntry> {
     let packer = packer.get_mut(&mut gvl.natives);
     if packer.registry.packers.is_empty() {
@@ -93,14 +93,15 @@ pub(super) fn entry_for(gvl: &mut Gvl, packer: Handle<Packer>, object: Object) -
 }
 
 impl Packer {
-    /// Begins the payload of a recursive extension: what was written so far waits. Returns how many waited before.
+    /// Begins the payload of a recursive extension and sets the earlier output aside. Returns how many outputs were set
+    /// aside before.
     pub(super) fn begin_payload(&mut self) -> usize {
         let outer = std::mem::take(&mut self.bytes);
         self.outer.push(outer);
         self.outer.len() - 1
     }
 
-    /// Ends the payload of a recursive extension, and those inside it that were left by an exception.
+    /// Ends the payload of a recursive extension, and any payloads inside it that an exception left open.
     pub(super) fn end_payload(&mut self, outer: usize) {
         self.outer.truncate(outer + 1);
         if let Some(bytes) = self.outer.pop() {
@@ -108,7 +109,7 @@ impl Packer {
         }
     }
 
-    /// Forgets payloads that were left by an exception.
+    /// Removes payloads that an exception left open.
     pub(super) fn recover(&mut self) {
         if !self.outer.is_empty() {
             self.end_payload(0);

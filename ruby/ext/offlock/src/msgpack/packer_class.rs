@@ -17,7 +17,7 @@ fn of(this: Object) -> Handle<Packer> {
     Handle::of(this)
 }
 
-/// Runs `body` with a writer, and passes what was written on to the IO, if there is one and it is enough.
+/// Runs `body` with a writer. If there is an IO and enough output, writes the output to the IO.
 #[inline(always)]
 pub(super) fn with_writer(
     gvl: &mut Gvl,
@@ -31,7 +31,7 @@ pub(super) fn with_writer(
     }
 }
 
-/// Everything that was packed: written to the IO, or else as a String.
+/// Writes all packed bytes to the IO, or returns them as a String if there is none.
 pub(super) fn full_pack(gvl: &mut Gvl, packer: Handle<Packer>) -> Object {
     packer.get_mut(&mut gvl.natives).recover();
     let io = packer.queue(&gvl.natives).io;
@@ -243,7 +243,7 @@ methods! {
     fn registered_types_internal(gvl, this) {
         let types = gvl.hash_with_room(0);
         let mut index = 0;
-        // Read anew for every entry, because Ruby code runs between them.
+        // Read again for every entry, because Ruby code runs between them.
         while let Some(&entry) = of(this).get(&gvl.natives).registry.packers.get(index) {
             let shown = entry.shown(gvl);
             gvl.insert(types, entry.class, shown);
@@ -261,7 +261,7 @@ fn too_big(gvl: &mut Gvl, kind: Object) -> ! {
     raise_owned(classes::range_error(), message)
 }
 
-/// The block given to the method that runs, or else what the argument stands for.
+/// The block of the running method, or the callable that the argument names.
 fn packer_of(gvl: &mut Gvl, given: Object) -> Callable {
     if let Some(block) = gvl.block() {
         return Callable::of_proc(block);

@@ -1,10 +1,10 @@
-//! Extension types: which class is packed as what, and what a type is unpacked with.
+//! Extension types: how a class is packed, and how a type is unpacked.
 
 use std::sync::Arc;
 
 use crate::cruby::{Gvl, Id, Marker, Object, Objects, classes, ractor, raise};
 
-/// Something that packs or unpacks.
+/// A callable that packs or unpacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callable {
     /// A Proc, and whether the main Ractor registered it.
@@ -21,7 +21,7 @@ impl Callable {
         Self::Proc(block, ractor::is_main())
     }
 
-    /// A method of a class, by name; raises `NameError` when there is none.
+    /// A method of a class, by name; raises `NameError` if it does not exist.
     pub(super) fn of_class(gvl: &mut Gvl, class: Object, name: Object) -> Self {
         let id = gvl.coerce_id(name);
         if !gvl.has_method(class, id) {
@@ -30,7 +30,7 @@ impl Callable {
         Self::Of(class, id)
     }
 
-    /// Calls it with `subject` and, if any, one more argument.
+    /// Calls it with `subject` and, if given, one more argument.
     pub(super) fn call(self, gvl: &mut Gvl, subject: Object, more: Option<Object>) -> Object {
         let arguments = [subject, more.unwrap_or(Object::NIL)];
         let count = 1 + usize::from(more.is_some());
@@ -46,7 +46,7 @@ impl Callable {
         }
     }
 
-    /// As a Proc, for programs that look at what is registered.
+    /// The callable as a Proc, for programs that inspect the registered types.
     pub(super) fn to_proc(self, gvl: &mut Gvl) -> Object {
         let callable = match self {
             Self::Proc(block, _) => return block,
@@ -64,7 +64,7 @@ impl Callable {
     }
 }
 
-/// A Proc of the main Ractor can be called in others only if it is shareable: raises when it may not be called here.
+/// Raises if the Proc may not be called here: other Ractors can call a Proc of the main Ractor only if it is shareable.
 fn check_shareable(gvl: &mut Gvl, block: Object) {
     if ractor::is_main() {
         return;
@@ -115,7 +115,8 @@ impl UnpackEntry {
     }
 }
 
-/// The registered types. Shared between a factory and what it makes, until one of them registers another.
+/// The registered types. A factory shares them with its packers and unpackers until one of these registers another
+/// type.
 #[derive(Clone, Default)]
 pub(super) struct Registry {
     pub(super) packers: Vec<PackEntry>,
@@ -145,7 +146,7 @@ impl Registry {
             + self.unpackers.capacity() * size_of::<UnpackEntry>()
     }
 
-    /// Registers for packing; a class that is registered already keeps its place.
+    /// Registers a packer; a class that is registered already keeps its position.
     pub(super) fn add_packer(&mut self, entry: PackEntry) {
         match self.packers.iter_mut().find(|known| known.class == entry.class) {
             Some(known) => *known = entry,
@@ -153,7 +154,7 @@ impl Registry {
         }
     }
 
-    /// Registers for unpacking.
+    /// Registers an unpacker.
     pub(super) fn add_unpacker(&mut self, entry: UnpackEntry) {
         match self.unpackers.iter_mut().find(|known| known.kind == entry.kind) {
             Some(known) => *known = entry,
@@ -180,7 +181,7 @@ impl Registry {
     }
 }
 
-/// A registry to change: a copy, if it is shared.
+/// A registry that may be changed: a copy, if it is shared.
 pub(super) fn changeable(registry: &mut Arc<Registry>) -> &mut Registry {
     Arc::make_mut(registry)
 }

@@ -1,14 +1,14 @@
-//! Where a message is written to.
+//! The destination of a message that can be truncated.
 
 use offlock_core::msgpack::write::Sink;
 
 use crate::cruby::string::StringWriter;
 
-/// A sink that can take back what was put last.
+/// A sink that can remove the bytes that were written last.
 pub(super) trait Rewind: Sink {
-    /// How far the message is.
+    /// The current length of the message.
     fn mark(&mut self) -> usize;
-    /// Takes back everything behind `mark`.
+    /// Removes everything after `mark`.
     fn rewind(&mut self, mark: usize);
 }
 

@@ -1,4 +1,4 @@
-//! What an object of the class `Unpacker` holds.
+//! The native data of the class `Unpacker`.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::options::Options;
 use super::registry::Registry;
 use crate::cruby::{Data, DataType, Gvl, Handle, Hash, Marker, Natives, Object};
 
-/// See the module.
+/// The native data, see the module.
 #[derive(Default)]
 pub(super) struct Unpacker {
     pub(super) bytes: ByteQueue,
     pub(super) registry: Arc<Registry>,
     pub(super) options: Options,
-    /// The containers around the value that such code reads.
+    /// The number of containers around the value that such code reads.
     pub(super) depth: usize,
     /// The `Buffer` that shows the bytes.
     pub(super) buffer: Option<Object>,
-    /// How far the message that has not arrived as a whole was looked at.
+    /// The scan of a message that is not complete yet.
     pub(super) scanner: Option<Scanner>,
     /// With the option `key_cache`, the keys built so far.
     pub(super) keys: KeyCache,
-    /// What `registered_types` has shown: a Hash. The next time it shows the same Procs.
+    /// The Hash that `registered_types` has returned, so that the next call returns the same Procs.
     pub(super) shown: Option<Object>,
 }
 
@@ -79,15 +79,15 @@ pub(super) fn configure(gvl: &mut Gvl, unpacker: Handle<Unpacker>, io: Object, o
     (unpacker.options, unpacker.keys) = (options, KeyCache::default());
 }
 
-/// Appends a String to what is to be unpacked.
+/// Appends a String to the bytes to unpack.
 pub(super) fn feed(gvl: &mut Gvl, unpacker: Handle<Unpacker>, data: Object) {
     let data = gvl.coerce_str(data);
     byte_queue::append_string(gvl, unpacker, data);
 }
 
 impl Unpacker {
-    /// Whether the next message has to be looked at before objects are built of it: because it comes from an IO in
-    /// pieces, because it was found to be incomplete before, or because building it may run code that must run once.
+    /// Returns whether the next message must be scanned before objects are built from it: because it comes from an IO
+    /// in pieces, because it was incomplete before, or because building it may run code that must run only once.
     pub(super) fn must_scan(&self) -> bool {
         !self.bytes.io.is_nil() || self.scanner.is_some() || !self.registry.unpackers.is_empty()
     }

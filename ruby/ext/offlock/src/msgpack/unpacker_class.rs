@@ -18,7 +18,7 @@ fn of(this: Object) -> Handle<Unpacker> {
     Handle::of(this)
 }
 
-/// Builds the next object. Raises `EOFError` when it has not arrived as a whole.
+/// Builds the next object. Raises `EOFError` if the message is incomplete.
 fn read(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Object {
     if unpacker.get(&gvl.natives).must_scan() {
         arrived(gvl, unpacker);
@@ -30,7 +30,7 @@ fn read(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Object {
 fn build_next(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Object {
     let held = unpacker.get_mut(&mut gvl.natives);
     let (depth, options) = (held.depth, held.options);
-    // Should the message turn out to be incomplete, this is a reason to look first the next time.
+    // If the message turns out to be incomplete, the next call scans it first.
     held.scanner.get_or_insert_default();
     // SAFETY: the builder is on the stack, and suspends its input, or leaves it, before it runs other code.
     let input = unsafe { UnpackerInput::new(gvl, unpacker) };
@@ -42,7 +42,7 @@ fn build_next(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Object {
     object
 }
 
-/// The length of the next message, once it is there as a whole; raises `EOFError` when it is not.
+/// The length of the next message, once it is complete; raises `EOFError` if it is not.
 fn arrived(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> usize {
     loop {
         match scan(gvl, unpacker) {
@@ -59,7 +59,7 @@ fn arrived(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> usize {
     }
 }
 
-/// Reads more from the IO; raises `EOFError` when there is none.
+/// Reads more from the IO; raises `EOFError` if there is none.
 fn fill(gvl: &mut Gvl, unpacker: Handle<Unpacker>) {
     if !byte_queue::fill(gvl, unpacker) {
         let offset = unpacker.queue(&gvl.natives).head();
@@ -67,10 +67,10 @@ fn fill(gvl: &mut Gvl, unpacker: Handle<Unpacker>) {
     }
 }
 
-/// How many bytes are looked at in one go.
+/// The number of bytes that are scanned at once.
 const WINDOW: usize = 256 << 10;
 
-/// The length of the next message, if it is there as a whole.
+/// The length of the next message, if it is complete.
 fn scan(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Result<Option<usize>, Error> {
     let mut pace = Pace::new();
     let mut end = WINDOW;
@@ -89,7 +89,7 @@ fn scan(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Result<Option<usize>, Erro
     }
 }
 
-/// Builds the one object that the unpacker has.
+/// Builds the single object that the unpacker has.
 pub(super) fn full_unpack(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Object {
     let object = read(gvl, unpacker);
     check_extra(unpacker.queue(&gvl.natives).rest().len());
@@ -194,12 +194,12 @@ methods! {
         Object::NIL
     }
 
-    /// Yields object after object, until the bytes end; what comes from an IO, until that raises `EOFError`.
+    /// Yields one object after another until the bytes end; with an IO, until it raises `EOFError`.
     fn each_message(gvl, this) {
         let unpacker = of(this);
         loop {
             let has_io = !unpacker.queue(&gvl.natives).io.is_nil();
-            // An error in the message is raised when it is built.
+            // An error in the message is raised when the message is built.
             if !has_io && matches!(scan(gvl, unpacker), Ok(None)) {
                 return Object::NIL;
             }
@@ -237,7 +237,7 @@ methods! {
 fn show_types(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> crate::cruby::Hash {
     let types = gvl.hash_with_room(0);
     let mut index = 0;
-    // Read anew for every entry, because Ruby code runs between them.
+    // Read again for every entry, because Ruby code runs between them.
     while let Some(&entry) = unpacker.get(&gvl.natives).registry.unpackers.get(index) {
         let (kind, shown) = (gvl.int(entry.kind.into()), entry.shown(gvl));
         gvl.insert(types, kind, shown);

@@ -1,5 +1,5 @@
-//! Large messages: indexed without the lock, then built from the index as a whole or in part; and the extraction of
-//! one field of every record.
+//! Indexes large messages without the lock, and builds them from the index as a whole or in part; extracts one field of
+//! every record.
 
 use magnus::{
     Error as RubyError, ExceptionClass, RArray, RModule, RString, Ruby, TryConvert, Value, function,
@@ -20,12 +20,12 @@ use crate::error::{IntoException, no_memory};
 use crate::operations::{MSGPACK_DECODE, MSGPACK_EXTRACT};
 use crate::region::{Pace, Region, Release};
 
-/// What an object of the class `Index` holds: a message and its tape.
+/// The native data of the class `Index`: a message and its tape.
 #[derive(Default)]
 pub(super) struct Index {
     tape: Tape,
     message: Option<Share>,
-    /// Where the message ends.
+    /// The offset of the end of the message.
     end: usize,
 }
 
@@ -51,7 +51,7 @@ impl Index {
     }
 }
 
-/// An error in a message, on its way out of a region.
+/// An error in a message, to be returned from a region.
 struct MessageError(Error);
 
 impl From<OutOfMemory> for MessageError {
@@ -98,7 +98,7 @@ fn index(ruby: &Ruby, source: RString, release: Release) -> Result<Value, RubyEr
     Ok(object)
 }
 
-/// How much is indexed in one go: as many bytes, or as many messages.
+/// The number of bytes, or of messages, that are indexed at once.
 const GROUP_BYTES: usize = 1 << 20;
 const GROUP: usize = 1 << 13;
 
@@ -111,7 +111,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
         unpacker::make(gvl, Object::NIL, options, registry).object()
     })?;
     let objects = ruby.ary_new_capa(messages.views().len());
-    // Whether it is worth leaving the lock is asked about all of them.
+    // The total size decides whether to release the lock.
     let size = messages.views().iter().map(|bytes| bytes.len()).sum();
     let region = Region::new(&MSGPACK_DECODE, size).release(release);
     let release = if region.leaves() { Release::ALWAYS } else { release };
@@ -123,7 +123,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
             )
         })?;
         let mut pace = Pace::new();
-        // The messages and their tapes are kept by this frame, which catches what is raised.
+        // This frame owns the messages and their tapes, and catches exceptions.
         catch(ruby, |gvl| {
             let types = Handle::<Unpacker>::of(Object::of(types));
             for (bytes, (tape, end)) in group.iter().zip(&tapes) {
@@ -139,7 +139,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
     Ok(objects)
 }
 
-/// The messages, in groups that are indexed in one go.
+/// The messages, in groups that are indexed at once.
 fn groups<'a, 'b>(messages: &'a [&'b [u8]]) -> impl Iterator<Item = &'a [&'b [u8]]> {
     let (mut bytes, mut count) = (0, 0);
     messages.chunk_by(move |message, _| {
@@ -153,7 +153,7 @@ fn groups<'a, 'b>(messages: &'a [&'b [u8]]) -> impl Iterator<Item = &'a [&'b [u8
     })
 }
 
-/// The strings under `path` in every record: `extract(bytes, path, release)`.
+/// Extracts the strings under `path` in every record: `extract(bytes, path, release)`.
 fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Result<Value, RubyError> {
     let share = borrowed!(Bytes, source);
     let bytes = share.view();
@@ -181,7 +181,7 @@ fn strings(gvl: &mut Gvl, bytes: &[u8], column: &[Option<Span>]) -> Object {
     strings.into()
 }
 
-/// Whether a String is long enough to be indexed first.
+/// Returns whether a String is long enough to be indexed first.
 pub(super) fn is_large(gvl: &Gvl, source: Str, options: Object) -> bool {
     let release = gvl.objects.option(gvl.objects.hash(options), c"release");
     let length = gvl.objects.bytesize(source);
@@ -192,14 +192,14 @@ pub(super) fn is_large(gvl: &Gvl, source: Str, options: Object) -> bool {
     is(c"always") || (is(c"auto") && length >= MSGPACK_DECODE.break_even)
 }
 
-/// Unpacks a String by way of its index.
+/// Unpacks a String with an index.
 pub(super) fn unpack_large(gvl: &mut Gvl, source: Object, options: Object) -> Object {
     let release = Id::of(c"always").symbol();
     let index = gvl.call(globals().module, Id::of(c"index"), &[source, release]);
     whole(gvl, index, options)
 }
 
-/// The object of a whole message.
+/// Builds the object of a whole message.
 fn whole(gvl: &mut Gvl, index: Object, options: Object) -> Object {
     let held = of(index).get(&gvl.natives);
     check_extra(held.bytes().len() - held.end);
@@ -211,7 +211,7 @@ fn build_at(gvl: &mut Gvl, index: Object, place: usize, options: Object) -> Obje
     let options = gvl.objects.hash(options);
     let registry = default_registry(gvl);
     let types = unpacker::make(gvl, Object::NIL, options, registry);
-    // SAFETY: an index never changes, and lives as long as it is on the stack, until the end.
+    // SAFETY: an index never changes, and lives as long as it is on the stack, which it is until the end.
     let held = unsafe { of(index).lasting() };
     let object = build_from(gvl, Indexed::at(&held.tape, held.bytes(), place), types);
     types.keep();
@@ -242,7 +242,7 @@ methods! {
         gvl.array(&[Id::of(kind).symbol(), gvl.int(size.into())]).into()
     }
 
-    /// The places of the values in a container, in order: of a map, those of keys and values.
+    /// The places of the values in a container, in order; of a map, those of its keys and values.
     fn places(gvl, this, place) {
         let place = gvl.coerce_usize(place);
         let places = gvl.array_with_room(0);
@@ -281,7 +281,7 @@ methods! {
     }
 }
 
-/// Defines the class. What programs use is written in Ruby.
+/// Defines the class. The public methods are written in Ruby.
 pub(super) fn define(gvl: &Gvl) {
     Class::without_new(gvl, globals().index)
         .define(c"kind", &kind())
@@ -290,7 +290,7 @@ pub(super) fn define(gvl: &Gvl) {
         .define(c"build", &build());
 }
 
-/// Defines the functions that leave the lock.
+/// Defines the functions that release the lock.
 pub(super) fn define_functions() -> Result<(), RubyError> {
     let module = RModule::try_convert(globals().module.value())?;
     module.define_module_function("index", function!(index, 2))?;

@@ -82,7 +82,7 @@ impl Encoding {
         }
     }
 
-    /// Loads the encoding before storing it, so that no thread waits for one that a fork has removed.
+    /// Loads the encoding before storing it, so that no thread waits for a thread that a fork has removed.
     fn load(&self) -> &'static tokens::Encoding {
         let core = tokens::get(self.name).expect("a public encoding has a public name");
         self.core.get_or_init(|| core)
