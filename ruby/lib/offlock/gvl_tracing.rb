@@ -1,22 +1,23 @@
 # frozen_string_literal: true
 
 module Offlock
-  # gvl-tracing's interface: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete however
-  # the program ends its threads; the trace it is made from stays beside it, for `offlock report`.
+  # The interface of gvl-tracing: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete
+  # regardless of how the program ends its threads. The trace from which it is made remains beside it, for `offlock
+  # report`.
   module GvlTracing
-    # For programs that ask; it is offlock's own.
+    # The version of offlock, for programs that read this constant.
     VERSION = Offlock::VERSION
 
     @running = nil
 
     class << self
-      # Starts to record into a file in gvl-tracing's JSON format; with a block, until it returns.
+      # Starts recording into a file in gvl-tracing's JSON format; with a block, records until the block returns.
       #
       # @param file [String, Pathname]
       # @param os_threads_view_enabled [Boolean] accepted; native threads are always recorded
-      # @return [String] the file, with a block
-      # @raise [RuntimeError] when it is recording already
-      # @raise [SystemCallError] the file cannot be written
+      # @return [String, nil] with a block, the path of the file
+      # @raise [RuntimeError] if it is recording already
+      # @raise [SystemCallError] if the file cannot be written
       def start(file, os_threads_view_enabled: false) # rubocop:disable Lint/UnusedMethodArgument
         started = exclusively do
           next if @running&.running?
@@ -37,8 +38,8 @@ module Offlock
 
       # Stops recording and completes the file.
       #
-      # @return [String] the file
-      # @raise [RuntimeError] when nothing is recording
+      # @return [String] the path of the file
+      # @raise [RuntimeError] if it is not recording
       def stop
         stopped = exclusively do
           running, @running = @running, nil

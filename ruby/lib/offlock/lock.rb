@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Offlock
-  # See Ruby's lock: who holds it, who waits for it, for how long and behind whom.
+  # Traces Ruby's lock: which thread holds it, which threads wait for it, for how long and for which holder.
   #
   # Record a file for `offlock summary` and `offlock report`:
   #
@@ -12,24 +12,24 @@ module Offlock
   #   Offlock::Lock::GlobalTimer.enable
   #   statsd.gauge("lock.waited_ns", Offlock::Lock::GlobalTimer.monotonic_time)
   #
-  # Recording is exact: Ruby's own instrumentation tells each time a thread asks for, gets or gives up its lock.
-  # Each Ractor has a lock of its own.
+  # Recording is exact: Ruby's own instrumentation reports each time a thread requests, acquires or releases its lock.
+  # Each Ractor has its own lock.
   module Lock
     private_constant :Native
 
-    # The process's own trace: see {Lock.start}.
+    # The trace that {Lock.start} starts, one per process.
     @started = nil
 
     class << self
-      # Records what happens in the block.
+      # Records a trace while the block runs.
       #
-      # @param path [String, Pathname] the file; one that is there is replaced
-      # @param limit [Integer, nil] the most bytes to write
-      # @param arguments [Boolean] whether to keep the program's arguments
+      # @param path [String, Pathname] the file; an existing file is replaced
+      # @param limit [Integer, nil] the maximum size of the trace in bytes
+      # @param arguments [Boolean] whether to store the program's arguments
       # @yieldparam trace [Trace]
-      # @return what the block returns
-      # @raise [SystemCallError] the file cannot be written
-      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
+      # @return the value of the block
+      # @raise [SystemCallError] if the file cannot be written
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, which records all Ractors
       def trace(path, limit: nil, arguments: false)
         running = Trace.new(path, limit: limit, arguments: arguments)
         yield running
@@ -37,7 +37,7 @@ module Offlock
         running&.stop
       end
 
-      # Records the block to look at its summary.
+      # Records a trace in memory while the block runs, and returns its summary.
       #
       # @yieldparam trace [Trace]
       # @return [Summary]
@@ -51,14 +51,15 @@ module Offlock
         running.summary
       end
 
-      # Starts the process's own trace, from any thread of the main Ractor or a trap handler, until {stop}.
+      # Starts the trace of the process, which runs until {stop}. May be called from any thread of the main Ractor and
+      # from a trap handler.
       #
-      # @param path [String, Pathname] the file; one that is there is replaced
-      # @param limit [Integer, nil] the most bytes to write
-      # @param arguments [Boolean] whether to keep the program's arguments
-      # @return [Boolean] false, and nothing changes, when it is running already, or when a trap handler interrupts this
-      #   very method or {stop}
-      # @raise [SystemCallError] the file cannot be written
+      # @param path [String, Pathname] the file; an existing file is replaced
+      # @param limit [Integer, nil] the maximum size of the trace in bytes
+      # @param arguments [Boolean] whether to store the program's arguments
+      # @return [Boolean] true if it started the trace; false if the trace is running already, or in a trap handler that
+      #   interrupts this method or {stop}
+      # @raise [SystemCallError] if the file cannot be written
       # @raise [Ractor::UnsafeError] in another Ractor
       def start(path, limit: nil, arguments: false)
         Instrumentation.check_ractor
@@ -70,9 +71,10 @@ module Offlock
         end
       end
 
-      # Stops what {start} started, from any thread of the main Ractor or a trap handler.
+      # Stops the trace of the process. May be called from any thread of the main Ractor and from a trap handler.
       #
-      # @return [Stats, nil] nil when nothing was running, or when a trap handler interrupts this very method or {start}
+      # @return [Stats, nil] nil if the trace was not running, or in a trap handler that interrupts this method or
+      #   {start}
       # @raise [Ractor::UnsafeError] in another Ractor
       def stop
         Instrumentation.check_ractor
@@ -82,10 +84,11 @@ module Offlock
         end
       end
 
-      # Names what the calling thread does in the block, for the report. Costs next to nothing while no trace runs.
+      # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is
+      # running.
       #
-      # @param name [String]
-      # @return what the block returns
+      # @param name [String] the label
+      # @return the value of the block
       def mark(name)
         Native.mark_begin(name)
         yield

@@ -4,20 +4,20 @@ require "zlib"
 require "offlock/offlock"
 
 module Offlock
-  # zlib, off the interpreter lock: everything that Ruby's own Zlib has, and more.
+  # zlib without the interpreter lock: everything that Ruby's own Zlib offers, and more.
   #
   #   Zlib = Offlock::Zlib
   #
-  # The exceptions are the original's own, so that what rescues Zlib::Error rescues ours.
+  # The exceptions are those of the original, so that `rescue Zlib::Error` also rescues ours.
   #
-  # Beyond the original: `deflate_all` and `inflate_all` work on many Strings at once on all cores, `max_output:` bounds what a
-  # decoder may make, `threads:` uses several cores for one gzip file, `progress:` is called about every megabyte with bytes
-  # done and bytes in all (nil where that is not known), `release:` (`:auto`, `:always`, `:never`) overrules when the lock is
-  # given up.
+  # Beyond the original: `deflate_all` and `inflate_all` work on many Strings at once on all cores. `max_output:` limits
+  # the output of a decoder in bytes. `threads:` uses several cores for one gzip file. `progress:` is called about every
+  # megabyte with the bytes done and the total (nil if that is unknown). `release:` (`:auto`, `:always`, `:never`)
+  # controls whether the lock is released.
   module Zlib
     original = ::Zlib
     VERSION = original::VERSION
-    # The interface is that of this version, whichever engine does the work.
+    # The interface is that of this version, regardless of the engine.
     ZLIB_VERSION = "1.3.1"
 
     Error = original::Error
@@ -28,9 +28,9 @@ module Offlock
     MemError = original::MemError
     BufError = original::BufError
     VersionError = original::VersionError
-    # Older versions of Ruby's own Zlib have none.
+    # Older versions of Ruby's own Zlib do not define it.
     InProgressError = original.const_defined?(:InProgressError) ? original::InProgressError : Class.new(Error)
-    # The output would be larger than `max_output:` allows.
+    # Raised if the output would be larger than `max_output:` allows.
     class OutputLimitError < Error; end
 
     BINARY = 0
@@ -59,7 +59,7 @@ module Offlock
 
     original.constants.grep(/\AOS_/).each { |name| const_set(name, original.const_get(name)) }
 
-    # How much a block form yields at a time.
+    # The number of bytes that a block form yields at a time.
     CHUNK = 16_384
     private_constant :CHUNK
 
@@ -94,12 +94,12 @@ module Offlock
         native_gunzip(string, max_output, release)
       end
 
-      # Decompresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
+      # Decompresses each of `strings`, on `threads` threads (0: one per core), with one release of the lock.
       def inflate_all(strings, wbits: MAX_WBITS, max_output: nil, threads: 0, progress: nil, release: :auto)
         native_inflate_all(strings, wbits, max_output, threads, progress, release)
       end
 
-      # Compresses each of `strings`, on `threads` threads (0: one per core), in one release of the lock.
+      # Compresses each of `strings`, on `threads` threads (0: one per core), with one release of the lock.
       def deflate_all(strings, level = DEFAULT_COMPRESSION, wbits: MAX_WBITS, threads: 0, progress: nil, release: :auto)
         native_deflate_all(strings, level, wbits, threads, progress, release)
       end
@@ -116,11 +116,11 @@ module Offlock
 
       private
 
-      # What the native crc32 and adler32 leave to Ruby: all but small Strings.
+      # The native crc32 and adler32 handle small Strings and forward all other calls to these.
       def crc32_of(string = nil, value = 0, release: :auto) = checksum(:native_crc32, string, value || 0, 0, release)
       def adler32_of(string = nil, value = 1, release: :auto) = checksum(:native_adler32, string, value || 1, 1, release)
 
-      # Of a String, or of everything that an IO has to read; without either, the initial value.
+      # The checksum of a String, or of the rest of an IO; without either, the initial value.
       def checksum(kind, source, value, initial, release)
         return initial if source.nil?
 
@@ -132,13 +132,13 @@ module Offlock
         value
       end
 
-      # As errors of conversion name an object.
+      # The name of an object in messages of conversion errors.
       def kind_of_object(object) = [nil, true, false].include?(object) ? object.inspect : object.class
     end
 
     private
 
-    # As with the original, who includes this module may call these as its own.
+    # As with the original, a class that includes this module may call these as its own.
     %i[zlib_version crc_table crc32 adler32 crc32_combine adler32_combine].each do |name|
       define_method(name) { |*args, **options| Zlib.public_send(name, *args, **options) }
     end

@@ -46,7 +46,7 @@ pub(crate) fn exception(ruby: &Ruby, class: &str, message: String) -> Error {
 ///
 /// While a `NoMemoryError` propagates, Ruby handles no interrupts, and ends the process if memory is exhausted again.
 /// Ruby considers the error handled when Ruby code rescues it, or when another exception is raised. So this function
-/// raises one and catches it.
+/// raises the error once more and catches it.
 pub(crate) fn forget(error: Error) {
     if let ErrorType::Exception(exception) = error.error_type() {
         let exception = exception.as_value();

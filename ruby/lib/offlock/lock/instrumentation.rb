@@ -2,12 +2,12 @@
 
 module Offlock
   module Lock
-    # While a trace runs: what the recorder cannot see by itself. The names of threads and Ractors that come and go,
-    # garbage collections, and which idling is a `sleep`.
+    # Reports events that the recorder cannot observe by itself while a trace is running: the names of threads and
+    # Ractors that start and end, garbage collections, and calls of `sleep`.
     module Instrumentation
       class << self
-        # Attends to events if one of the traces wants to know of them. Threads and trap handlers may come between any two
-        # steps, so whoever was here last looks whether things are as they should be.
+        # Enables the events if one of the traces needs them, and disables them otherwise. Threads and trap handlers may
+        # run between any two steps, so each caller checks at the end whether the state is right.
         def attend(traces)
           loop do
             wanted = traces.any?(&:wants_events?)
@@ -16,9 +16,9 @@ module Offlock
           end
         end
 
-        # Calls the block when no other thread is in one; in a trap handler, too, where a Mutex cannot be locked.
+        # Calls the block when no other thread is in one. Works in trap handlers, too, where a Mutex cannot be locked.
         #
-        # @return what the block returns; +otherwise+ when the handler interrupts the block itself
+        # @return the value of the block; +otherwise+ if a trap handler interrupts the block itself
         def exclusively(otherwise)
           result = otherwise
           sleep(0.001) while Native.exclusively(Thread.current.object_id) { result = yield } == :busy
@@ -39,18 +39,18 @@ module Offlock
           ]
         end
 
-        # @return [Array<Array(Thread, String, Boolean)>] the threads, their names, and whether they want the lock
+        # @return [Array<Array(Thread, String, Boolean)>] the threads, their names, and whether they are ready to run
         def threads = Thread.list.map { |thread| [thread, name_of(thread), thread.status == "run"] }
 
-        # Looking for Ractors takes time with the lock, so it is done only where there are some.
+        # The search for Ractors takes time with the lock held, so it is skipped when there is only the main Ractor.
         def name_ractors
           return name_ractor(Ractor.main) if Ractor.count == 1
 
           ObjectSpace.each_object(Ractor) { |ractor| name_ractor(ractor) }
         end
 
-        # "GVL" is the main Ractor's lock, "GVL of Ractor:#2 worker" another's. Its threads are called "worker", or
-        # "Ractor #2" if it has no name.
+        # "GVL" is the main Ractor's lock, "GVL of Ractor:#2 worker" that of another one. The threads of that Ractor are
+        # named "worker", or "Ractor #2" if the Ractor has no name.
         def name_ractor(ractor)
           return Native.name_ractor(ractor, "GVL", nil) if ractor == Ractor.main
 
@@ -72,7 +72,7 @@ module Offlock
           thread_points.each(&:disable)
         end
 
-        # A thread without a name is called by where its block begins.
+        # A thread without a name is named after the position of its block.
         def name_of(thread)
           return thread.name if thread.name
           return "main" if thread == Thread.main
@@ -84,7 +84,7 @@ module Offlock
           @gc_point ||= Native.gc_point
         end
 
-        # A thread's name is known from before its first line, and as it was at its end.
+        # Reports a thread's name before the thread runs its first line, and again at its end.
         def thread_points
           @thread_points ||= %i[thread_begin thread_end].map do |event|
             TracePoint.new(event) { Native.name_thread(Thread.current, name_of(Thread.current)) }

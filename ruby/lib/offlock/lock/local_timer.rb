@@ -2,29 +2,30 @@
 
 module Offlock
   module Lock
-    # How long one thread has waited for the lock. Reading never blocks.
+    # The time that one thread has waited for the lock. Reading never blocks.
     class LocalTimer
       extend Metric
 
       class << self
-        # @return [LocalTimer] the numbers of a thread
+        # @param thread [Thread]
+        # @return [LocalTimer] the numbers of the thread
         def for(thread) = new(thread)
 
-        # @return [Integer] nanoseconds the calling thread has waited, in waits that are over
+        # @return [Integer] nanoseconds that the calling thread has waited, in completed waits
         def monotonic_time = new(Thread.current).monotonic_time
 
-        # Sets the calling thread's numbers back to zero.
+        # Resets the calling thread's numbers to zero.
         # @return [Integer] 0
         def reset = new(Thread.current).reset
 
-        # Starts measuring. What a thread of the main Ractor has come to is known also when it has ended.
+        # Starts measuring. The numbers of a thread of the main Ractor remain available after its end.
         # @return [Boolean] true
         def enable
           last_numbers.enable if Ractor.current == Ractor.main
           super
         end
 
-        # Stops measuring; the numbers stay.
+        # Stops measuring and keeps the numbers.
         # @return [Boolean] true
         def disable
           last_numbers.disable if Ractor.current == Ractor.main
@@ -35,7 +36,7 @@ module Offlock
 
         def metric = "local"
 
-        # They stay with the thread object.
+        # Stores the numbers of an ended thread in the thread object.
         def last_numbers
           @last_numbers ||= TracePoint.new(:thread_end) do
             Thread.current.thread_variable_set(LAST, Native.local_numbers(Thread.current).freeze)
@@ -43,7 +44,7 @@ module Offlock
         end
       end
 
-      # Where an ended thread keeps its numbers.
+      # The thread variable with the numbers of an ended thread.
       LAST = :offlock_lock_numbers
       private_constant :LAST
 
@@ -52,19 +53,19 @@ module Offlock
         @thread = thread
       end
 
-      # @return [Integer] nanoseconds the thread has waited since the last {#reset}, in waits that are over
+      # @return [Integer] nanoseconds that the thread has waited since the last {#reset}, in completed waits
       def monotonic_time = numbers[0]
 
-      # @return [Integer] how often the thread got the lock since the last {#reset}
+      # @return [Integer] how often the thread acquired the lock since the last {#reset}
       def acquisitions = numbers[1]
 
-      # @return [Integer] how often the thread gave up the lock since the last {#reset}
+      # @return [Integer] how often the thread released the lock since the last {#reset}
       def releases = numbers[2]
 
-      # @return [Array<Array(Integer, Integer)>] as {GlobalTimer.histogram}
+      # @return [Array<Array(Integer, Integer)>] like {GlobalTimer.histogram}
       def histogram = Native.waits(@thread)
 
-      # Sets the thread's numbers back to zero.
+      # Resets the thread's numbers to zero.
       # @return [Integer] 0
       def reset
         Native.reset_local(@thread)

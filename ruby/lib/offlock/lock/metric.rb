@@ -2,7 +2,7 @@
 
 module Offlock
   module Lock
-    # What the three kinds of live numbers have in common.
+    # The common methods of the three kinds of live numbers.
     module Metric
       # Starts measuring.
       # @return [Boolean] true
@@ -11,14 +11,14 @@ module Offlock
         true
       end
 
-      # Stops measuring; the numbers stay.
+      # Stops measuring and keeps the numbers.
       # @return [Boolean] true
       def disable
         Native.disable(metric)
         true
       end
 
-      # @return [Boolean] whether it is being measured
+      # @return [Boolean] whether measuring is enabled
       def enabled? = Native.enabled?(metric)
     end
     private_constant :Metric

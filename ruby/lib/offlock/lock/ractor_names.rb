@@ -2,9 +2,9 @@
 
 module Offlock
   module Lock
-    # Tells the recorder the names of Ractors that are made while a trace runs.
+    # Reports the names of Ractors that are made while a trace is running.
     module RactorNames
-      # Makes a Ractor as ever.
+      # Makes a Ractor as usual, and reports its name.
       def new(...) = super.tap { |ractor| Instrumentation.name_ractor(ractor) }
 
       def self.install

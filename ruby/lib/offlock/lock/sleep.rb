@@ -2,9 +2,9 @@
 
 module Offlock
   module Lock
-    # Tells `sleep` apart from other idling. Once a trace has run, each `sleep` costs some 100 ns more.
+    # Distinguishes `sleep` from other waits. After the first trace, each call of `sleep` costs about 100 ns more.
     module Sleep
-      # Sleeps as ever.
+      # Sleeps as usual, and reports the beginning and the end.
       def sleep(...)
         Native.sleeps = true
         super

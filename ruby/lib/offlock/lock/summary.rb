@@ -2,7 +2,7 @@
 
 module Offlock
   module Lock
-    # What a trace amounts to: times per thread, who kept whom waiting, findings.
+    # The results of a trace: the times of each thread, which thread made others wait, and findings.
     class Summary
       # @private
       def initialize(text, json)

@@ -2,47 +2,47 @@
 
 module Offlock
   module Lock
-    # How a trace went.
+    # The size of a trace, and whether it is complete.
     #
     # @!attribute [r] events
-    #   @return [Integer] the number of events recorded
+    #   @return [Integer] the number of recorded events
     # @!attribute [r] lost
-    #   @return [Integer] the number of events missing, because threads were faster than the writer for longer
-    #     than the buffers last, or because the trace reached its limit
+    #   @return [Integer] the number of lost events, because threads filled the buffers faster than the writer emptied
+    #     them, or because the trace reached its limit
     # @!attribute [r] bytes
-    #   @return [Integer] the size of the trace
+    #   @return [Integer] the size of the trace in bytes
     Stats = Data.define(:events, :lost, :bytes)
 
-    # A recording of what all threads do with the lock. Several may run at the same time. A trace that runs when
-    # the program ends is stopped and complete; after a kill the file can be read up to the last flush, some
-    # milliseconds before. A forked child writes nothing to its parent's trace.
+    # A recording of how all threads use the lock. Several traces may run at the same time. A trace that is running when
+    # the program ends is stopped and completed. If the program is killed, the file can be read up to the last flush,
+    # some milliseconds earlier. A forked child writes nothing to its parent's trace.
     #
-    # The file can be read by its owner only. It tells the program's name; its arguments, which may be secret, only if
-    # that is asked for.
+    # Only its owner can read the file. It contains the program's name, but its arguments, which may be secret, only on
+    # request.
     class Trace
-      # The trace that `offlock trace` asked for.
+      # The trace that `offlock trace` requested.
       #
-      # @return [Trace, nil] nil when the program was started otherwise
+      # @return [Trace, nil] nil if the program was not started by `offlock trace`
       def self.from_environment
         allocate.tap(&:record_environment) if ENV.key?("OFFLOCK_TRACE")
       end
 
-      # Stops the traces that this process records, before it leaves without its `at_exit` handlers.
+      # Stops the traces that this process records, before it exits without its `at_exit` handlers.
       # @private
       def self.stop_all = RUNNING.dup.each(&:stop)
 
       # Starts recording.
       #
-      # @param path [String, Pathname, nil] the file; memory when nil. A regular file that is there is replaced, a link
-      #   refused. A name that stands for another tool's format (`app.pftrace` for Perfetto, `app.gvl.json`,
-      #   `app.firefox.json`, `app.json` for the summary) gets that at the end, from a trace beside it (`app.offlock`,
-      #   or `app-2.offlock` where that is there, and so on).
-      # @param limit [Integer, nil] the most bytes to write; what comes after is counted in {Stats#lost}
-      # @param arguments [Boolean] whether to keep the program's arguments
-      # @param gvl_tracing [Boolean] whether to write gvl-tracing's format, whatever the name
-      # @raise [SystemCallError] the file cannot be written
-      # @raise [IOError] something is there that offlock does not replace
-      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, from which all are recorded
+      # @param path [String, Pathname, nil] the file; nil records into memory. A regular file is replaced, a symbolic
+      #   link rejected. If the name is that of another tool's format (`app.pftrace` for Perfetto, `app.gvl.json`,
+      #   `app.firefox.json`, `app.json` for the summary), the file is written at the end, from a trace beside it
+      #   (`app.offlock`, or `app-2.offlock` if that exists, and so on).
+      # @param limit [Integer, nil] the maximum size of the trace in bytes; {Stats#lost} counts the events beyond it
+      # @param arguments [Boolean] whether to store the program's arguments
+      # @param gvl_tracing [Boolean] whether to write gvl-tracing's format, regardless of the name
+      # @raise [SystemCallError] if the file cannot be written
+      # @raise [IOError] if the path is something that offlock does not replace
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one, which records all Ractors
       def initialize(path = nil, limit: nil, arguments: false, gvl_tracing: false)
         Instrumentation.check_ractor
         record do
@@ -57,17 +57,17 @@ module Offlock
         record { Native::Recorder.from_environment(about, Instrumentation.threads, Ractor.current) }
       end
 
-      # Whether to tell the recorder what it cannot see by itself.
+      # Whether the trace needs the events that the recorder cannot observe by itself.
       # @private
       def wants_events? = @recorder.nil? || running?
 
-      # @return [Boolean] whether this process is recording it
+      # @return [Boolean] whether this process is recording the trace
       def running? = @recorder.running?
 
       # Stops recording and completes the file. A second call changes nothing.
       #
-      # @return [Stats, nil] nil in a process that was forked from the one that records
-      # @raise [SystemCallError] the end of the file could not be written
+      # @return [Stats, nil] nil in a process that was forked from the recording one
+      # @raise [SystemCallError] if the end of the file could not be written
       def stop
         return @stats unless running?
 
@@ -79,16 +79,16 @@ module Offlock
         leave
       end
 
-      # What a stopped trace into memory amounts to.
+      # The summary of a stopped trace that was recorded into memory.
       #
-      # @return [Summary, nil] nil for a trace into a file
+      # @return [Summary, nil] nil for a trace into a file, and while the trace is running
       def summary
         return if running?
 
         @summary ||= @recorder.summary&.then { |texts| Summary.new(*texts) }
       end
 
-      # @return [String] whether it runs, and how it went
+      # @return [String] whether the trace is running, and the number of its events
       def inspect
         return "#<#{self.class} stopped, #{@stats.events} events>" if @stats
 

@@ -2,15 +2,15 @@
 
 module Offlock
   module Lock
-    # How many threads wait for a lock at this moment. Reading never blocks.
+    # The number of threads that wait for a lock at this moment. Reading never blocks.
     module WaitingThreads
       extend Metric
 
       class << self
-        # @return [Integer] the number of threads that wait, or that waited when {disable} was called
+        # @return [Integer] the number of waiting threads, now or when {disable} was called
         def count = Native.waiting
 
-        # Sets the number back to zero, and counts from there. {enable} does that, too.
+        # Resets the number to zero, and counts from there. {enable} does so, too.
         # @return [Integer] 0
         def reset
           Native.reset_waiting

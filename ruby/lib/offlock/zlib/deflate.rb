@@ -48,7 +48,8 @@ module Offlock
 
       private
 
-      # Whether the engine took `string` as a small piece, which costs little; not while somebody is at the stream.
+      # Returns a true value if the engine took `string` as a small piece, which is cheap; nil while the stream is in
+      # use.
       def offlock_gathered?(string)
         made = @offlock_engine.gather(string) if @offlock_engine && !@offlock_input && !@offlock_mutex&.locked?
         offlock_append(made) if made.is_a?(String)
@@ -57,7 +58,7 @@ module Offlock
 
       def offlock_step(piece, &block) = deflate(piece, &block)
 
-      # Once the stream is finished, nothing can be added to it.
+      # A finished stream accepts no more input.
       def offlock_once(source, flush, limit)
         if finished?
           raise StreamError, "stream error" unless flush == FINISH

@@ -2,22 +2,22 @@
 
 module Offlock
   module Zlib
-    # What GzipWriter and GzipReader have in common. All that they are is in a GzipStream, so that the names of methods and
-    # variables that a subclass chooses cannot get in its way.
+    # The common part of GzipWriter and GzipReader. Their state is in a GzipStream, so that the methods and variables of
+    # a subclass cannot conflict with it.
     class GzipFile
       Error = ::Zlib::GzipFile::Error
       NoFooter = ::Zlib::GzipFile::NoFooter
       CRCError = ::Zlib::GzipFile::CRCError
       LengthError = ::Zlib::GzipFile::LengthError
 
-      # The path of a file that has one, also after it is closed.
+      # The path of a gzip file on an object with a path, also after it is closed.
       module Path
         def path = @offlock_path
       end
       private_constant :Path
 
       class << self
-        # Opens a gzip file on `args`; with a block, passes it on and closes it afterwards.
+        # Opens a gzip file on `args`; with a block, yields it and closes it afterwards.
         def wrap(*args, **options)
           file = new(*args, **options)
           return file unless block_given?
@@ -52,15 +52,15 @@ module Offlock
 
       def closed? = @offlock_file.nil? || @offlock_file.closed?
 
-      # Ends the gzip file, and leaves open what it is in, which it returns.
+      # Ends the gzip file without closing the underlying object, which it returns.
       def finish = offlock_file.finish
 
-      # Ends the gzip file, closes what it is in, and returns that.
+      # Ends the gzip file, closes the underlying object, and returns that.
       def close = @offlock_file&.close
 
       private
 
-      # Never opened, or a copy.
+      # Raises if the file was never opened, or is a copy.
       def offlock_file
         @offlock_file or raise Error, "closed gzip stream"
       end

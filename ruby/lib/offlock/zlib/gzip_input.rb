@@ -2,21 +2,21 @@
 
 module Offlock
   module Zlib
-    # What a GzipReader does, apart from the object that a program may subclass.
+    # The implementation of GzipReader, apart from the object that a program may subclass.
     class GzipInput < GzipStream
       include LineInput
 
-      # Plain bytes that are made at a time.
+      # The number of plain bytes that are decompressed at once.
       PLAIN = 1 << 18
-      # No encoding needs more bytes to a character.
+      # No encoding needs more bytes for a character.
       LONGEST = 8
-      # What can be wrong behind the content.
+      # The possible errors after the content.
       FOOTER_ERRORS = [GzipFile::CRCError, GzipFile::LengthError, GzipFile::NoFooter].freeze
       NO_HEADER = [0, 0, OS_CODE, nil, nil].freeze
 
       attr_reader :plain
 
-      # Reads nothing yet: `start` is to follow. For any options: a reader without them is opened in native code.
+      # Reads nothing yet: the caller then calls `start`. For any options: native code opens a reader without options.
       def initialize(io, max_output: nil, threads: 1, progress: nil, **options)
         super()
         @io = io
@@ -31,7 +31,7 @@ module Offlock
         @read = @made = @crc = 0
       end
 
-      # Begins with what was read of the file already, or else with what it has next. Fails if that is no gzip file.
+      # Begins with the bytes of the file that were read already, or with the next ones. Fails if it is not a gzip file.
       def start(packed)
         packed ||= read_packed or not_gzip("")
         @read = packed.bytesize
@@ -39,7 +39,7 @@ module Offlock
           more = read_packed or not_gzip(packed)
           packed += more
         end
-        # A copy, as it is somebody else's String.
+        # A copy, because the program may change its String.
         @packed = packed.b
       end
 
@@ -56,17 +56,17 @@ module Offlock
         flags.anybits?(2) ? BEST_COMPRESSION : DEFAULT_COMPRESSION
       end
 
-      # How many bytes of the file belong to the member, as far as it was read.
+      # The number of bytes of the file that belong to the member, as far as it was read.
       def packed_size = @read - (@packed ? @packed.bytesize : 0)
 
-      # The checksum of the plain bytes that came out so far.
+      # The checksum of the plain bytes that the program has read so far.
       def crc = io && note_crc
 
-      # How many plain bytes were read.
+      # The number of plain bytes that the program has read.
       def pos = io && (@made - @plain.size)
       alias tell pos
 
-      # A bad checksum is left to be told by who reads on.
+      # Does not raise on a bad checksum: the next read does.
       def eof?
         io
         more until @plain.size.positive? || drained?
@@ -76,7 +76,7 @@ module Offlock
       end
       alias eof eof?
 
-      # What followed the member in what was read of the file, or nil.
+      # The bytes after the member, as far as they were read from the file, or nil.
       def unused
         return if closed?
 
@@ -84,7 +84,7 @@ module Offlock
         @packed.dup if @over && @packed
       end
 
-      # Leaves open what the file is in.
+      # Does not close the underlying object.
       def finish
         file = io
         report(@read, ending: true) if @progress && drained?
@@ -96,7 +96,7 @@ module Offlock
         file
       end
 
-      # Back to the beginning of the file.
+      # Returns to the beginning of the file.
       def rewind
         io.seek(-@read, IO::SEEK_CUR)
         @engine.reset
@@ -169,12 +169,12 @@ module Offlock
 
       private
 
-      # There is none yet when the file that is opened calls the reader.
+      # There is no header yet if the file that is being opened calls the reader.
       def header = io && (@header || NO_HEADER)
 
       def total_size = (io.size if io.respond_to?(:size))
 
-      # What the header at the beginning of `head` tells; nil while it is not complete.
+      # The fields of the header at the beginning of `head`; nil while it is incomplete.
       def header_of(head)
         Engine.header(head)
       rescue Zlib::Error => e
@@ -191,9 +191,9 @@ module Offlock
         raise error
       end
 
-      # What the file has next, as much as is there; nil at its end.
+      # The next bytes of the file, as many as are available; nil at its end.
       def read_packed
-        # Before reading on: if the callback raises, nothing is lost.
+        # Before the next read: if the callback raises, no data is lost.
         report(@read) if @progress
         window = @engine.window if @threaded
         packed = @io.respond_to?(:readpartial) && !window ? @io.readpartial(PACKED) : @io.read(window || PACKED)
@@ -203,7 +203,7 @@ module Offlock
         nil
       end
 
-      # Decodes `packed` to at most `most` bytes, and keeps what was not read.
+      # Decodes `packed` to at most `most` bytes, and keeps the input that was not read.
       def decode(packed, most)
         made = @engine.run(packed, NO_FLUSH, most)
         raise OutputLimitError, "the output would exceed max_output: #{@max_output} bytes" if @max_output && over_limit?(made)
@@ -221,14 +221,14 @@ module Offlock
 
       def over_limit?(made) = @made + made.bytesize > @max_output
 
-      # A failure is raised only when everything before it was read.
+      # A failure is raised only after everything before it was read.
       def remember_failure
         @engine.raise_failure
       rescue Zlib::Error => e
         @failure = e
       end
 
-      # Tries to have `size` bytes buffered (nil: all there are); false when there is none at all.
+      # Tries to buffer `size` bytes (nil: all bytes). Returns false if there are none.
       def fill(size)
         io
         more until @over || @failure || (size && @plain.size >= size)
@@ -239,12 +239,13 @@ module Offlock
 
       def drained? = @over || @failure
 
-      # A bad checksum is told when everything was read, bad data as soon as it keeps from reading on.
+      # Returns whether bad data prevents the read. A bad checksum does not: it is raised after everything was read.
       def cut_short?(size)
         !(size && @plain.size >= size) && !in_footer?
       end
 
-      # Raises what is wrong with the file: the checksum and length once, as the original does, anything else at each attempt.
+      # Raises the error of the file: a wrong checksum or length once, as the original does, any other error at each
+      # attempt.
       def tell_failure
         return if @footer_told
 
@@ -252,7 +253,7 @@ module Offlock
         raise @failure
       end
 
-      # Whether only the checksum and length are wrong, or missing.
+      # Returns whether only the checksum and length are wrong, or missing.
       def in_footer? = @failure && FOOTER_ERRORS.any? { |footer| footer === @failure }
 
       def more
@@ -272,7 +273,7 @@ module Offlock
                    end
       end
 
-      # Takes into the checksum what was read since the last time.
+      # Adds the bytes that were read since the last call to the checksum.
       def note_crc
         uncounted = @plain.uncounted
         @crc = Zlib.crc32(uncounted, @crc) if uncounted
@@ -288,7 +289,7 @@ module Offlock
         fill(length) ? @plain.cut(length) : nil
       end
 
-      # What is put back was in the checksum already.
+      # The bytes that are put back are in the checksum already.
       def unread(bytes)
         note_crc
         @plain.unread(bytes + @plain.rest, bytes.bytesize)
@@ -310,7 +311,8 @@ module Offlock
         raise EOFError, "end of file reached"
       end
 
-      # The next `wanted` bytes, or a few more to the end of a character; no more is read than that takes. Nil for what is no text.
+      # The next `wanted` bytes, or a few more up to the end of a character, without reading further. Nil for invalid
+      # text.
       def whole_characters(wanted)
         (wanted...wanted + LONGEST).each do |size|
           fill(size)
@@ -320,7 +322,7 @@ module Offlock
         nil
       end
 
-      # How many bytes the next character has.
+      # The number of bytes in the next character.
       def character_size
         head = whole_characters(1) || @plain.peek(LONGEST)
         head[0].bytesize

@@ -2,13 +2,13 @@
 
 module Offlock
   module Zlib
-    # What a GzipWriter does, apart from the object that a program may subclass.
+    # The implementation of GzipWriter, apart from the object that a program may subclass.
     class GzipOutput < GzipStream
-      # Plain bytes that are collected before they are compressed.
+      # The number of plain bytes that are collected before they are compressed.
       GATHER = 1 << 14
 
-      # `threads:` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader reads as one stream.
-      # `progress:` is called with the plain bytes that were compressed, and nil.
+      # `threads:` other than 1 (0: one per core) compresses on that many threads, in blocks that every reader reads as
+      # one stream. `progress:` is called with the number of compressed plain bytes, and nil.
       def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
         super()
         @progress = progress
@@ -39,18 +39,18 @@ module Offlock
         @comment = to_header(comment)
       end
 
-      # The checksum of what was written so far.
+      # The checksum of the bytes written so far.
       def crc
         io
         compress(NO_FLUSH)
         @crc
       end
 
-      # How many plain bytes were written so far.
+      # The number of plain bytes written so far.
       def pos = io && (@size + @plain.bytesize)
       alias tell pos
 
-      # Takes one String, and returns its size.
+      # Writes one String, and returns its size.
       def put(string)
         raise StreamError, "stream error" if @ended
 
@@ -75,14 +75,14 @@ module Offlock
         io.flush if io.respond_to?(:flush)
       end
 
-      # Ends the gzip file, and leaves open what it is in.
+      # Ends the gzip file without closing the underlying object.
       def finish
         file = io
         packed = @ended ? String.new : pack(take_plain, FINISH)
         file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
         report(@size, ending: true)
         @closed = true
-        # What the file is in may have closed it already, when it was written to.
+        # The underlying object may have closed it already, during a write.
         @engine&.close
         @engine = nil
         file
@@ -112,7 +112,7 @@ module Offlock
         report(@size)
       end
 
-      # What `plain` is packed to, behind the header if that was not made yet.
+      # The compressed bytes of `plain`, after the header if that was not written yet.
       def pack(plain, flush)
         @crc = Zlib.crc32(plain, @crc)
         @size += plain.bytesize
@@ -121,7 +121,7 @@ module Offlock
         @header_made ? packed : make_header << packed
       end
 
-      # An interrupt leaves what was not read to the next run.
+      # After an interrupt, the next run reads the rest of the input.
       def run(plain, flush)
         engine = @engine or raise GzipFile::Error, "closed gzip stream"
         plain = @unread << plain.b if @unread

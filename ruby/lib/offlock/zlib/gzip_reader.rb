@@ -4,11 +4,11 @@ module Offlock
   module Zlib
     # Reads the first member of a gzip file; all members with `threads:`.
     #
-    # `max_output:` is how many bytes may come out in all. With `threads:` other than 1 (0: one per core), all members of the
-    # file are read as one content, as many of them at once; then the reader holds, for each thread, at most 2 MB of the
-    # file and 8 MB of its content, four times that where members are large, beside what is asked for. The header is the
-    # first member's.
-    # `progress:` is called with the bytes of the file that were read, and its size if it has one.
+    # `max_output:` is the maximum size of the output in bytes. With `threads:` other than 1 (0: one per core), all
+    # members of the file are read as one content, that many of them at once. The reader then buffers, for each thread,
+    # at most 2 MB of the file and 8 MB of its content, or four times that if members are large, in addition to the
+    # requested bytes. The header is that of the first member.
+    # `progress:` is called with the number of bytes read from the file, and its size if it has one.
     class GzipReader < GzipFile
       include Enumerable
       include LineReading
@@ -18,7 +18,8 @@ module Offlock
           wrap(File.open(path, "rb"), **options, &block)
         end
 
-        # All members of the file in `io`: as one binary String, or line by line to a block. `threads:` is as for `new`.
+        # Decompresses all members of the file in `io`: returns one binary String, or yields line by line to a block.
+        # `threads:` is as for `new`.
         def zcat(io, threads: 1, max_output: nil, **options, &block)
           plain = block ? nil : String.new
           each_file(io, threads: threads, max_output: max_output, **options) do |file|
@@ -30,12 +31,12 @@ module Offlock
           options[:external_encoding] ? plain&.force_encoding(options[:external_encoding]) : plain
         end
 
-        # All that a reader with these options gives of a gzip file in a String.
+        # The contents of a gzip file in a String, read with these options.
         def unpack(string, **options) = wrap(StringIO.new(string), external_encoding: Encoding::BINARY, **options, &:read)
 
         private
 
-        # Yields one reader of all members, or of each on one thread.
+        # Yields one reader of all members, or, on one thread, a reader of each member.
         def each_file(io, threads:, **options, &block)
           return one_by_one(io, **options, &block) if threads == 1
 
@@ -62,17 +63,17 @@ module Offlock
 
       def external_encoding = offlock_file.external_encoding
 
-      # How many plain bytes were read.
+      # The number of plain bytes that were read.
       def pos = offlock_file.pos
       alias tell pos
 
       def eof? = offlock_file.eof?
       alias eof eof?
 
-      # What followed the member in what was read of the file, or nil.
+      # The bytes after the member, as far as they were read from the file, or nil.
       def unused = @offlock_file&.unused
 
-      # Back to the beginning of the file.
+      # Returns to the beginning of the file.
       def rewind = offlock_file.rewind
 
       def read(length = nil, buffer = nil)
@@ -105,7 +106,7 @@ module Offlock
 
       private
 
-      # For any options: `new` without them is native.
+      # For any options: `new` without options is native.
       def offlock_open_with(io, lead: nil, **options)
         file = GzipInput.new(io, **options)
         @offlock_file = file

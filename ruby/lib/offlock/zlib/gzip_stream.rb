@@ -2,10 +2,11 @@
 
 module Offlock
   module Zlib
-    # What GzipInput and GzipOutput have in common: the state of a gzip file. It is not in the GzipReader or GzipWriter itself,
-    # so that a subclass may have any names of methods and variables, and so that a frozen one works as the original does.
+    # The common part of GzipInput and GzipOutput: the state of a gzip file. It is not in the GzipReader or GzipWriter
+    # itself, so that a subclass may use any names for its methods and variables, and so that a frozen one works as in
+    # the original.
     class GzipStream
-      # Bytes between two calls of a `progress:` callback.
+      # The number of bytes between two calls of a `progress:` callback.
       REPORT_EVERY = 1 << 20
 
       def sync = io && (@sync || false)
@@ -23,14 +24,14 @@ module Offlock
 
       def closed? = @closed != false
 
-      # Ends the gzip file, and leaves open what it is in, which it returns.
+      # Ends the gzip file without closing the underlying object, which it returns.
       def finish
         file = io
         @closed = true
         file
       end
 
-      # Ends the gzip file, closes what it is in, and returns that.
+      # Ends the gzip file, closes the underlying object, and returns that.
       def close
         return if closed?
 
@@ -43,7 +44,7 @@ module Offlock
         file
       end
 
-      # What the gzip file is in. Raises when the gzip file was ended.
+      # The underlying object. Raises if the gzip file was ended.
       def io
         return @io if @closed == false
 
@@ -52,10 +53,10 @@ module Offlock
 
       private
 
-      # How much there is to be done, if that is known.
+      # The total number of bytes, if it is known.
       def total_size = nil
 
-      # Calls `progress` with how far the work is, about every megabyte and at the end.
+      # Calls `progress` with the number of bytes done, about every megabyte and at the end.
       def report(done, ending: false)
         return unless @progress && (ending || done - (@told || 0) >= REPORT_EVERY)
 
@@ -84,7 +85,7 @@ module Offlock
                                  :universal_newline, :newline)
       end
 
-      # The same in another encoding; nil where that cannot be, for the original then leaves it as it is.
+      # The string in another encoding; nil if it cannot be converted, in which case the original leaves it unchanged.
       def converted(string, encoding)
         string.encode(encoding, **@convert)
       rescue EncodingError

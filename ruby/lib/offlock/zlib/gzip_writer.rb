@@ -23,8 +23,8 @@ module Offlock
         packed.string
       end
 
-      # `threads:` other than 1 (0: one per core) compresses on so many threads, in blocks that every reader reads as one stream.
-      # `progress:` is called with the plain bytes that were compressed, and nil.
+      # `threads:` other than 1 (0: one per core) compresses on that many threads, in blocks that every reader reads as
+      # one stream. `progress:` is called with the number of compressed plain bytes, and nil.
       def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
         super()
         @offlock_file = GzipOutput.new(io, level, strategy, threads: threads, progress: progress, **options)
@@ -43,7 +43,7 @@ module Offlock
         offlock_file.comment = comment
       end
 
-      # How many plain bytes were written so far.
+      # The number of plain bytes written so far.
       def pos = offlock_file.pos
       alias tell pos
 

@@ -6,7 +6,7 @@ module Offlock
     class Inflate < ZStream
       def self.inflate(string, **options, &block) = Zlib.inflate(string, **options, &block)
 
-      # `max_output:` is how many bytes may come out in all.
+      # `max_output:` is the maximum size of the output in bytes.
       def initialize(wbits = MAX_WBITS, max_output: nil)
         super()
         offlock_start(Engine.inflate(wbits || MAX_WBITS))
@@ -43,7 +43,7 @@ module Offlock
         self
       end
 
-      # A dictionary to be used when a stream asks for it.
+      # Adds a dictionary, to be used when a stream needs it.
       def add_dictionary(dictionary)
         (@offlock_dictionaries ||= {})[Zlib.adler32(dictionary)] = dictionary
         self
@@ -54,7 +54,7 @@ module Offlock
         dictionary
       end
 
-      # Skips input up to a full flush point; true when there was one.
+      # Skips input up to a full flush point. Returns true if there was one.
       def sync(string)
         offlock_mutex.synchronize { offlock_seek(flush_next_in << offlock_text(string).b) }
       end
@@ -63,10 +63,10 @@ module Offlock
 
       private
 
-      # The bytes of `made`, as what the buffer's encoding makes of them.
+      # Stores `made` in the buffer, in the buffer's encoding.
       def offlock_put(made, buffer) = buffer.replace(made.force_encoding(buffer.encoding))
 
-      # What follows the stream is dropped, as it is without a block.
+      # Ignores input after the end of the stream, as without a block.
       def offlock_step(piece, &block)
         return if finished?
 
@@ -88,7 +88,7 @@ module Offlock
         offlock_run(string, SYNC_FLUSH, &block) unless string.empty? && @offlock_input.nil?
       end
 
-      # What comes after the end of the stream is handed on as it is, with the next output.
+      # Input after the end of the stream is returned unchanged, with the next output.
       def offlock_after_the_end(string, &block)
         return offlock_fetch(&block) if string.nil?
 

@@ -2,7 +2,7 @@
 
 module Offlock
   module Zlib
-    # What GzipInput gives line by line.
+    # The methods of GzipInput that read lines.
     module LineInput
       def lineno = io && @plain.lineno
 
@@ -32,12 +32,12 @@ module Offlock
         end
       end
 
-      # The next line that `gets` is called for with these arguments.
+      # The next line for these arguments of `gets`.
       def read_line(*arguments, chomp: false) = next_line(*limits(arguments), chomp)
 
       private
 
-      # Separator and limit from what `gets` is called with.
+      # The separator and the limit from the arguments of `gets`.
       def limits(arguments)
         case arguments.size
         when 0 then [Zlib.send(:native_separator), nil]
@@ -73,7 +73,7 @@ module Offlock
         size = line_size(separator, limit)
         return if size.zero?
 
-        # As in the original, what is shorter than a separator could be has no encoding.
+        # As in the original, a line shorter than any separator has no encoding.
         line = @plain.cut(size)
         separator && size < separator.bytesize && @plain.size.zero? ? line : text(line)
       end
@@ -82,7 +82,7 @@ module Offlock
         nil until @plain.skip_newlines || !fill(1)
       end
 
-      # How many bytes the next line has.
+      # The number of bytes in the next line.
       def line_size(separator, limit)
         wanted = limit&.positive? ? limit : nil
         found = line_end(separator, wanted)
@@ -92,7 +92,7 @@ module Offlock
         whole_characters(wanted)&.bytesize || wanted
       end
 
-      # Where the separator ends, if it does within `wanted` bytes of what is to come.
+      # The offset after the separator, if it is within the next `wanted` bytes.
       def line_end(separator, wanted)
         from = 0
         loop do

@@ -2,7 +2,8 @@
 
 module Offlock
   module Zlib
-    # What GzipReader gives line by line. `gets` and `readline` are native, and leave to Ruby what is not the next whole line.
+    # The methods of GzipReader that read lines. `gets` and `readline` are native, and Ruby handles all but the plain
+    # next line.
     module LineReading
       def lineno = offlock_file.lineno
 

@@ -2,8 +2,8 @@
 
 module Offlock
   module Zlib
-    # Lets one thread into a stream at a time. A block that calls the stream which calls it gets what the original raises
-    # there: ThreadError from Ruby 3.4 on, InProgressError before.
+    # Admits one thread at a time to a stream. A block that calls the stream which calls it gets the exception of the
+    # original: ThreadError from Ruby 3.4 on, InProgressError before.
     class StreamMutex < Thread::Mutex
       if RUBY_VERSION < "3.4"
         def synchronize
@@ -15,7 +15,8 @@ module Offlock
     end
     private_constant :StreamMutex
 
-    # What Deflate and Inflate have in common: an engine, input that it did not read yet, output that nobody fetched yet.
+    # The common part of Deflate and Inflate: an engine, input that it has not read yet, and output that was not fetched
+    # yet.
     class ZStream
       def initialize_copy(other)
         super
@@ -28,7 +29,7 @@ module Offlock
       def avail_in = @offlock_input ? @offlock_input.bytesize : 0
       def avail_out = @offlock_avail_out || 0
 
-      # Of no consequence: output grows as it must.
+      # Has no effect: output grows as needed.
       def avail_out=(size)
         @offlock_avail_out = Zlib.send(:native_int, size) & 0xffffffff
       end
@@ -43,7 +44,7 @@ module Offlock
       alias inspect to_s
       alias ended? closed?
 
-      # Ends the stream and returns what is left of its output, or yields it.
+      # Ends the stream and returns the rest of its output, or yields it.
       def finish(&block)
         offlock_mutex.synchronize do
           offlock_run("", FINISH, &block)
@@ -71,7 +72,7 @@ module Offlock
       end
       alias end close
 
-      # Works through `string` and ends the stream, telling `progress` after each megabyte how far it is.
+      # Processes `string` and ends the stream. Calls `progress` after each megabyte with the number of bytes done.
       def offlock_in_steps(string, progress, &block)
         string = offlock_text(string)
         made = block ? nil : String.new
@@ -101,7 +102,7 @@ module Offlock
 
       private
 
-      # Input between two calls of a `progress:` callback.
+      # The number of input bytes between two calls of a `progress:` callback.
       STEP = 1 << 20
       private_constant :STEP
 
@@ -115,7 +116,7 @@ module Offlock
           raise TypeError, "no implicit conversion of #{Zlib.send(:kind_of_object, object)} into String"
       end
 
-      # Works through what is left of the input and `source`. With a block, yields whole chunks meanwhile.
+      # Processes the remaining input and `source`. With a block, yields full chunks in the meantime.
       def offlock_run(source, flush, &block)
         return offlock_run_in_chunks(source, flush, &block) if block
 
@@ -157,7 +158,7 @@ module Offlock
         @offlock_output.nil? || @offlock_output.empty? ? @offlock_output = made : @offlock_output << made
       end
 
-      # Raises what the last run ended with, if that is an error.
+      # Raises the error of the last run, if there is one.
       def offlock_settle(flush)
         case offlock_engine.status
         when :failed then offlock_engine.raise_failure
@@ -171,7 +172,7 @@ module Offlock
         raise NeedDict, "need dictionary"
       end
 
-      # The output, which is kept back from a block until the stream ends: chunks are to be whole.
+      # The output. With a block, the last chunk is kept until the stream ends, because chunks must be full.
       def offlock_fetch
         return if block_given? && !finished?
 

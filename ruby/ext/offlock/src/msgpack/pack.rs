@@ -166,8 +166,7 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes an object of a subclass as the extension that a built-in class is registered for; `None` if there is
-    /// none.
+    /// Writes an object of a subclass as the extension that its class is registered for; `None` if there is none.
     #[cold]
     fn inherited(&mut self, object: Object) -> Option<Written> {
         if !self.may_call() {
