@@ -2,8 +2,8 @@
 
 module Offlock
   module Zlib
-    # Admits one thread at a time to a stream. A block that calls the stream which calls it gets the exception of the
-    # original: ThreadError from Ruby 3.4 on, InProgressError before.
+    # Admits one thread at a time to a stream. If a block calls the stream that called it, the call raises the exception of
+    # the original: ThreadError from Ruby 3.4 on, InProgressError before.
     class StreamMutex < Thread::Mutex
       if RUBY_VERSION < "3.4"
         def synchronize

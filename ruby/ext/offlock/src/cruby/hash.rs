@@ -10,8 +10,8 @@ use super::object::{Hash, Object};
 
 /// Calls `visit` with each entry of a Hash until it returns that this is enough.
 ///
-/// In the meantime the Hash cannot get new keys. So that no other code notices, `visit` must not run Ruby code or let
-/// another thread run.
+/// `visit` must not run Ruby code or let another thread run, because these could not add keys to the Hash in the
+/// meantime.
 pub(crate) fn for_each_entry<C: Locked>(
     context: &mut C,
     hash: Hash,

@@ -266,8 +266,8 @@ impl<T: Target> Writer<'_, T> {
         })
     }
 
-    /// Writes a Hash as it is now. A Hash cannot get new keys during an iteration. So that no other code notices, none
-    /// runs in the meantime. If other code has to run, the remaining entries are copied first.
+    /// Writes a Hash as it is now. A Hash cannot get new keys while it is iterated over, so no other code runs in the
+    /// meantime. If other code has to run, the remaining entries are copied first.
     pub(super) fn hash(&mut self, hash: Hash) -> Written {
         self.gvl.check_stack();
         let length = self.gvl.objects.hash_len(hash);
