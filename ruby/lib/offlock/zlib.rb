@@ -94,17 +94,45 @@ module Offlock
         native_gunzip(string, max_output, release)
       end
 
-      # Decompresses each of `strings`, on `threads` threads (0: one per core), with one release of the lock.
+      # Decompresses each of `strings` with one release of the lock, or one per group of strings with `progress:`.
+      #
+      # @param strings [Array<String>]
+      # @param wbits [Integer] the window size and format, as for {Inflate}
+      # @param max_output [Integer, nil] the maximum size of each result in bytes
+      # @param threads [Integer] the number of threads, 0 for one per core
+      # @param progress [#call, nil] called with the bytes of input done and in total
+      # @param release [:auto, :always, :never] whether to release the lock
+      # @return [Array<String>] the results, in the same order
+      # @raise [Error] the first error in the order of the strings; its message has the index
+      # @raise [OutputLimitError] if a result would be larger than `max_output`
       def inflate_all(strings, wbits: MAX_WBITS, max_output: nil, threads: 0, progress: nil, release: :auto)
         native_inflate_all(strings, wbits, max_output, threads, progress, release)
       end
 
-      # Compresses each of `strings`, on `threads` threads (0: one per core), with one release of the lock.
+      # Compresses each of `strings` with one release of the lock, or one per group of strings with `progress:`.
+      #
+      # @param strings [Array<String>]
+      # @param level [Integer] the compression level
+      # @param wbits [Integer] the window size and format, as for {Deflate}
+      # @param threads [Integer] the number of threads, 0 for one per core
+      # @param progress [#call, nil] called with the bytes of input done and in total
+      # @param release [:auto, :always, :never] whether to release the lock
+      # @return [Array<String>] the results, in the same order
+      # @raise [Error] the first error in the order of the strings; its message has the index
       def deflate_all(strings, level = DEFAULT_COMPRESSION, wbits: MAX_WBITS, threads: 0, progress: nil, release: :auto)
         native_deflate_all(strings, level, wbits, threads, progress, release)
       end
 
-      # Decompresses all members of a gzip file, `threads` of them at once (0: one per core).
+      # Decompresses all members of a gzip file.
+      #
+      # @param string [String] the file
+      # @param threads [Integer] the number of members to decompress at once, 0 for one per core
+      # @param max_output [Integer, nil] the maximum size of the result in bytes
+      # @param progress [#call, nil] called with the bytes of input done and in total
+      # @param release [:auto, :always, :never] whether to release the lock
+      # @return [String] the contents of all members
+      # @raise [Error] if the file is not a valid gzip file
+      # @raise [OutputLimitError] if the result would be larger than `max_output`
       def gunzip_all(string, threads: 0, max_output: nil, progress: nil, release: :auto)
         return GzipReader.unpack(string, threads: threads, max_output: max_output, progress: progress) if progress
 

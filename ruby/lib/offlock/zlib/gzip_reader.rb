@@ -4,10 +4,11 @@ module Offlock
   module Zlib
     # Reads the first member of a gzip file; all members with `threads:`.
     #
-    # `max_output:` is the maximum size of the output in bytes. With `threads:` other than 1 (0: one per core), all
-    # members of the file are read as one content, that many of them at once. The reader then buffers, for each thread,
-    # at most 2 MB of the file and 8 MB of its content, or four times that if members are large, in addition to the
-    # requested bytes. The header is that of the first member.
+    # `max_output:` is the maximum size of the output in bytes; {OutputLimitError} is raised beyond it. With `threads:`
+    # other than 1 (0: one per core), all members of the file are read as one content, that many of them at once. The
+    # reader then buffers, for each thread, at most 2 MB of the file and 8 MB of its content, or four times that if
+    # members are large, in addition to the requested bytes. The header is that of the first member.
+    #
     # `progress:` is called with the number of bytes read from the file, and its size if it has one.
     class GzipReader < GzipFile
       include Enumerable

@@ -6,7 +6,7 @@ module Offlock
     class Inflate < ZStream
       def self.inflate(string, **options, &block) = Zlib.inflate(string, **options, &block)
 
-      # `max_output:` is the maximum size of the output in bytes.
+      # `max_output:` is the maximum size of the output in bytes; {OutputLimitError} is raised beyond it.
       def initialize(wbits = MAX_WBITS, max_output: nil)
         super()
         offlock_start(Engine.inflate(wbits || MAX_WBITS))
@@ -54,7 +54,9 @@ module Offlock
         dictionary
       end
 
-      # Skips input up to a full flush point. Returns true if there was one.
+      # Skips input up to a full flush point.
+      #
+      # @return [Boolean] whether there was one
       def sync(string)
         offlock_mutex.synchronize { offlock_seek(flush_next_in << offlock_text(string).b) }
       end
