@@ -122,7 +122,6 @@ impl Text {
     ///
     /// UTF-8 and US-ASCII are borrowed as they are, and checked by [`TextView::checked`] without the lock. Binary
     /// Strings must be ASCII. Other encodings are transcoded.
-    /// have to be ASCII. Other encodings are transcoded.
     pub(crate) fn borrow(ruby: &Ruby, value: Value, _: OnStack) -> Result<Self, Error> {
         let (share, kind) = shared_text(ruby, value)?;
         Ok(Self { share, kind })

@@ -121,7 +121,7 @@ impl Job {
         *self.phase() == Phase::Open
     }
 
-    /// Prevents the body from running, or waits until it has finished.
+    /// Prevents the body from running. If it is running, interrupts it and waits for its end.
     pub(super) fn close(&self) {
         self.advance(Phase::Open, Phase::Closed);
         self.interrupt();

@@ -18,9 +18,9 @@
 //!
 //! # Interrupts
 //!
-//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C wake a thread that has released the lock through an unblock
-//! function. `Thread#wakeup` and a trap handler that returns do so, too, but raise nothing. Whether an interrupt
-//! raises is known only after the thread has re-acquired the lock and handled the interrupt. Hence:
+//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C call an unblock function to wake a thread that has released the
+//! lock. `Thread#wakeup` and a trap handler that returns do so, too, but raise nothing. Whether an interrupt raises is
+//! known only after the thread has re-acquired the lock and handled the interrupt. Hence:
 //!
 //! - A short run is told to stop. If the interrupt raises, the run drops everything it made, and the exception
 //!   propagates. If not, the work runs once more, on a worker thread.

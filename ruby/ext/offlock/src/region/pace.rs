@@ -1,6 +1,5 @@
 //! The pace of long work that keeps the lock, such as making many objects. After each time slice the thread yields the
-//! lock to a waiting thread, for which Ruby itself would make that thread wait a tenth of a second, and handles
-//! interrupts.
+//! lock to a waiting thread, which Ruby itself would make wait for a tenth of a second, and handles interrupts.
 
 use magnus::Error;
 use magnus::rb_sys::protect;

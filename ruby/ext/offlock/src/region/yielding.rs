@@ -64,7 +64,7 @@ fn yield_lock() {
 }
 
 /// In the middle of a call a thread yields earlier, at its second check of the clocks. That costs nothing while no
-/// thread waits. A slice that is checked every half millisecond would otherwise last for nearly two slices.
+/// thread waits. A slice that is checked every half millisecond would otherwise last for nearly two milliseconds.
 const SHORTEST_SLICE_IN_CALL: u64 = 400_000;
 
 /// The time for which CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in

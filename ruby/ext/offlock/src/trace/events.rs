@@ -1,7 +1,7 @@
 //! Passes the events of Ruby's thread instrumentation to the recorder: the thread, its lock, and what happened to them.
 //!
-//! Ruby calls [`Recording::on_event`] with its scheduler's mutex held, in the order in which its lock changes its
-//! owner, and not always on the thread of the event. The recorder's data about a thread is attached to the thread
+//! Ruby calls [`Recording::on_event`] with its scheduler's mutex held, in the order in which the lock changes
+//! owners, and not always on the thread of the event. The recorder's data about a thread is attached to the thread
 //! itself, in Ruby's storage for tools, which can be read without the lock.
 //!
 //! For a thread that is interrupted just before a wait, Ruby reports that the thread is suspended, but the thread
