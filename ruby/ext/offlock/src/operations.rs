@@ -20,7 +20,6 @@
 //! - deflate: 1.2 times from 1 to 2 KiB on, 1.5 times with 4;
 //! - inflate: 0.8 times with 1.7 KiB of input, 1.3 to 1.4 times from 3.2 KiB on; but below 8 KiB four threads are
 //!   sometimes slower than one;
-//!   less than one below 8 KiB;
 //! - checksums: 0.8 times with 128 KiB, 1.2 with 256.
 //!
 //! The sizes of the other operations follow from their speed: they take 10 to 50 microseconds for that much input,

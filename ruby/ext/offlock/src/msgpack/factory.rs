@@ -96,7 +96,7 @@ methods! {
         let recursive = is_set(c"recursive");
         let (big, symbols) = (is_set(c"oversized_integer_extension"), is_set(c"optimized_symbols_parsing"));
         let is_symbol = class == classes::symbol();
-        // No call after this one raises.
+        // No call from here on raises.
         let factory = Handle::<Factory>::of(this).get(&gvl.natives);
         let mut registry = factory.registry();
         let changed = changeable(&mut registry);
