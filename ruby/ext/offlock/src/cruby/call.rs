@@ -198,7 +198,7 @@ pub(crate) fn raise(class: Object, message: fmt::Arguments<'_>) -> ! {
     raise_owned(class, message.to_string())
 }
 
-/// Raises an exception of `class` with a message that is dropped first.
+/// Raises an exception of `class` with a message, which is dropped first.
 #[cold]
 pub(crate) fn raise_owned(class: Object, text: String) -> ! {
     // SAFETY: copies `len` bytes from the pointer into a new String.

@@ -8,7 +8,7 @@ use rb_sys::*;
 use super::gvl::{Gvl, Locked};
 use super::object::{Hash, Object};
 
-/// Calls `visit` with each entry of a Hash until it returns that this is enough.
+/// Calls `visit` with each entry of a Hash until it returns false.
 ///
 /// `visit` must not run Ruby code or let another thread run, because these could not add keys to the Hash in the
 /// meantime.
@@ -90,7 +90,7 @@ impl Entries {
         self.count
     }
 
-    /// Calls `visit` with each entry until it returns that this is enough. Returns whether it never did.
+    /// Calls `visit` with each entry until it returns false. Returns whether it was true for all of them.
     pub(crate) fn for_each<C: Locked>(
         mut self,
         context: &mut C,

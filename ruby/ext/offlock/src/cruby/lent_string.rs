@@ -15,7 +15,7 @@ pub(crate) struct LentString {
 }
 
 impl LentString {
-    /// A String of `size` bytes.
+    /// Allocates a String with capacity for `size` bytes.
     ///
     /// # Errors
     ///

@@ -94,7 +94,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reports to the garbage collector how much memory it would free, because it runs the sooner the more there is.
+    /// Reports to the garbage collector how much memory it would free: the more there is, the earlier it runs.
     /// The calling thread must hold the lock.
     fn tell(&mut self) {
         let memory = self.codec.memory();

@@ -43,7 +43,7 @@ impl ZlibError {
     }
 }
 
-/// An error while reading a gzip file, where a premature end is an end of the file.
+/// An error while reading a gzip file, where missing input is reported as the end of the file.
 pub(super) struct GzipError(deflate::Error);
 
 impl From<deflate::Error> for GzipError {
