@@ -4,10 +4,10 @@
 //! rule that matches gives one finding with the numbers in its text. `core/tests/trace_analysis.rs` checks
 //! each on recordings with known causes.
 
-use super::finding::{Finding, Weight};
+use super::finding::{Finding, FindingKind, Strength};
 use super::summary::{GroupSummary, LockSummary, Summary, ThreadSummary, per};
 use super::units::{duration, list, percent};
-use super::verdict::{LONG_ENOUGH, Strength, Verdict};
+use super::verdict::{LONG_ENOUGH, Verdict};
 
 /// The share of the time for which a lock was held or wanted below which the waits for it cause little.
 const LITTLE: f64 = 0.05;
@@ -36,16 +36,17 @@ pub(super) fn of(summary: &Summary) -> Vec<Finding> {
 /// The verdict in words, with what it rests on.
 fn judged(summary: &Summary, verdict: &Verdict<'_>) -> Finding {
     match *verdict {
-        Verdict::Unused => {
-            finding(Weight::Note, "No thread used an interpreter lock during this recording.".into(), "")
-        }
+        Verdict::Unused => Finding::new(
+            FindingKind::Unused,
+            "No thread used an interpreter lock during this recording.".into(),
+        ),
         Verdict::TooShort => too_short(summary),
         Verdict::NoProblem(lost) => {
             let text = format!(
                 "The lock is not what slows this program down: no thread lost more than {} of its active time waiting for it.",
                 percent(lost)
             );
-            finding(Weight::Note, text, "")
+            Finding::new(FindingKind::NotTheLock, text)
         }
         Verdict::Problem(group, strength) => problem(group, strength),
     }
@@ -62,7 +63,7 @@ fn too_short(summary: &Summary) -> Finding {
     } else {
         "Record more of what the program does."
     };
-    finding(Weight::Note, text, advice)
+    Finding::new(FindingKind::TooShort, text).advise(advice)
 }
 
 fn problem(group: &GroupSummary, strength: Strength) -> Finding {
@@ -82,7 +83,7 @@ fn problem(group: &GroupSummary, strength: Strength) -> Finding {
         duration(waits.p99),
         duration(waits.max),
     );
-    finding(Weight::Problem, text, "")
+    Finding { strength: Some(strength), ..Finding::new(FindingKind::Lock, text).about(group) }
 }
 
 /// A lock that threads waited for, and the groups of these threads.
@@ -178,24 +179,22 @@ impl Words {
     }
 }
 
-fn finding(weight: Weight, text: String, advice: &str) -> Finding {
-    Finding { weight, text, advice: (!advice.is_empty()).then(|| advice.to_owned()) }
-}
-
 fn caveats(summary: &Summary) -> Vec<Finding> {
     let mut all = Vec::new();
-    let mut add = |holds: bool, text: String| {
+    let mut add = |kind: FindingKind, holds: bool, text: String| {
         if holds {
-            all.push(finding(Weight::Caveat, text, ""));
+            all.push(Finding::new(kind, text));
         }
     };
     let (lost, violations) = (summary.lost, summary.violations);
-    add(summary.is_estimate(), estimate(summary.about("obstacle")));
+    add(FindingKind::Estimate, summary.is_estimate(), estimate(summary.about("obstacle")));
     add(
+        FindingKind::EventsLost,
         lost > 0,
         format!("{lost} of {} events were lost: times around them are wrong.", summary.events + lost),
     );
     add(
+        FindingKind::Contradictions,
         violations > 0,
         format!(
             "{violations} transitions contradict each other: a lock had two holders, or a thread released what it did not hold."
@@ -203,7 +202,7 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
     );
     if let Some(damage) = &summary.damage {
         let text = if summary.is_incomplete { format!("Incomplete: {damage}") } else { capital(damage) };
-        add(true, format!("{text}."));
+        add(FindingKind::Damaged, true, format!("{text}."));
     }
     all
 }
@@ -248,7 +247,7 @@ fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
             totals.acquisitions, words.elsewhere
         )
     };
-    Some(finding(Weight::Problem, text, &advice))
+    Some(Finding::new(FindingKind::MainHolder, text).about(group).advise(advice))
 }
 
 /// Threads that need the lock briefly, but wait about a time slice for it each time.
@@ -280,7 +279,7 @@ fn brief_users(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
         "Take the computing threads out of this process's lock (off the lock, or {}); then these threads run at full speed.",
         words.elsewhere
     );
-    Some(finding(Weight::Problem, text, &advice))
+    Some(Finding::new(FindingKind::BriefUsers, text).about(sufferers[0]).advise(advice))
 }
 
 /// The lock is always held, and threads queue for it.
@@ -297,7 +296,7 @@ fn saturated(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
     );
     let advice =
         format!("More threads cannot make this faster. Move work off the lock or to {}.", words.elsewhere);
-    Some(finding(Weight::Problem, text, &advice))
+    Some(Finding::new(FindingKind::Saturated, text).advise(advice))
 }
 
 fn capital(text: &str) -> String {
@@ -331,11 +330,11 @@ fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
         percent(share),
         contended.name(),
     );
-    Some(finding(
-        Weight::Problem,
-        text,
-        "Switch less: batch small operations, use fewer threads, keep small work under the lock.",
-    ))
+    Some(
+        Finding::new(FindingKind::HandOver, text).advise(
+            "Switch less: batch small operations, use fewer threads, keep small work under the lock.",
+        ),
+    )
 }
 
 /// The lock was free, and the threads that wanted it did not run.
@@ -347,7 +346,7 @@ fn kept_from_a_processor(lock: &Contended<'_>, share: f64, each: u64) -> Finding
         duration(each),
     );
     let advice = "The lock is not the cause. Let fewer threads compute at a time, or give the program more processors.";
-    finding(Weight::Problem, text, advice)
+    Finding::new(FindingKind::MachineFull, text).advise(advice)
 }
 
 fn garbage(summary: &Summary) -> Option<Finding> {
@@ -360,7 +359,8 @@ fn garbage(summary: &Summary) -> Option<Finding> {
         percent(per(gc, holding)),
         duration(gc)
     );
-    Some(finding(Weight::Note, text, "Allocate less in the hot paths, or tune the collector."))
+    let advice = "Allocate less in the hot paths, or tune the collector.";
+    Some(Finding::new(FindingKind::Garbage, text).advise(advice))
 }
 
 fn off_lock(summary: &Summary) -> Option<Finding> {
@@ -374,5 +374,5 @@ fn off_lock(summary: &Summary) -> Option<Finding> {
         duration(time),
         summary.useful_parallelism,
     );
-    Some(finding(Weight::Note, text, ""))
+    Some(Finding::new(FindingKind::OffLock, text))
 }

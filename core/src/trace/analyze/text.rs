@@ -156,7 +156,7 @@ impl Summary {
 
     fn write_findings(&self, out: &mut String) {
         out.push_str("\nFindings\n");
-        for Finding { weight, text, advice } in &self.findings {
+        for Finding { weight, text, advice, .. } in &self.findings {
             let bullet = match weight {
                 Weight::Caveat => "?",
                 Weight::Problem => "!",

@@ -15,6 +15,7 @@
 //! To tell at all, the recording has to last [`LONG_ENOUGH`]; and a loss counts if it rests on
 //! [`ENOUGH_WAITS`] contended waits, or on [`ENOUGH_TIME`] of them together.
 
+use super::finding::Strength;
 use super::summary::{GroupSummary, Summary};
 
 /// The share of active time from which on a loss is a problem.
@@ -30,17 +31,6 @@ pub(super) const LONG_ENOUGH: u64 = 100_000_000;
 const ENOUGH_WAITS: u64 = 10;
 /// The time in contended waits that is enough, in nanoseconds, even if they are few.
 const ENOUGH_TIME: u64 = 50_000_000;
-
-/// How much is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Strength {
-    /// 5 % to 15 %.
-    Weak,
-    /// 15 % to 50 %.
-    Clear,
-    /// 50 % and more.
-    Strong,
-}
 
 /// What the numbers say.
 #[derive(Debug, PartialEq)]
