@@ -1,6 +1,6 @@
 //! Reading traces and writing results, with errors that name the file.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use offlock_core::trace::{Recording, Timeline, files};
@@ -16,11 +16,24 @@ pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
 
 /// Reads a trace as far as it is readable.
 pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
-    let bytes = files::read(path).map_err(|error| Failure::with_file(path, &error))?;
+    let bytes = bytes(path).map_err(|error| Failure::with_file(path, &error))?;
     let reading = format!("reading {}", path.display());
     let recording =
         progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
     recording.map_err(|error| Failure::with_file(path, &error))
+}
+
+/// The content of a file, or of standard input if the path is `-`.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    if path != Path::new("-") {
+        return files::read(path);
+    }
+    let mut input = io::stdin().lock();
+    if input.is_terminal() {
+        return Err(io::Error::other("standard input is a terminal, not a trace"));
+    }
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes).map(|_| bytes)
 }
 
 /// The timeline of a trace. Prints a warning if the trace could not be read to its end.

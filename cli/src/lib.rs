@@ -67,11 +67,23 @@ struct Trace {
     program: Vec<OsString>,
 }
 
-/// Show what a trace says, in numbers and in words
+/// Show what traces say, in numbers and in words
+///
+/// Of several traces, such as those of a server's processes, the summary of the process that lost most time to
+/// the lock is shown, and a line for each of the others.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  offlock summary trace.offlock
+  offlock summary trace.offlock trace.*.offlock
+  offlock summary --json trace.offlock | jq .findings
+  ssh server cat trace.offlock | offlock summary -")]
 struct Summary {
-    /// The trace
-    file: PathBuf,
+    /// The traces, or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON, times in nanoseconds; of several traces an object with the list `processes`
+    #[arg(long)]
+    json: bool,
 }
 
 /// Write the report page of a trace: one HTML file that needs no network

@@ -3,17 +3,25 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use offlock_core::trace::{Comparison, Format, Recording, Summary, Timeline, write_comparison, write_report};
+use offlock_core::trace::{
+    Comparison, Format, Process, Recording, Run, Summary, Timeline, write_comparison, write_report,
+};
 
 use crate::{Compare, Export, Failure, Report, files, progress};
 
 pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
-    let (recording, timeline) = files::read(&arguments.file)?;
-    let text = summed_up(&recording, &timeline).to_text();
+    let run = Run::new(arguments.files.iter().map(|file| process(file)).collect::<Result<_, _>>()?);
+    let text = if arguments.json { run.to_json() + "\n" } else { run.to_text() };
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
 }
 
-fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
+/// The process that wrote a trace.
+fn process(file: &Path) -> Result<Process, Failure> {
+    let (recording, timeline) = files::read(file)?;
+    Ok(Process { file: file.display().to_string(), summary: summed_up(&recording, &timeline) })
+}
+
+pub(crate) fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
     progress::during("summing up", None, |_| Summary::of(recording, timeline))
 }
 

@@ -27,10 +27,11 @@ use std::time::SystemTime;
 use offlock_core::Task;
 use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
-    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Recording, Summary, TRACE_VARIABLE, is_path_of_child,
-    note_signal,
+    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, TRACE_VARIABLE, Timeline,
+    is_path_of_child, note_signal,
 };
 
+use crate::show::summed_up;
 use crate::signals::Running;
 use crate::{Failure, Trace, files};
 
@@ -153,28 +154,46 @@ fn afterwards(
     ended: (u32, ExitStatus),
 ) -> Result<(), Failure> {
     let trace = &outputs.trace;
-    let children = traces_of_children(trace, began);
-    if !trace.exists() && children.is_empty() {
-        return Err(Failure::new(format!(
-            "{}: no trace was written: the program ran no Ruby or Python that could load offlock",
-            trace.display()
-        )));
+    let traces = traces_of_run(trace, began);
+    if traces.is_empty() {
+        let problem = "no trace was written: the program ran no Ruby or Python that could load offlock";
+        return Err(Failure::with_file(trace, &problem));
     }
-    if trace.exists() {
-        let mut recording = files::load(trace)?;
-        note_how_it_ended(&mut recording, trace, ended);
-        let timeline = files::timeline(trace, &recording);
-        if !arguments.no_summary {
-            eprint!("\n{}", Summary::of(&recording, &timeline).to_text());
-        }
-        eprintln!();
-        files::say_where(trace);
-        for (format, output) in &outputs.exports {
-            let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
-            files::write_or_beside(output.as_deref(), trace, format.extension(), content)?;
-        }
+    let run = run_of(&traces, trace, ended);
+    if !arguments.no_summary {
+        eprint!("\n{}", run.to_text());
     }
-    children.iter().for_each(|path| files::say_where(path));
+    eprintln!();
+    traces.iter().for_each(|path| files::say_where(path));
+    let Some(worst) = run.processes().first() else { return Ok(()) };
+    export(Path::new(&worst.file), &outputs.exports)
+}
+
+/// The processes of the run. A trace that cannot be read is reported and left out.
+fn run_of(traces: &[PathBuf], first: &Path, ended: (u32, ExitStatus)) -> Run {
+    let process = |path: &PathBuf| {
+        let mut recording = files::load(path)?;
+        if path == first {
+            note_how_it_ended(&mut recording, path, ended);
+        }
+        let timeline = files::timeline(path, &recording);
+        Ok(Process { file: path.display().to_string(), summary: summed_up(&recording, &timeline) })
+    };
+    let report = |failure: Failure| eprintln!("offlock: {}", failure.message);
+    Run::new(traces.iter().filter_map(|path| process(path).map_err(report).ok()).collect())
+}
+
+/// Writes the exports of a trace.
+fn export(trace: &Path, exports: &[(Format, Option<PathBuf>)]) -> Result<(), Failure> {
+    if exports.is_empty() {
+        return Ok(());
+    }
+    let recording = files::load(trace)?;
+    let timeline = Timeline::of(&recording);
+    for (format, output) in exports {
+        let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
+        files::write_or_beside(output.as_deref(), trace, format.extension(), content)?;
+    }
     Ok(())
 }
 
@@ -191,7 +210,13 @@ fn note_how_it_ended(recording: &mut Recording, trace: &Path, (pid, status): (u3
     }
 }
 
-/// The files beside the trace that have its name and a process id and are as new as this run.
+/// The trace, if it exists, and the files beside it that have its name and a process id and are as new as this
+/// run.
+fn traces_of_run(trace: &Path, began: SystemTime) -> Vec<PathBuf> {
+    let own = Some(trace.to_owned()).filter(|own| own.exists());
+    own.into_iter().chain(traces_of_children(trace, began)).collect()
+}
+
 fn traces_of_children(trace: &Path, began: SystemTime) -> Vec<PathBuf> {
     let folder = trace.parent().unwrap_or(Path::new("."));
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

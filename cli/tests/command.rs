@@ -71,6 +71,63 @@ fn convoy(folder: &Folder) -> PathBuf {
     path
 }
 
+/// The traces of a server: an idle parent, a worker whose threads wait for each other, and one that does little.
+fn server(folder: &Folder) {
+    let interpreter = Interpreter { time_slice: ms(5), hand_over: 20_000, origin: 7 };
+    let busy = |name| Script::new(name, [Step::Idle(ms(1)), Step::Hold(ms(60))].into_iter().cycle().take(20));
+    let idle = || Script::new("main", [Step::Hold(ms(1)), Step::Idle(ms(5_000))]);
+    for (name, pid, parent, scripts) in [
+        ("a.offlock", "10", "1", vec![idle()]),
+        ("a.11.offlock", "11", "10", vec![idle(), busy("worker 1"), busy("worker 2")]),
+        ("a.12.offlock", "12", "10", vec![idle(), busy("worker 1")]),
+    ] {
+        let (mut recording, _) = simulate(interpreter, &scripts);
+        let about = [("pid", pid), ("parent", parent), ("command", "server.py")];
+        recording.about.retain(|(key, _)| key != "command");
+        recording.about.extend(about.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        std::fs::write(folder.path(name), recording.to_bytes()).expect("writable");
+    }
+}
+
+#[test]
+fn of_several_processes_the_one_that_lost_most_leads() {
+    let folder = Folder::new("processes");
+    server(&folder);
+    let output = folder.run(&["summary", "a.offlock", "a.11.offlock", "a.12.offlock"]);
+    let said = text(&output.stdout);
+    assert!(said.starts_with("process 11 (child of 10), which lost most of 3 processes"), "{said}");
+    assert!(said.contains("slows this program down"), "{said}");
+    let (_, others) = said.split_once("Other processes").expect("the others");
+    let line = |start: &str| others.lines().find(|line| line.trim().starts_with(start)).expect(start);
+    assert!(line("process 12 (child of 10)").contains("no problem"), "{others}");
+    assert!(line("process 10 (parent of 2)").contains("server.py"), "{others}");
+    assert!(others.find("process 12") < others.find("process 10"), "{others}");
+    let backwards = folder.run(&["summary", "a.12.offlock", "a.11.offlock", "a.offlock"]);
+    assert_eq!(text(&backwards.stdout), said);
+}
+
+#[test]
+fn a_summary_is_json_if_asked() {
+    let folder = Folder::new("json");
+    server(&folder);
+    let alone = folder.run(&["summary", "--json", "a.11.offlock"]).stdout;
+    assert_eq!(alone, folder.run(&["export", "-f", "json", "a.11.offlock", "-o", "-"]).stdout);
+    let output = folder.run(&["summary", "--json", "a.offlock", "a.11.offlock"]);
+    let run: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(run["processes"][0]["file"], "a.11.offlock");
+    assert_eq!(run["processes"][1]["summary"]["threads"][0]["name"], "main");
+}
+
+#[test]
+fn a_trace_can_come_from_standard_input() {
+    let folder = Folder::new("stdin");
+    let trace = std::fs::File::open(convoy(&folder)).expect("written");
+    let piped = folder.offlock(&["summary", "-"]).stdin(trace).output().expect("started");
+    assert_eq!(piped.stdout, folder.run(&["summary", "convoy.offlock"]).stdout);
+    let empty = folder.run(&["summary", "-"]);
+    assert!(text(&empty.stderr).contains("-: not an offlock trace: byte 0 looks like nothing"));
+}
+
 fn read(path: &Path) -> Recording {
     Recording::read(&std::fs::read(path).expect("written"), &Task::new()).expect("a trace")
 }

@@ -71,6 +71,18 @@ pub(crate) fn user_id() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The process that started this one, or that has taken it over.
+#[cfg(unix)]
+pub(crate) fn parent_process_id() -> u32 {
+    std::os::unix::process::parent_id()
+}
+
+/// Not known on this system.
+#[cfg(not(unix))]
+pub(crate) fn parent_process_id() -> u32 {
+    0
+}
+
 /// Blocks all signals on the calling thread, so that the program's own threads handle them.
 #[cfg(unix)]
 pub(crate) fn block_signals() {

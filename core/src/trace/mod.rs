@@ -63,6 +63,7 @@ pub use analyze::blame::{Blame, COLUMNS, Row};
 pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
+pub use analyze::run::{Process, Run};
 pub use analyze::summary::{
     BlameRow, GroupSummary, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes,
 };

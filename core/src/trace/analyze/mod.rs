@@ -3,8 +3,8 @@
 //! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread; `blame.rs`
 //! attributes waiting to holders; `contention.rs` tells contended waits from others, and `groups.rs` which
 //! threads belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
-//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, and `text.rs`
-//! prints them.
+//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, `run.rs`
+//! orders those of several processes, and `text.rs` prints them.
 
 pub(super) mod blame;
 pub(super) mod compare;
@@ -13,6 +13,7 @@ pub(super) mod finding;
 mod findings;
 mod groups;
 pub(super) mod recording;
+pub(super) mod run;
 mod summarize;
 pub(super) mod summary;
 mod table;

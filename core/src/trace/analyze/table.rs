@@ -40,3 +40,10 @@ impl Table {
         }
     }
 }
+
+/// Says how many of the rows are not shown.
+pub(in crate::trace) fn write_rest(out: &mut String, rows: usize, shown: usize) {
+    if rows > shown {
+        let _ = writeln!(out, "  … and {} more", rows - shown);
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::finding::{Finding, Weight};
 use super::summary::{GroupSummary, LockSummary, SpanSummary, Summary, per};
-use super::table::{Table, printable};
+use super::table::{Table, printable, write_rest};
 use super::timeline::State;
 use super::units::{duration, percent, size};
 
@@ -73,7 +73,7 @@ impl Summary {
         table.0.extend(self.groups.iter().take(ROWS).map(|group| self.group_row(group)));
         out.push_str("Threads (× how many in a pool; lost: of their active time, in contended waits)\n");
         table.write(out);
-        write_rest(out, self.groups.len());
+        write_rest(out, self.groups.len(), ROWS);
     }
 
     fn group_row(&self, group: &GroupSummary) -> Vec<String> {
@@ -113,7 +113,7 @@ impl Summary {
         let rows = self.blame_by_group(lock);
         table.0.extend(rows.iter().take(ROWS).map(|row| self.blame_row(row)));
         write_left(&table, out);
-        write_rest(out, rows.len());
+        write_rest(out, rows.len(), ROWS);
     }
 
     /// The blame of the threads of a group added up, behind groups of threads.
@@ -188,13 +188,7 @@ fn write_spans(out: &mut String, title: &str, spans: &[SpanSummary]) {
         table.0.push(row);
     }
     table.write(out);
-    write_rest(out, spans.len());
-}
-
-fn write_rest(out: &mut String, rows: usize) {
-    if rows > ROWS {
-        let _ = writeln!(out, "  … and {} more", rows - ROWS);
-    }
+    write_rest(out, spans.len(), ROWS);
 }
 
 /// A table whose last column is prose.

@@ -20,7 +20,7 @@ use crate::{clock, os};
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The description of the program in the file, in this order: `language`, `runtime`, `command`, … The
-    /// recorder adds `pid`, `clock`, `started`, `start` and `offlock`.
+    /// recorder adds `pid`, `parent`, `clock`, `started`, `start` and `offlock`.
     pub about: Vec<(String, String)>,
     /// The greatest size of the file; further events are counted as lost.
     pub limit: Option<u64>,
@@ -161,6 +161,7 @@ fn about(options: &Options) -> Vec<(String, String)> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ours = [
         ("pid", std::process::id().to_string()),
+        ("parent", os::parent_process_id().to_string()),
         ("clock", clock::source().to_owned()),
         ("started", since_epoch.as_nanos().to_string()),
         ("start", os::monotonic_nanoseconds().to_string()),
