@@ -35,6 +35,7 @@ mod kind;
 mod measure;
 mod pieces;
 mod recycle;
+mod span;
 mod spans;
 mod transcode;
 
@@ -45,7 +46,8 @@ pub use error::Error;
 pub use kind::{Measure, StrKind};
 pub use measure::measure;
 pub use pieces::{Piece, Pieces};
-pub use spans::{Offset, Span, Spans};
+pub use span::Span;
+pub use spans::{Offset, Spans};
 pub use transcode::{Unit, transcode};
 
 /// The number of bytes between two checks of the task.

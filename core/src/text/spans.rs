@@ -3,29 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Error, STRETCH, offsets};
+use super::{Error, STRETCH, Span, offsets};
 use crate::Task;
-
-/// The bytes `start..end` of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Offset of the first byte.
-    pub start: usize,
-    /// Offset behind the last byte.
-    pub end: usize,
-}
-
-impl Span {
-    /// How many bytes it has.
-    pub const fn len(self) -> usize {
-        self.end - self.start
-    }
-
-    /// Whether it has none.
-    pub const fn is_empty(self) -> bool {
-        self.start == self.end
-    }
-}
 
 /// Spans in ascending order without overlaps: a list, or the offsets between which they lie, which take a
 /// quarter of the memory.

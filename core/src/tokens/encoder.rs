@@ -8,7 +8,7 @@ use super::cache::Cache;
 use super::simd_merge;
 use super::split::{Splitter, cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;
-use super::{Encoding, Error, TokenId};
+use super::{Error, TokenId};
 use crate::{Task, memory};
 use std::ops::Range;
 
@@ -34,8 +34,7 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(encoding: &'a Encoding, task: &'a Task<'a>) -> Self {
-        let Encoding { splitter, vocabulary, .. } = encoding;
+    pub(super) fn new(splitter: &'a Splitter, vocabulary: &'a Vocabulary, task: &'a Task<'a>) -> Self {
         Self { splitter, vocabulary, task, cache: vocabulary.pool.take() }
     }
 

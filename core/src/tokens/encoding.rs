@@ -51,8 +51,8 @@ impl Encoding {
     ///
     /// # Errors
     ///
-    /// `Stopped`; `BadPattern`; `BadVocabulary` when there are no ranks, when two tokens share a rank, or when a special
-    /// token is the empty string.
+    /// `Stopped`; `BadPattern`; `BadVocabulary` when there are no ranks, when two tokens share a rank, or
+    /// when a special token is the empty string.
     pub fn new(
         name: &str,
         pattern: &str,
@@ -204,7 +204,7 @@ impl Encoding {
         kept: &mut Truncated,
         task: &Task<'_>,
     ) -> Result<bool, Error> {
-        let mut encoder = Encoder::new(self, task);
+        let mut encoder = self.encoder(task);
         let segment = &text[range.clone()];
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -264,7 +264,7 @@ impl Encoding {
     pub fn encode_single_piece(&self, bytes: &[u8], task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
         task.check()?;
         let mut tokens = Vec::new();
-        Encoder::new(self, task).one(bytes, 0..bytes.len(), &mut tokens)?;
+        self.encoder(task).one(bytes, 0..bytes.len(), &mut tokens)?;
         Ok(tokens)
     }
 
@@ -318,9 +318,15 @@ impl Encoding {
         self.specials.text(token)
     }
 
-    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any strings.
+    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any
+    /// strings.
     pub fn find_special<'a>(&'a self, text: &str, which: Specials<'a>) -> Option<(usize, &'a str)> {
         self.specials.find(text, which)
+    }
+
+    /// The beginning of a run.
+    pub(super) fn encoder<'a>(&'a self, task: &'a Task<'a>) -> Encoder<'a> {
+        Encoder::new(&self.splitter, &self.vocabulary, task)
     }
 
     /// Appends the tokens of `text` to `out` and calls `after` after each stretch.
@@ -332,7 +338,7 @@ impl Encoding {
         out: &mut Vec<TokenId>,
         mut after: impl FnMut(&mut Vec<TokenId>),
     ) -> Result<(), Error> {
-        let mut encoder = Encoder::new(self, task);
+        let mut encoder = self.encoder(task);
         for segment in self.segments(text, allowed) {
             match segment {
                 Segment::Special(_, token) => memory::push(out, token)?,

@@ -4,7 +4,6 @@
 //! these bytes, all tokens that begin with the rest are tried as a continuation. That takes time proportional
 //! to the number of such tokens, which may be thousands.
 
-use super::encoder::Encoder;
 use super::encoding::Segment;
 use super::{Encoding, Error, Specials, TokenId};
 use crate::{Task, memory};
@@ -74,7 +73,7 @@ impl Encoding {
     }
 
     fn extend_tail(&self, tail: &mut Tail, text: &str, task: &Task<'_>) -> Result<(), Error> {
-        let mut encoder = Encoder::new(self, task);
+        let mut encoder = self.encoder(task);
         let mut at = 0;
         while let Some(piece) = self.splitter.next(text, at)? {
             task.check()?;
@@ -146,7 +145,7 @@ impl Encoding {
     /// Byte pair encoding of a piece, even if the piece is a token.
     fn split_piece(&self, piece: &[u8], task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
         let mut tokens = Vec::new();
-        Encoder::new(self, task).split(piece, 0..piece.len(), &mut tokens)?;
+        self.encoder(task).split(piece, 0..piece.len(), &mut tokens)?;
         Ok(tokens)
     }
 

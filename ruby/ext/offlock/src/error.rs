@@ -1,12 +1,9 @@
 //! Converts errors to Ruby's exceptions.
 
-use magnus::error::ErrorType;
 use magnus::value::ReprValue;
 use magnus::{Error, ExceptionClass, Ruby};
 use offlock_core::Stopped;
 use offlock_core::memory::OutOfMemory;
-
-use crate::cruby::{Object, catch};
 
 /// The reason why a run of a region ended without a result.
 pub(crate) trait IntoException: Send {
@@ -40,17 +37,4 @@ pub(crate) fn internal_error(ruby: &Ruby, message: String) -> Error {
 pub(crate) fn exception(ruby: &Ruby, class: &str, message: String) -> Error {
     let class = ruby.class_object().funcall("const_get", (class,));
     class.map_or_else(|error| error, |class: ExceptionClass| Error::new(class, message))
-}
-
-/// Drops an error that is not going to be raised.
-///
-/// While a `NoMemoryError` propagates, Ruby handles no interrupts, and ends the process if memory is exhausted again.
-/// Ruby considers the error handled when Ruby code rescues it, or when another exception is raised. So this function
-/// raises the error once more and catches it.
-pub(crate) fn forget(error: Error) {
-    if let ErrorType::Exception(exception) = error.error_type() {
-        let exception = exception.as_value();
-        let raised = catch(&Ruby::get_with(exception), |gvl| gvl.raise_object(Object::of(exception)));
-        drop(raised);
-    }
 }

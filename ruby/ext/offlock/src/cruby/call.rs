@@ -5,7 +5,9 @@ use std::ffi::{c_int, c_long};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use magnus::error::ErrorType;
 use magnus::rb_sys::{FromRawValue, protect};
+use magnus::value::ReprValue;
 use magnus::{Error, Ruby, Value};
 use rb_sys::*;
 
@@ -107,8 +109,8 @@ impl Gvl {
         after: impl FnOnce(&mut Self),
     ) -> Object {
         unsafe extern "C" fn call<B: FnMut(&mut Gvl) -> Object>(body: VALUE) -> VALUE {
-            // SAFETY: the address that is passed below, of a value that outlives the call; the lock is held, and the
-            // caller's proof is not used in the meantime.
+            // SAFETY: the address that is passed below, of a value that outlives the call; the lock is held,
+            // and the caller's proof is not used in the meantime.
             unsafe { (*(body as *mut B))(&mut Gvl::held()) }.as_raw()
         }
         let mut state = 0;
@@ -135,20 +137,21 @@ impl Gvl {
 
     /// Raises an exception.
     pub(crate) fn raise_object(&mut self, exception: Object) -> ! {
-        // SAFETY: raises `TypeError` if it is not an exception. This module's rule is that no frame owns a value that
-        // needs dropping.
+        // SAFETY: raises `TypeError` if it is not an exception. This module's rule is that no frame owns a
+        // value that needs dropping.
         unsafe { rb_exc_raise(exception.as_raw()) }
     }
 
-    /// Lets other threads run between two calls if the time slice is over, and handles interrupts, which may raise.
+    /// Lets other threads run between two calls if the time slice is over, and handles interrupts, which may
+    /// raise.
     #[inline]
     pub(crate) fn yield_between_calls(&mut self) {
         // SAFETY: the lock is held. This module's rule is that no frame owns a value that needs dropping.
         unsafe { region::yield_between_calls_or_raise() };
     }
 
-    /// Lets other threads run in the middle of a call if the time slice is over, and handles interrupts, which may
-    /// raise.
+    /// Lets other threads run in the middle of a call if the time slice is over, and handles interrupts,
+    /// which may raise.
     #[cold]
     pub(crate) fn yield_in_call(&mut self, pace: &mut Pace) {
         // SAFETY: as in `yield_between_calls`.
@@ -204,7 +207,8 @@ pub(crate) fn raise_owned(class: Object, text: String) -> ! {
     // SAFETY: copies `len` bytes from the pointer into a new String.
     let exception = unsafe { rb_exc_new(class.as_raw(), text.as_ptr().cast(), text.len() as _) };
     drop(text);
-    // SAFETY: this frame owns no value that needs dropping, and this module's rule demands the same of its callers.
+    // SAFETY: this frame owns no value that needs dropping, and this module's rule demands the same of its
+    // callers.
     unsafe { rb_exc_raise(exception) }
 }
 
@@ -214,6 +218,19 @@ pub(crate) fn catch(_ruby: &Ruby, body: impl FnOnce(&mut Gvl) -> Object) -> Resu
     let object = protect(|| body(&mut unsafe { Gvl::held() }).as_raw())?;
     // SAFETY: Ruby just returned this value.
     Ok(unsafe { Value::from_raw(object) })
+}
+
+/// Drops an error that is not going to be raised.
+///
+/// While a `NoMemoryError` propagates, Ruby handles no interrupts, and ends the process if memory is
+/// exhausted again. Ruby considers the error handled when Ruby code rescues it, or when another exception is
+/// raised. So this function raises the error once more and catches it.
+pub(crate) fn forget(error: Error) {
+    if let ErrorType::Exception(exception) = error.error_type() {
+        let exception = exception.as_value();
+        let raised = catch(&Ruby::get_with(exception), |gvl| gvl.raise_object(Object::of(exception)));
+        drop(raised);
+    }
 }
 
 /// Runs the body of a method that Ruby called; a panic becomes an exception.

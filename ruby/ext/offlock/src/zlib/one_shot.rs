@@ -9,8 +9,9 @@ use super::gzip::refuse_file;
 use super::number::{Checksum, Int, Long, Uint};
 use crate::borrow::borrowed;
 use crate::build;
+use crate::cruby::forget;
 use crate::cruby::lent_string::LentString;
-use crate::error::{self, IntoException};
+use crate::error::IntoException;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Region, Release};
 
@@ -78,7 +79,7 @@ fn decode<F: IntoException + From<deflate::Error>>(
                 return lent.finish(used, &rest);
             }
             // If that much memory is not available in one piece, the result grows step by step.
-            Err(none) => error::forget(none),
+            Err(none) => forget(none),
         }
     }
     let plain = region.run(ruby, |task| {
