@@ -1,7 +1,8 @@
 //! The vocabularies of the crate tiktoken-rs, packed as the merges that make each token.
 //!
-//! A token is written as the two earlier tokens that byte pair encoding joins into it, which takes about half of
-//! the space of its bytes and is expanded by two copies. `tokens/vocab_format.rs` reads what is written here.
+//! A token is written as the two earlier tokens that byte pair encoding joins into it, which takes about half
+//! of the space of its bytes and is expanded by two copies. `tokens/vocab_format.rs` reads what is written
+//! here.
 
 use std::collections::HashMap;
 use tiktoken_rs::CoreBPE;

@@ -51,7 +51,8 @@ impl<T: Sync + 'static> Remade<T> {
             // SAFETY: just allocated, published once, never freed.
             Ok(_) => unsafe { &*made },
             Err(first) => {
-                // SAFETY: `made` lost the race and was never visible to other threads; `first` is as in `get`.
+                // SAFETY: `made` lost the race and was never visible to other threads; `first` is as in
+                // `get`.
                 unsafe {
                     drop(Box::from_raw(made));
                     &*first

@@ -6,8 +6,8 @@ pub(crate) fn in_a_row(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes.windows(4).filter_map(<[u8]>::first_chunk).map(|four| u32::from_le_bytes(*four))
 }
 
-/// A hash of `bits` bits, 1 to 32: the upper ones of a product with 2^32 divided by the golden ratio (Knuth, The Art of
-/// Computer Programming, 6.4).
+/// A hash of `bits` bits, 1 to 32: the upper ones of a product with 2^32 divided by the golden ratio (Knuth,
+/// The Art of Computer Programming, 6.4).
 #[inline]
 pub(crate) const fn hash(word: u32, bits: u32) -> usize {
     (word.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize

@@ -155,8 +155,8 @@ pub fn is_over_between_calls() -> bool {
     look(TimeSlice::is_over_between_calls)
 }
 
-/// Whether the calling thread, which has held the lock since the call began or since it last yielded, has held it for
-/// its slice, or for `shortest` nanoseconds if that is more.
+/// Whether the calling thread, which has held the lock since the call began or since it last yielded, has
+/// held it for its slice, or for `shortest` nanoseconds if that is more.
 pub fn is_over_in_call(shortest: u64) -> bool {
     look(|slice, now| slice.is_over_in_call(now, shortest))
 }

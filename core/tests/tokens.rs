@@ -45,8 +45,8 @@ fn every_token_has_the_bytes_that_tiktoken_gives_it() {
     }
 }
 
-/// A vocabulary made against the hash of tokens of up to seven bytes: to give each a place near the one that the hash says, a
-/// table of gigabytes would not do.
+/// A vocabulary made against the hash of tokens of up to seven bytes: to give each a place near the one that
+/// the hash says, a table of gigabytes would not do.
 #[test]
 fn tokens_whose_hashes_are_nearly_the_same_are_found() {
     const FACTOR: u64 = 0xb7e1_5162_8aed_2a6b;

@@ -84,8 +84,8 @@ fn in_a_convoy_a_network_thread_pays_a_time_slice_for_each_input() {
     assert!(text.contains("another process or a Ractor"), "{text}");
 }
 
-/// Threads that want the lock all the time, `hold` nanoseconds each time, while each hand-over takes `hand_over`: what
-/// is said of a lock that nobody holds.
+/// Threads that want the lock all the time, `hold` nanoseconds each time, while each hand-over takes
+/// `hand_over`: what is said of a lock that nobody holds.
 #[test]
 fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
     const SWITCH_LESS: &str = "Switch less";

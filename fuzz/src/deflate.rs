@@ -28,7 +28,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A gzip file of several members with one changed byte: threads and a single thread decode it to the same bytes or error.
+/// A gzip file of several members with one changed byte: threads and a single thread decode it to the same
+/// bytes or error.
 fn members(plain: &[u8], at: usize, by: u8) {
     let mut file = Vec::new();
     for part in plain.chunks(1 + plain.len() / 4) {

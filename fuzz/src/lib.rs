@@ -1,7 +1,7 @@
 //! Fuzz targets: each takes any bytes, and panics if the core behaves incorrectly.
 //!
-//! `cargo fuzz` runs them guided by coverage (`fuzz_targets/`); `tests/smoke.rs` runs them on the kept inputs in `seeds/`, and
-//! for a few seconds on mutations of these.
+//! `cargo fuzz` runs them guided by coverage (`fuzz_targets/`); `tests/smoke.rs` runs them on the kept inputs
+//! in `seeds/`, and for a few seconds on mutations of these.
 
 pub mod deflate;
 pub mod msgpack;

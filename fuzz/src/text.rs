@@ -1,4 +1,5 @@
-//! Splitting any bytes in every way finds the pieces that a simple implementation finds, and stores them unchanged.
+//! Splitting any bytes in every way finds the pieces that a simple implementation finds, and stores them
+//! unchanged.
 
 use std::convert::Infallible;
 

@@ -1,5 +1,6 @@
-//! A trace file with any content is read, analyzed and exported without a panic. The input describes frames: a byte for
-//! the kind, a byte for the length, and the body. The target adds right checksums, so that bodies are read.
+//! A trace file with any content is read, analyzed and exported without a panic. The input describes frames:
+//! a byte for the kind, a byte for the length, and the body. The target adds right checksums, so that bodies
+//! are read.
 
 use offlock_core::Task;
 use offlock_core::deflate::crc32;

@@ -28,8 +28,8 @@ pub fn run(bytes: &[u8]) {
 
 type Ranks = HashMap<Vec<u8>, TokenId>;
 
-/// Makes a well-formed vocabulary: all bytes, and for every two bytes of the description the concatenation of two earlier
-/// tokens.
+/// Makes a well-formed vocabulary: all bytes, and for every two bytes of the description the concatenation of
+/// two earlier tokens.
 fn joins(described: &[u8]) -> Ranks {
     let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte: u8| vec![byte]).collect();
     for &[left, right] in described.as_chunks().0 {

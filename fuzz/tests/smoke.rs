@@ -1,5 +1,5 @@
-//! Runs every target on the seeds, and for a few seconds on mutations of these: `FUZZ_SECONDS` for all targets together
-//! (default: 24). `FUZZ_SEED` repeats a run. An input that fails is written to `artifacts/`.
+//! Runs every target on the seeds, and for a few seconds on mutations of these: `FUZZ_SECONDS` for all
+//! targets together (default: 24). `FUZZ_SEED` repeats a run. An input that fails is written to `artifacts/`.
 
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -16,7 +16,8 @@ fn here(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
-/// Returns the seeds of a target: written ones, and those of former failures, whose names describe the failure.
+/// Returns the seeds of a target: written ones, and those of former failures, whose names describe the
+/// failure.
 fn seeds(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let files = fs::read_dir(here("seeds").join(target)).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();

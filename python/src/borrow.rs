@@ -1,8 +1,8 @@
 //! Immutable views of Python objects that stay valid while other threads run.
 //!
-//! A `str` does not need this module: `PyStringMethods::to_str` gives its UTF-8, which CPython keeps beside the
-//! characters (for ASCII it *is* the characters) for as long as the object lives, and the caller's reference
-//! keeps the object alive. Lone surrogates have no UTF-8: they raise `UnicodeEncodeError`.
+//! A `str` does not need this module: `PyStringMethods::to_str` gives its UTF-8, which CPython keeps beside
+//! the characters (for ASCII it *is* the characters) for as long as the object lives, and the caller's
+//! reference keeps the object alive. Lone surrogates have no UTF-8: they raise `UnicodeEncodeError`.
 //!
 //! ```ignore
 //! let input = Bytes::borrow(&object)?;

@@ -30,8 +30,8 @@ pub(crate) fn of_class(class: PyResult<&Bound<'_, PyType>>, message: impl Into<C
         .map_or_else(|error| error, |class| PyErr::from_type(class.clone(), ExceptionMessage(message.into())))
 }
 
-/// PyO3 makes an exception where it is raised, outside of the code that catches panics. Its own conversion of a
-/// string panics when there is no memory, which would abort the process there.
+/// PyO3 makes an exception where it is raised, outside of the code that catches panics. Its own conversion of
+/// a string panics when there is no memory, which would abort the process there.
 struct ExceptionMessage(Cow<'static, str>);
 
 impl PyErrArguments for ExceptionMessage {

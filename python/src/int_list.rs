@@ -1,8 +1,8 @@
 //! Lists of `int` objects built in one pass, from objects that were made before.
 //!
-//! Making an `int` takes longer than finding a token. Where the interpreter has immortal objects (CPython 3.12
-//! on), the kept ones are immortal too and lie in one block, in order. A list is then filled by arithmetic
-//! alone: the objects are neither read nor written to. Elsewhere a list takes a reference to each.
+//! Making an `int` takes longer than finding a token. Where the interpreter has immortal objects (CPython
+//! 3.12 on), the kept ones are immortal too and lie in one block, in order. A list is then filled by
+//! arithmetic alone: the objects are neither read nor written to. Elsewhere a list takes a reference to each.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,8 +122,8 @@ impl Kept {
         if before + more < WORTH_KEEPING {
             return Ok(None);
         }
-        // Other threads can hold the lock meanwhile, and make them, too: no thread waits. The later results are
-        // dropped.
+        // Other threads can hold the lock meanwhile, and make them, too: no thread waits. The later results
+        // are dropped.
         let _ = KEPT_INTS.set(Self::make(py, yielder)?);
         Ok(KEPT_INTS.get())
     }

@@ -1,5 +1,5 @@
-//! Small objects. PyO3's own conversions and constructors panic when there is no memory for one, and making the
-//! exception for that panics again: the process would abort. The functions here raise `MemoryError`.
+//! Small objects. PyO3's own conversions and constructors panic when there is no memory for one, and making
+//! the exception for that panics again: the process would abort. The functions here raise `MemoryError`.
 
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;

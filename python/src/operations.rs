@@ -1,8 +1,8 @@
 //! The operations that can run without the lock, and the size of input from which on they release it by
 //! default.
 //!
-//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. The results of
-//! `bench/region/break_even.py` are:
+//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. The results
+//! of `bench/region/break_even.py` are:
 //!
 //! - tokens: two threads get 1.5 times as much done with texts of 4 KB encoded, 1.1 times with such texts
 //!   counted, and 1.2 times with 64 thousand tokens decoded;

@@ -1,7 +1,7 @@
 //! The region: the one file of the Python front end that releases the interpreter lock.
 //!
-//! An operation has three steps. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on plain
-//! Rust values inside [`Region::run`], and *builds* its Python result when the lock is held again:
+//! An operation has three steps. It *borrows* its inputs while the lock is held (`borrow.rs`), *works* on
+//! plain Rust values inside [`Region::run`], and *builds* its Python result when the lock is held again:
 //!
 //! ```ignore
 //! fn encode<'py>(py: Python<'py>, text: &Bound<'py, PyString>, release: Release) -> PyResult<Bound<'py, PyList>> {
@@ -16,8 +16,8 @@
 //! The closure is `Send`, so the compiler refuses one that captures a `Python` token or a `Bound` object. It
 //! gets a [`Task`] and passes it to the core, whose operations check it every fraction of a millisecond:
 //!
-//! - On the main thread, where CPython runs signal handlers, a check looks for signals every [`LOOK_EVERY`] of
-//!   work. An exception that a handler raises (`KeyboardInterrupt`) stops the run. It is raised after
+//! - On the main thread, where CPython runs signal handlers, a check looks for signals every [`LOOK_EVERY`]
+//!   of work. An exception that a handler raises (`KeyboardInterrupt`) stops the run. It is raised after
 //!   everything that the run has allocated is dropped. This holds whether the lock was released or not.
 //! - A [`Cancel`] stops the run from any other thread.
 //!
@@ -210,8 +210,8 @@ pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) ->
     result
 }
 
-/// Yields the lock if this thread has held it for its time slice, and then checks for signals. Operations over
-/// `bytes` bytes that keep the lock call this.
+/// Yields the lock if this thread has held it for its time slice, and then checks for signals. Operations
+/// over `bytes` bytes that keep the lock call this.
 #[inline]
 pub(crate) fn yield_between_calls(py: Python<'_>, bytes: usize) -> PyResult<()> {
     if cfg!(Py_GIL_DISABLED) || !time_slice::look_is_due_before_call(bytes) {
@@ -232,7 +232,8 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// As [`yield_between_calls`], in the middle of a call. Operations that make many objects call this regularly.
+/// As [`yield_between_calls`], in the middle of a call. Operations that make many objects call this
+/// regularly.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
     if time_slice::look_is_due_in_call() {
@@ -278,7 +279,8 @@ const ARRIVAL: Duration = Duration::from_micros(15);
 /// A thread in the middle of a call that makes many objects yields after this many nanoseconds, because each
 /// yield costs the pause. Including the work between two checks, it has held the lock for 2 ms at most.
 const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
-/// How long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, by default.
+/// How long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, by
+/// default.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 
 /// The state that the checks of one run read: whether it was cancelled, and, on the main thread, signals.

@@ -299,7 +299,8 @@ impl GzipDecoder {
         !self.ahead.is_empty()
     }
 
-    /// Whether the compressed data of the current member is complete, and only its checksum and length are missing.
+    /// Whether the compressed data of the current member is complete, and only its checksum and length are
+    /// missing.
     pub fn in_trailer(&self) -> bool {
         self.place == Place::Trailer
     }

@@ -219,8 +219,8 @@ impl<'a> Output<'a> {
             if n == 0 {
                 return Ok(false);
             }
-            // SAFETY: both are valid for `n` bytes, and apart because the room is borrowed mutably; afterwards
-            // the first `n` bytes of the room are initialized.
+            // SAFETY: both are valid for `n` bytes, and apart because the room is borrowed mutably;
+            // afterwards the first `n` bytes of the room are initialized.
             #[allow(unsafe_code)]
             unsafe {
                 room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), n);

@@ -24,7 +24,8 @@ const NO_OUTPUT: *mut u8 = NonNull::dangling().as_ptr();
 /// The engine's own record of a stream, at an address that does not change.
 pub(super) struct Raw(pub(super) Box<z::z_stream>);
 
-// SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per thread.
+// SAFETY: the record and the state behind it belong to this value alone, and the engine keeps nothing per
+// thread.
 unsafe impl Send for Raw {}
 // SAFETY: through a shared reference only plain numbers are read.
 unsafe impl Sync for Raw {}

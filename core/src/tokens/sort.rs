@@ -1,8 +1,9 @@
 //! Merge sort that checks a task: the sorts of the standard library cannot be stopped halfway.
 //!
-//! Bottom-up: runs of [`RUN`] items are sorted by the standard library, then neighbouring runs are merged, twice as long
-//! each time. Two runs that are in order already are copied, so that sorted input takes linear time. It takes up to
-//! twice the time of `sort_unstable` on random input, and memory for a second copy of the items.
+//! Bottom-up: runs of [`RUN`] items are sorted by the standard library, then neighbouring runs are merged,
+//! twice as long each time. Two runs that are in order already are copied, so that sorted input takes linear
+//! time. It takes up to twice the time of `sort_unstable` on random input, and memory for a second copy of
+//! the items.
 
 use super::Error;
 use crate::{Task, memory};

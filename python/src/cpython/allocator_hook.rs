@@ -1,9 +1,9 @@
 //! The allocator hook that returns freed strings to their blocks.
 //!
-//! CPython frees a `str` through its object allocator, which can be wrapped. The hook checks whether the memory
-//! lies in the pool's range of addresses. If so, it decrements the count of the string's block; otherwise it
-//! calls the wrapped allocator. It is installed once and never removed: strings in blocks may live as long as
-//! the process.
+//! CPython frees a `str` through its object allocator, which can be wrapped. The hook checks whether the
+//! memory lies in the pool's range of addresses. If so, it decrements the count of the string's block;
+//! otherwise it calls the wrapped allocator. It is installed once and never removed: strings in blocks may
+//! live as long as the process.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -30,7 +30,8 @@ struct Hook {
 
 struct Written(UnsafeCell<MaybeUninit<Hook>>);
 
-// SAFETY: only read after it is written, which happens once, with the lock held and before the hook is installed.
+// SAFETY: only read after it is written, which happens once, with the lock held and before the hook is
+// installed.
 unsafe impl Sync for Written {}
 
 static HOOK: Written = Written(UnsafeCell::new(MaybeUninit::uninit()));
@@ -44,8 +45,8 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
         return check(py);
     }
     if let Some(obstacle) = obstacle(py)? {
-        // The search for obstacles lets other threads run: one of them may have installed the hook, which then
-        // is the obstacle.
+        // The search for obstacles lets other threads run: one of them may have installed the hook, which
+        // then is the obstacle.
         if INSTALLED.load(Ordering::Relaxed) {
             return check(py);
         }
@@ -204,8 +205,9 @@ extern "C" fn reallocate(context: *mut c_void, memory: *mut c_void, size: usize)
     let moved = hook.wrapped.malloc.map_or(ptr::null_mut(), |malloc| malloc(context, size));
     if !moved.is_null() {
         let rest = BLOCK - memory.addr() % BLOCK;
-        // SAFETY: the string ends within its block; the bytes after it in the block are copied too, and have no
-        // meaning. The new memory has `size` bytes, and CPython uses it in place of the string from now on.
+        // SAFETY: the string ends within its block; the bytes after it in the block are copied too, and have
+        // no meaning. The new memory has `size` bytes, and CPython uses it in place of the string from now
+        // on.
         unsafe {
             ptr::copy_nonoverlapping(memory.cast::<u8>(), moved.cast::<u8>(), size.min(rest));
             block_pool::release_object(memory);

@@ -1,14 +1,14 @@
 //! Blocks of memory for string objects, recycled per thread.
 //!
 //! All blocks lie in one range of addresses that is reserved at first use and never released: one comparison
-//! shows whether an object lives in a block, and rounding its address down finds the block's header. Memory is
-//! allocated only for blocks that are used. When much of it is free, the system may reclaim the memory of some
-//! blocks. These are then used last: otherwise a program that once had many strings would offer the same
+//! shows whether an object lives in a block, and rounding its address down finds the block's header. Memory
+//! is allocated only for blocks that are used. When much of it is free, the system may reclaim the memory of
+//! some blocks. These are then used last: otherwise a program that once had many strings would offer the same
 //! blocks, and fault on them, again and again.
 //!
-//! A thread takes blocks from, and returns them to, its own short list. Only once per [`CHAIN`] blocks does it
-//! exchange a whole chain with the other threads, on a lock-free stack: no thread waits, and a process that
-//! forks at any moment leaves its child a pool that works.
+//! A thread takes blocks from, and returns them to, its own short list. Only once per [`CHAIN`] blocks does
+//! it exchange a whole chain with the other threads, on a lock-free stack: no thread waits, and a process
+//! that forks at any moment leaves its child a pool that works.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
@@ -25,8 +25,8 @@ use super::pages;
 /// Small, because one string that stays alive keeps its whole block.
 pub(crate) const BLOCK: usize = 16 << 10;
 
-/// The blocks that pass between threads at once. Few, so that the next thread finds memory that is still in the
-/// cache of the previous one.
+/// The blocks that pass between threads at once. Few, so that the next thread finds memory that is still in
+/// the cache of the previous one.
 const CHAIN: u32 = 4;
 
 /// The blocks that are allocated from the system at once.
@@ -40,8 +40,8 @@ const _: () = assert!(FRESH as usize * BLOCK == LARGE_PAGE);
 /// allocator keeps at most).
 const KEPT: u32 = 4096;
 
-/// The first bytes, which suffice for a program with few strings, have pages of the usual size. The bytes after
-/// these have large pages, because a fault for a page takes longer than filling an object.
+/// The first bytes, which suffice for a program with few strings, have pages of the usual size. The bytes
+/// after these have large pages, because a fault for a page takes longer than filling an object.
 const SMALL_PAGES: usize = 4 << 20;
 
 /// The largest range of addresses that is requested; halved until the system accepts.
@@ -114,7 +114,8 @@ pub(crate) unsafe fn release_object<T>(object: *mut T) {
     if object.addr() % BLOCK >= pages::AHEAD {
         pages::expect_use(object.wrapping_byte_sub(pages::AHEAD));
     }
-    // SAFETY: blocks are aligned to their size and begin with their header, which stays as long as objects live.
+    // SAFETY: blocks are aligned to their size and begin with their header, which stays as long as objects
+    // live.
     let live = unsafe { &(*header).live };
     if count_off(live) {
         // SAFETY: this was the last object, so that no other thread reaches this point for this block.
@@ -219,14 +220,15 @@ unsafe impl Sync for Pool {}
 /// How many processors have a stack of their own; the others share.
 const STACKS: usize = 16;
 
-/// Chains of free blocks: the first block of the top one (none: 0, else one more than its number), and a count of changes
-/// in the upper half, so that no change goes unseen. Alone in its cache line, as each is used by another processor.
+/// Chains of free blocks: the first block of the top one (none: 0, else one more than its number), and a
+/// count of changes in the upper half, so that no change goes unseen. Alone in its cache line, as each is
+/// used by another processor.
 #[derive(Default)]
 #[repr(align(128))]
 struct Stack(AtomicU64);
 
-/// The state of a free block, kept outside of it. Blocks are written here as in a [`Stack`]: one more than the
-/// number.
+/// The state of a free block, kept outside of it. Blocks are written here as in a [`Stack`]: one more than
+/// the number.
 #[derive(Default)]
 struct Link {
     /// The next block of its chain.
@@ -421,7 +423,8 @@ thread_local! {
 }
 
 impl OwnBlocks {
-    /// The result of `body` for this thread's blocks; `None` also when the thread's local storage is destroyed.
+    /// The result of `body` for this thread's blocks; `None` also when the thread's local storage is
+    /// destroyed.
     fn with<T>(body: impl FnOnce(&Self) -> Option<T>) -> Option<T> {
         OWN.try_with(body).ok().flatten()
     }

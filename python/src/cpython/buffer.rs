@@ -41,8 +41,8 @@ pub(crate) fn copy(_: Python<'_>, buffer: &PyUntypedBuffer, at: usize, to: &mut 
 /// The export, which is held, has more than `index` numbers.
 #[inline(always)]
 pub(crate) unsafe fn number<T: Element>(_: Python<'_>, memory: NonNull<[T]>, index: usize) -> T {
-    // SAFETY: the numbers of an export are aligned and do not move. With the lock held, no thread writes to the
-    // one that is read.
+    // SAFETY: the numbers of an export are aligned and do not move. With the lock held, no thread writes to
+    // the one that is read.
     unsafe { memory.cast::<T>().add(index).read() }
 }
 

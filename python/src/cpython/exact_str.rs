@@ -48,7 +48,8 @@ impl<'py> ExactStrBuilder<'py> {
         }
     }
 
-    /// `None`, with an exception set, when there is no memory. (A `PyResult` would be returned through memory.)
+    /// `None`, with an exception set, when there is no memory. (A `PyResult` would be returned through
+    /// memory.)
     #[inline]
     fn written(
         &self,

@@ -108,8 +108,8 @@ impl<'a, 'py> Call<'a, 'py> {
     pub(crate) fn keywords(&self) -> PyResult<Bound<'py, PyDict>> {
         let keywords = dict(self.py, 0)?;
         if self.has_keywords() {
-            // SAFETY: a tuple of names, and as many values after the positional arguments, all alive during the
-            // call.
+            // SAFETY: a tuple of names, and as many values after the positional arguments, all alive during
+            // the call.
             unsafe {
                 let names = Borrowed::from_ptr(self.py, self.names).cast_unchecked::<PyTuple>().to_owned();
                 for (place, name) in names.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! CPython's lock, seen from the calls that the interpreter itself makes.
 //!
-//! CPython has no hook for its lock. Up to 3.14 it builds the lock from a pthread mutex and a condition, and a
-//! second pair ensures that a requested switch happens (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
+//! CPython has no hook for its lock. Up to 3.14 it builds the lock from a pthread mutex and a condition, and
+//! a second pair ensures that a requested switch happens (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
 //!
 //! ```text
 //! take_gil:  lock(mutex)  timedwait(cond, mutex)*  lock(switch_mutex) signal(switch_cond) unlock(switch_mutex)
@@ -35,8 +35,8 @@ type Signal = unsafe extern "C" fn(*mut pthread_cond_t) -> c_int;
 type TimedWait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
 type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c_int;
 
-/// The imports that are redirected, each with the function that replaces it, and with the slot for the function
-/// that it calls next.
+/// The imports that are redirected, each with the function that replaces it, and with the slot for the
+/// function that it calls next.
 fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
     [
         (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
@@ -47,8 +47,8 @@ fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
     ]
 }
 
-/// The function that a hook calls next: the import's previous target, which may be another tool's, or, with 0,
-/// the C library.
+/// The function that a hook calls next: the import's previous target, which may be another tool's, or, with
+/// 0, the C library.
 struct NextHook(AtomicUsize);
 
 static MUTEX_LOCK: NextHook = NextHook(AtomicUsize::new(0));
@@ -100,8 +100,8 @@ static COND: AtomicUsize = AtomicUsize::new(0);
 static SWITCH_MUTEX: AtomicUsize = AtomicUsize::new(0);
 static SWITCH_COND: AtomicUsize = AtomicUsize::new(0);
 
-/// Addresses of the known locks' mutexes: the main interpreter's first, then those of interpreters with a lock
-/// of their own (3.12+, `Py_NewInterpreterFromConfig`). 0 is a free entry.
+/// Addresses of the known locks' mutexes: the main interpreter's first, then those of interpreters with a
+/// lock of their own (3.12+, `Py_NewInterpreterFromConfig`). 0 is a free entry.
 static MUTEXES: [AtomicUsize; feed::MAX_LOCKS] = [const { AtomicUsize::new(0) }; feed::MAX_LOCKS];
 /// Entries of `MUTEXES` that may be in use.
 static MUTEX_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -249,8 +249,8 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a lock; `None` when the table is full. Never blocks: a fork may happen at any moment, and its child has
-/// only the thread that forked.
+/// Adds a lock; `None` when the table is full. Never blocks: a fork may happen at any moment, and its child
+/// has only the thread that forked.
 fn register(mutex: usize) -> Option<LockIndex> {
     let take =
         |entry: &AtomicUsize| entry.compare_exchange(0, mutex, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -289,8 +289,8 @@ pub(crate) fn install(py: Python<'_>) -> Result<(), String> {
 /// How long a calibration may take.
 const A_MOMENT: Duration = Duration::from_micros(200);
 
-/// Restores the interpreter's direct calls of the C library, unless a thread is about to find the lock. Threads
-/// inside a hook finish there: the code stays loaded.
+/// Restores the interpreter's direct calls of the C library, unless a thread is about to find the lock.
+/// Threads inside a hook finish there: the code stays loaded.
 pub(crate) fn uninstall() {
     if CALIBRATOR.load(Ordering::Relaxed) == 0 {
         restore(&mut guard(&INSTALLED));

@@ -1,8 +1,8 @@
 //! `int` objects that are never freed, in one block.
 //!
-//! From CPython 3.12 on some objects are immortal: their reference counts do not change. The interpreter's own
-//! small ints are, and those made here are copies of genuine ints of one digit under the header of one of them.
-//! All assumptions are verified on the objects themselves, before the first one is returned.
+//! From CPython 3.12 on some objects are immortal: their reference counts do not change. The interpreter's
+//! own small ints are, and those made here are copies of genuine ints of one digit under the header of one of
+//! them. All assumptions are verified on the objects themselves, before the first one is returned.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -38,8 +38,8 @@ unsafe impl Send for ImmortalInts {}
 unsafe impl Sync for ImmortalInts {}
 
 impl ImmortalInts {
-    /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where the
-    /// interpreter has no such objects, or where an `int` differs from that of CPython 3.12 to 3.14.
+    /// Copies of genuine objects, under the header of one that the interpreter made immortal. `None` where
+    /// the interpreter has no such objects, or where an `int` differs from that of CPython 3.12 to 3.14.
     pub(crate) fn make(py: Python<'_>, count: usize, yielder: &mut Yielder) -> PyResult<Option<Self>> {
         if !Assumption::ImmortalInts.holds() {
             return Ok(None);

@@ -52,8 +52,8 @@ pub(crate) fn list_item<'a, 'py>(
 /// Reads without taking references, which would take longer than the reads. Only on builds with the lock.
 pub(crate) fn append_leading_ints(list: &Bound<'_, PyList>, places: Range<usize>, values: &mut Vec<u32>) {
     assert!(places.end <= list_length(list));
-    // SAFETY: the list has this many items, and keeps them during the reads: with the lock held, reading exact
-    // ints runs no code that could release it or change the list.
+    // SAFETY: the list has this many items, and keeps them during the reads: with the lock held, reading
+    // exact ints runs no code that could release it or change the list.
     unsafe {
         let mut overflow = 0;
         let exact = |item: &*mut c::PyObject| c::PyLong_CheckExact(*item) == 1;
@@ -87,9 +87,9 @@ pub(crate) fn tuple_length(tuple: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyTuple_GET_SIZE(tuple.as_ptr()).cast_unsigned() }
 }
 
-/// The next entry of an exact dict; `at` is 0 at first. If the dict was changed meanwhile, it may be any entry,
-/// or none. On builds without the lock only the caller may use the dict. The caller takes references before any
-/// other code can run.
+/// The next entry of an exact dict; `at` is 0 at first. If the dict was changed meanwhile, it may be any
+/// entry, or none. On builds without the lock only the caller may use the dict. The caller takes references
+/// before any other code can run.
 #[inline(always)]
 pub(crate) fn dict_entry<'a, 'py>(
     dict: &'a Bound<'py, PyDict>,

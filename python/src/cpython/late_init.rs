@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Empty until it is set to a `T`.
 ///
-/// All zeros mean empty, which no type of the standard library promises. CPython may drop an object of a Python
-/// subclass before PyO3 has initialized it: when there is no memory for its `__dict__`.
+/// All zeros mean empty, which no type of the standard library promises. CPython may drop an object of a
+/// Python subclass before PyO3 has initialized it: when there is no memory for its `__dict__`.
 pub(crate) struct Once<T>(AtomicPtr<T>);
 
 impl<T> Default for Once<T> {

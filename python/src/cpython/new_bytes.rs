@@ -94,7 +94,8 @@ impl<'py> NewBytes<'py> {
 
 impl Drop for NewBytes<'_> {
     fn drop(&mut self) {
-        // SAFETY: the reference that `new` made, if `finish` did not pass it on; the lock is held, as `py` shows.
+        // SAFETY: the reference that `new` made, if `finish` did not pass it on; the lock is held, as `py`
+        // shows.
         unsafe { ffi::Py_XDECREF(self.object) };
     }
 }

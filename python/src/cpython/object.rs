@@ -1,5 +1,5 @@
-//! Objects made and read by CPython's own functions, where PyO3 has no safe function, or one that costs more or
-//! panics when there is no memory.
+//! Objects made and read by CPython's own functions, where PyO3 has no safe function, or one that costs more
+//! or panics when there is no memory.
 
 use std::ffi::{CStr, c_int, c_long};
 use std::ptr;
@@ -38,7 +38,8 @@ pub(crate) fn int(py: Python<'_>, value: i64) -> PyResult<Bound<'_, PyAny>> {
 /// An int.
 #[inline]
 pub(crate) fn size(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
-    // SAFETY: both return a new int, or null with an exception set. (The first takes half of the other's time.)
+    // SAFETY: both return a new int, or null with an exception set. (The first takes half of the other's
+    // time.)
     unsafe {
         let object = match c_long::try_from(value) {
             Ok(value) => c::PyLong_FromLong(value),
@@ -132,8 +133,8 @@ pub(crate) fn utf8<'py>(py: Python<'py>, value: &[u8], errors: Option<&CStr>) ->
 #[inline]
 pub(crate) fn utf8_of<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     let mut length = 0;
-    // SAFETY: takes any object (a TypeError for all but str); the bytes it returns live as long as the object,
-    // which the caller's borrow keeps alive.
+    // SAFETY: takes any object (a TypeError for all but str); the bytes it returns live as long as the
+    // object, which the caller's borrow keeps alive.
     unsafe {
         let start = c::PyUnicode_AsUTF8AndSize(text.as_ptr(), &raw mut length);
         if start.is_null() {
@@ -161,7 +162,8 @@ pub(crate) fn characters(text: &Bound<'_, PyAny>) -> usize {
 /// An empty dict with capacity for `entries`.
 #[inline]
 pub(crate) fn dict(py: Python<'_>, entries: usize) -> PyResult<Bound<'_, PyDict>> {
-    // Capacity for 11 to 29 would not fit in what CPython's own allocator serves, and costs more than it saves.
+    // Capacity for 11 to 29 would not fit in what CPython's own allocator serves, and costs more than it
+    // saves.
     let presized = matches!(entries, 6..=10 | 30..) && Assumption::PrivateFunctions.holds();
     // SAFETY: returns a new reference to an exact dict, or null with an exception set.
     unsafe {
@@ -232,9 +234,9 @@ pub(crate) enum Wide {
     Neither,
 }
 
-/// The value of an int; `object` is one, or of a subclass. A value that is too wide raises no exception: before
-/// CPython 3.12 that could start a garbage collection, whose finalizers may free an object that the caller has
-/// only borrowed.
+/// The value of an int; `object` is one, or of a subclass. A value that is too wide raises no exception:
+/// before CPython 3.12 that could start a garbage collection, whose finalizers may free an object that the
+/// caller has only borrowed.
 #[inline]
 pub(crate) fn int_value(object: &Bound<'_, PyAny>) -> PyResult<Wide> {
     let mut overflow: c_int = 0;

@@ -45,8 +45,8 @@ pub(crate) unsafe fn discard(address: NonNull<u8>, bytes: usize) {
     unsafe { libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_FREE) };
 }
 
-/// Requests few large pages in place of many small ones, where the system has such. The first write to a large
-/// page allocates all of it.
+/// Requests few large pages in place of many small ones, where the system has such. The first write to a
+/// large page allocates all of it.
 ///
 /// # Safety
 ///

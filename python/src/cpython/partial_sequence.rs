@@ -1,5 +1,5 @@
-//! Lists and tuples that are filled while code of the program may run, which can find them through the garbage
-//! collector.
+//! Lists and tuples that are filled while code of the program may run, which can find them through the
+//! garbage collector.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi as c;

@@ -1,8 +1,8 @@
 //! The import slots of a loaded object: the targets of its calls into other libraries.
 //!
-//! An ELF object calls `pthread_mutex_lock` through a pointer that the dynamic linker filled in. Replacing that
-//! pointer redirects the calls of this one object only. The tables read here are those of the System V ABI,
-//! chapter "Dynamic Linking"; `dl_iterate_phdr` finds them without opening a file.
+//! An ELF object calls `pthread_mutex_lock` through a pointer that the dynamic linker filled in. Replacing
+//! that pointer redirects the calls of this one object only. The tables read here are those of the System V
+//! ABI, chapter "Dynamic Linking"; `dl_iterate_phdr` finds them without opening a file.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
@@ -47,16 +47,16 @@ pub(crate) struct Slot {
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Redirects the calls to `function`. Returns their previous target, unless the linker has not resolved it
-    /// yet.
+    /// Redirects the calls to `function`. Returns their previous target, unless the linker has not resolved
+    /// it yet.
     pub(crate) fn redirect(&mut self, function: usize) -> io::Result<Option<usize>> {
         let before = self.write(|slot| slot.swap(function, Ordering::AcqRel))?;
         self.redirection = Some((function, before));
         Ok((!self.object.contains(&before)).then_some(before))
     }
 
-    /// Restores the previous target of the calls. False when they have been redirected once more since: that is
-    /// left unchanged, because the other tool may still call the target that it replaced.
+    /// Restores the previous target of the calls. False when they have been redirected once more since: that
+    /// is left unchanged, because the other tool may still call the target that it replaced.
     pub(crate) fn restore(&mut self) -> io::Result<bool> {
         let Some((function, before)) = self.redirection else { return Ok(true) };
         let put_back = |slot: &AtomicUsize| {
@@ -84,8 +84,8 @@ impl Slot {
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let start = self.address as usize & !(page - 1);
-        // SAFETY: the page holds the slot, so it is mapped; the linker's protection of it is restored after the
-        // one change in `write`.
+        // SAFETY: the page holds the slot, so it is mapped; the linker's protection of it is restored after
+        // the one change in `write`.
         match unsafe { libc::mprotect(start as *mut c_void, page, protection) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -95,8 +95,8 @@ impl Slot {
 
 /// The slots through which the object that contains `code` calls each of `names`.
 ///
-/// `code` is the address of a function of an object that stays loaded for the life of the process, such as the
-/// interpreter. The result has one list per name, empty where the object does not import it.
+/// `code` is the address of a function of an object that stays loaded for the life of the process, such as
+/// the interpreter. The result has one list per name, empty where the object does not import it.
 pub(crate) fn find(code: usize, names: &[&CStr]) -> Vec<Vec<Slot>> {
     let mut search = Search { code, names, found: names.iter().map(|_| Vec::new()).collect() };
     // SAFETY: `visit` gets back the pointer to `search`, which outlives the call.
@@ -227,8 +227,8 @@ impl Tables {
             return None;
         }
         let symbol = (relocation.r_info >> 32) as usize;
-        // SAFETY: the relocation's symbol index lies inside the symbol table, and each symbol's name inside the string
-        // table, NUL-terminated.
+        // SAFETY: the relocation's symbol index lies inside the symbol table, and each symbol's name inside
+        // the string table, NUL-terminated.
         unsafe {
             let symbol = &*(self.symbols as *const Elf64_Sym).add(symbol);
             Some(CStr::from_ptr((self.strings + symbol.st_name as usize) as *const c_char))

@@ -91,8 +91,8 @@ impl<'py> SequenceBuilder<'py> {
         }
     }
 
-    /// The same, for objects that may hold others: the collector will also track a tuple. (It never tracks the
-    /// empty tuple, which is a singleton.)
+    /// The same, for objects that may hold others: the collector will also track a tuple. (It never tracks
+    /// the empty tuple, which is a singleton.)
     pub(crate) fn of_any(mut self) -> Self {
         self.tracked |= self.len > 0;
         self
@@ -231,8 +231,8 @@ unsafe fn new_tuple(
     size: ffi::Py_ssize_t,
 ) -> PyResult<(Bound<'_, PyAny>, *mut *mut ffi::PyObject)> {
     size_of_places(size)?;
-    // SAFETY: this is how CPython makes tuples of this size: variable in size, not tracked, with the cached hash unset
-    // where there is one.
+    // SAFETY: this is how CPython makes tuples of this size: variable in size, not tracked, with the cached
+    // hash unset where there is one.
     unsafe {
         let class = &raw mut ffi::PyTuple_Type;
         let tuple = ffi::PyObject_GC_NewVar::<ffi::PyObject>(class, size);

@@ -77,7 +77,8 @@ impl BlockBuilder {
     #[inline]
     unsafe fn lay_out(&self, object: *mut u8, piece: &Piece<'_>, header: usize) {
         let (template, words) = (&self.templates[piece.kind as usize], object.cast::<Word>());
-        // SAFETY: the header has `header` bytes, whole words; the characters follow, and a zero as wide as one.
+        // SAFETY: the header has `header` bytes, whole words; the characters follow, and a zero as wide as
+        // one.
         unsafe {
             copy_words(template, words, header / size_of::<Word>());
             words.add(self.layout.chars).write(piece.chars);

@@ -1,9 +1,9 @@
 //! New `str` objects, whose characters are written in place.
 //!
 //! `PyUnicode_New` makes a `str` with capacity for its characters right after its header, which is one struct
-//! for ASCII and another one for everything else. CPython has macros for the address; they are not part of its
-//! stable interface, and the fields that they read change. [`probe`] therefore checks one `str` of each kind
-//! when the extension is imported.
+//! for ASCII and another one for everything else. CPython has macros for the address; they are not part of
+//! its stable interface, and the fields that they read change. [`probe`] therefore checks one `str` of each
+//! kind when the extension is imported.
 
 use offlock_core::text::StrKind;
 use pyo3::ffi;
@@ -81,8 +81,8 @@ pub(crate) struct NewStr<'py> {
 }
 
 impl<'py> NewStr<'py> {
-    /// A `str` with capacity for `chars` characters, which must not be one that CPython shares. `None`, with an
-    /// exception set, when there is no memory. (A `PyResult` would be returned through memory.)
+    /// A `str` with capacity for `chars` characters, which must not be one that CPython shares. `None`, with
+    /// an exception set, when there is no memory. (A `PyResult` would be returned through memory.)
     #[inline(always)]
     pub(crate) fn new(py: Python<'py>, _: InPlace, kind: StrKind, chars: usize) -> Option<Self> {
         assert!(chars > usize::from(kind <= StrKind::Latin1));
@@ -97,8 +97,8 @@ impl<'py> NewStr<'py> {
     /// The memory for the characters, aligned for them.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        // SAFETY: a new object has memory for its characters after its header, as `probe` has checked, and has
-        // no other reference. The caller writes that memory before reading it.
+        // SAFETY: a new object has memory for its characters after its header, as `probe` has checked, and
+        // has no other reference. The caller writes that memory before reading it.
         unsafe {
             let start = self.object.as_ptr().cast::<u8>().add(header(self.kind));
             std::slice::from_raw_parts_mut(start, self.chars * self.kind.width())
@@ -141,8 +141,8 @@ pub(crate) fn ascii<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, P
 #[inline(always)]
 pub(crate) fn ascii_of<'a>(text: Borrowed<'a, '_, PyString>) -> Option<&'a [u8]> {
     #[cfg(not(Py_3_14))]
-    // SAFETY: reads the header of a str. The compact form has its characters right after the header, as `probe`
-    // has checked.
+    // SAFETY: reads the header of a str. The compact form has its characters right after the header, as
+    // `probe` has checked.
     unsafe {
         let text = text.as_ptr();
         if ffi::PyUnicode_IS_COMPACT_ASCII(text) == 0 || in_place().is_none() {

@@ -1,9 +1,9 @@
 //! The layout of this interpreter's `str` objects, derived from some that it has built.
 //!
 //! No layout is taken from the headers of a CPython version. Objects of known contents are built with the
-//! public API, and each word of their fixed part has to be explained: the same in two objects of one kind, the
-//! number of characters, or the address of the characters. The result is the template from which objects are
-//! made. If one word cannot be explained, no objects are made.
+//! public API, and each word of their fixed part has to be explained: the same in two objects of one kind,
+//! the number of characters, or the address of the characters. The result is the template from which objects
+//! are made. If one word cannot be explained, no objects are made.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -179,7 +179,8 @@ fn header(object: &Bound<'_, PyAny>, kind: StrKind) -> PyResult<usize> {
     Ok(size.saturating_sub((object.len()? + 1) * kind.width()))
 }
 
-/// The index of the word with the bit fields, which may end with bytes that are never set: it follows the hash.
+/// The index of the word with the bit fields, which may end with bytes that are never set: it follows the
+/// hash.
 fn state_place(py: Python<'_>) -> Result<usize, Unknown> {
     let object = object::text(py, "a sample with a hash")?.into_any();
     // SAFETY: no `str` is shorter than its reference count, type, length and hash.
@@ -261,8 +262,8 @@ impl<'py> Observer<'_, 'py> {
         unsafe { read_words(object.as_ptr(), words) }
     }
 
-    /// The bits that CPython sets in the word with the bit fields. It leaves the others uninitialized, so that
-    /// they differ from sample to sample.
+    /// The bits that CPython sets in the word with the bit fields. It leaves the others uninitialized, so
+    /// that they differ from sample to sample.
     fn set_bits(&self, kind: StrKind) -> Result<Word, Unknown> {
         let mut bits = Word::MAX;
         let mut samples = Vec::new();
@@ -295,8 +296,8 @@ impl<'py> Observer<'_, 'py> {
         }
     }
 
-    /// Where an object has the address of its characters, and that of its UTF-8. In ASCII they are the same; in
-    /// other kinds there is no UTF-8 until it is requested.
+    /// Where an object has the address of its characters, and that of its UTF-8. In ASCII they are the same;
+    /// in other kinds there is no UTF-8 until it is requested.
     fn addresses(&self) -> Result<(usize, usize), Unknown> {
         let ascii = self.roles(StrKind::Ascii, |sample| utf8(sample).map_or(0, |(address, _)| address))?;
         let [wide, _] = self.pair(StrKind::Latin1, 0)?;
@@ -380,8 +381,8 @@ fn template(
     Ok(words)
 }
 
-/// Without the GIL an object itself records whether the collector tracks it, which it does for instances of the
-/// sample class, as for those of any class made by `type`. Views cannot be traversed.
+/// Without the GIL an object itself records whether the collector tracks it, which it does for instances of
+/// the sample class, as for those of any class made by `type`. Views cannot be traversed.
 #[cfg(Py_GIL_DISABLED)]
 fn untrack(words: &mut [Word; MOST_WORDS]) {
     const GC_BITS_AT: usize = offset_of!(ffi::PyObject, ob_gc_bits);

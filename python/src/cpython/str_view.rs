@@ -222,7 +222,8 @@ fn make_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         flags: c_uint::try_from(flags).expect("flags of 32 bits"),
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the name, the texts and the methods are static; `spec` and `slots` are only read during the call.
+    // SAFETY: the name, the texts and the methods are static; `spec` and `slots` are only read during the
+    // call.
     unsafe {
         let class = ffi::PyType_FromSpecWithBases(&raw mut spec, (&raw mut ffi::PyUnicode_Type).cast());
         Ok(Bound::from_owned_ptr_or_err(py, class)?.cast_into_unchecked())
@@ -245,7 +246,8 @@ static mut METHODS: [ffi::PyMethodDef; 2] = [
 
 /// `(str, (str(view),))`
 unsafe extern "C" fn reduce(view: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: called by Python, with the lock held, on a view; "O" and "N" take a valid object each, and "N" also NULL.
+    // SAFETY: called by Python, with the lock held, on a view; "O" and "N" take a valid object each, and "N"
+    // also NULL.
     unsafe {
         let plain = ffi::PyUnicode_FromObject(view);
         ffi::Py_BuildValue(c"(O(N))".as_ptr(), &raw mut ffi::PyUnicode_Type, plain)
@@ -277,7 +279,8 @@ unsafe extern "C" fn deallocate(view: *mut ffi::PyObject) {
 #[cfg(not(Py_3_12))]
 #[inline]
 unsafe fn release_extra(view: *mut ffi::PyObject) {
-    // SAFETY: as above; CPython allocated the copy with this allocator. UCS-4 characters can be the copy themselves.
+    // SAFETY: as above; CPython allocated the copy with this allocator. UCS-4 characters can be the copy
+    // themselves.
     unsafe {
         let copy = (*view.cast::<ffi::PyASCIIObject>()).wstr;
         if !copy.is_null() && copy.cast() != (*view.cast::<ffi::PyUnicodeObject>()).data.any {

@@ -22,10 +22,11 @@ pub(crate) fn current(_: Python<'_>) -> usize {
     unsafe { ffi::PyThreadState_Get() }.addr()
 }
 
-/// The dict that CPython keeps for this thread, and clears when the thread ends; `None` when there is no memory
-/// for it.
+/// The dict that CPython keeps for this thread, and clears when the thread ends; `None` when there is no
+/// memory for it.
 pub(crate) fn dict(py: Python<'_>) -> Option<Bound<'_, PyDict>> {
-    // SAFETY: this thread is attached. Returns a borrowed reference to an exact dict, or null when there is no memory.
+    // SAFETY: this thread is attached. Returns a borrowed reference to an exact dict, or null when there is
+    // no memory.
     unsafe {
         let dict = ffi::PyThreadState_GetDict();
         (!dict.is_null()).then(|| Borrowed::from_ptr(py, dict).cast_unchecked::<PyDict>().to_owned())

@@ -22,8 +22,8 @@ use crate::gil_yield::Yielder;
 use crate::operations::MSGPACK_EXTRACT;
 use crate::region::{Region, Release};
 
-/// The strings, numbers or booleans under `path` (a key, or keys of maps inside maps) in every record of a message: an
-/// array of maps.
+/// The strings, numbers or booleans under `path` (a key, or keys of maps inside maps) in every record of a
+/// message: an array of maps.
 ///
 /// `None` where a record has none. No record is built, and a large message is searched without the lock.
 /// `TypeError` when a record is not a map, or its field has another type.
@@ -148,7 +148,8 @@ impl Column {
         self.list_of(maker.py, yielder, |number, _, _| Ok(known(number)))
     }
 
-    /// The list of each record's value; `string` returns a string, given its number in the column and its span.
+    /// The list of each record's value; `string` returns a string, given its number in the column and its
+    /// span.
     fn list_of<'py>(
         &self,
         py: Python<'py>,

@@ -19,7 +19,8 @@ pub(super) enum Input<'py> {
 }
 
 impl<'py> Input<'py> {
-    /// The bytes of `object`. `TypeError` when it is not bytes-like, `BufferError` when its items are not bytes.
+    /// The bytes of `object`. `TypeError` when it is not bytes-like, `BufferError` when its items are not
+    /// bytes.
     #[inline]
     pub(super) fn borrow(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         match object.cast_exact::<PyBytes>() {

@@ -65,8 +65,8 @@ const MOST_INTERNED: u32 = 1 << 14;
 /// How many keys this extension was the first to intern.
 static INTERNED: AtomicU32 = AtomicU32::new(0);
 
-/// Replaces a new str with the interned one of the program, which is quicker to look up in a dict. Stops at the
-/// limit.
+/// Replaces a new str with the interned one of the program, which is quicker to look up in a dict. Stops at
+/// the limit.
 #[cold]
 pub(super) fn intern(text: &mut Bound<'_, PyAny>) {
     if INTERNED.load(Ordering::Relaxed) >= MOST_INTERNED {

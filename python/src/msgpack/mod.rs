@@ -1,7 +1,7 @@
 //! MessagePack: `offlock.msgpack`.
 //!
-//! Short messages are built in one pass over their bytes. Long ones are indexed without the lock first, and built
-//! from the index (`Tape`) in bursts; both ways share one builder (`build/`).
+//! Short messages are built in one pass over their bytes. Long ones are indexed without the lock first, and
+//! built from the index (`Tape`) in bursts; both ways share one builder (`build/`).
 
 mod buffer;
 mod build;

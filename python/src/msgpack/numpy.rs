@@ -22,8 +22,8 @@ pub(super) enum NumpyReplacement<'py> {
     Object(Bound<'py, PyAny>),
 }
 
-/// The value to write for `object`; `None` when it is not numpy's, or when numpy itself converts it only to an
-/// object of its own: a `longdouble`, for instance.
+/// The value to write for `object`; `None` when it is not numpy's, or when numpy itself converts it only to
+/// an object of its own: a `longdouble`, for instance.
 pub(super) fn replacement<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<NumpyReplacement<'py>>> {
     if !is_numpy(object) {
         return Ok(None);

@@ -13,10 +13,10 @@ use crate::error::WithMessage;
 
 /// A value that one call at a time may use.
 ///
-/// A call that finds it in use raises `RuntimeError`, as with the originals: the call comes from a callback of
-/// the call that uses the value, or that call waits for a callback or a file. If the using call only builds
-/// objects, and yields the interpreter lock in between, calls of other threads wait instead, as they would if
-/// it did not yield.
+/// A call that finds it in use raises `RuntimeError`, as with the originals: the call comes from a callback
+/// of the call that uses the value, or that call waits for a callback or a file. If the using call only
+/// builds objects, and yields the interpreter lock in between, calls of other threads wait instead, as they
+/// would if it did not yield.
 pub(super) struct ObjectLock<T> {
     inner: Mutex<T>,
     /// The thread that uses it, or used it last, if calls of other threads wait for it; otherwise 0.

@@ -51,8 +51,8 @@ fn only_of_packer(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Packs objects one after the other.
 ///
 /// A callback may pack with the packer that called it, and so may other threads meanwhile: each call returns
-/// its own message. With `autoreset=False` there is one buffer: calls of other threads wait, those of callbacks
-/// raise RuntimeError.
+/// its own message. With `autoreset=False` there is one buffer: calls of other threads wait, those of
+/// callbacks raise RuntimeError.
 #[pyclass(frozen, subclass, module = "offlock.msgpack")]
 pub(super) struct Packer {
     /// Several calls may read them at once: a callback may pack with the packer that called it, and so may

@@ -203,8 +203,8 @@ impl View {
         Ok(Bound::new(py, view)?.into_any())
     }
 
-    /// Whether a view of the same kind has an equal value. Arrays are built an item at a time, because freeing
-    /// a large one would take long.
+    /// Whether a view of the same kind has an equal value. Arrays are built an item at a time, because
+    /// freeing a large one would take long.
     fn equals_view(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
         if self.is_map {
             return self.equals(&other.build(py)?);

@@ -1,7 +1,7 @@
 //! The structs of the Arrow C data and stream interfaces, and the fields that are read.
 //!
-//! The exporter is relied on in two ways, which cannot be checked: buffers are as long as the lengths and their
-//! offsets say, and they do not change.
+//! The exporter is relied on in two ways, which cannot be checked: buffers are as long as the lengths and
+//! their offsets say, and they do not change.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -78,7 +78,8 @@ macro_rules! interface {
 
             fn release(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the struct is owned, and was not released yet; the callback marks it as released.
+                    // SAFETY: the struct is owned, and was not released yet; the callback marks it as
+                    // released.
                     unsafe { release(self) }
                 }
             }

@@ -1,4 +1,5 @@
-//! Questions about strings (the available kinds, the memory they keep alive), and copies that share no memory.
+//! Questions about strings (the available kinds, the memory they keep alive), and copies that share no
+//! memory.
 
 use std::collections::{HashMap, HashSet, TryReserveError};
 use std::ptr;
@@ -63,7 +64,8 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
             match block_pool::home_of(ptr::without_provenance::<u8>(address)) {
                 Some(block) if blocks.insert(block) => {
                     bytes += BLOCK;
-                    // SAFETY: the string is held, and keeps its block alive, which keeps the characters alive.
+                    // SAFETY: the string is held, and keeps its block alive, which keeps the characters
+                    // alive.
                     let characters = unsafe { block_pool::characters_of(block) };
                     let new = characters.filter(|memory| memories.insert(ptr::from_ref(*memory)));
                     bytes += new.map_or(0, Memory::bytes);
@@ -83,8 +85,8 @@ pub(super) fn retained(strings: &Bound<'_, PyAny>) -> PyResult<Int> {
     Ok(Int(bytes))
 }
 
-/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do not.
-/// References to one object stay references to one object.
+/// The same strings as a list or tuple, those that share memory with others replaced by exact ones that do
+/// not. References to one object stay references to one object.
 #[pyfunction]
 pub(super) fn compact<'py>(strings: &Bound<'py, PyAny>, into: Container) -> PyResult<Bound<'py, PyAny>> {
     let (py, mut yielder) = (strings.py(), Yielder::yielding());

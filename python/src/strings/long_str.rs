@@ -69,8 +69,8 @@ fn decoded_by_python<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResu
         .cast_into()?)
 }
 
-/// The text with `stand_in` in place of each part that is not UTF-8, as the Unicode standard recommends it and
-/// CPython does.
+/// The text with `stand_in` in place of each part that is not UTF-8, as the Unicode standard recommends it
+/// and CPython does.
 fn repaired(py: Python<'_>, bytes: &[u8], stand_in: &str) -> PyResult<Large<String>> {
     let text = Region::new(&STRINGS_LONG, bytes.len()).run(py, |task| {
         let mut text = String::new();

@@ -174,8 +174,8 @@ impl<'py> FromPyObject<'_, 'py> for Newline {
 pub(super) struct Separator(Vec<u8>);
 
 impl Separator {
-    /// Not an extraction of PyO3's, which panics over an exception when there is no memory for the note that it
-    /// adds.
+    /// Not an extraction of PyO3's, which panics over an exception when there is no memory for the note that
+    /// it adds.
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bytes = match value.cast::<PyString>() {
             Ok(text) => text.to_str()?.as_bytes().to_vec(),

@@ -75,8 +75,8 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Decoding copies a few bytes per token, so that more threads would only wait for memory: `num_threads` is
-    /// only validated.
+    /// Decoding copies a few bytes per token, so that more threads would only wait for memory: `num_threads`
+    /// is only validated.
     pub(super) fn read(
         batch: &Bound<'_, PyAny>,
         num_threads: Option<isize>,

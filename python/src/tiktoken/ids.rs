@@ -15,11 +15,12 @@ use crate::gil_yield::Yielder;
 use crate::large::{LARGE, Large, reserve};
 use crate::region::aside;
 
-/// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy array.
+/// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy
+/// array.
 ///
-/// `TypeError` for anything else, `OverflowError` for an integer that is not a 32-bit id; both name its index.
-/// Other threads can hold the lock now and then; changes that they make to a list affect the items that were
-/// not read yet.
+/// `TypeError` for anything else, `OverflowError` for an integer that is not a 32-bit id; both name its
+/// index. Other threads can hold the lock now and then; changes that they make to a list affect the items
+/// that were not read yet.
 pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<TokenId>>> {
     let mut ids = Large::new(Vec::new());
     read_to(tokens, &mut ids, &mut Yielder::yielding())?;

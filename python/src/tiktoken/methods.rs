@@ -114,12 +114,14 @@ impl Tokenizer {
 
     /// Encodes text into token ids.
     ///
-    /// `allowed_special` is a set of special tokens that become one id each where they occur, or `"all"`. The text may
-    /// not contain those of `disallowed_special` (a collection of strings; `"all"` means all that are not allowed): that
-    /// raises `ValueError`. Special tokens that are in neither are ordinary text. Lone surrogates count as U+FFFD.
+    /// `allowed_special` is a set of special tokens that become one id each where they occur, or `"all"`. The
+    /// text may not contain those of `disallowed_special` (a collection of strings; `"all"` means all that
+    /// are not allowed): that raises `ValueError`. Special tokens that are in neither are ordinary text. Lone
+    /// surrogates count as U+FFFD.
     ///
-    /// `release` says whether the interpreter lock is released: `"auto"` (when the text is large enough to pay for it),
-    /// `"always"` or `"never"`. `cancel`, an `offlock.Cancel`, ends the call from another thread.
+    /// `release` says whether the interpreter lock is released: `"auto"` (when the text is large enough to
+    /// pay for it), `"always"` or `"never"`. `cancel`, an `offlock.Cancel`, ends the call from another
+    /// thread.
     #[pyo3(
         signature = (text, *, allowed_special = None, disallowed_special = Disallowed::All, release = Release::AUTO, cancel = None),
         text_signature = "($self, text, *, allowed_special=(), disallowed_special='all', release='auto', cancel=None)"
@@ -339,8 +341,8 @@ impl Tokenizer {
 
     /// The text of `tokens`. Raises `KeyError` for an unknown id.
     ///
-    /// Tokens can end in the middle of a character: `errors` says how to handle bytes that are not UTF-8, as in
-    /// `bytes.decode`.
+    /// Tokens can end in the middle of a character: `errors` says how to handle bytes that are not UTF-8, as
+    /// in `bytes.decode`.
     #[pyo3(
         signature = (tokens, errors = "replace", *, release = Release::AUTO, cancel = None),
         text_signature = "($self, tokens, errors='replace', *, release='auto', cancel=None)"

@@ -44,8 +44,8 @@ impl Inputs {
         Ok(joined)
     }
 
-    /// Passes one piece after the other to `read`, with whether it is the last (an empty one if there is none),
-    /// until it fails or leaves bytes unread. Returns its last result, and the number of unread bytes.
+    /// Passes one piece after the other to `read`, with whether it is the last (an empty one if there is
+    /// none), until it fails or leaves bytes unread. Returns its last result, and the number of unread bytes.
     ///
     /// Needs no lock: [`forget`](Self::forget) drops the read pieces later.
     pub(super) fn read<T, E>(

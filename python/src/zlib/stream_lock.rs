@@ -24,7 +24,8 @@ impl<T> StreamLock<T> {
 
     /// Waits until no other thread holds the lock, and acquires it.
     ///
-    /// `RuntimeError` if this thread holds it already: a signal handler uses the stream whose work it interrupted.
+    /// `RuntimeError` if this thread holds it already: a signal handler uses the stream whose work it
+    /// interrupted.
     pub(super) fn lock(&self, py: Python<'_>) -> PyResult<StreamGuard<'_, T>> {
         let this = this_thread();
         if self.owner.load(Ordering::Relaxed) == this {

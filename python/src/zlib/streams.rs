@@ -67,8 +67,8 @@ struct Compressing {
 }
 
 impl Compressing {
-    /// Takes a small piece, to be compressed together with later ones, and returns the output that is complete
-    /// already.
+    /// Takes a small piece, to be compressed together with later ones, and returns the output that is
+    /// complete already.
     fn gather<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let is_between = self.input.is_empty() && self.output.is_empty();
         let Some(stream) = self.stream.as_mut().filter(|_| is_between) else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Tells the compiler the version of Ruby that the extension is built for, as `cfg(ruby_gte_3_4)` and the like.
+//! Tells the compiler the version of Ruby that the extension is built for, as `cfg(ruby_gte_3_4)` and the
+//! like.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     rb_sys_env::activate()?;

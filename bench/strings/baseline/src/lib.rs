@@ -43,7 +43,8 @@ impl Lines {
 
     /// Makes each line with `PyUnicode_New` and a copy.
     fn copied<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the lock is held; a new object has space for these characters, and no other code has a reference to it.
+        // SAFETY: the lock is held; a new object has space for these characters, and no other code has a
+        // reference to it.
         self.tuple(py, |line| unsafe {
             let object = ffi::PyUnicode_New(line.chars.cast_signed(), line.widest.into());
             if !object.is_null() {

@@ -9,8 +9,8 @@ use super::work::ContainerHeader;
 use crate::cpython::object;
 
 impl<'py> Builder<'_, 'py> {
-    /// The next value. With `None`, `stop` has the reason: the value is a container that has values of its own,
-    /// or there is none.
+    /// The next value. With `None`, `stop` has the reason: the value is a container that has values of its
+    /// own, or there is none.
     #[inline(never)]
     pub(super) fn value<'s>(&mut self, source: &mut impl Source<'s>) -> Option<Bound<'py, PyAny>> {
         source.visit(&mut Value(self))

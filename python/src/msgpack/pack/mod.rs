@@ -1,11 +1,11 @@
 //! Writes Python objects as a message. Deeply nested containers do not recurse on the machine's stack.
 //!
-//! Packing needs the lock, and regularly lets other threads hold it, or a signal handler run. These may change
-//! the objects that are being packed, as a callback may. Therefore every open container is held, its places are
-//! checked each time, and borrowed references are last used before the next pause.
+//! Packing needs the lock, and regularly lets other threads hold it, or a signal handler run. These may
+//! change the objects that are being packed, as a callback may. Therefore every open container is held, its
+//! places are checked each time, and borrowed references are last used before the next pause.
 //!
-//! [`writer`] goes through the open containers ([`frame`]). [`scalars`] and [`containers`] write the values in
-//! them, and [`other`] those of the rarer types.
+//! [`writer`] goes through the open containers ([`frame`]). [`scalars`] and [`containers`] write the values
+//! in them, and [`other`] those of the rarer types.
 
 mod containers;
 mod frame;

@@ -17,8 +17,8 @@ use crate::msgpack::pack_error::{PackError, PackResult, out_of_range, too_deep};
 use crate::objects::type_name;
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes an object that is not exactly of one of the commonest types: the object itself, its replacement,
-    /// or that of its replacement. `default` is called once for each of them.
+    /// Writes an object that is not exactly of one of the commonest types: the object itself, its
+    /// replacement, or that of its replacement. `default` is called once for each of them.
     #[cold]
     #[inline(never)]
     pub(super) fn other(&mut self, object: &Bound<'py, PyAny>) -> PackResult<Option<OpenContainer<'py>>> {

@@ -24,8 +24,8 @@ const LONG: usize = 8 << 10;
 const PIECE: usize = 256 << 10;
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
-    /// Writes a value of one of the commonest types, which is short and runs no Python code. Returns whether it
-    /// was one.
+    /// Writes a value of one of the commonest types, which is short and runs no Python code. Returns whether
+    /// it was one.
     #[inline(always)]
     pub(super) fn leaf(&mut self, object: Borrowed<'_, 'py, PyAny>) -> PackResult<bool> {
         if let Some(text) = object::exact_str(object) {

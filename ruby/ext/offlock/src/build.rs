@@ -27,8 +27,8 @@ pub(crate) fn binary_in_pieces(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Err
     string(ruby, bytes, encodings::binary())
 }
 
-/// A binary String, built at once. Returns `NoMemoryError` if memory is exhausted, so that the caller can drop its
-/// values first.
+/// A binary String, built at once. Returns `NoMemoryError` if memory is exhausted, so that the caller can
+/// drop its values first.
 pub(crate) fn binary(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     RString::try_convert(catch(ruby, |gvl| gvl.binary(bytes).into())?)
 }

@@ -1,5 +1,5 @@
-//! The operations that can run without the lock, and the input size from which on they release it, unless the caller
-//! chooses otherwise.
+//! The operations that can run without the lock, and the input size from which on they release it, unless the
+//! caller chooses otherwise.
 //!
 //! | operation | size is | releases the lock from |
 //! |---|---|---|
@@ -13,17 +13,17 @@
 //! | `msgpack.decode` | bytes of the message, which is otherwise built in one pass | 256 KiB |
 //! | `msgpack.extract` | bytes of the message | 32 KiB |
 //!
-//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. Throughput of two
-//! threads relative to one, from `bench/region/break_even.rb`:
+//! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. Throughput of
+//! two threads relative to one, from `bench/region/break_even.rb`:
 //!
 //! - tokens: 0.75 times with texts of 1 KiB, 1.2 times with 2 KiB, 1.55 with 4, 1.9 from 8 KiB on;
 //! - deflate: 1.2 times from 1 to 2 KiB on, 1.5 times with 4;
-//! - inflate: 0.8 times with 1.7 KiB of input, 1.3 to 1.4 times from 3.2 KiB on; but below 8 KiB four threads are
-//!   sometimes slower than one;
+//! - inflate: 0.8 times with 1.7 KiB of input, 1.3 to 1.4 times from 3.2 KiB on; but below 8 KiB four threads
+//!   are sometimes slower than one;
 //! - checksums: 0.8 times with 128 KiB, 1.2 with 256.
 //!
-//! The sizes of the other operations follow from their speed: they take 10 to 50 microseconds for that much input,
-//! about as long as tokenizing 4 KiB of text.
+//! The sizes of the other operations follow from their speed: they take 10 to 50 microseconds for that much
+//! input, about as long as tokenizing 4 KiB of text.
 
 use offlock_core::Operation;
 

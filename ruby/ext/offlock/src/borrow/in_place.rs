@@ -1,13 +1,13 @@
 //! Strings whose bytes another thread may write to although they are shared.
 //!
 //! While a thread reads into a String (`IO#read(length, string)`), or has an `IO::Buffer` of it
-//! (`IO::Buffer.for(string)` with a block), the String is locked: a method that changes it raises. But a locked String
-//! can still be shared, and the thread that locked it continues to write to the bytes, which then also belong to the
-//! share. So the bytes of such Strings are copied.
+//! (`IO::Buffer.for(string)` with a block), the String is locked: a method that changes it raises. But a
+//! locked String can still be shared, and the thread that locked it continues to write to the bytes, which
+//! then also belong to the share. So the bytes of such Strings are copied.
 //!
-//! A String that was shared before it was locked is safe: locking gives it bytes of its own first. A copy that Ruby
-//! itself makes of a locked String (`dup`) is not locked but has the same bytes. So while a writable `IO::Buffer` of
-//! any String exists, all Strings with shared bytes are copied, too.
+//! A String that was shared before it was locked is safe: locking gives it bytes of its own first. A copy
+//! that Ruby itself makes of a locked String (`dup`) is not locked but has the same bytes. So while a
+//! writable `IO::Buffer` of any String exists, all Strings with shared bytes are copied, too.
 
 use std::ffi::c_long;
 use std::sync::OnceLock;

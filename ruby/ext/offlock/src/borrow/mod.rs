@@ -1,12 +1,12 @@
 //! Borrows Ruby Strings: views that stay valid and unchanged while other threads run.
 //!
-//! A view is made of a frozen share of the String (`rb_str_new_frozen`): the bytes are shared copy-on-write, so a large
-//! String is not copied, and a thread that changes the original in the meantime gets its own copy. A String whose bytes
-//! another thread may write to in place (`IO::Buffer.for`, a read into it) is copied.
+//! A view is made of a frozen share of the String (`rb_str_new_frozen`): the bytes are shared copy-on-write,
+//! so a large String is not copied, and a thread that changes the original in the meantime gets its own copy.
+//! A String whose bytes another thread may write to in place (`IO::Buffer.for`, a read into it) is copied.
 //!
-//! The share lies on the stack, where the garbage collector finds it and neither frees nor moves it; in a `Vec` or a
-//! `Box` it would be collected. So only the macro [`borrowed!`] makes one. It returns a reference to a local value
-//! without a name, which cannot be moved.
+//! The share lies on the stack, where the garbage collector finds it and neither frees nor moves it; in a
+//! `Vec` or a `Box` it would be collected. So only the macro [`borrowed!`] makes one. It returns a reference
+//! to a local value without a name, which cannot be moved.
 //!
 //! ```ignore
 //! let text = borrowed!(Text, ruby, text);     // &Text
@@ -46,19 +46,19 @@ pub(crate) struct OnStack(());
 
 impl OnStack {
     /// # Safety
-    /// A value that is borrowed with the permission lies on the machine stack of the calling thread or fiber until it
-    /// is dropped.
+    /// A value that is borrowed with the permission lies on the machine stack of the calling thread or fiber
+    /// until it is dropped.
     pub(crate) const unsafe fn promised() -> Self {
         Self(())
     }
 }
 
-/// Borrows: `let text = borrowed!(Text, ruby, value);` makes a `&Text`. Returns from the calling function with the
-/// exception if there is one.
+/// Borrows: `let text = borrowed!(Text, ruby, value);` makes a `&Text`. Returns from the calling function
+/// with the exception if there is one.
 macro_rules! borrowed {
     ($kind:ident, $($argument:expr),+) => {
-        // SAFETY: the borrowed value is a temporary of the calling function, which lives as long as the reference to
-        // it. It has no name, so no code can move it.
+        // SAFETY: the borrowed value is a temporary of the calling function, which lives as long as the
+        // reference to it. It has no name, so no code can move it.
         &$crate::borrow::$kind::borrow($($argument,)+ unsafe { $crate::borrow::OnStack::promised() })?
     };
 }
@@ -120,8 +120,8 @@ pub(crate) struct Text {
 impl Text {
     /// Borrows a String, or the result of `to_str`.
     ///
-    /// UTF-8 and US-ASCII are borrowed as they are, and checked by [`TextView::checked`] without the lock. Binary
-    /// Strings must be ASCII. Other encodings are transcoded.
+    /// UTF-8 and US-ASCII are borrowed as they are, and checked by [`TextView::checked`] without the lock.
+    /// Binary Strings must be ASCII. Other encodings are transcoded.
     pub(crate) fn borrow(ruby: &Ruby, value: Value, _: OnStack) -> Result<Self, Error> {
         let (share, kind) = shared_text(ruby, value)?;
         Ok(Self { share, kind })
@@ -230,7 +230,8 @@ fn room_for<T>(ruby: &Ruby, count: usize) -> Result<Vec<T>, Error> {
     Ok(list)
 }
 
-/// Keeps Strings alive and in place: an Array would let compaction move short ones, whose bytes are inside the object.
+/// Keeps Strings alive and in place: an Array would let compaction move short ones, whose bytes are inside
+/// the object.
 #[derive(Default)]
 struct Shares(RefCell<Vec<Opaque<RString>>>);
 
@@ -240,7 +241,8 @@ impl Shares {
         Ok(ruby.obj_wrap(Self(RefCell::new(room_for(ruby, strings.len())?))))
     }
 
-    /// Keeps the share that `share` makes of each of the Strings. Other threads get the lock from time to time.
+    /// Keeps the share that `share` makes of each of the Strings. Other threads get the lock from time to
+    /// time.
     fn fill(
         &self,
         ruby: &Ruby,
@@ -262,7 +264,8 @@ impl Shares {
     }
 }
 
-// SAFETY: the data type belongs to this type alone. No Ruby program sees such an object, so any class will do.
+// SAFETY: the data type belongs to this type alone. No Ruby program sees such an object, so any class will
+// do.
 unsafe impl TypedData for Shares {
     fn class(ruby: &Ruby) -> RClass {
         ruby.class_object()
@@ -336,8 +339,8 @@ pub(crate) fn check_utf8(bytes: &[u8], task: &Task<'_>) -> Result<(), TextError>
     })
 }
 
-/// Calls `valid` on one piece of `bytes` after the other. Its error is the offset of the first invalid character, and
-/// whether that may be a character that the end of the piece cuts in two.
+/// Calls `valid` on one piece of `bytes` after the other. Its error is the offset of the first invalid
+/// character, and whether that may be a character that the end of the piece cuts in two.
 fn check(
     bytes: &[u8],
     task: &Task<'_>,
@@ -420,7 +423,8 @@ fn settled(string: RString) -> Result<RString, Error> {
     RString::try_convert(unsafe { Value::from_raw(copy) })
 }
 
-/// Returns the bytes of a frozen String, which the caller keeps alive and in place for as long as it uses the view.
+/// Returns the bytes of a frozen String, which the caller keeps alive and in place for as long as it uses the
+/// view.
 fn view(share: &RString) -> &[u8] {
     // SAFETY: a frozen String does not change.
     unsafe { share.as_slice() }

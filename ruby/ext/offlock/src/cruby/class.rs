@@ -18,7 +18,8 @@ pub(crate) struct Method {
 
 impl Method {
     /// # Safety
-    /// The function takes this many objects, the receiver first; or for -1 a count, a pointer and the receiver.
+    /// The function takes this many objects, the receiver first; or for -1 a count, a pointer and the
+    /// receiver.
     pub(crate) const unsafe fn new(function: *const (), arguments: c_int) -> Self {
         // SAFETY: Ruby casts it back to its type, which follows from the number of arguments.
         let function = unsafe { std::mem::transmute::<*const (), unsafe extern "C" fn() -> VALUE>(function) };
@@ -26,9 +27,10 @@ impl Method {
     }
 }
 
-/// Makes the functions of methods: `methods! { fn name(gvl, this, argument) { … } }`, where the body returns an
-/// [`Object`]. A method with the arguments `this, ..arguments` takes any number of them. A method that a program may
-/// call in a loop is marked `small`: before its body, other threads get the lock when the time slice is over.
+/// Makes the functions of methods: `methods! { fn name(gvl, this, argument) { … } }`, where the body returns
+/// an [`Object`]. A method with the arguments `this, ..arguments` takes any number of them. A method that a
+/// program may call in a loop is marked `small`: before its body, other threads get the lock when the time
+/// slice is over.
 macro_rules! methods {
     () => {};
     ($(#[$doc:meta])* small fn $name:ident($gvl:ident, $($arguments:tt)*) $body:block $($rest:tt)*) => {
@@ -186,7 +188,8 @@ pub(crate) fn include(_: &Gvl, class: Object, module: Object) {
 
 /// A constant that Ractors share although it is not frozen: a mutex protects its contents.
 pub(crate) fn define_shared_constant(_: &Gvl, module: Object, name: &CStr, object: Object) {
-    // SAFETY: a new object of a type that declares that Ractors may share it; the constant marks it from here on.
+    // SAFETY: a new object of a type that declares that Ractors may share it; the constant marks it from here
+    // on.
     unsafe {
         (*(object.as_raw() as *mut RBasic)).flags |= ruby_fl_type::RUBY_FL_SHAREABLE as VALUE;
         rb_gc_register_mark_object(object.as_raw());

@@ -59,8 +59,8 @@ impl Marker {
 }
 
 pub(super) unsafe extern "C" fn mark<T: Data>(data: *mut c_void) {
-    // SAFETY: Ruby passes the pointer that `alloc` stored. The collector runs only when Ruby allocates, and no code
-    // that has a mutable reference to the data does so.
+    // SAFETY: Ruby passes the pointer that `alloc` stored. The collector runs only when Ruby allocates, and
+    // no code that has a mutable reference to the data does so.
     unsafe { (*data.cast::<T>()).mark(&Marker(PhantomData)) }
 }
 
@@ -127,8 +127,8 @@ impl<T: Data> Handle<T> {
     /// The native data.
     #[inline(always)]
     pub(crate) fn get(self, _: &Natives) -> &T {
-        // SAFETY: an object that holds a `T`. No code can change it: a change needs `Natives` mutably, or another
-        // Ractor, and that cannot reach this object or does not change it.
+        // SAFETY: an object that holds a `T`. No code can change it: a change needs `Natives` mutably, or
+        // another Ractor, and that cannot reach this object or does not change it.
         unsafe { &*self.data }
     }
 

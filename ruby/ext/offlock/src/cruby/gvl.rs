@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 /// Proves that the calling thread holds the interpreter lock.
 ///
-/// Mutably borrowed, it is also the permission to run Ruby code and to let other threads run, which may change any
-/// object. So no reference that is borrowed from it can be held in the meantime.
+/// Mutably borrowed, it is also the permission to run Ruby code and to let other threads run, which may
+/// change any object. So no reference that is borrowed from it can be held in the meantime.
 pub(crate) struct Gvl {
     /// The permission for Ruby's own objects.
     pub(crate) objects: Objects,
@@ -34,7 +34,8 @@ impl Locked for Gvl {
 
 impl Gvl {
     /// # Safety
-    /// The calling thread holds the lock for as long as the value lives, and nothing is borrowed from another proof.
+    /// The calling thread holds the lock for as long as the value lives, and nothing is borrowed from another
+    /// proof.
     #[inline(always)]
     pub(super) const unsafe fn held() -> Self {
         Self { objects: Objects(PhantomData), natives: Natives(PhantomData) }

@@ -10,8 +10,8 @@ use super::object::{Hash, Object};
 
 /// Calls `visit` with each entry of a Hash until it returns false.
 ///
-/// `visit` must not run Ruby code or let another thread run, because these could not add keys to the Hash in the
-/// meantime.
+/// `visit` must not run Ruby code or let another thread run, because these could not add keys to the Hash in
+/// the meantime.
 pub(crate) fn for_each_entry<C: Locked>(
     context: &mut C,
     hash: Hash,
@@ -50,7 +50,8 @@ type Entry = (Object, Object);
 /// The last entries of a Hash as they were at one time, for code during which the Hash may change.
 pub(crate) struct Entries {
     few: [Entry; FEW],
-    /// Memory for more entries, in which the garbage collector looks for objects, and the object that keeps the memory.
+    /// Memory for more entries, in which the garbage collector looks for objects, and the object that keeps
+    /// the memory.
     many: *mut Entry,
     keeper: VALUE,
     count: usize,
@@ -63,8 +64,8 @@ impl Entries {
         let mut entries = Self { few, many: ptr::null_mut(), keeper: Qnil as VALUE, count: 0 };
         if count > FEW {
             let size = count * size_of::<Entry>();
-            // SAFETY: allocates, or raises. The object that keeps the memory is on the stack as long as the entries
-            // are.
+            // SAFETY: allocates, or raises. The object that keeps the memory is on the stack as long as the
+            // entries are.
             entries.many = unsafe { rb_alloc_tmp_buffer(&raw mut entries.keeper, size as c_long) }.cast();
         }
         let mut skip = gvl.objects.hash_len(hash).saturating_sub(count);

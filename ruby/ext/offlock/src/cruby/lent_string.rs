@@ -21,8 +21,8 @@ impl LentString {
     ///
     /// `NoMemoryError` if the memory cannot be allocated.
     pub(crate) fn new(size: usize) -> Result<Self, Error> {
-        // SAFETY: makes a String, which no program finds in `ObjectSpace`; the exception for exhausted memory is caught
-        // here.
+        // SAFETY: makes a String, which no program finds in `ObjectSpace`; the exception for exhausted memory
+        // is caught here.
         let string =
             protect(|| unsafe { rb_sys::rb_obj_hide(rb_sys::rb_str_buf_new(size as std::ffi::c_long)) })?;
         // SAFETY: Ruby just made this value, and it is a String.
@@ -31,8 +31,8 @@ impl LentString {
 
     /// The memory, to which no other code has a reference.
     pub(crate) fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: the String has capacity for `size` bytes (and a NUL) of any value. It is too large to be embedded in
-        // the object, so its memory stays in place; `self`, on the stack, keeps it alive.
+        // SAFETY: the String has capacity for `size` bytes (and a NUL) of any value. It is too large to be
+        // embedded in the object, so its memory stays in place; `self`, on the stack, keeps it alive.
         unsafe {
             let start = rb_sys::RSTRING_PTR(self.string.as_raw()).cast_mut().cast();
             std::slice::from_raw_parts_mut(start, self.size)
@@ -42,8 +42,8 @@ impl LentString {
     /// Truncates the String to its first `used` bytes, all of which must be initialized, and appends `rest`.
     pub(crate) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
         let length = used as std::ffi::c_long;
-        // SAFETY: a String that no other code has a reference to, with capacity for that many bytes. Both calls raise
-        // only when memory is exhausted, which is caught here.
+        // SAFETY: a String that no other code has a reference to, with capacity for that many bytes. Both
+        // calls raise only when memory is exhausted, which is caught here.
         protect(|| unsafe {
             rb_sys::rb_obj_reveal(self.string.as_raw(), rb_sys::rb_cString);
             if spare_capacity::is_kept(used, self.size) {

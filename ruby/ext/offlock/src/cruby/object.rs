@@ -351,8 +351,8 @@ impl Objects {
         }
     }
 
-    /// The number of bytes that the absolute value of an Integer needs, whether the Integer is negative, and whether it
-    /// is a power of two that fills its bytes.
+    /// The number of bytes that the absolute value of an Integer needs, whether the Integer is negative, and
+    /// whether it is a power of two that fills its bytes.
     pub(crate) fn bignum_size(&self, number: Bignum) -> (usize, bool, bool) {
         let mut zeros: c_int = 0;
         // SAFETY: an Integer.

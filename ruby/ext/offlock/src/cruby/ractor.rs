@@ -97,8 +97,8 @@ impl<T> Copy for RactorOwn<T> {}
 impl<T> RactorOwn<T> {
     #[inline(always)]
     pub(crate) fn get_mut(self, _: &mut Natives) -> &mut T {
-        // SAFETY: lives as long as the Ractor, whose lock the caller holds; there is no other reference, because each
-        // is borrowed from `Natives`.
+        // SAFETY: lives as long as the Ractor, whose lock the caller holds; there is no other reference,
+        // because each is borrowed from `Natives`.
         unsafe { &mut *self.0 }
     }
 }

@@ -1,11 +1,13 @@
 //! Slices of a String that share its bytes.
 //!
-//! Ruby itself shares only the end of a String. It copies a slice from the middle, because no NUL follows there. But it
-//! can read shares without a NUL (`rb_str_new_frozen` makes them), and functions that need a NUL after a String check
-//! for one. So each slice starts as a share of the rest of the text, and then its length is set.
+//! Ruby itself shares only the end of a String. It copies a slice from the middle, because no NUL follows
+//! there. But it can read shares without a NUL (`rb_str_new_frozen` makes them), and functions that need a
+//! NUL after a String check for one. So each slice starts as a share of the rest of the text, and then its
+//! length is set.
 //!
-//! Two facts are not part of Ruby's public interface: a String keeps its length in the field `len`, and its end is
-//! shared. Both are verified for each text. If one does not hold, or with `OFFLOCK_INTERNALS=0`, slices are copied.
+//! Two facts are not part of Ruby's public interface: a String keeps its length in the field `len`, and its
+//! end is shared. Both are verified for each text. If one does not hold, or with `OFFLOCK_INTERNALS=0`,
+//! slices are copied.
 
 use std::ffi::c_long;
 
@@ -57,8 +59,8 @@ impl Slices {
     #[inline]
     pub(crate) fn slice(&self, _: &Gvl, start: usize, end: usize, range: CodeRange) -> Object {
         let bytes = &self.share.bytes()[start..end];
-        // SAFETY: the rest of the text is longer than Ruby embeds, so that it is shared, and the share is a new object,
-        // whose length may be reduced.
+        // SAFETY: the rest of the text is longer than Ruby embeds, so that it is shared, and the share is a
+        // new object, whose length may be reduced.
         let piece = unsafe {
             if self.shares && bytes.len() > EMBEDDED {
                 let rest = self.share.bytes().len() - start;

@@ -21,13 +21,13 @@ const SHORT: usize = 512;
 const LONG: usize = 512 << 10;
 
 thread_local! {
-    /// The length of the last String that was not short. The next one is often about as long, and a String that need
-    /// not grow is not copied and needs no further memory that the system has to clear.
+    /// The length of the last String that was not short. The next one is often about as long, and a String
+    /// that need not grow is not copied and needs no further memory that the system has to clear.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Bytes that become a String: on the stack while they are few, then in a String that no program finds. The writer owns
-/// no memory: if Ruby raises, the garbage collector frees the String.
+/// Bytes that become a String: on the stack while they are few, then in a String that no program finds. The
+/// writer owns no memory: if Ruby raises, the garbage collector frees the String.
 pub(crate) struct StringWriter {
     /// The bytes from `start` to `at` are written; `end` is the end of the capacity.
     start: *mut u8,
@@ -100,7 +100,8 @@ impl StringWriter {
         let length = self.length();
         let first = if self.string.is_nil() { LAST.get() * 9 / 8 } else { 0 };
         let capacity = first.max((length + more) * 2);
-        // SAFETY: the String has a capacity of `capacity` bytes after this, and keeps the `length` bytes written.
+        // SAFETY: the String has a capacity of `capacity` bytes after this, and keeps the `length` bytes
+        // written.
         unsafe {
             if self.string.is_nil() {
                 // No program may find it while it grows.
@@ -147,7 +148,8 @@ impl Pieces for Str {
 
     fn piece<'a>(&'a self, gvl: &'a Gvl, from: usize, to: usize) -> Option<&'a [u8]> {
         let length = gvl.objects.bytesize(*self);
-        // SAFETY: a String, which cannot change as long as the lock is borrowed, and which the caller has on the stack.
+        // SAFETY: a String, which cannot change as long as the lock is borrowed, and which the caller has on
+        // the stack.
         let bytes =
             unsafe { std::slice::from_raw_parts(RSTRING_PTR(Object::from(*self).as_raw()).cast(), length) };
         bytes.get(from..to.min(length))
@@ -220,12 +222,12 @@ impl Share {
     }
 }
 
-/// Returns the result of `read` for the bytes of a String. Neither the closure nor its result has a Ruby value, so the
-/// bytes cannot change in the meantime.
+/// Returns the result of `read` for the bytes of a String. Neither the closure nor its result has a Ruby
+/// value, so the bytes cannot change in the meantime.
 #[inline]
 pub(crate) fn with_bytes<T: Send>(string: RString, read: impl FnOnce(&[u8]) -> T + Send) -> T {
-    // SAFETY: `magnus` gives Strings to threads that hold the lock. No function of Ruby's is called before `read`
-    // returns.
+    // SAFETY: `magnus` gives Strings to threads that hold the lock. No function of Ruby's is called before
+    // `read` returns.
     let found = read(unsafe { string.as_slice() });
     std::hint::black_box(string);
     found

@@ -1,10 +1,11 @@
 //! Threads: data that native code attaches to them, their events, and the Ractor they belong to.
 //!
-//! Each Ractor has its own lock. Ruby's instrumentation reports the thread of an event, not its Ractor, and may call
-//! the hook without any lock, when no function of Ruby's may be called. The Ractor is in the thread's structure, next
-//! to the reference to the thread itself (`rb_thread_t`: `self`, `ractor`). The exact position is determined once, with
-//! the main thread and the main Ractor, whose addresses Ruby returns. If the structure looks different, or with
-//! `OFFLOCK_INTERNALS=0`, all threads count as threads of the main Ractor.
+//! Each Ractor has its own lock. Ruby's instrumentation reports the thread of an event, not its Ractor, and
+//! may call the hook without any lock, when no function of Ruby's may be called. The Ractor is in the
+//! thread's structure, next to the reference to the thread itself (`rb_thread_t`: `self`, `ractor`). The
+//! exact position is determined once, with the main thread and the main Ractor, whose addresses Ruby returns.
+//! If the structure looks different, or with `OFFLOCK_INTERNALS=0`, all threads count as threads of the main
+//! Ractor.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -57,8 +58,8 @@ impl RubyThread {
     }
 }
 
-/// A slot on each thread, in Ruby's storage for tools, that can be read without the lock. A value lives until it is
-/// taken out.
+/// A slot on each thread, in Ruby's storage for tools, that can be read without the lock. A value lives until
+/// it is taken out.
 pub(crate) struct ThreadSlot<T> {
     key: OnceLock<c_int>,
     holds: PhantomData<fn() -> T>,
@@ -146,10 +147,11 @@ pub(crate) fn add_hook<H: Hook>() {
 
 /// Callbacks of Ruby.
 pub(crate) trait Hook {
-    /// An event of a thread. Ruby may hold its scheduler's mutex, and the calling thread may hold no lock: the hook
-    /// must not call functions of Ruby.
+    /// An event of a thread. Ruby may hold its scheduler's mutex, and the calling thread may hold no lock:
+    /// the hook must not call functions of Ruby.
     fn on_event(event: ThreadEvent, thread: RubyThread);
-    /// The current thread, which holds the lock, begins or ends a garbage collection. The hook must not make objects.
+    /// The current thread, which holds the lock, begins or ends a garbage collection. The hook must not make
+    /// objects.
     fn on_gc(begins: bool, thread: RubyThread);
 }
 

@@ -1,7 +1,7 @@
 //! Builds Ruby objects from a message, or from its tape.
 //!
-//! Containers nest at most 128 levels deep, as in msgpack, so this may recurse: objects under construction are then on
-//! the machine stack, where the garbage collector finds them.
+//! Containers nest at most 128 levels deep, as in msgpack, so this may recurse: objects under construction
+//! are then on the machine stack, where the garbage collector finds them.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(super) struct Builder<'g, S> {
     pub(super) gvl: &'g mut Gvl,
     pub(super) source: S,
     options: Options,
-    /// The unpacker whose types are registered. They are looked up for each value, because Ruby code may register
-    /// others.
+    /// The unpacker whose types are registered. They are looked up for each value, because Ruby code may
+    /// register others.
     types: Option<Handle<Unpacker>>,
     /// The cache of keys that were built already; determined at the first key.
     keys: Option<Keys>,
@@ -264,7 +264,8 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         self.frozen(object)
     }
 
-    /// Returns whether a type is that of Symbols, and a copy of its entry, because Ruby code may register another one.
+    /// Returns whether a type is that of Symbols, and a copy of its entry, because Ruby code may register
+    /// another one.
     fn type_of(&self, kind: i8) -> (bool, Option<UnpackEntry>) {
         let Some(types) = self.types else { return (false, None) };
         let registry = &types.get(&self.gvl.natives).registry;
@@ -284,7 +285,8 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         object
     }
 
-    /// Lets the code of a recursive extension read its payload: from the unpacker, or from a new one if there is none.
+    /// Lets the code of a recursive extension read its payload: from the unpacker, or from a new one if there
+    /// is none.
     fn recursive(&mut self, callable: Callable, payload: &[u8], depth: usize) -> Object {
         if depth >= MAX_DEPTH {
             self.fail(Error { kind: ErrorKind::TooDeep(MAX_DEPTH), offset: self.source.offset() });
@@ -325,8 +327,8 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
     }
 }
 
-/// Calls the unpacker of an extension, for which one more reader of the `Unpacker` was counted. Restores the `Unpacker`
-/// afterwards, also if the call raises.
+/// Calls the unpacker of an extension, for which one more reader of the `Unpacker` was counted. Restores the
+/// `Unpacker` afterwards, also if the call raises.
 fn call_from(
     gvl: &mut Gvl,
     unpacker: Handle<Unpacker>,
@@ -345,8 +347,8 @@ fn call_from(
     )
 }
 
-/// Stores keys and values in a Hash. Storing them all at once is cheaper for the first ones, but costs as much as the
-/// size of the Hash for each later call.
+/// Stores keys and values in a Hash. Storing them all at once is cheaper for the first ones, but costs as
+/// much as the size of the Hash for each later call.
 #[inline]
 fn insert(gvl: &mut Gvl, hash: Hash, objects: &[Object], is_first: bool) {
     if is_first {
@@ -381,8 +383,8 @@ impl KeyTypes {
         }
     }
 
-    /// Returns whether Ruby hashes and compares them without calling a method, which a program may have redefined or
-    /// may trace.
+    /// Returns whether Ruby hashes and compares them without calling a method, which a program may have
+    /// redefined or may trace.
     const fn compare_natively(&self) -> bool {
         !(self.others || self.strings && self.immediates)
     }

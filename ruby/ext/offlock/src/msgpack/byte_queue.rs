@@ -1,5 +1,5 @@
-//! Bytes that are appended at the end and taken from the front, optionally from or to an IO: the bytes of a packer, an
-//! unpacker or a `Buffer`.
+//! Bytes that are appended at the end and taken from the front, optionally from or to an IO: the bytes of a
+//! packer, an unpacker or a `Buffer`.
 
 use offlock_core::memory;
 use offlock_core::msgpack::write::Sink;
@@ -8,8 +8,8 @@ use super::sink::Rewind;
 use crate::cruby::string::{Pieces, Share};
 use crate::cruby::{Arguments, Gvl, Hash, Id, Marker, Natives, Object, Str, classes, raise, raise_owned};
 
-/// The number of bytes that are requested from an IO at once, and the most that are kept for it, unless the options set
-/// another.
+/// The number of bytes that are requested from an IO at once, and the most that are kept for it, unless the
+/// options set another.
 const IO_BUFFER_SIZE: usize = 32 * 1024;
 
 /// The bytes of memory that an empty queue keeps for the next message.
@@ -22,8 +22,8 @@ pub(super) struct ByteQueue {
     own: Vec<u8>,
     /// All bytes before this offset are taken.
     head: usize,
-    /// The base of positions: the number of removed bytes, plus a large number for each time that all of them were
-    /// removed.
+    /// The base of positions: the number of removed bytes, plus a large number for each time that all of them
+    /// were removed.
     gone: u64,
     /// An IO, or nil.
     pub(super) io: Object,
@@ -96,7 +96,8 @@ impl ByteQueue {
         self.gone.wrapping_add(offset as u64)
     }
 
-    /// The current offset of a position. If the byte was removed, the offset of the first byte that is not taken.
+    /// The current offset of a position. If the byte was removed, the offset of the first byte that is not
+    /// taken.
     pub(super) fn offset_of(&self, position: u64) -> usize {
         let (offset, length) = (position.wrapping_sub(self.gone), self.all().len());
         if offset <= length as u64 { offset as usize } else { self.head.min(length) }

@@ -11,9 +11,9 @@ use crate::cruby::{
     ractor, raise,
 };
 
-/// The native data of the class `Factory`. A frozen factory can be shared between Ractors, and so can the default
-/// factory, whose types only the main Ractor may change. Hence the mutex, which is held only briefly and never while
-/// Ruby code runs.
+/// The native data of the class `Factory`. A frozen factory can be shared between Ractors, and so can the
+/// default factory, whose types only the main Ractor may change. Hence the mutex, which is held only briefly
+/// and never while Ruby code runs.
 #[derive(Default)]
 pub(super) struct Factory(Mutex<Arc<Registry>>);
 
@@ -76,7 +76,8 @@ methods! {
         copy.object()
     }
 
-    /// `register_type_internal(type, class, [packer, unpacker], options)`: Ruby code has processed the options.
+    /// `register_type_internal(type, class, [packer, unpacker], options)`: Ruby code has processed the
+    /// options.
     fn register_type_internal(gvl, this, kind, class, callables, options) {
         check_changeable(&gvl.objects, this, "Factory");
         check_ractor(gvl, this);
@@ -138,8 +139,8 @@ methods! {
     }
 }
 
-/// Raises unless the caller may change the factory: all Ractors see the default factory, but it belongs to the main
-/// one.
+/// Raises unless the caller may change the factory: all Ractors see the default factory, but it belongs to
+/// the main one.
 fn check_ractor(gvl: &mut Gvl, this: Object) {
     if ractor::is_main() || default_factory() != this {
         return;

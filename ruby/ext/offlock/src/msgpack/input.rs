@@ -1,9 +1,9 @@
 //! The message from which objects are built, and its changes while other code runs.
 //!
-//! Ruby code runs in the middle of a message: unpackers of extensions, the `#hash` and `#eql?` of keys, and other
-//! threads while they have the lock. It can change an unpacker or a String in any way. So a builder suspends the input
-//! before such code runs, and resumes it afterwards, when the input looks up its position in the bytes again. All such
-//! calls go through [`Builder::outside`](super::build::Builder).
+//! Ruby code runs in the middle of a message: unpackers of extensions, the `#hash` and `#eql?` of keys, and
+//! other threads while they have the lock. It can change an unpacker or a String in any way. So a builder
+//! suspends the input before such code runs, and resumes it afterwards, when the input looks up its position
+//! in the bytes again. All such calls go through [`Builder::outside`](super::build::Builder).
 
 use offlock_core::msgpack::{Direct, Indexed, Source};
 
@@ -44,8 +44,8 @@ impl UnpackerInput<'_> {
     /// The next message in an unpacker.
     ///
     /// # Safety
-    /// The input stays on the stack. The unpacker's bytes do not change while they are used: other code runs only
-    /// between `suspend` and `resume`, or `leave` and `reload`.
+    /// The input stays on the stack. The unpacker's bytes do not change while they are used: other code runs
+    /// only between `suspend` and `resume`, or `leave` and `reload`.
     pub(super) unsafe fn new(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Self {
         let mut this = Self { direct: Direct::at(&[], 0, LIMITS), unpacker, next: 0 };
         this.reload(gvl);

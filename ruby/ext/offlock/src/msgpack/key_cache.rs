@@ -1,11 +1,13 @@
-//! A cache of map keys that were built already, for one Ractor, or for one `Unpacker` with the option `key_cache`.
+//! A cache of map keys that were built already, for one Ractor, or for one `Unpacker` with the option
+//! `key_cache`.
 
 use offlock_core::msgpack::ShortKey;
 
 use crate::cruby::ractor::{Local, RactorLocal};
 use crate::cruby::{Marker, Object};
 
-/// Finds the String or Symbol of a key by its bytes. Each slot holds one key, and a new key replaces the old one.
+/// Finds the String or Symbol of a key by its bytes. Each slot holds one key, and a new key replaces the old
+/// one.
 ///
 /// Slots have no chains, so a hostile message can only make the cache useless.
 #[derive(Default)]

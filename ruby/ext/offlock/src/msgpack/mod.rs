@@ -1,7 +1,7 @@
 //! MessagePack: `Offlock::MessagePack`.
 //!
-//! Ractors share no state: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack` and
-//! `MessagePack.unpack` work on the stack, and each Ractor has its own cache of map keys.
+//! Ractors share no state: a packer, an unpacker and a factory each hold their own state, `MessagePack.pack`
+//! and `MessagePack.unpack` work on the stack, and each Ractor has its own cache of map keys.
 
 use magnus::{Error, Ruby};
 

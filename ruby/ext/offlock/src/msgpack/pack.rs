@@ -38,7 +38,8 @@ impl Target for Handle<Packer> {
     }
 }
 
-/// Packs into `target`. Ruby code runs only for a packer: without one, objects that need Ruby code are rejected.
+/// Packs into `target`. Ruby code runs only for a packer: without one, objects that need Ruby code are
+/// rejected.
 pub(super) struct Writer<'a, T> {
     gvl: &'a mut Gvl,
     target: T,
@@ -48,8 +49,8 @@ pub(super) struct Writer<'a, T> {
     pace: Pace,
     /// Whether a Hash is being iterated over, when no Ruby code and no other thread may run.
     in_hash: bool,
-    /// The length of the message when an entry could not be written during the iteration over its Hash. Up to that
-    /// length the iteration is not tried again: it would fail once more for each Hash around the entry.
+    /// The length of the message when an entry could not be written during the iteration over its Hash. Up to
+    /// that length the iteration is not tried again: it would fail once more for each Hash around the entry.
     refused_at: usize,
 }
 
@@ -60,8 +61,8 @@ impl<T> Locked for Writer<'_, T> {
     }
 }
 
-/// Whether the object was written. False if the object needs a packer and there is none, and if other code would have
-/// to run during the iteration over a Hash.
+/// Whether the object was written. False if the object needs a packer and there is none, and if other code
+/// would have to run during the iteration over a Hash.
 type Written = bool;
 
 impl<'a> Writer<'a, &'a mut StringWriter> {
@@ -110,8 +111,8 @@ impl<T: Target> Writer<'_, T> {
         !self.pace.is_due(work) || self.yield_lock()
     }
 
-    /// Lets other threads run. They may change the objects that are packed, none of which is borrowed, and the packer,
-    /// which is read again.
+    /// Lets other threads run. They may change the objects that are packed, none of which is borrowed, and
+    /// the packer, which is read again.
     #[cold]
     fn yield_lock(&mut self) -> Written {
         if self.in_hash {
@@ -166,7 +167,8 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes an object of a subclass as the extension that its class is registered for; `None` if there is none.
+    /// Writes an object of a subclass as the extension that its class is registered for; `None` if there is
+    /// none.
     #[cold]
     fn inherited(&mut self, object: Object) -> Option<Written> {
         if !self.may_call() {
@@ -266,8 +268,8 @@ impl<T: Target> Writer<'_, T> {
         })
     }
 
-    /// Writes a Hash as it is now. A Hash cannot get new keys while it is iterated over, so no other code runs in the
-    /// meantime. If other code has to run, the remaining entries are copied first.
+    /// Writes a Hash as it is now. A Hash cannot get new keys while it is iterated over, so no other code
+    /// runs in the meantime. If other code has to run, the remaining entries are copied first.
     pub(super) fn hash(&mut self, hash: Hash) -> Written {
         self.gvl.check_stack();
         let length = self.gvl.objects.hash_len(hash);
@@ -336,8 +338,9 @@ impl<T: Target> Writer<'_, T> {
         true
     }
 
-    /// Writes the payload with the same packer, then removes it again, so that it can follow its header. In the
-    /// meantime the packer keeps the earlier output in a list of its own, from which it is restored if the code raises.
+    /// Writes the payload with the same packer, then removes it again, so that it can follow its header. In
+    /// the meantime the packer keeps the earlier output in a list of its own, from which it is restored if
+    /// the code raises.
     fn recursive(&mut self, packer: Handle<Packer>, object: Object, entry: PackEntry) -> Str {
         let outer = packer.get_mut(&mut self.gvl.natives).begin_payload();
         if let Some(callable) = entry.packer {

@@ -93,8 +93,8 @@ pub(super) fn entry_for(gvl: &mut Gvl, packer: Handle<Packer>, object: Object) -
 }
 
 impl Packer {
-    /// Begins the payload of a recursive extension and sets the earlier output aside. Returns how many outputs were set
-    /// aside before.
+    /// Begins the payload of a recursive extension and sets the earlier output aside. Returns how many
+    /// outputs were set aside before.
     pub(super) fn begin_payload(&mut self) -> usize {
         let outer = std::mem::take(&mut self.bytes);
         self.outer.push(outer);

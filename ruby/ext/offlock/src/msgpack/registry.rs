@@ -64,7 +64,8 @@ impl Callable {
     }
 }
 
-/// Raises if the Proc may not be called here: other Ractors can call a Proc of the main Ractor only if it is shareable.
+/// Raises if the Proc may not be called here: other Ractors can call a Proc of the main Ractor only if it is
+/// shareable.
 fn check_shareable(gvl: &mut Gvl, block: Object) {
     if ractor::is_main() {
         return;
@@ -115,8 +116,8 @@ impl UnpackEntry {
     }
 }
 
-/// The registered types. A factory shares them with its packers and unpackers until one of these registers another
-/// type.
+/// The registered types. A factory shares them with its packers and unpackers until one of these registers
+/// another type.
 #[derive(Clone, Default)]
 pub(super) struct Registry {
     pub(super) packers: Vec<PackEntry>,

@@ -86,8 +86,9 @@ pub(super) fn feed(gvl: &mut Gvl, unpacker: Handle<Unpacker>, data: Object) {
 }
 
 impl Unpacker {
-    /// Returns whether the next message must be scanned before objects are built from it: because it comes from an IO
-    /// in pieces, because it was incomplete before, or because building it may run code that must run only once.
+    /// Returns whether the next message must be scanned before objects are built from it: because it comes
+    /// from an IO in pieces, because it was incomplete before, or because building it may run code that must
+    /// run only once.
     pub(super) fn must_scan(&self) -> bool {
         !self.bytes.io.is_nil() || self.scanner.is_some() || !self.registry.unpackers.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Indexes large messages without the lock, and builds them from the index as a whole or in part; extracts one field of
-//! every record.
+//! Indexes large messages without the lock, and builds them from the index as a whole or in part; extracts
+//! one field of every record.
 
 use magnus::{
     Error as RubyError, ExceptionClass, RArray, RModule, RString, Ruby, TryConvert, Value, function,
@@ -219,7 +219,8 @@ fn build_at(gvl: &mut Gvl, index: Object, place: usize, options: Object) -> Obje
     object
 }
 
-/// Builds the next object of a tape, with the options and types of an unpacker that is on the stack of the caller.
+/// Builds the next object of a tape, with the options and types of an unpacker that is on the stack of the
+/// caller.
 fn build_from(gvl: &mut Gvl, source: Indexed<'_>, types: Handle<Unpacker>) -> Object {
     let options = types.get(&gvl.natives).options;
     Builder::new(gvl, source, options, Some(types)).value(0)

@@ -11,8 +11,8 @@ use offlock_core::SpinHint;
 use super::release::{FLAGS, unpoisoned};
 use crate::cruby::ractor;
 
-/// How the lock of the main Ractor passes from one of our threads to the next. In another Ractor a thread is mostly
-/// alone with its lock.
+/// How the lock of the main Ractor passes from one of our threads to the next. In another Ractor a thread is
+/// mostly alone with its lock.
 static SPIN_HINT: SpinHint = SpinHint::new();
 
 /// Work to be done without the lock, at most once, by the first thread that runs it.
@@ -31,8 +31,8 @@ enum Phase {
     Closed,
 }
 
-// SAFETY: `body` is `Send`, and only the thread that changes the state from `Open` to `Running` calls it; `unblock` is
-// `Sync`; the rest is a mutex and a condition variable.
+// SAFETY: `body` is `Send`, and only the thread that changes the state from `Open` to `Running` calls it;
+// `unblock` is `Sync`; the rest is a mutex and a condition variable.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
@@ -61,12 +61,13 @@ impl Job {
         }
     }
 
-    /// Releases the lock of the calling thread and calls the body, unless the job is closed or an interrupt is pending.
+    /// Releases the lock of the calling thread and calls the body, unless the job is closed or an interrupt
+    /// is pending.
     pub(super) fn run_released(&self) -> Result<(), Error> {
         let this = ptr::from_ref(self).cast_mut().cast();
         protect(|| {
-            // SAFETY: the calling thread holds the lock, and `self` outlives the call. An exception of a fiber
-            // scheduler is caught here.
+            // SAFETY: the calling thread holds the lock, and `self` outlives the call. An exception of a
+            // fiber scheduler is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::released), this, Some(Self::unblock), this, FLAGS) };
             if let Some(spin_hint) = self.spin_hint {
                 spin_hint.took();
@@ -93,7 +94,8 @@ impl Job {
     /// Runs the body unless the job was closed or has already run.
     pub(super) fn run(&self) {
         if self.advance(Phase::Open, Phase::Running) {
-            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and no other thread calls it.
+            // SAFETY: the state was `Open`, so `close` has not returned and the closure is alive, and no
+            // other thread calls it.
             unsafe { (*self.body)() };
             self.advance(Phase::Running, Phase::Closed);
             self.ended.notify_all();
@@ -101,14 +103,14 @@ impl Job {
     }
 
     pub(super) unsafe extern "C" fn unblock(this: *mut c_void) {
-        // SAFETY: `run_released` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not returned, or
-        // while the operation that keeps `self` exists.
+        // SAFETY: `run_released` or an offer passed `self`. Ruby calls this only while `rb_nogvl` has not
+        // returned, or while the operation that keeps `self` exists.
         let this = unsafe { &*this.cast::<Self>() };
         this.interrupt();
     }
 
-    /// Calls `unblock` with the state locked, so that the job cannot be closed in the meantime. The body may be running
-    /// or about to run.
+    /// Calls `unblock` with the state locked, so that the job cannot be closed in the meantime. The body may
+    /// be running or about to run.
     fn interrupt(&self) {
         let phase = self.phase();
         if *phase != Phase::Closed {

@@ -1,7 +1,7 @@
 //! The region: the only folder of the Ruby front end that releases the interpreter lock.
 //!
-//! An operation has three phases. It *borrows* its inputs while it holds the lock (`borrow/`), *works* on plain Rust
-//! values inside [`Region::run`], and *builds* its Ruby result after it has re-acquired the lock:
+//! An operation has three phases. It *borrows* its inputs while it holds the lock (`borrow/`), *works* on
+//! plain Rust values inside [`Region::run`], and *builds* its Ruby result after it has re-acquired the lock:
 //!
 //! ```ignore
 //! fn count(ruby: &Ruby, encoding: &'static Encoding, text: Value, release: Release) -> Result<usize, Error> {
@@ -13,30 +13,32 @@
 //! }                                                                   // build: here an Integer
 //! ```
 //!
-//! The closure is `Send`, so the compiler rejects one that captures a Ruby value. It receives a [`Task`] and passes it
-//! to the core, whose operations check it every fraction of a millisecond.
+//! The closure is `Send`, so the compiler rejects one that captures a Ruby value. It receives a [`Task`] and
+//! passes it to the core, whose operations check it every fraction of a millisecond.
 //!
 //! # Interrupts
 //!
-//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C call an unblock function to wake a thread that has released the
-//! lock. `Thread#wakeup` and a trap handler that returns do so, too, but raise nothing. Whether an interrupt raises is
-//! known only after the thread has re-acquired the lock and handled the interrupt. Hence:
+//! `Thread#kill`, `Thread#raise`, `Timeout` and Ctrl-C call an unblock function to wake a thread that has
+//! released the lock. `Thread#wakeup` and a trap handler that returns do so, too, but raise nothing. Whether
+//! an interrupt raises is known only after the thread has re-acquired the lock and handled the interrupt.
+//! Hence:
 //!
-//! - A short run is told to stop. If the interrupt raises, the run drops everything it made, and the exception
-//!   propagates. If not, the work runs once more, on a worker thread.
-//! - On a worker thread, which runs over [`WORKER_BYTES`] bytes use from the start, the work continues while the Ruby
-//!   thread waits for it. An interrupt then ends only the wait; the work is told to stop when an interrupt raises.
+//! - A short run is told to stop. If the interrupt raises, the run drops everything it made, and the
+//!   exception propagates. If not, the work runs once more, on a worker thread.
+//! - On a worker thread, which runs over [`WORKER_BYTES`] bytes use from the start, the work continues while
+//!   the Ruby thread waits for it. An interrupt then ends only the wait; the work is told to stop when an
+//!   interrupt raises.
 //!
-//! So an interrupt that raises nothing costs a short run at most one restart, and a long run nothing. The closure may
-//! therefore be called twice. The second call starts over, or continues from where the first was stopped if the closure
-//! keeps its state outside.
+//! So an interrupt that raises nothing costs a short run at most one restart, and a long run nothing. The
+//! closure may therefore be called twice. The second call starts over, or continues from where the first was
+//! stopped if the closure keeps its state outside.
 //!
 //! A run that keeps the lock lets Ruby handle interrupts and switch threads at every check.
 //!
 //! # Fiber schedulers
 //!
-//! A scheduler that implements `blocking_operation_wait` (Ruby 3.4 and later) may run the work on another thread while
-//! other fibers run. Work must therefore not depend on the thread it runs on.
+//! A scheduler that implements `blocking_operation_wait` (Ruby 3.4 and later) may run the work on another
+//! thread while other fibers run. Work must therefore not depend on the thread it runs on.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -62,8 +64,8 @@ pub(crate) use pace::Pace;
 use release::unpoisoned;
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};
 
-/// Runs of at least this many bytes work on a worker thread from the start: they take tens of milliseconds, so that the
-/// cost of starting a thread is negligible and the cost of a restart is not.
+/// Runs of at least this many bytes work on a worker thread from the start: they take tens of milliseconds,
+/// so that the cost of starting a thread is negligible and the cost of a restart is not.
 const WORKER_BYTES: usize = 4 << 20;
 
 /// The caller's choice whether to release the lock: `release: :auto | :always | :never` in Ruby.
@@ -145,8 +147,8 @@ impl Region {
         if self.release == Release::AUTO { yield_between_calls() } else { Ok(()) }
     }
 
-    /// The only place that releases and re-acquires the lock. All facts about time spent without the lock (which
-    /// operation, how many bytes, from when to when) are known here.
+    /// The only place that releases and re-acquires the lock. All facts about time spent without the lock
+    /// (which operation, how many bytes, from when to when) are known here.
     fn off_the_lock<T: Send, E: Send>(
         &self,
         ruby: &Ruby,
@@ -170,7 +172,8 @@ impl Region {
     }
 }
 
-/// Defines `Offlock::InternalError`, which a panic becomes, and the classes that pass work to fiber schedulers.
+/// Defines `Offlock::InternalError`, which a panic becomes, and the classes that pass work to fiber
+/// schedulers.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     offlock.define_error("InternalError", ruby.exception_runtime_error())?;
     scheduler::define(ruby, offlock)
@@ -196,8 +199,8 @@ fn under_the_lock<T, E>(
 
 /// Calls `body` without the lock, or not at all when an interrupt is pending.
 ///
-/// `unblock` may be called from any thread at any time until this function returns, when Ruby interrupts this thread:
-/// it has to make `body` return soon. Neither closure may panic.
+/// `unblock` may be called from any thread at any time until this function returns, when Ruby interrupts this
+/// thread: it has to make `body` return soon. Neither closure may panic.
 ///
 /// # Errors
 ///
@@ -235,8 +238,8 @@ fn in_place<T: Send, E: Send>(
     }
 }
 
-/// Runs `work` on a new thread while this one waits without the lock and handles interrupts; `None` when no thread
-/// could be started.
+/// Runs `work` on a new thread while this one waits without the lock and handles interrupts; `None` when no
+/// thread could be started.
 fn on_worker<T: Send, E: Send>(
     ruby: &Ruby,
     name: &str,
@@ -313,7 +316,8 @@ impl Interrupts {
         Self { owner: thread::current().id(), raised: Mutex::new(None) }
     }
 
-    /// Lets Ruby handle interrupts and switch threads. Returns true when an interrupt raised and the run has to stop.
+    /// Lets Ruby handle interrupts and switch threads. Returns true when an interrupt raised and the run has
+    /// to stop.
     fn raised(&self) -> bool {
         if thread::current().id() != self.owner {
             return false;

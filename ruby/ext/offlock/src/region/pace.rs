@@ -1,5 +1,6 @@
-//! The pace of long work that keeps the lock, such as making many objects. After each time slice the thread yields the
-//! lock to a waiting thread, which Ruby itself would make wait for a tenth of a second, and handles interrupts.
+//! The pace of long work that keeps the lock, such as making many objects. After each time slice the thread
+//! yields the lock to a waiting thread, which Ruby itself would make wait for a tenth of a second, and
+//! handles interrupts.
 
 use magnus::Error;
 use magnus::rb_sys::protect;
@@ -25,7 +26,8 @@ impl Pace {
         Self { left: LOOK_EVERY }
     }
 
-    /// Counts work, where one unit is the cost of making a small object. Returns whether other threads should run now.
+    /// Counts work, where one unit is the cost of making a small object. Returns whether other threads should
+    /// run now.
     #[inline]
     pub(crate) fn is_due(&mut self, work: usize) -> bool {
         if self.left > work {
@@ -69,8 +71,8 @@ impl Pace {
         release::is_interrupted() || yielding::is_due_in_call()
     }
 
-    /// Lets other threads run if the time slice is over, and handles interrupts: for code that Ruby calls and that owns
-    /// no value that needs dropping.
+    /// Lets other threads run if the time slice is over, and handles interrupts: for code that Ruby calls and
+    /// that owns no value that needs dropping.
     ///
     /// # Safety
     /// The lock is held. Interrupts raise, which skips destructors.

@@ -7,15 +7,16 @@ use std::sync::PoisonError;
 use magnus::Error;
 use magnus::rb_sys::protect;
 
-/// Returns immediately when interrupts are pending, before and after the work, instead of raising over live Rust
-/// values.
+/// Returns immediately when interrupts are pending, before and after the work, instead of raising over live
+/// Rust values.
 pub(super) const FLAGS: c_int = 0x1; // INTR_FAIL
 
-/// Handles pending interrupts as a blocking operation does, including those deferred with `Thread.handle_interrupt(… =>
-/// :on_blocking)`.
+/// Handles pending interrupts as a blocking operation does, including those deferred with
+/// `Thread.handle_interrupt(… => :on_blocking)`.
 pub(super) fn handle_interrupts() -> Result<(), Error> {
     protect(|| {
-        // SAFETY: the lock is held, and `nothing` may run without it. An exception of an interrupt is caught here.
+        // SAFETY: the lock is held, and `nothing` may run without it. An exception of an interrupt is caught
+        // here.
         unsafe { rb_sys::rb_thread_call_without_gvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut()) };
         rb_sys::Qnil as rb_sys::VALUE
     })?;
@@ -41,8 +42,8 @@ pub(super) fn check_interrupts() -> Result<(), Error> {
 
 /// Releases the lock and re-acquires it. If an interrupt is pending, does nothing and leaves it pending.
 ///
-/// The calling thread must hold the lock. Ruby passes the lock to the thread that has waited longest, and this thread
-/// queues behind all others, so no pause is needed.
+/// The calling thread must hold the lock. Ruby passes the lock to the thread that has waited longest, and
+/// this thread queues behind all others, so no pause is needed.
 pub(super) fn release_and_take() {
     // SAFETY: the lock is held, and `nothing` may run without it. With these flags Ruby raises nothing.
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };

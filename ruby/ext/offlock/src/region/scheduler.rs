@@ -1,9 +1,9 @@
 //! Passes work to the fiber scheduler, which may run it on another thread while its other fibers run.
 //!
-//! `rb_nogvl` could do that, but Ruby keeps the operation's data on the stack of the waiting fiber: all of it in 3.4,
-//! the place for its result in 4.0. When an exception ends the wait (`Timeout`, `Fiber#raise`, an exception of the
-//! scheduler), a thread that runs the operation afterwards uses freed memory. So the operation itself keeps the
-//! [`Job`], which is closed by then.
+//! `rb_nogvl` could do that, but Ruby keeps the operation's data on the stack of the waiting fiber: all of it
+//! in 3.4, the place for its result in 4.0. When an exception ends the wait (`Timeout`, `Fiber#raise`, an
+//! exception of the scheduler), a thread that runs the operation afterwards uses freed memory. So the
+//! operation itself keeps the [`Job`], which is closed by then.
 
 use std::sync::Arc;
 
@@ -71,8 +71,8 @@ mod operation {
     use super::super::release::FLAGS;
     use super::{Arc, Error, Job, ReprValue, Ruby, Value, WAIT};
 
-    /// Stands between Ruby and the scheduler: it receives the operation, and keeps alive the data that the operation
-    /// uses.
+    /// Stands between Ruby and the scheduler: it receives the operation, and keeps alive the data that the
+    /// operation uses.
     #[derive(TypedData)]
     #[magnus(class = "Offlock::Offer", free_immediately, mark)]
     struct Offer {
@@ -122,9 +122,9 @@ mod operation {
         let offer = ruby.obj_wrap(Offer { scheduler: scheduler.into(), job, outcome });
         let this = Arc::as_ptr(&offer.job).cast_mut().cast();
         protect(|| {
-            // SAFETY: the lock is held. The operation refers to the offer before the scheduler sees it, so that the job
-            // and the outcome live as long as any thread can run the operation. Exceptions of the scheduler are caught
-            // here.
+            // SAFETY: the lock is held. The operation refers to the offer before the scheduler sees it, so
+            // that the job and the outcome live as long as any thread can run the operation. Exceptions of
+            // the scheduler are caught here.
             unsafe {
                 rb_fiber_scheduler_blocking_operation_wait(
                     offer.as_raw(),

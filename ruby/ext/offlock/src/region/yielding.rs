@@ -5,8 +5,8 @@ use offlock_core::time_slice;
 
 use super::release;
 
-/// Yields the lock if this thread has held it for its time slice, and handles the interrupts that arrived in the
-/// meantime.
+/// Yields the lock if this thread has held it for its time slice, and handles the interrupts that arrived in
+/// the meantime.
 ///
 /// Operations that keep the lock call this.
 #[inline]
@@ -63,8 +63,9 @@ fn yield_lock() {
     time_slice::yielding(TIME_SLICE, release::release_and_take);
 }
 
-/// In the middle of a call a thread yields earlier, at its second check of the clocks. That costs nothing while no
-/// thread waits. A slice that is checked every half millisecond would otherwise last for nearly two milliseconds.
+/// In the middle of a call a thread yields earlier, at its second check of the clocks. That costs nothing
+/// while no thread waits. A slice that is checked every half millisecond would otherwise last for nearly two
+/// milliseconds.
 const SHORTEST_SLICE_IN_CALL: u64 = 400_000;
 
 /// The time for which CRuby lets a thread run while others wait (`TIME_QUANTUM_MSEC` in its `thread.c`), in

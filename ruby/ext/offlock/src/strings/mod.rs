@@ -1,7 +1,7 @@
 //! `Offlock::Strings`: finds the pieces of a String without the lock; the pieces share its bytes.
 //!
-//! The methods here are private in Ruby and take positional arguments; `lib/offlock/strings.rb` adds names, keywords
-//! and documentation.
+//! The methods here are private in Ruby and take positional arguments; `lib/offlock/strings.rb` adds names,
+//! keywords and documentation.
 
 use magnus::encoding::{self, Coderange, EncodingCapable, RbEncoding};
 use magnus::{Error, Fixnum, Module, Object, RArray, RModule, RString, Ruby, TryConvert, Value, function};

@@ -1,7 +1,7 @@
 //! `Offlock::Tiktoken::Encoding`: the core's encodings as a Ruby class.
 //!
-//! The methods here are private in Ruby and take positional arguments; `lib/offlock/tiktoken/encoding.rb` adds names,
-//! keywords and documentation.
+//! The methods here are private in Ruby and take positional arguments; `lib/offlock/tiktoken/encoding.rb`
+//! adds names, keywords and documentation.
 
 use std::sync::OnceLock;
 use std::thread;

@@ -1,4 +1,5 @@
-//! Checksums. Most inputs have only a few bytes, for which converting the arguments would take longer than the sum.
+//! Checksums. Most inputs have only a few bytes, for which converting the arguments would take longer than
+//! the sum.
 
 use magnus::value::LazyId;
 use magnus::{Error, Fixnum, IntoValue, Object, RModule, RString, Ruby, Value, function, method};

@@ -56,8 +56,8 @@ pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mutex of a stream, made on first use. It is made here, because no other thread can run between the check and the
-/// creation.
+/// The mutex of a stream, made on first use. It is made here, because no other thread can run between the
+/// check and the creation.
 fn mutex(ruby: &Ruby, stream: RObject, class: RClass) -> Result<Value, Error> {
     static MUTEX: LazyId = LazyId::new("@offlock_mutex");
     let name = LazyId::get_inner_with(&MUTEX, ruby);
@@ -94,8 +94,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reports to the garbage collector how much memory it would free: the more there is, the earlier it runs.
-    /// The calling thread must hold the lock.
+    /// Reports to the garbage collector how much memory it would free: the more there is, the earlier it
+    /// runs. The calling thread must hold the lock.
     fn tell(&mut self) {
         let memory = self.codec.memory();
         if memory != self.told {
@@ -113,7 +113,8 @@ impl Drop for Stream {
     }
 }
 
-/// A stream. Its Ruby owner admits one thread at a time; if two threads use it at once, the second gets an error.
+/// A stream. Its Ruby owner admits one thread at a time; if two threads use it at once, the second gets an
+/// error.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Zlib::Engine", free_immediately, size)]
 pub(super) struct Engine(Mutex<Stream>);
@@ -170,8 +171,8 @@ impl Engine {
         })
     }
 
-    /// Runs over `input` and returns the output, at most `limit` bytes. Other methods return how much input was not
-    /// read and how the run ended. An interrupt raises here, and no data is lost.
+    /// Runs over `input` and returns the output, at most `limit` bytes. Other methods return how much input
+    /// was not read and how the run ended. An interrupt raises here, and no data is lost.
     fn run(
         ruby: &Ruby,
         this: &Self,
@@ -213,8 +214,8 @@ impl Engine {
         build::binary(ruby, &out.into_bytes())
     }
 
-    /// Copies a small piece of input, to be compressed together with later input. Returns true, or a String if there is
-    /// output already; nil if it did not copy the piece, which the caller then passes to `run`.
+    /// Copies a small piece of input, to be compressed together with later input. Returns true, or a String
+    /// if there is output already; nil if it did not copy the piece, which the caller then passes to `run`.
     fn gather(ruby: &Ruby, this: &Self, input: Value) -> Option<Value> {
         let (input, mut state) = (RString::from_value(input)?, this.0.try_lock().ok()?);
         let Codec::Deflate(stream) = &mut state.codec else { return None };

@@ -33,8 +33,8 @@ fn bytes(
     build::binary(ruby, &header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
-/// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while the header is
-/// incomplete. Fails if the original rejects the header.
+/// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while the
+/// header is incomplete. Fails if the original rejects the header.
 pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error> {
     let parsed = with_bytes(file, |bytes| refuse_header(bytes).and_then(|()| Header::parse(bytes)));
     let header = parsed.map_err(|error| ZlibError(error).into_exception(ruby))?;
@@ -49,7 +49,8 @@ pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error
     Ok(Some(fields))
 }
 
-/// The flag that RFC 1952 uses for a checksum of the header, and earlier versions of gzip for files of several parts.
+/// The flag that RFC 1952 uses for a checksum of the header, and earlier versions of gzip for files of
+/// several parts.
 const MULTI_PART: u8 = 0x02;
 const ENCRYPTED: u8 = 0x20;
 
@@ -64,8 +65,8 @@ fn refuse_flags(flags: u8) -> Result<(), Failure> {
     Err(Failure::with_detail(ErrorKind::NotGzip, words, 3))
 }
 
-/// Fails on the headers that the original rejects. The decoder reports data that is not a gzip file, or that ends
-/// before the flags.
+/// Fails on the headers that the original rejects. The decoder reports data that is not a gzip file, or that
+/// ends before the flags.
 fn refuse_header(file: &[u8]) -> Result<(), Failure> {
     match file.first_chunk() {
         Some(&[first, second, 8, flags]) if [first, second] == MAGIC => refuse_flags(flags),

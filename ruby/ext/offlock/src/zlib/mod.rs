@@ -1,7 +1,7 @@
 //! `Offlock::Zlib`: the core's `deflate` in Ruby.
 //!
-//! The classes with the original's names are written in Ruby (`lib/offlock/zlib/`); the methods here are private in
-//! Ruby and take positional arguments.
+//! The classes with the original's names are written in Ruby (`lib/offlock/zlib/`); the methods here are
+//! private in Ruby and take positional arguments.
 
 mod batch;
 mod checksum;

@@ -48,7 +48,8 @@ pub(super) struct ReadBuffer {
     string: Cell<Option<Opaque<RString>>>,
     /// The number of bytes that were taken.
     at: Cell<usize>,
-    /// The number of bytes in the checksum. Bytes that were put back are already in it, so it may be larger than `at`.
+    /// The number of bytes in the checksum. Bytes that were put back are already in it, so it may be larger
+    /// than `at`.
     counted: Cell<usize>,
     lineno: Cell<i32>,
     encoding: Index,
@@ -70,8 +71,8 @@ impl DataTypeFunctions for ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// For text in `encoding`, where `ascii` says whether that is compatible with ASCII; text that is `converted` to
-    /// another one is not returned directly.
+    /// For text in `encoding`, where `ascii` says whether that is compatible with ASCII; text that is
+    /// `converted` to another one is not returned directly.
     fn new(encoding: RbEncoding, ascii: bool, converted: bool) -> Self {
         Self {
             string: Cell::new(None),
@@ -139,7 +140,8 @@ impl ReadBuffer {
         })?)
     }
 
-    /// The bytes that were not taken, as a String that this object no longer uses: the caller then calls `replace`.
+    /// The bytes that were not taken, as a String that this object no longer uses: the caller then calls
+    /// `replace`.
     fn rest(ruby: &Ruby, this: &Self) -> Result<RString, Error> {
         match this.at.get() {
             0 => Ok(this.string(ruby)),
@@ -185,7 +187,8 @@ impl ReadBuffer {
         Ok(cut)
     }
 
-    /// Takes exactly `size` bytes, if they are available; nil otherwise, and if `size` is not a positive Integer.
+    /// Takes exactly `size` bytes, if they are available; nil otherwise, and if `size` is not a positive
+    /// Integer.
     fn exactly(ruby: &Ruby, this: &Self, size: Value) -> Result<Option<RString>, Error> {
         let size = Fixnum::from_value(size).and_then(|size| size.to_usize().ok());
         match size.filter(|size| (1..=Self::size(ruby, this)).contains(size)) {
