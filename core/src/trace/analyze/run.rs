@@ -9,10 +9,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use super::finding::Strength;
 use super::summary::{GroupSummary, Summary};
 use super::table::{Table, printable, write_rest};
 use super::units::percent;
-use super::verdict::{Strength, Verdict};
+use super::verdict::Verdict;
 
 /// The most processes that are listed.
 const ROWS: usize = 20;
