@@ -5,7 +5,8 @@ mod simulate;
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Blame, Flaw, Kind, Moment, RecordedThread, Recording, Stand, State, Summary, Timeline, Weight, pack_size,
+    Behind, Blame, Flaw, Kind, Life, MarkBlame, Moment, RecordedThread, Recording, Stand, State, Summary,
+    Timeline, Weight, pack_size,
 };
 use proptest::prelude::*;
 use simulate::{Interpreter, LOCK, Script, Step, Truth, ms, simulate};
@@ -269,9 +270,64 @@ fn marks_say_what_the_thread_did_meanwhile() {
     )]);
     marked.names.insert(9, "checkout".into());
     let summary = Summary::of(&marked, &Timeline::of(&marked));
-    let mark = &summary.marks[0];
+    let mark = &summary.marks[0].span;
     assert_eq!((mark.name.as_str(), mark.count, mark.total), ("checkout", 2, 500));
     assert_eq!((mark.times.running, mark.times.idle, mark.times.waiting), (200, 150, 150));
+}
+
+/// One thread holds the lock in the mark `report` and, within it, `render`; a second one waits in `hello`, and a
+/// third one outside of any mark.
+#[test]
+fn marks_say_what_others_waited_for() {
+    use Kind::*;
+    const REPORT: u32 = 7;
+    const RENDER: u32 = 8;
+    const HELLO: u32 = 9;
+    let mut marked = recording([
+        (
+            1,
+            Stand::Holds,
+            vec![
+                (100, MarkBegin, REPORT),
+                (200, MarkBegin, RENDER),
+                (400, MarkEnd, 0),
+                (500, MarkEnd, 0),
+                (600, Released, LOCK),
+            ],
+        ),
+        (
+            2,
+            Stand::Off,
+            vec![
+                (140, MarkBegin, HELLO),
+                (150, Wants, LOCK),
+                (600, Acquired, LOCK),
+                (650, MarkEnd, 0),
+                (650, Released, LOCK),
+            ],
+        ),
+        (3, Stand::Off, vec![(300, Wants, LOCK), (650, Acquired, LOCK), (651, Released, LOCK)]),
+    ]);
+    for (name, text) in [(REPORT, "report"), (RENDER, "render"), (HELLO, "hello")] {
+        marked.names.insert(name, text.into());
+    }
+    let summary = Summary::of(&marked, &Timeline::of(&marked));
+    let names: Vec<&str> = summary.marks.iter().map(|mark| mark.span.name.as_str()).collect();
+    assert_eq!(names, ["hello", "report", "render"]);
+    let [hello, report, render] = summary.marks.as_slice() else { unreachable!("three") };
+    assert_eq!((report.held_wanted, report.inflicted, report.inflicted_on_others), (350, 550, 550));
+    assert_eq!((render.held_wanted, render.inflicted, render.others_waited), (200, 300, 800));
+    assert_eq!((hello.held_wanted, hello.inflicted, hello.others_waited), (50, 50, 350));
+    assert_eq!((hello.contended.count, hello.contended.total, hello.losses.p50), (1, 450, 450));
+    assert_eq!((hello.lengths.p99, hello.lost), (510, 450.0 / 500.0));
+    assert_eq!((report.lengths.p50, report.losses.max, report.lost), (400, 0, 0.0));
+    let behind = |mark, waited| Behind { group: 0, mark, waited };
+    assert_eq!(hello.behind, [behind(Some(1), 350), behind(Some(2), 200), behind(None, 100)]);
+    let blame = |mark, held, inflicted| MarkBlame { group: 0, mark, held, inflicted };
+    assert_eq!(
+        summary.locks[0].by_mark,
+        [blame(Some(1), 350, 550), blame(Some(2), 200, 300), blame(None, 100, 200), blame(Some(0), 50, 50)]
+    );
 }
 
 #[test]
@@ -333,6 +389,73 @@ fn slow_blame(truth: &[Truth], a: usize, b: usize) -> u64 {
     pairs.map(|(wait, hold)| wait.end.min(hold.end).saturating_sub(wait.start.max(hold.start))).sum()
 }
 
+/// When, on which thread, a mark with which name begins, or none: the innermost ends. In thousandths of the recording.
+fn marks() -> impl Strategy<Value = Vec<(u64, u32, Option<u32>)>> {
+    prop::collection::vec((0..1_000_u64, 1..7_u32, prop::option::of(20..23_u32)), 0..30)
+}
+
+fn insert_marks(recording: &mut Recording, marks: &[(u64, u32, Option<u32>)]) {
+    let (start, length) = (recording.start, recording.end - recording.start);
+    for (at, thread, name) in marks {
+        let Some(thread) = recording.threads.get_mut(thread) else { continue };
+        let time = start + length * at / 1_000;
+        let (kind, argument) = name.map_or((Kind::MarkEnd, 0), |name| (Kind::MarkBegin, name));
+        let at = thread.moments.partition_point(|moment| moment.time <= time);
+        thread.moments.insert(at, Moment { time, kind, argument, native: 1 });
+    }
+}
+
+/// What a mark caused, by looking at each moment at which nothing changes.
+#[derive(Default)]
+struct SlowMark {
+    held_wanted: u64,
+    inflicted: u64,
+    on_others: u64,
+    others_waited: u64,
+    waited: u64,
+    waited_for_nobody: u64,
+}
+
+impl SlowMark {
+    fn of(recording: &Recording, timeline: &Timeline, name: &str) -> Self {
+        let spans = timeline.threads.iter().flat_map(|life| &life.marks);
+        let mut times: Vec<u64> = spans.flat_map(|span| [span.start, span.end]).collect();
+        times.extend(timeline.threads.iter().flat_map(|life| life.states().map(|(slice, _)| slice.start)));
+        times.push(timeline.length);
+        times.sort_unstable();
+        times.dedup();
+        let mut sums = Self::default();
+        times.windows(2).for_each(|pair| sums.add(recording, timeline, name, pair[0], pair[1] - pair[0]));
+        sums
+    }
+
+    fn add(&mut self, recording: &Recording, timeline: &Timeline, name: &str, time: u64, length: u64) {
+        let is_in = |life: &&Life| {
+            let mut spans = life.marks.iter().filter(|span| (span.start..span.end).contains(&time));
+            spans.any(|span| recording.name(span.name) == name)
+        };
+        let is = |life: &&Life, wanted: fn(State) -> bool| {
+            let alive = (life.start..life.end).contains(&time);
+            alive
+                && life.states().any(|(slice, end)| (slice.start..end).contains(&time) && wanted(slice.state))
+        };
+        let waits = |life: &&Life| is(life, |state| state == State::Waiting);
+        let holder = timeline.threads.iter().find(|life| is(life, State::holds));
+        let waiting: Vec<&Life> = timeline.threads.iter().filter(waits).collect();
+        let others = waiting.iter().filter(|life| !is_in(life)).count() as u64;
+        let (all, own) = (waiting.len() as u64, waiting.len() as u64 - others);
+        self.others_waited += length * others;
+        self.waited += length * own;
+        if holder.is_none() {
+            self.waited_for_nobody += length * own;
+        } else if holder.as_ref().is_some_and(is_in) {
+            self.held_wanted += if all > 0 { length } else { 0 };
+            self.inflicted += length * all;
+            self.on_others += length * others;
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn the_timeline_is_what_was_the_case(scripts in scripts(), hand_over in 0..50_000_u64) {
@@ -370,6 +493,23 @@ proptest! {
         prop_assert_eq!(blame.waited(), timeline.threads.iter().flat_map(|t| &t.waits).map(|w| w.length()).sum::<u64>());
         let inflicted: Vec<u64> = (0..blame.holders.len()).map(|column| blame.inflicted(column)).collect();
         prop_assert!(inflicted.is_sorted_by(|a, b| a >= b));
+    }
+
+    #[test]
+    fn marks_are_what_looking_at_every_moment_says(scripts in scripts(), marks in marks()) {
+        let (mut recording, _) = simulate(RUBY, &scripts);
+        insert_marks(&mut recording, &marks);
+        let timeline = Timeline::of(&recording);
+        let summary = Summary::of(&recording, &timeline);
+        for mark in &summary.marks {
+            let slow = SlowMark::of(&recording, &timeline, &mark.span.name);
+            prop_assert_eq!(mark.held_wanted, slow.held_wanted);
+            prop_assert_eq!(mark.inflicted, slow.inflicted);
+            prop_assert_eq!(mark.inflicted_on_others, slow.on_others);
+            prop_assert_eq!(mark.others_waited, slow.others_waited);
+            let behind: u64 = mark.behind.iter().map(|behind| behind.waited).sum();
+            prop_assert!(slow.waited == 0 || behind > 0 || slow.waited_for_nobody == slow.waited);
+        }
     }
 
     #[test]

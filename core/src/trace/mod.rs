@@ -65,7 +65,8 @@ pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
 pub use analyze::run::{Process, Run};
 pub use analyze::summary::{
-    BlameRow, GroupSummary, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes,
+    Behind, BlameRow, GroupSummary, LockSummary, MarkBlame, MarkSummary, SpanSummary, Summary, ThreadSummary,
+    Times, Usage, WaitTimes,
 };
 pub use analyze::timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};
 pub use capture::Capture;

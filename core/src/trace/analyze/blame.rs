@@ -13,18 +13,13 @@
 //!
 //! # Method
 //!
-//! One sweep over the starts and ends of all waits of a lock, in the order of time. It keeps, for each
-//! holder, the total time for which that holder has held the lock so far. The blame of a wait is the
-//! difference of these totals between its end and its start, so at a start the totals are subtracted from the
-//! waiter's row, and at an end they are added: prefix sums over time. The holds of a lock do not overlap (see
-//! [`Timeline`]), so each one is visited once.
-//!
-//! Only the [`COLUMNS`] holders that made others wait longest have a total of their own; a first sweep finds
-//! them by adding up the hold times, each multiplied by the number of waiters. So with n waits and h holds,
-//! this takes O(n log n + h + n · COLUMNS) steps, whether there are ten threads or ten thousand; the obvious
-//! method, which intersects each wait with each hold, takes O(n · h).
+//! Two sweeps over the starts and ends of all waits of a lock (see [`sweep`](super::sweep)). The first one finds the
+//! [`COLUMNS`] holders that made others wait longest; only these have a total of their own in the second. So with n
+//! waits and h holds, this takes O(n log n + h + n · COLUMNS) steps, whether there are ten threads or ten thousand;
+//! the obvious method, which intersects each wait with each hold, takes O(n · h).
 
-use super::timeline::{Hold, LockLife, Timeline};
+use super::sweep::{Piece, divide, wanted};
+use super::timeline::{Life, LockLife, Timeline};
 
 /// The most holders that have a column of their own; all others share one.
 pub const COLUMNS: usize = 64;
@@ -58,9 +53,9 @@ pub struct Blame {
 impl Blame {
     /// The blame for one lock of a timeline.
     pub fn of(timeline: &Timeline, lock: &LockLife) -> Self {
-        let waits = Wait::all(timeline, lock.id);
-        let holders = worst_holders(timeline.threads.len(), &lock.holds, &waits);
-        let mut rows = sweep(&holders, &lock.holds, &waits);
+        let (holds, waits) = (holds(lock), waits(timeline, lock.id));
+        let holders = worst_holders(timeline.threads.len(), &holds, &waits);
+        let mut rows = rows(timeline.threads.len(), &holders, &holds, &waits);
         rows.retain(|row| row.waited > 0);
         rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.thread));
         Self { lock: lock.id, holders, rows }
@@ -77,106 +72,50 @@ impl Blame {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Wait {
-    thread: usize,
-    start: u64,
-    end: u64,
+fn holds(lock: &LockLife) -> Vec<Piece> {
+    lock.holds.iter().map(|hold| Piece { who: hold.thread, start: hold.start, end: hold.end }).collect()
 }
 
-impl Wait {
-    fn all(timeline: &Timeline, lock: u32) -> Vec<Self> {
-        let of_thread = |(thread, life): (usize, &super::timeline::Life)| {
-            let waits = life.waits.iter().filter(move |wait| wait.lock == lock && wait.length() > 0);
-            waits.map(move |wait| Self { thread, start: wait.start, end: wait.end }).collect::<Vec<_>>()
-        };
-        timeline.threads.iter().enumerate().flat_map(of_thread).collect()
-    }
-}
-
-/// The starts and ends of waits in the order of time, ends before starts.
-fn edges(waits: &[Wait]) -> Vec<(u64, bool, usize)> {
-    let both = |(index, wait): (usize, &Wait)| [(wait.start, true, index), (wait.end, false, index)];
-    let mut edges: Vec<_> = waits.iter().enumerate().flat_map(both).collect();
-    edges.sort_unstable();
-    edges
+fn waits(timeline: &Timeline, lock: u32) -> Vec<Piece> {
+    let of_thread = |(who, life): (usize, &Life)| {
+        let waits = life.waits.iter().filter(move |wait| wait.lock == lock && wait.length() > 0);
+        waits.map(move |wait| Piece { who, start: wait.start, end: wait.end }).collect::<Vec<_>>()
+    };
+    timeline.threads.iter().enumerate().flat_map(of_thread).collect()
 }
 
 /// Up to [`COLUMNS`] threads, those first during whose holds the waiters waited longest.
-fn worst_holders(threads: usize, holds: &[Hold], waits: &[Wait]) -> Vec<usize> {
-    let mut inflicted = vec![0_u128; threads];
-    let edges = edges(waits);
-    let (mut waiting, mut next) = (0_u64, 0);
-    for hold in holds {
-        let mut from = hold.start;
-        while let Some(&(time, begins, _)) = edges.get(next).filter(|(time, ..)| *time <= hold.end) {
-            inflicted[hold.thread] += u128::from(time.saturating_sub(from)) * u128::from(waiting);
-            from = from.max(time);
-            waiting = if begins { waiting + 1 } else { waiting - 1 };
-            next += 1;
-        }
-        inflicted[hold.thread] += u128::from(hold.end - from) * u128::from(waiting);
-    }
-    let mut holders: Vec<usize> = (0..threads).filter(|thread| inflicted[*thread] > 0).collect();
-    holders.sort_by_key(|thread| (std::cmp::Reverse(inflicted[*thread]), *thread));
+fn worst_holders(threads: usize, holds: &[Piece], waits: &[Piece]) -> Vec<usize> {
+    let inflicted = wanted(threads, holds, waits);
+    let mut holders: Vec<usize> = (0..threads).filter(|thread| inflicted[*thread].waited > 0).collect();
+    holders.sort_by_key(|thread| (std::cmp::Reverse(inflicted[*thread].waited), *thread));
     holders.truncate(COLUMNS);
     holders
 }
 
-/// How long each holder has held the lock up to a point in time that moves forward.
-struct Sums<'a> {
-    holds: &'a [Hold],
-    column_of: Vec<usize>,
-    /// The totals of the holders with a column, and of the others.
-    finished: Vec<u64>,
-    next: usize,
-}
-
-impl<'a> Sums<'a> {
-    fn new(holders: &[usize], holds: &'a [Hold]) -> Self {
-        let threads = holds.iter().map(|hold| hold.thread + 1).max().unwrap_or(0);
-        let mut column_of = vec![holders.len(); threads];
-        for (column, holder) in holders.iter().enumerate() {
-            column_of[*holder] = column;
-        }
-        Self { holds, column_of, finished: vec![0; holders.len() + 1], next: 0 }
-    }
-
-    /// Moves forward to `time` and adds the totals up to then, times `sign`, to `total`.
-    fn add_to(&mut self, time: u64, sign: i64, total: &mut [i64]) {
-        while let Some(hold) = self.holds.get(self.next).filter(|hold| hold.end <= time) {
-            self.finished[self.column_of[hold.thread]] += hold.end - hold.start;
-            self.next += 1;
-        }
-        total.iter_mut().zip(&self.finished).for_each(|(total, sum)| *total += sign * *sum as i64);
-        if let Some(hold) = self.holds.get(self.next).filter(|hold| hold.start < time) {
-            total[self.column_of[hold.thread]] += sign * (time - hold.start) as i64;
-        }
-    }
-}
-
-fn sweep(holders: &[usize], holds: &[Hold], waits: &[Wait]) -> Vec<Row> {
+/// A row for each thread, one column for each of `holders`, and one for the others together.
+fn rows(threads: usize, holders: &[usize], holds: &[Piece], waits: &[Piece]) -> Vec<Row> {
     let columns = holders.len() + 1;
-    let mut row_of = vec![usize::MAX; waits.iter().map(|wait| wait.thread + 1).max().unwrap_or(0)];
-    let mut rows: Vec<(usize, u64)> = Vec::new();
-    for wait in waits {
-        if row_of[wait.thread] == usize::MAX {
-            row_of[wait.thread] = rows.len();
-            rows.push((wait.thread, 0));
-        }
-        rows[row_of[wait.thread]].1 += wait.end - wait.start;
+    let mut columns_of = vec![vec![holders.len()]; threads];
+    for (column, holder) in holders.iter().enumerate() {
+        columns_of[*holder] = vec![column];
     }
-    let mut totals = vec![0_i64; rows.len() * columns];
-    let mut sums = Sums::new(holders, holds);
-    for (time, begins, index) in edges(waits) {
-        let row = row_of[waits[index].thread] * columns;
-        sums.add_to(time, if begins { -1 } else { 1 }, &mut totals[row..row + columns]);
-    }
-    let row = |((thread, waited), totals): ((usize, u64), &[i64])| {
-        let mut by: Vec<u64> = totals.iter().map(|total| *total as u64).collect();
-        let held: u64 = by.iter().sum();
+    let mut waited = vec![0; threads];
+    waits.iter().for_each(|wait| waited[wait.who] += wait.end - wait.start);
+    let waiting: Vec<usize> = (0..threads).filter(|thread| waited[*thread] > 0).collect();
+    let mut rows_of = vec![Vec::new(); threads];
+    waiting.iter().enumerate().for_each(|(row, thread)| rows_of[*thread] = vec![row]);
+    let totals = divide((columns, &columns_of), (waiting.len(), &rows_of), holds, waits);
+    let row = |(thread, totals): (usize, &[u64])| {
+        let (mut by, held): (Vec<u64>, u64) = (totals.to_vec(), totals.iter().sum());
         let by_others = by.pop().unwrap_or(0);
-        Row { thread, waited, by, by_others, by_no_thread: waited.saturating_sub(held) }
+        Row {
+            thread,
+            waited: waited[thread],
+            by,
+            by_others,
+            by_no_thread: waited[thread].saturating_sub(held),
+        }
     };
-    rows.into_iter().zip(totals.chunks(columns)).map(row).collect()
+    waiting.into_iter().zip(totals.chunks(columns)).map(row).collect()
 }

@@ -1,7 +1,8 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
 //! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread; `blame.rs`
-//! attributes waiting to holders; `contention.rs` tells contended waits from others, and `groups.rs` which
+//! attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`; `spans.rs` adds up
+//! operations and marks; `contention.rs` tells contended waits from others, and `groups.rs` which
 //! threads belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
 //! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, `run.rs`
 //! orders those of several processes, and `text.rs` prints them.
@@ -12,10 +13,13 @@ mod contention;
 pub(super) mod finding;
 mod findings;
 mod groups;
+mod marks;
 pub(super) mod recording;
 pub(super) mod run;
+mod spans;
 mod summarize;
 pub(super) mod summary;
+mod sweep;
 mod table;
 mod text;
 pub(super) mod timeline;

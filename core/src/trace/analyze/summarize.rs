@@ -2,13 +2,13 @@
 
 use super::blame::{Blame, Row};
 use super::contention::contended_waits;
-use super::findings;
 use super::groups::Groups;
 use super::recording::{Flaw, Recording};
 use super::summary::{
-    BlameRow, GroupSummary, LockSummary, SpanSummary, Summary, ThreadSummary, Times, WaitTimes, per,
+    BlameRow, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times, WaitTimes, per,
 };
-use super::timeline::{Life, LockLife, STATES, Slice, Span, Stretch, Timeline};
+use super::timeline::{Life, LockLife, Stretch, Timeline};
+use super::{findings, marks, spans};
 
 impl Summary {
     /// Computes the summary of a recording from its timeline.
@@ -16,12 +16,10 @@ impl Summary {
         let contended = contended_waits(timeline);
         let with_contended = timeline.threads.iter().zip(&contended);
         let threads: Vec<ThreadSummary> = with_contended.map(|(life, waits)| thread(life, waits)).collect();
-        let times = sum(threads.iter().map(|thread| thread.times.all()));
-        let used = timeline
-            .locks
-            .iter()
-            .map(|each| lock(timeline, each))
-            .filter(|each| each.holds > 0 || each.waited > 0);
+        let times = Times::sum(threads.iter().map(|thread| thread.times));
+        let groups = groups(&threads, &contended);
+        let (marks, by_mark) = marks::summarize(recording, timeline, &contended, &groups);
+        let locks = timeline.locks.iter().zip(by_mark).map(|(each, by_mark)| lock(timeline, each, by_mark));
         let oddities: u64 = timeline.threads.iter().map(|life| life.oddities).sum();
         let mut summary = Self {
             about: recording.about.clone(),
@@ -34,44 +32,25 @@ impl Summary {
             useful_parallelism: per(times.computing(), timeline.length),
             times,
             waits: WaitTimes::of(timeline.threads.iter().flat_map(|life| &life.waits)),
-            groups: groups(&threads, &contended),
-            locks: used.collect(),
-            operations: spans(recording, timeline, |life| &life.regions),
-            marks: spans(recording, timeline, |life| &life.marks),
             threads,
-            findings: Vec::new(),
+            groups,
+            locks: locks.filter(|lock| lock.holds > 0 || lock.waited > 0).collect(),
+            operations: spans::operations(recording, timeline),
+            marks,
+            ..Self::default()
         };
         summary.findings = findings::of(&summary);
         summary
     }
 }
 
-impl WaitTimes {
-    fn of<'a>(waits: impl Iterator<Item = &'a Stretch>) -> Self {
-        let mut lengths: Vec<u64> = waits.map(Stretch::length).collect();
-        lengths.sort_unstable();
-        let rank = |share: f64| {
-            let rank = (lengths.len() as f64 * share).ceil() as usize;
-            lengths.get(rank.max(1) - 1).copied().unwrap_or(0)
-        };
-        let (count, total) = (lengths.len() as u64, lengths.iter().sum());
-        Self { count, total, p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), max: rank(1.0) }
-    }
-}
-
-fn sum(all: impl Iterator<Item = [u64; STATES]>) -> Times {
-    let mut times = [0; STATES];
-    all.for_each(|each| times.iter_mut().zip(each).for_each(|(sum, time)| *sum += time));
-    Times::of(times)
-}
-
 fn groups(threads: &[ThreadSummary], contended: &[Vec<Stretch>]) -> Vec<GroupSummary> {
     let found = Groups::new(threads.iter().map(|thread| thread.name.as_str()));
     let group = |(name, members): (String, Vec<usize>)| {
-        let times = sum(members.iter().map(|member| threads[*member].times.all()));
+        let times = Times::sum(members.iter().map(|member| threads[*member].times));
         let contended = WaitTimes::of(members.iter().flat_map(|member| &contended[*member]));
         let lost = per(contended.total, contended.total + times.computing());
-        GroupSummary { name, threads: members, times, contended, lost }
+        GroupSummary { name, threads: members, times, contended, lost, usage: None }
     };
     let mut groups: Vec<GroupSummary> = found.names.into_iter().zip(found.members).map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.times.waiting + group.times.computing()));
@@ -85,7 +64,7 @@ fn thread(life: &Life, contended: &[Stretch]) -> ThreadSummary {
         name: life.name.clone(),
         start: life.start,
         lifetime: life.end - life.start,
-        times: times_within(life, life.start, life.end),
+        times: Times::of(life.times_within(life.start, life.end)),
         acquisitions: life.acquisitions,
         releases: life.releases,
         waits: WaitTimes::of(life.waits.iter()),
@@ -93,6 +72,7 @@ fn thread(life: &Life, contended: &[Stretch]) -> ThreadSummary {
         longest_hold: longest.map_or(0, |hold| hold.length()),
         longest_hold_at: longest.map_or(0, |hold| hold.start),
         natives: natives(life),
+        usage: None,
     }
 }
 
@@ -101,21 +81,7 @@ fn natives(life: &Life) -> Vec<u32> {
     life.natives.iter().map(|(_, native)| *native).filter(|native| seen.insert(*native)).collect()
 }
 
-/// A thread's time in each state between two points in time.
-fn times_within(life: &Life, start: u64, end: u64) -> Times {
-    let first = life.slices.partition_point(|slice| slice.start <= start).saturating_sub(1);
-    let ends = life.slices[first..].iter().skip(1).map(|slice| slice.start).chain([life.end]);
-    let mut times = [0; STATES];
-    for (Slice { start: from, state, .. }, to) in life.slices[first..].iter().zip(ends) {
-        if *from >= end {
-            break;
-        }
-        times[*state as usize] += to.min(end) - (*from).max(start);
-    }
-    Times::of(times)
-}
-
-fn lock(timeline: &Timeline, lock: &LockLife) -> LockSummary {
+fn lock(timeline: &Timeline, lock: &LockLife, by_mark: Vec<MarkBlame>) -> LockSummary {
     let blame = Blame::of(timeline, lock);
     let held: u64 = lock.holds.iter().map(|hold| hold.end - hold.start).sum();
     let holders = blame.holders.iter().enumerate().map(|(column, thread)| (*thread, blame.inflicted(column)));
@@ -129,6 +95,7 @@ fn lock(timeline: &Timeline, lock: &LockLife) -> LockSummary {
         holds: lock.holds.len() as u64,
         holders: holders.collect(),
         blame: rows(&blame),
+        by_mark,
     }
 }
 
@@ -146,27 +113,4 @@ fn rows(blame: &Blame) -> Vec<BlameRow> {
         }
     };
     blame.rows.iter().map(row).collect()
-}
-
-fn spans(recording: &Recording, timeline: &Timeline, of: impl Fn(&Life) -> &Vec<Span>) -> Vec<SpanSummary> {
-    let mut by_name = std::collections::BTreeMap::<u32, SpanSummary>::new();
-    for life in &timeline.threads {
-        for span in of(life) {
-            let summary = by_name.entry(span.name).or_insert_with(|| SpanSummary {
-                name: recording.name(span.name),
-                count: 0,
-                total: 0,
-                bytes: 0,
-                times: Times::default(),
-            });
-            summary.count += 1;
-            summary.total += span.end - span.start;
-            summary.bytes += span.bytes;
-            let within = times_within(life, span.start, span.end);
-            summary.times = sum([summary.times.all(), within.all()].into_iter());
-        }
-    }
-    let mut all: Vec<SpanSummary> = by_name.into_values().collect();
-    all.sort_by_key(|span| std::cmp::Reverse(span.total));
-    all
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::finding::Finding;
-use super::timeline::STATES;
+use super::timeline::{STATES, Stretch};
 
 /// The time spent in each state, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -29,6 +29,13 @@ impl Times {
         Self { running, waiting, idle, sleep, off_lock, gc }
     }
 
+    /// The sums of several.
+    pub(super) fn sum(all: impl Iterator<Item = Self>) -> Self {
+        let mut times = [0; STATES];
+        all.for_each(|each| times.iter_mut().zip(each.all()).for_each(|(sum, time)| *sum += time));
+        Self::of(times)
+    }
+
     /// In the order of [`State::ALL`].
     pub fn all(&self) -> [u64; STATES] {
         [self.running, self.waiting, self.idle, self.sleep, self.off_lock, self.gc]
@@ -50,10 +57,10 @@ impl Times {
     }
 }
 
-/// How long waits took, in nanoseconds.
+/// How long waits, or other things that happen often, took, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WaitTimes {
-    /// The number of waits.
+    /// Their number.
     pub count: u64,
     /// How long all of them took together.
     pub total: u64,
@@ -67,8 +74,41 @@ pub struct WaitTimes {
     pub max: u64,
 }
 
+impl WaitTimes {
+    /// Those of these lengths.
+    pub(super) fn of_lengths(mut lengths: Vec<u64>) -> Self {
+        lengths.sort_unstable();
+        let rank = |share: f64| {
+            let rank = (lengths.len() as f64 * share).ceil() as usize;
+            lengths.get(rank.max(1) - 1).copied().unwrap_or(0)
+        };
+        let (count, total) = (lengths.len() as u64, lengths.iter().sum());
+        Self { count, total, p50: rank(0.5), p90: rank(0.9), p99: rank(0.99), max: rank(1.0) }
+    }
+
+    /// Those of these waits.
+    pub(super) fn of<'a>(waits: impl Iterator<Item = &'a Stretch>) -> Self {
+        Self::of_lengths(waits.map(Stretch::length).collect())
+    }
+}
+
+/// How threads used the processors, by the system's clocks, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// On a processor.
+    pub cpu: u64,
+    /// Of that, off the lock and in none of offlock's operations: in other libraries that release the lock,
+    /// and in the system.
+    pub others: u64,
+    /// Ready to run, but without a processor; `None` where the system does not say. Linux does.
+    pub run_delay: Option<u64>,
+    /// Of that, while waiting for the lock: the lock was free, or soon was, and the thread had no processor to
+    /// take it.
+    pub run_delay_waiting: Option<u64>,
+}
+
 /// A thread in numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadSummary {
     /// Its number in the recording.
     pub id: u32,
@@ -94,10 +134,12 @@ pub struct ThreadSummary {
     pub longest_hold_at: u64,
     /// The system's ids of the native threads on which it got the lock, in the order of first use.
     pub natives: Vec<u32>,
+    /// How it used the processors; `None` if that was not recorded.
+    pub usage: Option<Usage>,
 }
 
 /// Threads whose names differ only in a number, or a single thread, in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct GroupSummary {
     /// The name that they share, with `*` in place of the number.
     pub name: String,
@@ -110,6 +152,8 @@ pub struct GroupSummary {
     /// The share of their active time that they lost in contended waits. Active is a thread that waits for
     /// the lock, holds it, or computes without it; how long it sleeps or is blocked changes nothing.
     pub lost: f64,
+    /// How they used the processors; `None` if that was not recorded of all of them.
+    pub usage: Option<Usage>,
 }
 
 impl GroupSummary {
@@ -138,8 +182,21 @@ pub struct BlameRow {
     pub by_no_thread: u64,
 }
 
+/// The threads of a group during a mark, or outside of marks, as holders of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MarkBlame {
+    /// The index in [`Summary::groups`] of the threads that held the lock.
+    pub group: usize,
+    /// The index in [`Summary::marks`]; `None` if they were in no mark. Nested marks have an entry each.
+    pub mark: Option<usize>,
+    /// How long they held the lock while other threads waited for it.
+    pub held: u64,
+    /// How long all other threads together waited for it meanwhile.
+    pub inflicted: u64,
+}
+
 /// A lock in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LockSummary {
     /// Its number in the recording.
     pub id: u32,
@@ -159,10 +216,12 @@ pub struct LockSummary {
     pub holders: Vec<(usize, u64)>,
     /// The waiting threads, the longest first.
     pub blame: Vec<BlameRow>,
+    /// The holders by group and mark, those first behind which others waited longest.
+    pub by_mark: Vec<MarkBlame>,
 }
 
 /// All runs of one operation off the lock, or of one mark.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SpanSummary {
     /// Its name.
     pub name: String,
@@ -174,6 +233,46 @@ pub struct SpanSummary {
     pub bytes: u64,
     /// The threads' time in each state meanwhile.
     pub times: Times,
+}
+
+/// Part of the waiting in a mark, and the holders meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Behind {
+    /// The index in [`Summary::groups`] of the threads that held the lock.
+    pub group: usize,
+    /// The index in [`Summary::marks`] of the mark that they were in; `None` if they were in none. Nested marks
+    /// have an entry each.
+    pub mark: Option<usize>,
+    /// How long threads in the mark waited meanwhile.
+    pub waited: u64,
+}
+
+/// All instances of a mark. An instance within another mark counts for both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct MarkSummary {
+    /// Its name, number and times.
+    #[serde(flatten)]
+    pub span: SpanSummary,
+    /// How long its instances took.
+    pub lengths: WaitTimes,
+    /// How long each instance lost in contended waits.
+    pub losses: WaitTimes,
+    /// The contended waits in it.
+    pub contended: WaitTimes,
+    /// The share of their active time that its instances lost in contended waits; see [`GroupSummary::lost`].
+    pub lost: f64,
+    /// How long a thread in it held a lock while others waited for that lock.
+    pub held_wanted: u64,
+    /// How long all other threads together waited meanwhile.
+    pub inflicted: u64,
+    /// Of that, how long threads outside of this mark waited.
+    pub inflicted_on_others: u64,
+    /// How long threads outside of this mark waited for a lock in all. Of this time, the part of
+    /// [`inflicted_on_others`](Self::inflicted_on_others) was behind this mark.
+    pub others_waited: u64,
+    /// Behind which holders threads in it waited, the longest first. Empty except for the marks in which
+    /// threads waited longest.
+    pub behind: Vec<Behind>,
 }
 
 /// A recording in numbers.
@@ -194,8 +293,19 @@ pub struct Summary {
     /// Whether a part of the file was not read.
     #[serde(skip)]
     pub(in crate::trace) is_incomplete: bool,
-    /// How many threads computed at a time, on average, with a lock or without.
+    /// How many threads computed at a time, on average, with a lock or without: the processor time of the
+    /// process by the length of the recording. Where that was not recorded, by the threads' states.
     pub useful_parallelism: f64,
+    /// How many processors the process may use: by its affinity and the quota of its control group.
+    pub processors: Option<f64>,
+    /// The processor time of the whole process, including threads that never take the lock, in nanoseconds.
+    pub cpu: Option<u64>,
+    /// The share of its processors' time that the process used.
+    pub busy: Option<f64>,
+    /// The share of the machine's processors' time that all processes used.
+    pub machine_busy: Option<f64>,
+    /// How the threads used the processors, in sum, as far as that was recorded.
+    pub usage: Option<Usage>,
     /// The total time of all threads in each state.
     pub times: Times,
     /// All waits.
@@ -209,7 +319,7 @@ pub struct Summary {
     /// The operations off the lock, the longest first.
     pub operations: Vec<SpanSummary>,
     /// The spans that the program marked, the longest first.
-    pub marks: Vec<SpanSummary>,
+    pub marks: Vec<MarkSummary>,
     /// The findings.
     pub findings: Vec<Finding>,
 }

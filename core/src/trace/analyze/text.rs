@@ -36,8 +36,8 @@ impl Summary {
         for lock in &self.locks {
             self.write_lock(&mut out, lock);
         }
-        write_spans(&mut out, "Operations off the lock", &self.operations);
-        write_spans(&mut out, "Marks", &self.marks);
+        write_spans(&mut out, "Operations off the lock", self.operations.iter());
+        write_spans(&mut out, "Marks", self.marks.iter().map(|mark| &mark.span));
         self.write_findings(&mut out);
         out
     }
@@ -174,13 +174,17 @@ fn printable_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-fn write_spans(out: &mut String, title: &str, spans: &[SpanSummary]) {
-    if spans.is_empty() {
+fn write_spans<'a>(
+    out: &mut String,
+    title: &str,
+    spans: impl ExactSizeIterator<Item = &'a SpanSummary> + Clone,
+) {
+    if spans.len() == 0 {
         return;
     }
     let _ = writeln!(out, "\n{title}");
     let mut table = Table::new(&["name", "count", "time", "running", "waiting", "off-lock", "bytes"]);
-    for span in spans.iter().take(ROWS) {
+    for span in spans.clone().take(ROWS) {
         let times = [span.times.holding(), span.times.waiting, span.times.off_lock];
         let mut row = vec![printable(&span.name), span.count.to_string(), duration(span.total)];
         row.extend(times.map(|time| percent(per(time, span.total))));

@@ -128,6 +128,20 @@ impl Life {
         let ends = self.slices.iter().skip(1).map(|slice| slice.start).chain([self.end]);
         self.slices.iter().copied().zip(ends)
     }
+
+    /// Its time in each state between two points in time.
+    pub(super) fn times_within(&self, start: u64, end: u64) -> [u64; STATES] {
+        let first = self.slices.partition_point(|slice| slice.start <= start).saturating_sub(1);
+        let ends = self.slices[first..].iter().skip(1).map(|slice| slice.start).chain([self.end]);
+        let mut times = [0; STATES];
+        for (Slice { start: from, state, .. }, to) in self.slices[first..].iter().zip(ends) {
+            if *from >= end {
+                break;
+            }
+            times[*state as usize] += to.min(end) - (*from).max(start);
+        }
+        times
+    }
 }
 
 /// A time during which two threads seem to hold the same lock.

@@ -94,18 +94,9 @@ mod tests {
             times: Times { running: active, waiting: total, ..Times::default() },
             contended: WaitTimes { count, total, ..WaitTimes::default() },
             lost: per(total, total + active),
+            ..GroupSummary::default()
         };
-        let lock = LockSummary {
-            id: 0,
-            name: "GIL".into(),
-            held: 0,
-            utilization: 0.0,
-            mean_waiters: 0.0,
-            waited: 0,
-            holds: 0,
-            holders: Vec::new(),
-            blame: Vec::new(),
-        };
+        let lock = LockSummary { name: "GIL".into(), ..LockSummary::default() };
         let groups = groups.iter().map(group).collect();
         Summary { length, groups, locks: vec![lock], ..Summary::default() }
     }
