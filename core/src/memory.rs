@@ -8,10 +8,10 @@
 //! ```
 //! use offlock_core::memory;
 //!
-//! let mut bytes = memory::with_room(4)?;
+//! let mut bytes = memory::with_capacity(4)?;
 //! memory::append(&mut bytes, b"off the lock")?;
 //! assert_eq!(bytes, b"off the lock");
-//! assert!(memory::with_room::<u64>(usize::MAX).is_err());
+//! assert!(memory::with_capacity::<u64>(usize::MAX).is_err());
 //! # Ok::<_, memory::OutOfMemory>(())
 //! ```
 
@@ -41,7 +41,7 @@ impl From<TryReserveError> for OutOfMemory {
 /// # Errors
 ///
 /// [`OutOfMemory`] if the allocation fails.
-pub fn with_room<T>(length: usize) -> Result<Vec<T>, OutOfMemory> {
+pub fn with_capacity<T>(length: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(length)?;
     Ok(vector)
@@ -53,7 +53,7 @@ pub fn with_room<T>(length: usize) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// [`OutOfMemory`] if the allocation fails.
 pub fn filled<T: Clone>(item: T, length: usize) -> Result<Vec<T>, OutOfMemory> {
-    let mut vector = with_room(length)?;
+    let mut vector = with_capacity(length)?;
     vector.resize(length, item);
     Ok(vector)
 }
@@ -64,7 +64,7 @@ pub fn filled<T: Clone>(item: T, length: usize) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// [`OutOfMemory`] if the allocation fails.
 pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
-    let mut vector = with_room(items.len())?;
+    let mut vector = with_capacity(items.len())?;
     vector.extend_from_slice(items);
     Ok(vector)
 }
@@ -75,7 +75,7 @@ pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, OutOfMemory> {
 ///
 /// [`OutOfMemory`] if the allocation fails.
 pub fn joined<T: Copy>(parts: &[&[T]]) -> Result<Vec<T>, OutOfMemory> {
-    let mut vector = with_room(parts.iter().map(|part| part.len()).sum())?;
+    let mut vector = with_capacity(parts.iter().map(|part| part.len()).sum())?;
     parts.iter().for_each(|part| vector.extend_from_slice(part));
     Ok(vector)
 }
@@ -89,7 +89,7 @@ pub fn collected<T, E: From<OutOfMemory>>(
     items: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Vec<T>, E> {
     let items = items.into_iter();
-    let mut vector = with_room(items.size_hint().0)?;
+    let mut vector = with_capacity(items.size_hint().0)?;
     for item in items {
         push(&mut vector, item?)?;
     }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_there_is_no_memory_for_is_an_error() {
-        assert_eq!(with_room::<u64>(TOO_MUCH), Err(OutOfMemory));
+        assert_eq!(with_capacity::<u64>(TOO_MUCH), Err(OutOfMemory));
         assert_eq!(filled(0_u64, TOO_MUCH), Err(OutOfMemory));
         let mut vector = vec![1_u64];
         assert_eq!(reserve(&mut vector, TOO_MUCH), Err(OutOfMemory));

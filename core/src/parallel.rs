@@ -37,7 +37,7 @@ pub(crate) fn on_threads<T: Send>(threads: usize, task: &Task<'_>, work: impl Fn
         let start = |_| {
             // A thread that fails to allocate while it starts ends the process. So check for the memory
             // first.
-            memory::with_room::<u8>(FOR_ITSELF).ok()?;
+            memory::with_capacity::<u8>(FOR_ITSELF).ok()?;
             others.running.fetch_add(1, Ordering::Relaxed);
             let started = thread::Builder::new().spawn_scoped(scope, help);
             if started.is_err() {

@@ -30,13 +30,13 @@ impl SpinHint {
     }
 
     /// Notes that the calling thread has released the lock.
-    pub fn gave(&self) {
+    pub fn released(&self) {
         self.0.store(0, Ordering::Release);
     }
 
     /// Notes that the calling thread is about to acquire the lock. Spins first while another thread is
     /// expected to release it soon.
-    pub fn claim(&self) {
+    pub fn spin(&self) {
         let came = now();
         let mut present = came;
         loop {
@@ -51,7 +51,7 @@ impl SpinHint {
     }
 
     /// Notes that the calling thread has acquired the lock.
-    pub fn took(&self) {
+    pub fn acquired(&self) {
         self.0.store(now(), Ordering::Release);
     }
 }
@@ -98,10 +98,10 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1000 {
-                        spin_hint.claim();
-                        spin_hint.took();
+                        spin_hint.spin();
+                        spin_hint.acquired();
                         holders.fetch_add(1, Ordering::Relaxed);
-                        spin_hint.gave();
+                        spin_hint.released();
                     }
                 });
             }
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn a_holder_that_stays_away_stops_nobody() {
         let spin_hint = SpinHint::new();
-        spin_hint.took();
-        spin_hint.claim();
-        spin_hint.claim();
+        spin_hint.acquired();
+        spin_hint.spin();
+        spin_hint.spin();
         assert_ne!(spin_hint.0.into_inner(), 0);
     }
 }

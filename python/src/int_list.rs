@@ -132,7 +132,7 @@ impl Kept {
         if let Some(ints) = ImmortalInts::make(py, KEPT, yielder)? {
             return Ok(Self::Immortal(ints));
         }
-        let mut ints = memory::with_room(KEPT).map_err(no_memory)?;
+        let mut ints = memory::with_capacity(KEPT).map_err(no_memory)?;
         for value in 0..KEPT {
             yielder.tick(py)?;
             ints.push(object::size(py, value)?.unbind());

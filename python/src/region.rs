@@ -200,12 +200,12 @@ pub(crate) fn aside<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) ->
         return py.detach(work);
     }
     let result = py.detach(|| {
-        SPIN_HINT.gave();
+        SPIN_HINT.released();
         let result = work();
-        SPIN_HINT.claim();
+        SPIN_HINT.spin();
         result
     });
-    SPIN_HINT.took();
+    SPIN_HINT.acquired();
     time_slice::restart();
     result
 }

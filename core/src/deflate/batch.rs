@@ -68,7 +68,7 @@ pub fn inflate_all(
     task: &Task<'_>,
 ) -> Result<Batch, IndexedError> {
     all(inputs, threads, task, |input, out| {
-        out.set_room(max_output.unwrap_or(usize::MAX));
+        out.set_left(max_output.unwrap_or(usize::MAX));
         decompress::decompress(input, wbits, out, task).map(drop)
     })
 }

@@ -89,13 +89,13 @@ impl BlockDeflater {
             }
             Ok::<_, Error>(blocks)
         });
-        let mut blocks = memory::with_room(count)?;
+        let mut blocks = memory::with_capacity(count)?;
         for part in parts {
             blocks.extend(part?);
         }
         blocks.sort_unstable_by_key(|(index, _)| *index);
         let size = blocks.iter().map(|(_, block)| block.len()).sum();
-        out.make_room(size)?;
+        out.reserve(size)?;
         for (_, block) in blocks {
             out.push(&block)?;
         }

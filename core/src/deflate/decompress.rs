@@ -18,7 +18,7 @@ use super::wrapper::{Sum, Wrapper};
 use crate::Task;
 
 /// The factor by which the memory grows if it was too small.
-const NEXT_ROOM: usize = 4;
+const NEXT_SIZE: usize = 4;
 
 /// Decompresses the stream at the beginning of `input` and returns how many bytes of it were read.
 ///
@@ -33,18 +33,18 @@ pub fn decompress(input: &[u8], wbits: i32, out: &mut Output<'_>, task: &Task<'_
         return Ok(read);
     }
     decompress_stream(&mut Inflater::new(wbits)?, input, out, task).map_err(|failure| {
-        let is_told = failure.kind != ErrorKind::Data || !failure.detail.is_empty();
-        if is_told { failure } else { told(input, wbits, task).unwrap_or(failure) }
+        let has_detail = failure.kind != ErrorKind::Data || !failure.detail.is_empty();
+        if has_detail { failure } else { detailed(input, wbits, task).unwrap_or(failure) }
     })
 }
 
 /// The engine's message for an error in `input`, which the engine loses if it has much memory for its output.
-fn told(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
-    const LITTLE_ROOM: usize = 256;
+fn detailed(input: &[u8], wbits: i32, task: &Task<'_>) -> Option<Error> {
+    const LITTLE: usize = 256;
     let mut stream = Inflater::new(wbits).ok()?;
     let mut rest = input;
     loop {
-        match stream.run(&mut rest, &mut Output::new().limited(LITTLE_ROOM), task) {
+        match stream.run(&mut rest, &mut Output::new().limited(LITTLE), task) {
             Ok(Status::Full) => {}
             ended => return ended.err(),
         }
@@ -108,10 +108,10 @@ pub(super) fn decompress_whole(
     let read = loop {
         match libdeflate::inflate(body, out, size.min(policy::WHOLE)) {
             Ok(read) => break read,
-            Err(Unable::Room) if size < policy::WHOLE && size < out.left() => {
+            Err(Unable::TooSmall) if size < policy::WHOLE && size < out.left() => {
                 task.check()?;
                 out.decline_lent();
-                size *= NEXT_ROOM;
+                size *= NEXT_SIZE;
             }
             Err(_) => return Ok(None),
         }

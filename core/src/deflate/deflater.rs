@@ -225,7 +225,7 @@ impl Deflater {
             }
             let now = if read == input.len() { flush } else { Flush::None };
             let before = input.len();
-            // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
+            // SAFETY: the stream is initialized; input and output are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
             let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
@@ -423,29 +423,29 @@ impl Deflater {
 
     /// Bytes read since the beginning.
     pub fn total_in(&self) -> u64 {
-        let worked_on = self.told(|ended| ended.total_in, |stream| stream.total_in, 0);
+        let worked_on = self.figure(|ended| ended.total_in, |stream| stream.total_in, 0);
         worked_on + self.gathered.len() as u64
     }
 
     /// Bytes written since the beginning.
     pub fn total_out(&self) -> u64 {
-        self.told(|ended| ended.total_out, |stream| stream.total_out, self.header as u64)
+        self.figure(|ended| ended.total_out, |stream| stream.total_out, self.header as u64)
     }
 
     /// The checksum of the uncompressed data so far.
     pub fn adler(&self) -> u32 {
         let initial = small::initial_sum(self.config);
-        let sum = self.told(|ended| ended.adler, |stream| stream.adler as u32, initial);
+        let sum = self.figure(|ended| ended.adler, |stream| stream.adler as u32, initial);
         small::add_to_sum(self.config, sum, &self.gathered)
     }
 
     /// zlib's guess of the data type: 0 binary, 1 text, 2 unknown.
     pub fn data_type(&self) -> i32 {
-        self.told(|ended| ended.data_type, |stream| stream.data_type, small::UNKNOWN)
+        self.figure(|ended| ended.data_type, |stream| stream.data_type, small::UNKNOWN)
     }
 
     /// A figure of the stream: from the final figures, from the engine's state, or the initial value.
-    fn told<T>(&self, result: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
+    fn figure<T>(&self, result: impl Fn(&Ended) -> T, stream: impl Fn(&z::z_stream) -> T, nothing: T) -> T {
         match (&self.result, &self.state) {
             (Some(ended), _) => result(ended),
             (None, Some(state)) => stream(&state.0),

@@ -65,7 +65,7 @@ impl Theirs {
             let mut room = vec![0; 20_000];
             self.raw.next_out = room.as_mut_ptr();
             self.raw.avail_out = room.len() as u32;
-            // SAFETY: the stream is initialized, input and room are valid for their lengths.
+            // SAFETY: the stream is initialized, input and output are valid for their lengths.
             let code = unsafe { (self.step)(&mut *self.raw, flush) };
             let left = self.raw.avail_out as usize;
             out.extend(&room[..room.len() - left]);

@@ -147,8 +147,8 @@ impl<'a> Fields<'a> {
 
     /// Whether the two bytes just read are the checksum of all bytes before them.
     fn crc_fits(&self) -> bool {
-        let (covered, told) = self.input[..self.at].split_at(self.at - 2);
-        (libdeflate::crc32(0, covered) as u16).to_le_bytes() == *told
+        let (covered, stated) = self.input[..self.at].split_at(self.at - 2);
+        (libdeflate::crc32(0, covered) as u16).to_le_bytes() == *stated
     }
 }
 

@@ -98,7 +98,7 @@ impl Inflater {
             task.check()?;
             let read = input.len().min(INFLATE_SLICE);
             let (before, start) = (input.len(), out.len());
-            // SAFETY: the stream is initialized; input and room are valid for the sizes given with them.
+            // SAFETY: the stream is initialized; input and output are valid for the sizes given with them.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_SYNC_FLUSH) };
             let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);

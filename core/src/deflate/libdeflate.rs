@@ -45,7 +45,7 @@ impl Drop for Encoder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unable {
     /// The output does not fit.
-    Room,
+    TooSmall,
     /// There is no memory for so much output, or for the engine.
     Memory,
     /// The data is bad or incomplete.
@@ -67,8 +67,8 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result
     // SAFETY: takes nothing, gives a state or null.
     let make = || NonNull::new(unsafe { ld::libdeflate_alloc_decompressor() }).map(Decoder);
     let decoder = kept.or_else(make).ok_or(Unable::Memory)?;
-    let room = out.room_for(size)?;
-    let size = room.len().min(size);
+    let spare = out.spare_for(size)?;
+    let size = spare.len().min(size);
     let (mut read, mut written) = (0, 0);
     // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths, and
     // the engine only writes to the second.
@@ -77,7 +77,7 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result
             decoder.0.as_ptr(),
             input.as_ptr().cast(),
             input.len(),
-            room.as_mut_ptr().cast(),
+            spare.as_mut_ptr().cast(),
             size,
             &mut read,
             &mut written,
@@ -86,11 +86,11 @@ pub(super) fn inflate(input: &[u8], out: &mut Output<'_>, size: usize) -> Result
     let _ = DECODER.try_with(|kept| kept.set(Some(decoder)));
     match code {
         ld::libdeflate_result_LIBDEFLATE_SUCCESS => {
-            // SAFETY: the engine wrote that many bytes from the start of the room.
+            // SAFETY: the engine wrote that many bytes from the start of the spare memory.
             unsafe { out.written(written) };
             Ok(read)
         }
-        ld::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(Unable::Room),
+        ld::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE => Err(Unable::TooSmall),
         _ => Err(Unable::Other),
     }
 }
@@ -101,7 +101,8 @@ fn bound(len: usize) -> usize {
     unsafe { ld::libdeflate_deflate_compress_bound(std::ptr::null_mut(), len) }
 }
 
-/// Compresses `input` to a raw stream at libdeflate's `level`; `None` if room or memory is insufficient.
+/// Compresses `input` to a raw stream at libdeflate's `level`; `None` if the output does not fit or memory is
+/// insufficient.
 pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<()> {
     // Level 0 needs hardly any state, and must not replace the kept state of another level.
     let keep = level > 0;
@@ -112,21 +113,21 @@ pub(super) fn deflate(level: i32, input: &[u8], out: &mut Output<'_>) -> Option<
         Some(Encoder { level, state })
     };
     let encoder = kept.filter(|kept| kept.level == level).or_else(make)?;
-    let room = out.room_for(bound(input.len())).ok()?;
+    let spare = out.spare_for(bound(input.len())).ok()?;
     // SAFETY: the state is valid and used by this thread alone; both buffers are valid for their lengths.
     let written = unsafe {
         ld::libdeflate_deflate_compress(
             encoder.state.as_ptr(),
             input.as_ptr().cast(),
             input.len(),
-            room.as_mut_ptr().cast(),
-            room.len(),
+            spare.as_mut_ptr().cast(),
+            spare.len(),
         )
     };
     if keep {
         let _ = ENCODER.try_with(|kept| kept.set(Some(encoder)));
     }
-    // SAFETY: the engine wrote that many bytes from the start of the room; none when it is too small.
+    // SAFETY: the engine wrote that many bytes from the start of the spare memory; none when it is too small.
     unsafe { out.written(written) };
     (written > 0).then_some(())
 }

@@ -172,7 +172,7 @@ fn members_at(
             let start = starts[index];
             let end = starts.get(index + 1).copied().unwrap_or(input.len());
             let before = out.len();
-            out.set_room(most.saturating_sub(made.load(Ordering::Relaxed)));
+            out.set_left(most.saturating_sub(made.load(Ordering::Relaxed)));
             match decompress::decompress_whole(&input[start..end], 31, &mut out, task)? {
                 Some(read) => {
                     made.fetch_add(out.len() - before, Ordering::Relaxed);

@@ -112,7 +112,7 @@ impl<'a> Output<'a> {
     }
 
     /// Lets at most `more` further bytes be written.
-    pub fn set_room(&mut self, more: usize) {
+    pub fn set_left(&mut self, more: usize) {
         self.limit = self.len().saturating_add(more);
     }
 
@@ -137,7 +137,7 @@ impl<'a> Output<'a> {
     }
 
     /// Unwritten memory, as much as is available and allowed; at least one byte unless the limit is reached.
-    pub(super) fn room(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
+    pub(super) fn spare(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         let left = self.left();
         if self.used < self.lent.len() {
             let end = self.lent.len().min(self.used.saturating_add(left));
@@ -153,13 +153,13 @@ impl<'a> Output<'a> {
 
     /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Shorter if lent memory
     /// is in use and has less.
-    pub(super) fn room_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
-        self.make_room(size)?;
-        self.room()
+    pub(super) fn spare_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
+        self.reserve(size)?;
+        self.spare()
     }
 
     /// Reserves memory for `size` bytes or for all that is allowed, once the lent memory is full.
-    pub(super) fn make_room(&mut self, size: usize) -> Result<(), OutOfMemory> {
+    pub(super) fn reserve(&mut self, size: usize) -> Result<(), OutOfMemory> {
         if self.used < self.lent.len() {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl<'a> Output<'a> {
         memory::reserve(&mut self.own.0, size)
     }
 
-    /// Counts the first `n` bytes of [`room`](Self::room) as written.
+    /// Counts the first `n` bytes of [`spare`](Self::spare) as written.
     ///
     /// # Safety
     ///
@@ -214,16 +214,16 @@ impl<'a> Output<'a> {
     /// `Mem`, after as many as there was memory for.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, Error> {
         while !bytes.is_empty() {
-            let room = self.room_for(bytes.len())?;
-            let n = room.len().min(bytes.len());
+            let spare = self.spare_for(bytes.len())?;
+            let n = spare.len().min(bytes.len());
             if n == 0 {
                 return Ok(false);
             }
-            // SAFETY: both are valid for `n` bytes, and apart because the room is borrowed mutably;
-            // afterwards the first `n` bytes of the room are initialized.
+            // SAFETY: both are valid for `n` bytes, and apart because the spare memory is borrowed mutably;
+            // afterwards the first `n` bytes of the spare memory are initialized.
             #[allow(unsafe_code)]
             unsafe {
-                room.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), n);
+                spare.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), n);
                 self.written(n);
             }
             bytes = &bytes[n..];
@@ -268,7 +268,7 @@ mod tests {
         let mut out = Output::lent(&mut lent).limited(4);
         assert_eq!(out.push(b"abcde"), Ok(false));
         assert_eq!((out.len(), out.left()), (4, 0));
-        assert!(out.room().unwrap().is_empty());
+        assert!(out.spare().unwrap().is_empty());
     }
 
     #[test]

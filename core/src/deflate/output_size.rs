@@ -33,9 +33,9 @@ pub const fn worth_lending(len: usize) -> bool {
 /// Never more than a stream of this length can expand to. A wrong guess costs time only.
 pub fn expected_size(input: &[u8], wbits: i32) -> usize {
     let most = input.len().saturating_mul(MOST);
-    let told = if wbits > 15 { gzip_header::isize(input) } else { None };
-    match told {
-        Some(told) if (input.len() / 2..=most).contains(&told) => told,
+    let stated = if wbits > 15 { gzip_header::isize(input) } else { None };
+    match stated {
+        Some(stated) if (input.len() / 2..=most).contains(&stated) => stated,
         _ if input.len() <= SMALL => input.len() * SMALL_RATIO,
         _ => sampled_size(input, wbits).unwrap_or(0).min(most),
     }

@@ -233,14 +233,14 @@ fn streams_change_their_search_in_any_chunks_and_rooms() {
     let plain = changing_data();
     for level in 0..=9 {
         let mut deflater = Deflater::new(Config { level, ..Config::default() }).unwrap();
-        for (most_read, most_room) in [(40_000, 100), (3_000, 7), (200_000, 50_000)] {
+        for (most_read, most_written) in [(40_000, 100), (3_000, 7), (200_000, 50_000)] {
             let (mut rest, mut packed) = (plain.as_slice(), Vec::new());
             let mut status = Status::More;
             while status != Status::End {
                 let (mut piece, after) = rest.split_at(rest.len().min(1 + random.below(most_read)));
                 let flush = if after.is_empty() { Flush::Finish } else { Flush::None };
                 loop {
-                    let mut out = Output::new().limited(1 + random.below(most_room));
+                    let mut out = Output::new().limited(1 + random.below(most_written));
                     status = deflater.run(&mut piece, &mut out, flush, &task).unwrap();
                     packed.extend_from_slice(&out.into_bytes());
                     if status != Status::Full {

@@ -52,8 +52,8 @@ impl Raw {
         if code == z::Z_OK { Ok(()) } else { Err(self.failure(code)) }
     }
 
-    /// Calls `engine` with the first `read` bytes of `input` and up to `write` bytes of room, and advances
-    /// both. Returns its code, and whether it left room. `Mem` if no room can be had.
+    /// Calls `engine` with the first `read` bytes of `input` and up to `write` bytes of spare memory, and
+    /// advances both. Returns its code, and whether it left some of it unused. `Mem` if no memory can be had.
     pub(super) fn step(
         &mut self,
         input: &mut &[u8],
@@ -62,12 +62,12 @@ impl Raw {
         write: usize,
         engine: impl FnOnce(&mut z::z_stream) -> c_int,
     ) -> Result<(c_int, bool), Error> {
-        let room = out.room().map_err(|_| Error::new(ErrorKind::Mem, self.0.total_in))?;
-        let write = room.len().min(write);
+        let spare = out.spare().map_err(|_| Error::new(ErrorKind::Mem, self.0.total_in))?;
+        let write = spare.len().min(write);
         let stream = &mut *self.0;
         stream.next_in = input.as_ptr().cast_mut();
         stream.avail_in = read as u32;
-        stream.next_out = room.as_mut_ptr().cast();
+        stream.next_out = spare.as_mut_ptr().cast();
         stream.avail_out = write as u32;
         let code = engine(stream);
         let taken = read - stream.avail_in as usize;
@@ -75,7 +75,7 @@ impl Raw {
         (stream.next_in, stream.next_out) = (std::ptr::null_mut(), NO_OUTPUT);
         (stream.avail_in, stream.avail_out) = (0, 0);
         *input = &input[taken..];
-        // SAFETY: the engine wrote that many bytes from the start of the room.
+        // SAFETY: the engine wrote that many bytes from the start of the spare memory.
         unsafe { out.written(written) };
         Ok((code, left > 0))
     }

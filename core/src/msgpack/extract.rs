@@ -110,7 +110,7 @@ fn every<T>(
     if records > reader.left() {
         return Err(Error::new(ErrorKind::Truncated, 0));
     }
-    let mut column = memory::with_room(records)?;
+    let mut column = memory::with_capacity(records)?;
     let mut stretches = Stretches::new(task, STRETCH);
     for _ in 0..records {
         column.push(under(&mut reader, path, task, wanted, take)?);

@@ -24,12 +24,12 @@ pub trait Source<'a> {
         self.visit(&mut Tokens)
     }
     /// An upper bound on the number of values that follow, given the input at hand.
-    fn room(&self) -> usize;
+    fn most_values(&self) -> usize;
     /// The most values for which a container inside `depth` others reserves memory, whatever length it
     /// declares. If each could reserve for all of the rest, a short message of nested headers would reserve
     /// that much on each level.
     fn share(&self, depth: usize) -> usize {
-        self.room() >> depth.saturating_sub(1).min(31)
+        self.most_values() >> depth.saturating_sub(1).min(31)
     }
     /// The position of the value visited last: its offset, or its place on the tape.
     fn offset(&self) -> usize;
@@ -67,7 +67,7 @@ impl<'a, const STREAM: bool> Source<'a> for Direct<'a, STREAM> {
     }
 
     #[inline]
-    fn room(&self) -> usize {
+    fn most_values(&self) -> usize {
         self.reader.left()
     }
 
@@ -194,7 +194,7 @@ impl<'a> Source<'a> for Indexed<'a> {
     }
 
     /// The lengths were checked when the message was indexed.
-    fn room(&self) -> usize {
+    fn most_values(&self) -> usize {
         usize::MAX
     }
 

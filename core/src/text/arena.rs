@@ -62,19 +62,19 @@ impl Arena {
         let mut next = 0;
         while next < pieces.len() {
             task.check()?;
-            let room = Room::for_pieces(pieces, next)?;
-            each(Self::filled(pieces, next, &room).map_err(Error::from)?)?;
-            next += room.pieces;
+            let sizes = Sizes::for_pieces(pieces, next)?;
+            each(Self::filled(pieces, next, &sizes).map_err(Error::from)?)?;
+            next += sizes.pieces;
         }
         Ok(())
     }
 
-    fn filled(pieces: &Pieces<'_>, first: usize, room: &Room) -> Result<Self, OutOfMemory> {
-        let mut memory = Memory::with_room(room)?;
-        let mut stored = memory::with_room(room.pieces)?;
-        let range = first..first + room.pieces;
-        if room.is_ascii() {
-            memory.add_ascii(pieces, range, room.units[0], &mut stored);
+    fn filled(pieces: &Pieces<'_>, first: usize, sizes: &Sizes) -> Result<Self, OutOfMemory> {
+        let mut memory = Memory::with_capacity(sizes)?;
+        let mut stored = memory::with_capacity(sizes.pieces)?;
+        let range = first..first + sizes.pieces;
+        if sizes.is_ascii() {
+            memory.add_ascii(pieces, range, sizes.units[0], &mut stored);
         } else {
             stored.extend(range.map(|index| memory.add(pieces.utf8(index), pieces.measure(index))));
         }
@@ -128,8 +128,8 @@ impl Drop for Memory {
 
 impl Memory {
     /// Reserves all memory in advance, so that nothing has to grow later.
-    fn with_room(room: &Room) -> Result<Self, OutOfMemory> {
-        let [utf8, latin1, ucs2, ucs4] = room.units;
+    fn with_capacity(sizes: &Sizes) -> Result<Self, OutOfMemory> {
+        let [utf8, latin1, ucs2, ucs4] = sizes.units;
         Ok(Self {
             utf8: BYTES.take(utf8)?,
             latin1: BYTES.take(latin1)?,
@@ -218,34 +218,34 @@ fn append<T: Unit + Default>(memory: &mut Vec<T>, utf8: &[u8], chars: usize) -> 
 
 /// The number of pieces that go to one arena, and the memory they need with their zeros: bytes of UTF-8, and
 /// characters of each wider kind.
-struct Room {
+struct Sizes {
     pieces: usize,
     units: [usize; 4],
 }
 
-impl Room {
+impl Sizes {
     fn is_ascii(&self) -> bool {
         self.units[1..] == [0; 3]
     }
 
     fn for_pieces(pieces: &Pieces<'_>, first: usize) -> Result<Self, Error> {
-        let mut room = Self { pieces: 0, units: [0; 4] };
+        let mut sizes = Self { pieces: 0, units: [0; 4] };
         for index in first..pieces.len() {
             let bytes = pieces.utf8(index).len();
-            if room.units[0] >= FULL || room.pieces > 0 && bytes >= FULL {
+            if sizes.units[0] >= FULL || sizes.pieces > 0 && bytes >= FULL {
                 break;
             }
             if bytes > Stored::LONGEST {
                 return Err(Error::TooLong { piece: index, bytes });
             }
-            room.pieces += 1;
-            room.units[0] += bytes + 1;
+            sizes.pieces += 1;
+            sizes.units[0] += bytes + 1;
             let Measure { chars, kind } = pieces.measure(index);
             if kind != StrKind::Ascii {
-                room.units[kind as usize] += chars + 1;
+                sizes.units[kind as usize] += chars + 1;
             }
         }
-        Ok(room)
+        Ok(sizes)
     }
 }
 

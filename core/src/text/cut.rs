@@ -111,7 +111,7 @@ pub fn offsets(
     let mut offsets = offsets.into_iter().enumerate();
     let Some((_, first)) = offsets.next() else { return Ok(Vec::new()) };
     let mut start = checked(text, 0, first)?;
-    let mut pieces = memory::with_room(offsets.size_hint().0)?;
+    let mut pieces = memory::with_capacity(offsets.size_hint().0)?;
     for (index, offset) in offsets {
         if index % STRETCH == 0 {
             task.check()?;

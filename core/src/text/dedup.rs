@@ -63,7 +63,7 @@ impl Repeats {
             return Ok(None);
         }
         let mut table = Table::new(text, pieces, 2 * different + PROBES)?;
-        let mut numbers = memory::with_room(pieces.len())?;
+        let mut numbers = memory::with_capacity(pieces.len())?;
         for index in 0..count {
             if numbers.len() % STRETCH == 0 {
                 task.check()?;
@@ -122,16 +122,16 @@ struct Table<'a> {
     /// Indices into `firsts`, each near the place that its hash determines: twice the expected number,
     /// rounded up to a power of two.
     places: Vec<u32>,
-    room: usize,
+    most: usize,
 }
 
 const EMPTY: u32 = u32::MAX;
 
 impl<'a> Table<'a> {
-    fn new(text: &'a [u8], pieces: &'a Spans<'a>, room: usize) -> Result<Self, OutOfMemory> {
-        let places = memory::filled(EMPTY, (2 * room).next_power_of_two().max(PROBES))?;
-        let (firsts, keys) = (memory::with_room(room)?, memory::with_room(room)?);
-        Ok(Self { text, pieces, firsts, keys, places, room })
+    fn new(text: &'a [u8], pieces: &'a Spans<'a>, most: usize) -> Result<Self, OutOfMemory> {
+        let places = memory::filled(EMPTY, (2 * most).next_power_of_two().max(PROBES))?;
+        let (firsts, keys) = (memory::with_capacity(most)?, memory::with_capacity(most)?);
+        Ok(Self { text, pieces, firsts, keys, places, most })
     }
 
     /// The index in `firsts` of a piece equal to this one; a new one if none was found.
@@ -148,7 +148,7 @@ impl<'a> Table<'a> {
             let number = self.places[at];
             if number == EMPTY {
                 let number = self.add(index, key)?;
-                if (number as usize) < self.room {
+                if (number as usize) < self.most {
                     self.places[at] = number;
                 }
                 return Ok(number);

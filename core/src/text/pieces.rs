@@ -269,7 +269,7 @@ fn check_each(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<(), Err
 }
 
 fn measure_all(text: &[u8], spans: &Spans<'_>, task: &Task<'_>) -> Result<Vec<Measure>, Error> {
-    let mut measures = memory::with_room(spans.len())?;
+    let mut measures = memory::with_capacity(spans.len())?;
     let mut stretches = Stretches::new(task, STRETCH);
     // Most pieces of most texts are ASCII. Searching many pieces at once for the next byte that is not ASCII
     // is faster than checking each piece: the end of a short loop is unpredictable.

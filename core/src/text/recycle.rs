@@ -27,11 +27,11 @@ impl<T> Recycler<T> {
     /// the vector is allocated.
     pub(super) fn take(&self, length: usize) -> Result<Vec<T>, OutOfMemory> {
         if length <= self.capacity / 2 || length > self.capacity {
-            return memory::with_room(length);
+            return memory::with_capacity(length);
         }
         // If another thread holds the lock, allocate instead of waiting.
         let spare = self.vectors.try_lock().ok().and_then(|mut vectors| vectors.pop());
-        spare.map_or_else(|| memory::with_room(self.capacity), Ok)
+        spare.map_or_else(|| memory::with_capacity(self.capacity), Ok)
     }
 
     /// Keeps a vector, unless there are enough or it has another capacity.

@@ -66,7 +66,7 @@ fn map<T: Send>(
         }
         Ok::<_, Error>(done)
     });
-    let mut done = memory::with_room(texts.len())?;
+    let mut done = memory::with_capacity(texts.len())?;
     for part in parts {
         done.extend(part?);
     }

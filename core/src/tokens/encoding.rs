@@ -138,7 +138,7 @@ impl Encoding {
     ///
     /// As [`encode_ordinary`](Self::encode_ordinary).
     pub fn encode(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = memory::with_room(text.len() / 4 + most_tokens(text.len()))?;
+        let mut tokens = memory::with_capacity(text.len() / 4 + most_tokens(text.len()))?;
         self.run(text, allowed, task, &mut tokens, |_| {})?;
         Ok(tokens)
     }
@@ -274,7 +274,7 @@ impl Encoding {
     ///
     /// `UnknownToken` and `Stopped`.
     pub fn decode_bytes(&self, tokens: &[TokenId], task: &Task<'_>) -> Result<Vec<u8>, Error> {
-        let mut bytes = memory::with_room(tokens.len().saturating_mul(4))?;
+        let mut bytes = memory::with_capacity(tokens.len().saturating_mul(4))?;
         self.decode_bytes_to(tokens, &mut bytes, task)?;
         Ok(bytes)
     }

@@ -45,7 +45,7 @@ pub(super) fn merges<'a>(
     if !all_bytes || tokens.clone().count() > limit {
         return Ok(None);
     }
-    let mut merges = memory::with_room(tokens.clone().count())?;
+    let mut merges = memory::with_capacity(tokens.clone().count())?;
     let (mut looks, mut end) = (Stretches::new(task, STRETCH), 0);
     for (index, bytes) in (0..).zip(tokens) {
         end += bytes.len();

@@ -17,7 +17,7 @@ pub(super) fn sort<T: Copy + Ord>(items: &mut Vec<T>, task: &Task<'_>) -> Result
         task.check()?;
         run.sort_unstable();
     }
-    let mut merged = memory::with_room(if items.len() > RUN { items.len() } else { 0 })?;
+    let mut merged = memory::with_capacity(if items.len() > RUN { items.len() } else { 0 })?;
     let mut length = RUN;
     while length < items.len() {
         merged.clear();

@@ -25,10 +25,10 @@ pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Unpacked, OutOfMemor
     let (unused_rank, bits) = number(rest);
     let count = packed_count.min(u32::try_from(count).unwrap_or(u32::MAX));
     let mut unpacked = Unpacked {
-        text: memory::with_room(count as usize * 8)?,
-        starts: memory::with_room(count as usize + 1)?,
-        ranks: memory::with_room(count as usize)?,
-        merges: memory::with_room(count as usize)?,
+        text: memory::with_capacity(count as usize * 8)?,
+        starts: memory::with_capacity(count as usize + 1)?,
+        ranks: memory::with_capacity(count as usize)?,
+        merges: memory::with_capacity(count as usize)?,
     };
     let mut bits = Bits { bytes: bits, pending: 0, filled: 0 };
     for index in 0..count {

@@ -41,8 +41,8 @@ impl Vocabulary {
         let mut sorted = sorted?;
         sort(&mut sorted, task)?;
         check(&sorted, task)?;
-        let mut text = memory::with_room(sorted.iter().map(|(_, bytes)| bytes.len()).sum())?;
-        let mut starts = memory::with_room(sorted.len() + 1)?;
+        let mut text = memory::with_capacity(sorted.iter().map(|(_, bytes)| bytes.len()).sum())?;
+        let mut starts = memory::with_capacity(sorted.len() + 1)?;
         let mut stretches = Stretches::of_items(task);
         starts.push(0);
         for (index, (_, bytes)) in sorted.iter().enumerate() {

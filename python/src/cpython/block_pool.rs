@@ -76,7 +76,7 @@ impl Block {
     }
 
     /// Where objects begin, aligned to 64 bytes.
-    pub(crate) fn room(&self) -> NonNull<u8> {
+    pub(crate) fn objects(&self) -> NonNull<u8> {
         // SAFETY: the block is longer than its header.
         unsafe { self.header().add(1) }.cast()
     }

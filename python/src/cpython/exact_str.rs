@@ -58,7 +58,7 @@ impl<'py> ExactStrBuilder<'py> {
         write: impl FnOnce(&Piece<'_>, &mut [u8]),
     ) -> Option<Bound<'py, PyAny>> {
         let mut new = NewStr::new(self.py, in_place, piece.kind, piece.chars)?;
-        write(piece, new.room());
+        write(piece, new.contents());
         Some(new.finish())
     }
 

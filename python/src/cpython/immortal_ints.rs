@@ -23,13 +23,13 @@ const SINGLETONS: usize = 257;
 /// Memory for an `int` of one digit, with the size and alignment of the interpreter's allocator.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
-struct Room([MaybeUninit<u8>; 32]);
+struct Slot([MaybeUninit<u8>; 32]);
 
 /// Objects that are never freed, whatever their reference counts.
 pub(crate) struct ImmortalInts {
-    singletons: *const Room,
+    singletons: *const Slot,
     /// From 0 on, like the values; those of the singletons are never returned.
-    others: Box<[Room]>,
+    others: Box<[Slot]>,
 }
 
 // SAFETY: the objects are never written to, not even their reference counts.
@@ -45,21 +45,21 @@ impl ImmortalInts {
             return Ok(None);
         }
         let Some(singletons) = singletons(py)? else { return Ok(None) };
-        let rooms = size_of::<ffi::PyObject>()..=size_of::<Room>();
-        let Some(size) = one_digit_size().filter(|size| rooms.contains(size)) else { return Ok(None) };
-        let mut others = memory::with_room(count).map_err(no_memory)?;
+        let sizes = size_of::<ffi::PyObject>()..=size_of::<Slot>();
+        let Some(size) = one_digit_size().filter(|size| sizes.contains(size)) else { return Ok(None) };
+        let mut others = memory::with_capacity(count).map_err(no_memory)?;
         for value in 0..count {
             yielder.tick(py)?;
             let genuine = object::size(py, value)?;
-            let mut room = Room([MaybeUninit::zeroed(); 32]);
-            let to = ptr::from_mut(&mut room).cast::<u8>();
+            let mut slot = Slot([MaybeUninit::zeroed(); 32]);
+            let to = ptr::from_mut(&mut slot).cast::<u8>();
             // SAFETY: `genuine` has one digit, so it has `size` bytes, of which the first are the header, and
-            // so has the singleton; both fit into a `Room`.
+            // so has the singleton; both fit into a `Slot`.
             unsafe {
                 genuine.as_ptr().cast::<u8>().copy_to_nonoverlapping(to, size);
                 singletons.cast::<u8>().copy_to_nonoverlapping(to, size_of::<ffi::PyObject>());
             }
-            others.push(room);
+            others.push(slot);
         }
         let ints = Self { singletons, others: others.into_boxed_slice() };
         Ok(ints.are_ints(py).then_some(ints))
@@ -85,12 +85,12 @@ impl ImmortalInts {
     }
 }
 
-/// The array of the interpreter's own small ints, if they are immortal and in order, a [`Room`] each.
-fn singletons(py: Python<'_>) -> PyResult<Option<*const Room>> {
-    let first = object::size(py, 0)?.as_ptr().cast::<Room>().cast_const();
+/// The array of the interpreter's own small ints, if they are immortal and in order, a [`Slot`] each.
+fn singletons(py: Python<'_>) -> PyResult<Option<*const Slot>> {
+    let first = object::size(py, 0)?.as_ptr().cast::<Slot>().cast_const();
     for value in 0..SINGLETONS {
         let int = object::size(py, value)?;
-        if !is_immortal(&int) || int.as_ptr().cast::<Room>().cast_const() != first.wrapping_add(value) {
+        if !is_immortal(&int) || int.as_ptr().cast::<Slot>().cast_const() != first.wrapping_add(value) {
             return Ok(None);
         }
     }

@@ -84,7 +84,7 @@ impl<'py> SequenceBuilder<'py> {
             let mut builder =
                 Self { object: Some(object), items, filled: 0, len, kept: Vec::new(), is_raw, tracked };
             if !knows_places {
-                builder.kept = memory::with_room(len).map_err(no_memory)?;
+                builder.kept = memory::with_capacity(len).map_err(no_memory)?;
                 builder.items = builder.kept.as_mut_ptr();
             }
             Ok(builder)

@@ -63,7 +63,7 @@ impl BlockBuilder {
     pub(crate) fn make(&self, source: &impl StrSource, task: &Task<'_>) -> Result<BuiltBlocks, StringsError> {
         let made = BuiltBlocks {
             blocks: Vec::new(),
-            places: offlock_core::memory::with_room(source.count())?,
+            places: offlock_core::memory::with_capacity(source.count())?,
             others: Vec::new(),
         };
         let mut filling = Filling { maker: self, task, made, free: 0..0 };
@@ -159,7 +159,7 @@ impl Filling<'_> {
             self.task.check()?;
         }
         let block = Block::take().ok_or(StringsError::NoMemory)?;
-        let start = block.room().expose_provenance().get();
+        let start = block.objects().expose_provenance().get();
         self.free = start..start + block_pool::ROOM;
         offlock_core::memory::push(&mut self.made.blocks, (block, self.made.places.len()))?;
         Ok(())

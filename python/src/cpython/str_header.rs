@@ -96,7 +96,7 @@ impl<'py> NewStr<'py> {
 
     /// The memory for the characters, aligned for them.
     #[inline(always)]
-    pub(crate) fn room(&mut self) -> &mut [u8] {
+    pub(crate) fn contents(&mut self) -> &mut [u8] {
         // SAFETY: a new object has memory for its characters after its header, as `probe` has checked, and
         // has no other reference. The caller writes that memory before reading it.
         unsafe {

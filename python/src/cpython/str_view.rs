@@ -124,7 +124,7 @@ impl ViewBuilder {
             self.templates.each_ref().map(|words| *words.first_chunk::<WORDS>().expect("fewer words"));
         let memory = StrKind::ALL.map(|kind| memory.of(kind).as_ptr().expose_provenance());
         let Apart { chars, data, utf8_len, utf8, .. } = *self.layout;
-        let views = block.room().cast::<[Word; WORDS]>();
+        let views = block.objects().cast::<[Word; WORDS]>();
         assert!(size_of_val(&templates[0]) * stored.len() <= block_pool::ROOM);
         for (number, stored) in stored.iter().enumerate() {
             let kind = stored.kind();
@@ -165,7 +165,7 @@ impl BuiltViews {
     ) -> PyResult<()> {
         for Filled { block, views, characters } in self.filled {
             yielder.tick_many(py, views as usize)?;
-            let mut published = PublishedViews { next: block.room(), left: views, size: self.size };
+            let mut published = PublishedViews { next: block.objects(), left: views, size: self.size };
             block.publish(views, Some(characters));
             while let Some(view) = published.next(py) {
                 take(view)?;

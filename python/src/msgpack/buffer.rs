@@ -22,7 +22,7 @@ impl Default for Buffer {
 
 impl Buffer {
     /// An empty message with capacity for `bytes` bytes. `MemoryError` when there is not that much memory.
-    pub(super) fn with_room(room: usize) -> PyResult<Self> {
+    pub(super) fn with_capacity(room: usize) -> PyResult<Self> {
         let mut buffer = Self::default();
         buffer.reserve(room);
         buffer.check()?;

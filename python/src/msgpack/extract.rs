@@ -126,7 +126,7 @@ impl Column {
         if let Some(repeats) = &self.repeats {
             return memory::copied(&repeats.strings);
         }
-        let mut all = memory::with_room(self.column.len())?;
+        let mut all = memory::with_capacity(self.column.len())?;
         all.extend(self.column.iter().flatten().filter_map(|field| match field {
             Field::Str(span) => Some(text::Span::from(*span)),
             _ => None,
@@ -140,7 +140,7 @@ impl Column {
             return self.list_of(maker.py, yielder, |_, span, yielder| maker.make(span, yielder));
         };
         let no_memory = |_| PyMemoryError::with_message("no memory for so many strings");
-        let mut strings = memory::with_room(repeats.strings.len()).map_err(no_memory)?;
+        let mut strings = memory::with_capacity(repeats.strings.len()).map_err(no_memory)?;
         for &span in &repeats.strings {
             strings.push(maker.make(span, yielder)?);
         }

@@ -21,7 +21,7 @@ pub(super) fn bytes<'py>(py: Python<'py>, value: &[u8], release: Release) -> PyR
         return object::bytes(py, value);
     }
     let mut new = NewBytes::new(py, value.len())?;
-    let room = new.room();
+    let room = new.contents();
     Region::new(&MSGPACK_COPY, value.len()).release(release).run(py, |task| {
         for (from, to) in value.chunks(PIECE).zip(room.chunks_mut(PIECE)) {
             to.copy_from_slice(from);

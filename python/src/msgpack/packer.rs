@@ -98,7 +98,7 @@ impl Packer {
                 Ok(true)
             })?;
         }
-        let buffer = if new.keep { Buffer::with_room(room)? } else { Buffer::default() };
+        let buffer = if new.keep { Buffer::with_capacity(room)? } else { Buffer::default() };
         let mut old = self.buffer_to_change(py)?;
         let Ok(mut settings) = self.settings.try_write() else { return Err(self.buffer.in_use()) };
         *old = buffer;

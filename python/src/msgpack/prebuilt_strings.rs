@@ -44,7 +44,7 @@ pub(super) fn publish<'py>(
 ) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
     let mut strings = Vec::new();
     if let Some(made) = made {
-        strings = memory::with_room(made.len()).map_err(no_memory)?;
+        strings = memory::with_capacity(made.len()).map_err(no_memory)?;
         made.publish(py, &mut Yielder::default(), |string| {
             strings.push(string);
             Ok(())

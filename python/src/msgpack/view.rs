@@ -297,7 +297,7 @@ impl View {
         let values = self.length * if self.is_map { 2 } else { 1 };
         let mut place = tape.node(self.message.bytes.as_bytes(py), self.place).1;
         let found = self.search(py, |task| {
-            let mut places = memory::with_room(values)?;
+            let mut places = memory::with_capacity(values)?;
             for number in 0..values {
                 places.push(place as u32);
                 place = tape.after(place);

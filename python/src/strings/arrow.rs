@@ -239,7 +239,7 @@ impl<'a> Elements<'a> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
         let present = self.present()?;
-        let (mut text, mut spans) = (Vec::new(), memory::with_room(views.len())?);
+        let (mut text, mut spans) = (Vec::new(), memory::with_capacity(views.len())?);
         for (index, view) in views.iter().enumerate() {
             if index % (1 << 14) == 0 {
                 task.check()?;
@@ -282,7 +282,7 @@ impl<'a> Elements<'a> {
                 pieces.map_err(|error| StringsError::piece(error, |piece, _| in_element(piece)))?,
             ));
         };
-        let mut there = memory::with_room(present.iter().filter(|&&present| present).count())?;
+        let mut there = memory::with_capacity(present.iter().filter(|&&present| present).count())?;
         for (index, _) in present.iter().enumerate().filter(|(_, present)| **present) {
             if there.len() % STRETCH == 0 {
                 task.check()?;
@@ -316,7 +316,7 @@ impl<'a> Elements<'a> {
                 ))
             }),
         };
-        let mut places = memory::with_room(self.length)?;
+        let mut places = memory::with_capacity(self.length)?;
         for (index, value) in self.indices(index)?.into_iter().enumerate() {
             if index % STRETCH == 0 {
                 task.check()?;
@@ -341,7 +341,7 @@ impl<'a> Elements<'a> {
 
     fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, StringsError> {
         let values = self.values_and::<I>(1, 0)?;
-        let mut wide = memory::with_room(values.len())?;
+        let mut wide = memory::with_capacity(values.len())?;
         wide.extend(values.iter().map(|&index| index.into()));
         Ok(wide)
     }
@@ -351,7 +351,7 @@ impl<'a> Elements<'a> {
         if self.array.null_count == 0 || self.array.buffer(0).is_null() {
             return Ok(None);
         }
-        let mut present = memory::with_room(self.length)?;
+        let mut present = memory::with_capacity(self.length)?;
         let end = self.offset + self.length;
         // SAFETY: the exporter guarantees a bit for each element.
         let bits = unsafe { self.array.memory::<u8>(0, 0, end.div_ceil(8)) }?;

@@ -109,7 +109,7 @@ pub(crate) fn written<'py>(
     })?;
     let Some((pieces, kind, chars)) = measured else { return Ok(None) };
     let mut new = NewStr::new(py, in_place, kind, chars).ok_or_else(|| PyErr::fetch(py))?;
-    let room = new.room();
+    let room = new.contents();
     region.run(py, |task| {
         let mut room = room;
         for number in 0..pieces.len() {

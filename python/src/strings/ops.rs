@@ -323,7 +323,7 @@ impl<'py> Item<'py> {
             Ok(bytes) => return Ok(Self::Exact(bytes)),
             Err(other) => other.into_inner(),
         };
-        let mut one = memory::with_room(1).map_err(no_memory)?;
+        let mut one = memory::with_capacity(1).map_err(no_memory)?;
         one.push(Bytes::borrow(&item)?);
         Ok(Self::Other(one.into_boxed_slice()))
     }
@@ -342,7 +342,7 @@ fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), St
     /// Bytes, and texts, between two checks of the task.
     const STRETCH: usize = 1 << 20;
     let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
-    let (mut all, mut spans) = (memory::with_room(length)?, memory::with_room(texts.len())?);
+    let (mut all, mut spans) = (memory::with_capacity(length)?, memory::with_capacity(texts.len())?);
     let mut until_check = 0;
     for &text in texts {
         let (start, mut rest) = (all.len(), text);

@@ -41,7 +41,7 @@ impl Places {
         if let Self::All = self {
             return Ok(numbers);
         }
-        let mut placed = memory::with_room(self.count(numbers.len()))?;
+        let mut placed = memory::with_capacity(self.count(numbers.len()))?;
         let mut next = numbers.iter().copied();
         match self {
             Self::All => {}

@@ -40,7 +40,7 @@ impl Tokenizer {
         let encoding = self.encoding()?;
         let region = Region::new(&TOKENS_DECODE, batch.ids.len() + batch.starts.len()).release(release);
         region.cancel(cancel.map(Bound::get)).run(py, |task| {
-            let mut bytes = memory::with_room(batch.ids.len().saturating_mul(4))?;
+            let mut bytes = memory::with_capacity(batch.ids.len().saturating_mul(4))?;
             let decode = |ids: &[TokenId]| {
                 let start = bytes.len();
                 encoding.decode_bytes_to(ids, &mut bytes, task)?;
@@ -115,7 +115,7 @@ pub(super) fn offsets(
         characters += bytes.iter().filter(|&&byte| !is_continuation(byte)).count();
         offset
     };
-    let mut offsets = memory::with_room(ids.len())?;
+    let mut offsets = memory::with_capacity(ids.len())?;
     for stretch in ids.chunks(STRETCH) {
         task.check()?;
         offsets.extend(stretch.iter().map(|&id| offset(id)));

@@ -39,7 +39,7 @@ impl Inputs {
 
     /// The unread bytes, in one piece.
     pub(super) fn joined(&self) -> Result<Vec<u8>, OutOfMemory> {
-        let mut joined = memory::with_room(self.len())?;
+        let mut joined = memory::with_capacity(self.len())?;
         self.parts().for_each(|part| joined.extend_from_slice(part));
         Ok(joined)
     }

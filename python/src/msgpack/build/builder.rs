@@ -100,7 +100,8 @@ impl<'a, 'py> Builder<'a, 'py> {
         source: &mut impl Source<'s>,
         depth: usize,
     ) -> Option<Bound<'py, PyAny>> {
-        let at_once = |header: ContainerHeader| depth < RECURSION && header.values() <= source.room() as u64;
+        let at_once =
+            |header: ContainerHeader| depth < RECURSION && header.values() <= source.most_values() as u64;
         match self.stop {
             Stop::Open(header @ ContainerHeader::Array(length)) if at_once(header) => {
                 self.stop = Stop::None;

@@ -41,7 +41,7 @@ pub(crate) fn integers(
 ) -> Result<RArray, Error> {
     let mut numbers = numbers;
     let array = catch(ruby, |gvl| {
-        let array = gvl.array_with_room(numbers.len());
+        let array = gvl.array_with_capacity(numbers.len());
         while numbers.len() > 0 {
             let mut chunk = [Object::NIL; CHUNK];
             let mut count = 0;

@@ -159,7 +159,7 @@ pub(crate) struct Texts {
 impl Texts {
     pub(crate) fn borrow(ruby: &Ruby, texts: RArray, _: OnStack) -> Result<Self, Error> {
         let shares = Shares::of(ruby, texts)?;
-        let mut views = room_for(ruby, texts.len())?;
+        let mut views = with_capacity(ruby, texts.len())?;
         shares.fill(ruby, texts, "text", |text| {
             let (share, kind) = shared_text(ruby, text)?;
             // SAFETY: the object that keeps the share keeps the bytes of the view, see `views`.
@@ -191,7 +191,7 @@ pub(crate) struct AllBytes {
 impl AllBytes {
     pub(crate) fn borrow(ruby: &Ruby, strings: RArray, _: OnStack) -> Result<Self, Error> {
         let shares = Shares::of(ruby, strings)?;
-        let mut views = room_for(ruby, strings.len())?;
+        let mut views = with_capacity(ruby, strings.len())?;
         shares.fill(ruby, strings, "input", |string| {
             let share = share(settled(RString::try_convert(string)?)?)?;
             // SAFETY: as in `Texts::borrow`.
@@ -223,7 +223,7 @@ unsafe fn lasting(share: &RString) -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
 }
 
-fn room_for<T>(ruby: &Ruby, count: usize) -> Result<Vec<T>, Error> {
+fn with_capacity<T>(ruby: &Ruby, count: usize) -> Result<Vec<T>, Error> {
     let mut list = Vec::new();
     let full = |_| Error::new(ruby.exception_no_mem_error(), "failed to allocate memory");
     list.try_reserve(count).map_err(full)?;
@@ -238,7 +238,7 @@ struct Shares(RefCell<Vec<Opaque<RString>>>);
 impl Shares {
     /// An object with capacity for a share of each of the Strings.
     fn of(ruby: &Ruby, strings: RArray) -> Result<Obj<Self>, Error> {
-        Ok(ruby.obj_wrap(Self(RefCell::new(room_for(ruby, strings.len())?))))
+        Ok(ruby.obj_wrap(Self(RefCell::new(with_capacity(ruby, strings.len())?))))
     }
 
     /// Keeps the share that `share` makes of each of the Strings. Other threads get the lock from time to

@@ -74,7 +74,7 @@ impl Entries {
                 skip -= 1;
             } else if entries.count < count {
                 // SAFETY: there is capacity for `count` entries: on the stack up to `FEW`, or in the memory.
-                unsafe { entries.room().add(entries.count).write((key, value)) };
+                unsafe { entries.first().add(entries.count).write((key, value)) };
                 entries.count += 1;
             }
             true
@@ -82,7 +82,7 @@ impl Entries {
         entries
     }
 
-    fn room(&mut self) -> *mut Entry {
+    fn first(&mut self) -> *mut Entry {
         if self.many.is_null() { self.few.as_mut_ptr() } else { self.many }
     }
 
@@ -97,10 +97,10 @@ impl Entries {
         context: &mut C,
         mut visit: impl FnMut(&mut C, Object, Object) -> bool,
     ) -> bool {
-        let room = self.room();
+        let first = self.first();
         let goes_on = (0..self.count).all(|index| {
             // SAFETY: `index` is less than the number of copied entries.
-            let (key, value) = unsafe { *room.add(index) };
+            let (key, value) = unsafe { *first.add(index) };
             visit(context, key, value)
         });
         // The garbage collector finds the entries here.

@@ -68,7 +68,7 @@ impl Gvl {
 
     /// An empty Array with capacity for this many items.
     #[inline]
-    pub(crate) fn array_with_room(&self, items: usize) -> Array {
+    pub(crate) fn array_with_capacity(&self, items: usize) -> Array {
         // SAFETY: makes an Array, or raises.
         Array::raw(unsafe { rb_ary_new_capa(items as c_long) })
     }
@@ -95,7 +95,7 @@ impl Gvl {
 
     /// An empty Hash with capacity for this many entries.
     #[inline]
-    pub(crate) fn hash_with_room(&self, entries: usize) -> Hash {
+    pub(crate) fn hash_with_capacity(&self, entries: usize) -> Hash {
         // SAFETY: makes a Hash, or raises.
         Hash::raw(unsafe { rb_hash_new_capa(entries as c_long) })
     }

@@ -114,7 +114,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
 
     fn array(&mut self, length: usize, depth: usize) -> Object {
         self.check_container(length as u64, depth);
-        let array = self.gvl.array_with_room(length.min(self.source.share(depth)));
+        let array = self.gvl.array_with_capacity(length.min(self.source.share(depth)));
         let mut chunk = [Object::NIL; CHUNK];
         let mut left = length;
         while left > 0 {
@@ -131,7 +131,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
 
     fn hash(&mut self, length: usize, depth: usize) -> Object {
         self.check_container(length as u64 * 2, depth);
-        let hash = self.gvl.hash_with_room(length.min(self.source.share(depth) / 2));
+        let hash = self.gvl.hash_with_capacity(length.min(self.source.share(depth) / 2));
         let mut chunk = [Object::NIL; CHUNK];
         let mut types = KeyTypes::default();
         let mut left = length;
@@ -155,7 +155,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
 
     #[inline]
     fn check_container(&mut self, values: u64, depth: usize) {
-        if values > self.source.room() as u64 {
+        if values > self.source.most_values() as u64 {
             self.fail(Error { kind: ErrorKind::Truncated, offset: self.source.offset() });
         }
         if values > 0 && depth >= MAX_DEPTH {

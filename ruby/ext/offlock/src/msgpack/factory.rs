@@ -119,7 +119,7 @@ methods! {
             let registry = registry_of(gvl, this);
             (registry.packers.get(index).copied(), registry.unpackers.get(index).copied())
         };
-        let (packers, unpackers) = (gvl.hash_with_room(0), gvl.hash_with_room(0));
+        let (packers, unpackers) = (gvl.hash_with_capacity(0), gvl.hash_with_capacity(0));
         let mut index = 0;
         loop {
             let (packer, unpacker) = entry(gvl, index);

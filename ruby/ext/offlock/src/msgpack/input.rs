@@ -106,7 +106,7 @@ impl StringInput<'_> {
 
     /// The number of bytes after the message.
     pub(super) fn extra(&self) -> usize {
-        self.direct.room()
+        self.direct.most_values()
     }
 }
 
@@ -144,8 +144,8 @@ macro_rules! reads_directly {
             }
 
             #[inline]
-            fn room(&self) -> usize {
-                self.direct.room()
+            fn most_values(&self) -> usize {
+                self.direct.most_values()
             }
 
             #[inline]

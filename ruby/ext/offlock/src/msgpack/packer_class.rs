@@ -241,7 +241,7 @@ methods! {
 
     /// `{class => [type, proc, flags]}`
     fn registered_types_internal(gvl, this) {
-        let types = gvl.hash_with_room(0);
+        let types = gvl.hash_with_capacity(0);
         let mut index = 0;
         // Read again for every entry, because Ruby code runs between them.
         while let Some(&entry) = of(this).get(&gvl.natives).registry.packers.get(index) {

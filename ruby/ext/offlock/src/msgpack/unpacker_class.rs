@@ -235,7 +235,7 @@ methods! {
 }
 
 fn show_types(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> crate::cruby::Hash {
-    let types = gvl.hash_with_room(0);
+    let types = gvl.hash_with_capacity(0);
     let mut index = 0;
     // Read again for every entry, because Ruby code runs between them.
     while let Some(&entry) = unpacker.get(&gvl.natives).registry.unpackers.get(index) {

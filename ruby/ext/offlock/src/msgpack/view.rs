@@ -171,7 +171,7 @@ fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Resu
 
 fn strings(gvl: &mut Gvl, bytes: &[u8], column: &[Option<Span>]) -> Object {
     let mut pace = Pace::new();
-    let strings = gvl.array_with_room(column.len());
+    let strings = gvl.array_with_capacity(column.len());
     for span in column {
         let text = span.map(|span| span.bytes(bytes));
         let string = text.map_or(Object::NIL, |text| gvl.utf8(text).into());
@@ -246,7 +246,7 @@ methods! {
     /// The places of the values in a container, in order; of a map, those of its keys and values.
     fn places(gvl, this, place) {
         let place = gvl.coerce_usize(place);
-        let places = gvl.array_with_room(0);
+        let places = gvl.array_with_capacity(0);
         let mut pace = Pace::new();
         let held = of(this).get(&gvl.natives);
         let (node, mut at) = held.tape.node(held.bytes(), place);

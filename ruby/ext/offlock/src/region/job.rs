@@ -70,7 +70,7 @@ impl Job {
             // fiber scheduler is caught here.
             unsafe { rb_sys::rb_nogvl(Some(Self::released), this, Some(Self::unblock), this, FLAGS) };
             if let Some(spin_hint) = self.spin_hint {
-                spin_hint.took();
+                spin_hint.acquired();
             }
             rb_sys::Qnil as rb_sys::VALUE
         })?;
@@ -82,11 +82,11 @@ impl Job {
         // SAFETY: `run_released` passed `self`.
         let this = unsafe { &*this.cast::<Self>() };
         if let Some(spin_hint) = this.spin_hint {
-            spin_hint.gave();
+            spin_hint.released();
         }
         this.run();
         if let Some(spin_hint) = this.spin_hint {
-            spin_hint.claim();
+            spin_hint.spin();
         }
         ptr::null_mut()
     }

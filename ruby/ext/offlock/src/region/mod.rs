@@ -247,16 +247,16 @@ fn on_worker<T: Send, E: Send>(
 ) -> Result<Option<Outcome<T, E>>, Error> {
     let task = Task::new();
     let finished = AtomicBool::new(false);
-    let bell = Bell::default();
+    let wakeup = Wakeup::default();
     thread::scope(|scope| {
         let worker = spawn(scope, name, || {
             let outcome = guarded(work, &task);
             finished.store(true, Ordering::Release);
-            bell.ring();
+            wakeup.notify();
             outcome
         });
         let Ok(worker) = worker else { return Ok(None) };
-        let waited = wait(ruby, &finished, &bell);
+        let waited = wait(ruby, &finished, &wakeup);
         if waited.is_err() {
             task.stop();
         }
@@ -274,9 +274,9 @@ fn spawn<'scope, T: Send + 'scope>(
 }
 
 /// Waits without the lock until the work is finished; an error when an interrupt raises.
-fn wait(ruby: &Ruby, finished: &AtomicBool, bell: &Bell) -> Result<(), Error> {
+fn wait(ruby: &Ruby, finished: &AtomicBool, wakeup: &Wakeup) -> Result<(), Error> {
     loop {
-        leave(ruby, &mut || bell.wait(), &|| bell.ring())?;
+        leave(ruby, &mut || wakeup.wait(), &|| wakeup.notify())?;
         if finished.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -286,21 +286,21 @@ fn wait(ruby: &Ruby, finished: &AtomicBool, bell: &Bell) -> Result<(), Error> {
 
 /// Wakes the waiting thread, either because the work has ended or because of an interrupt.
 #[derive(Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    heard: Condvar,
+struct Wakeup {
+    notified: Mutex<bool>,
+    changed: Condvar,
 }
 
-impl Bell {
-    fn ring(&self) {
-        *unpoisoned(self.rung.lock()) = true;
-        self.heard.notify_one();
+impl Wakeup {
+    fn notify(&self) {
+        *unpoisoned(self.notified.lock()) = true;
+        self.changed.notify_one();
     }
 
-    /// Returns once the bell has rung since the last wait.
+    /// Returns once `notify` was called since the last wait.
     fn wait(&self) {
-        let rung = unpoisoned(self.rung.lock());
-        *unpoisoned(self.heard.wait_while(rung, |rung| !*rung)) = false;
+        let notified = unpoisoned(self.notified.lock());
+        *unpoisoned(self.changed.wait_while(notified, |notified| !*notified)) = false;
     }
 }
 

@@ -28,7 +28,7 @@ const CHUNK: usize = 128;
 pub(super) fn array(ruby: &Ruby, text: &Bytes, spans: &[Span], validity: Validity) -> Result<RArray, Error> {
     let array = catch(ruby, |gvl| {
         let slices = Slices::of(gvl, text.share().kept());
-        let array = gvl.array_with_room(spans.len());
+        let array = gvl.array_with_capacity(spans.len());
         let mut pace = Pace::new();
         for spans in spans.chunks(CHUNK) {
             // On the stack, where the garbage collector finds its items.

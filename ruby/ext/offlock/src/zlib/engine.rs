@@ -90,17 +90,17 @@ struct Stream {
     status: Status,
     failure: Option<deflate::Error>,
     /// The number of bytes that were reported to Ruby's garbage collector.
-    told: usize,
+    reported: usize,
 }
 
 impl Stream {
     /// Reports to the garbage collector how much memory it would free: the more there is, the earlier it
     /// runs. The calling thread must hold the lock.
-    fn tell(&mut self) {
+    fn report_memory(&mut self) {
         let memory = self.codec.memory();
-        if memory != self.told {
-            cruby::adjust_memory(memory as isize - self.told as isize);
-            self.told = memory;
+        if memory != self.reported {
+            cruby::adjust_memory(memory as isize - self.reported as isize);
+            self.reported = memory;
         }
     }
 }
@@ -109,7 +109,7 @@ impl Drop for Stream {
     /// Called by the collector, which holds the lock.
     fn drop(&mut self) {
         self.codec = Codec::Closed;
-        self.tell();
+        self.report_memory();
     }
 }
 
@@ -121,14 +121,14 @@ pub(super) struct Engine(Mutex<Stream>);
 
 impl DataTypeFunctions for Engine {
     fn size(&self) -> usize {
-        size_of::<Self>() + self.0.try_lock().map_or(0, |state| state.told)
+        size_of::<Self>() + self.0.try_lock().map_or(0, |state| state.reported)
     }
 }
 
 impl Engine {
     fn new(codec: Codec) -> Self {
         let state =
-            Stream { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None, told: 0 };
+            Stream { codec, kept: Vec::new(), unread: 0, status: Status::More, failure: None, reported: 0 };
         Self(Mutex::new(state))
     }
 
@@ -202,7 +202,7 @@ impl Engine {
                 }
             });
         state.unread = rest.len();
-        state.tell();
+        state.report_memory();
         match ended {
             Ok(Ok(status)) => (state.status, state.failure) = (status, None),
             Ok(Err(error)) => state.failure = Some(error),
@@ -233,7 +233,7 @@ impl Engine {
         if let Ok(mut state) = self.0.try_lock() {
             state.codec = Codec::Closed;
             state.kept = Vec::new();
-            state.tell();
+            state.report_memory();
         }
     }
 
@@ -332,7 +332,7 @@ impl Engine {
         if let Ok(mut fresh) = copy.0.lock() {
             fresh.kept.clone_from(&state.kept);
             (fresh.unread, fresh.status) = (state.unread, state.status);
-            fresh.tell();
+            fresh.report_memory();
         }
         Ok(copy)
     }
