@@ -27,6 +27,7 @@ pub mod msgpack;
 mod operation;
 mod os;
 mod parallel;
+mod processors;
 pub mod spare_capacity;
 mod spin_hint;
 pub mod task;

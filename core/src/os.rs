@@ -30,6 +30,39 @@ fn nanoseconds_of(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Nanoseconds for which a thread of this process has run on a processor; `None` if there is no such thread.
+#[cfg(target_os = "linux")]
+pub(crate) fn cpu_nanoseconds_of(native_thread: u32) -> Option<u64> {
+    /// Linux's number of the clock that counts a thread's time (4) on a processor (2); see `clock_getcpuclockid`.
+    const OF_THREAD: libc::clockid_t = 4 | 2;
+    let clock = (!(native_thread as libc::clockid_t) << 3) | OF_THREAD;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write a timespec to; a clock that does not exist is an error.
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (failed == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// This system does not tell one thread about another one's processor time by its id.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn cpu_nanoseconds_of(_: u32) -> Option<u64> {
+    None
+}
+
+/// The number of processors on which this process may run; `None` if there are more than the library's type
+/// can hold.
+#[cfg(target_os = "linux")]
+pub(crate) fn allowed_processors() -> Option<usize> {
+    // SAFETY: a cpu_set_t may be all zeros, and is a valid place to write one to; counting only reads it.
+    let count = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        match libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) {
+            0 => libc::CPU_COUNT(&set),
+            _ => 0,
+        }
+    };
+    usize::try_from(count).ok().filter(|count| *count > 0)
+}
+
 /// Nanoseconds since the first call.
 #[cfg(not(unix))]
 pub(crate) fn monotonic_nanoseconds() -> u64 {

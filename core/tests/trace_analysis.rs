@@ -3,10 +3,12 @@
 
 mod simulate;
 
+use std::collections::BTreeMap;
+
 use offlock_core::Task;
 use offlock_core::trace::{
-    Behind, Blame, Flaw, Kind, Life, MarkBlame, Moment, RecordedThread, Recording, Stand, State, Summary,
-    Timeline, Weight, pack_size,
+    Behind, Blame, Flaw, Kind, Life, MachineUsed, MarkBlame, Moment, RecordedThread, Recording, Stand, State,
+    Summary, Timeline, Used, Weight, pack_size,
 };
 use proptest::prelude::*;
 use simulate::{Interpreter, LOCK, Script, Step, Truth, ms, simulate};
@@ -275,8 +277,8 @@ fn marks_say_what_the_thread_did_meanwhile() {
     assert_eq!((mark.times.running, mark.times.idle, mark.times.waiting), (200, 150, 150));
 }
 
-/// One thread holds the lock in the mark `report` and, within it, `render`; a second one waits in `hello`, and a
-/// third one outside of any mark.
+/// One thread holds the lock in the mark `report` and, within it, `render`; a second one waits in `hello`,
+/// and a third one outside of any mark.
 #[test]
 fn marks_say_what_others_waited_for() {
     use Kind::*;
@@ -330,6 +332,106 @@ fn marks_say_what_others_waited_for() {
     );
 }
 
+/// A recording of 100 ms with one thread, on the native thread 1; `readings` are milliseconds: when, how long
+/// on a processor, how long without one.
+fn metered(events: Vec<(u64, Kind, u32)>, readings: &[(u64, u64, u64)]) -> Recording {
+    let events = events.into_iter().map(|(time, kind, argument)| (ms(time), kind, argument)).collect();
+    let mut metered = Recording { end: ms(100), ..recording([(1, Stand::Off, events)]) };
+    let used = |(time, cpu, delay): &(u64, u64, u64)| Used {
+        time: ms(*time),
+        cpu: cpu * 1_000,
+        run_delay: Some(delay * 1_000),
+    };
+    metered.usage.insert(1, readings.iter().map(used).collect());
+    metered
+}
+
+#[test]
+fn what_computes_in_other_code_does_not_idle() {
+    use Kind::{Acquired, RegionBegin, RegionEnd, Released, Wants};
+    use State::{Idle, OffLock, Running, Waiting};
+    let released = vec![(0, Acquired, LOCK), (20, Released, LOCK)];
+    let steps = |cpu: [u64; 6]| (0..6).map(|i| (i * 20, cpu[i as usize], 0)).collect::<Vec<_>>();
+    // When it idles, it uses no processor, or a little, or for a while, or for most of the time.
+    for (cpu, expected, others) in [
+        ([0, 20, 20, 20, 20, 20], vec![(Running, 0, 20), (Idle, 20, 100)], 0),
+        ([0, 20, 24, 28, 30, 32], vec![(Running, 0, 20), (Idle, 20, 100)], 12),
+        (
+            [0, 20, 20, 35, 35, 35],
+            vec![(Running, 0, 20), (Idle, 20, 40), (OffLock, 40, 60), (Idle, 60, 100)],
+            15,
+        ),
+        ([0, 20, 40, 60, 80, 100], vec![(Running, 0, 20), (OffLock, 20, 100)], 80),
+    ] {
+        let timeline = Timeline::of(&metered(released.clone(), &steps(cpu)));
+        let expected: Vec<_> = expected.into_iter().map(|(state, a, b)| (state, ms(a), ms(b))).collect();
+        assert_eq!(states(&timeline, 0), expected, "{cpu:?}");
+        let usage = timeline.threads[0].usage.expect("recorded");
+        assert_eq!((usage.cpu, usage.others), (ms(cpu[5]), ms(others)), "{cpu:?}");
+    }
+    // It could have computed, but something else used the processors.
+    let timeline = Timeline::of(&metered(released, &[(20, 0, 0), (60, 5, 35), (100, 5, 35)]));
+    assert_eq!(
+        states(&timeline, 0),
+        [(Running, 0, ms(20)), (OffLock, ms(20), ms(60)), (Idle, ms(60), ms(100))]
+    );
+    // An operation off the lock, on a thread of its own: its time is no other code's.
+    let operation = vec![
+        (0, Acquired, LOCK),
+        (10, RegionBegin, 7),
+        (10, Released, LOCK),
+        (80, Wants, LOCK),
+        (90, Acquired, LOCK),
+        (90, RegionEnd, 0),
+    ];
+    let timeline = Timeline::of(&metered(operation, &[(0, 0, 0), (100, 20, 5)]));
+    assert_eq!(
+        states(&timeline, 0),
+        [
+            (Running, 0, ms(10)),
+            (OffLock, ms(10), ms(80)),
+            (Waiting, ms(80), ms(90)),
+            (Running, ms(90), ms(100))
+        ]
+    );
+    assert_eq!(timeline.threads[0].usage.map(|usage| usage.others), Some(0));
+}
+
+/// Where a thread had no processor: while it held the lock, or while it waited for it.
+#[test]
+fn waiting_for_a_processor_is_told_from_waiting_for_the_lock() {
+    use Kind::{Acquired, Released, Wants};
+    let events = vec![(0, Wants, LOCK), (40, Acquired, LOCK), (80, Released, LOCK)];
+    for (cpu, delay, waiting) in [(40, 0, 0), (40, 30, 30), (30, 30, 20), (30, 5, 0), (40, 60, 40)] {
+        let timeline = Timeline::of(&metered(events.clone(), &[(0, 7, 9), (100, 7 + cpu, 9 + delay)]));
+        let usage = timeline.threads[0].usage.expect("recorded");
+        let expected = (ms(cpu), Some(ms(delay)), Some(ms(waiting)));
+        assert_eq!((usage.cpu, usage.run_delay, usage.run_delay_waiting), expected, "{cpu} {delay}");
+    }
+}
+
+#[test]
+fn parallelism_is_what_the_processors_did() {
+    let steps = [Step::Hold(ms(1)), Step::OffLock(ms(99)), Step::Hold(1)];
+    let threads: Vec<Script> = (0..4).map(|i| Script::new(&format!("zip-{i}"), steps)).collect();
+    let (mut recording, _) = simulate(RUBY, &threads);
+    let summary = |recording: &Recording| Summary::of(recording, &Timeline::of(recording));
+    assert!(summary(&recording).useful_parallelism > 3.0, "nothing is known of processors");
+    recording.about.push(("processors".into(), "2".into()));
+    let by_states = summary(&recording);
+    assert_eq!((by_states.useful_parallelism, by_states.busy), (2.0, None));
+    let length = recording.end - recording.start;
+    let used = |time, cpu| Used { time, cpu: cpu / 1_000, run_delay: None };
+    let readings = vec![used(recording.start, 0), used(recording.end, length / 1_000 * 1_500)];
+    recording.usage.insert(Recording::PROCESS, readings);
+    let machine = |time, busy, total| MachineUsed { time, busy, total };
+    recording.machine = vec![machine(recording.start, 50, 100), machine(recording.end, 140, 200)];
+    let measured = summary(&recording);
+    assert!((1.49..1.51).contains(&measured.useful_parallelism), "{}", measured.useful_parallelism);
+    assert!(measured.busy.is_some_and(|busy| (0.74..0.76).contains(&busy)), "{:?}", measured.busy);
+    assert_eq!((measured.processors, measured.machine_busy), (Some(2.0), Some(0.9)));
+}
+
 #[test]
 fn a_big_number_of_waiting_threads_is_blamed_in_little_time() {
     let script = |i: u64| Script {
@@ -367,6 +469,20 @@ fn scripts() -> impl Strategy<Value = Vec<Script>> {
     prop::collection::vec(script, 1..7).prop_map(move |all| all.into_iter().enumerate().map(name).collect())
 }
 
+/// Readings of the clocks of a few native threads, in the order of time.
+fn readings() -> impl Strategy<Value = BTreeMap<u32, Vec<Used>>> {
+    let step = (0..ms(50), 0..100_000_u64, 0..100_000_u64);
+    let add = |steps: Vec<(u64, u64, u64)>| {
+        let mut last = (RUBY.origin, 0, 0);
+        let used = steps.into_iter().map(move |step| {
+            last = (last.0 + step.0, last.1 + step.1, last.2 + step.2);
+            Used { time: last.0, cpu: last.1, run_delay: Some(last.2) }
+        });
+        used.collect::<Vec<_>>()
+    };
+    prop::collection::btree_map(1_000..1_007_u32, prop::collection::vec(step, 1..40).prop_map(add), 0..5)
+}
+
 /// The simulation's truth of one thread, equal neighbours merged.
 fn truth_of(truth: &[Truth], thread: usize) -> Vec<(State, u64, u64)> {
     let mut merged: Vec<(State, u64, u64)> = Vec::new();
@@ -389,7 +505,8 @@ fn slow_blame(truth: &[Truth], a: usize, b: usize) -> u64 {
     pairs.map(|(wait, hold)| wait.end.min(hold.end).saturating_sub(wait.start.max(hold.start))).sum()
 }
 
-/// When, on which thread, a mark with which name begins, or none: the innermost ends. In thousandths of the recording.
+/// When, on which thread, a mark with which name begins, or none: the innermost ends. In thousandths of the
+/// recording.
 fn marks() -> impl Strategy<Value = Vec<(u64, u32, Option<u32>)>> {
     prop::collection::vec((0..1_000_u64, 1..7_u32, prop::option::of(20..23_u32)), 0..30)
 }
@@ -458,6 +575,28 @@ impl SlowMark {
 
 proptest! {
     #[test]
+    fn readings_change_nothing_but_idle_slices(scripts in scripts(), readings in readings()) {
+        let (mut recording, truth) = simulate(RUBY, &scripts);
+        recording.usage = readings;
+        let timeline = Timeline::of(&recording);
+        for (thread, life) in timeline.threads.iter().enumerate() {
+            prop_assert!(life.states().all(|(slice, end)| slice.start < end));
+            let mut shown: Vec<(State, u64, u64)> = Vec::new();
+            for (slice, end) in life.states() {
+                let is_other = (slice.state, slice.what) == (State::OffLock, Recording::OTHER_CODE);
+                let state = if is_other { State::Idle } else { slice.state };
+                match shown.last_mut() {
+                    Some(last) if last.0 == state && last.2 == slice.start => last.2 = end,
+                    _ => shown.push((state, slice.start, end)),
+                }
+            }
+            prop_assert_eq!(shown, truth_of(&truth, thread));
+            let usage = life.usage.unwrap_or_default();
+            prop_assert!(usage.others <= usage.cpu && usage.run_delay_waiting <= usage.run_delay);
+        }
+    }
+
+    #[test]
     fn the_timeline_is_what_was_the_case(scripts in scripts(), hand_over in 0..50_000_u64) {
         let (recording, truth) = simulate(Interpreter { hand_over, ..RUBY }, &scripts);
         let timeline = Timeline::of(&recording);
@@ -513,16 +652,19 @@ proptest! {
     }
 
     #[test]
-    fn a_recording_survives_its_file(scripts in scripts()) {
-        let (recording, _) = simulate(RUBY, &scripts);
+    fn a_recording_survives_its_file(scripts in scripts(), readings in readings()) {
+        let (mut recording, _) = simulate(RUBY, &scripts);
+        recording.usage = readings;
+        recording.machine = vec![MachineUsed { time: recording.start, busy: 5, total: 10 }];
         let bytes = recording.to_bytes();
         let expected = Recording { bytes: bytes.len() as u64, ..recording };
         prop_assert_eq!(Recording::read(&bytes, &Task::new()), Ok(expected));
     }
 
     #[test]
-    fn no_bytes_make_it_panic(scripts in scripts(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), seal in any::<bool>()) {
-        let (recording, _) = simulate(RUBY, &scripts);
+    fn no_bytes_make_it_panic(scripts in scripts(), readings in readings(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), seal in any::<bool>()) {
+        let (mut recording, _) = simulate(RUBY, &scripts);
+        recording.usage = readings;
         let mut bytes = recording.to_bytes();
         for (index, byte) in damage {
             let at = 8 + index.index(bytes.len() - 8);

@@ -79,6 +79,59 @@ fn what_happens_to_a_thread_is_in_the_file() {
     lock.remove();
 }
 
+/// Runs on a processor for so many milliseconds.
+#[cfg(target_os = "linux")]
+fn compute(milliseconds: u64) {
+    let used = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place to write a timespec to.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
+    };
+    let until = used() + milliseconds;
+    while used() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Both threads are off the lock, as far as events say.
+#[test]
+#[cfg(target_os = "linux")]
+fn computing_in_other_code_is_told_from_idling() {
+    let _alone = alone();
+    let lock = Lock::new("GIL");
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
+    let turn = |name: &'static str, work: fn()| {
+        let thread = Thread::start(now(), name);
+        for _ in 0..3 {
+            thread.wants(now(), lock);
+            thread.acquired(now_holding(), lock);
+            thread.released(now(), lock, Reason::Blocks);
+            work();
+        }
+        thread.end(now());
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| turn("computes", || compute(30)));
+        scope.spawn(|| turn("sleeps", || std::thread::sleep(std::time::Duration::from_millis(30))));
+    });
+    trace.stop().expect("memory takes everything");
+    let recording = read(&memory.take());
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    let thread = |name: &str| summary.threads.iter().find(|thread| thread.name == name).expect("recorded");
+    let computes = thread("computes").usage.expect("recorded");
+    assert!(computes.others > 70_000_000 && computes.others <= computes.cpu, "{computes:?}");
+    assert!(thread("computes").times.off_lock > 20_000_000, "{:?}", thread("computes").times);
+    let sleeps = thread("sleeps").usage.expect("recorded");
+    assert!(sleeps.cpu < 15_000_000, "{sleeps:?}");
+    assert!(thread("sleeps").times.off_lock < 15_000_000, "{:?}", thread("sleeps").times);
+    assert!(summary.cpu.is_some_and(|cpu| cpu > 85_000_000), "{:?}", summary.cpu);
+    let processors = summary.processors.expect("known");
+    assert!(summary.useful_parallelism > 0.0 && summary.useful_parallelism <= processors + 0.1);
+    assert!(summary.busy.is_some() && summary.machine_busy.is_some_and(|busy| (0.0..=1.0).contains(&busy)));
+    lock.remove();
+}
+
 #[test]
 fn a_release_that_turns_out_to_be_none_is_undone() {
     let _alone = alone();

@@ -62,13 +62,16 @@ mod report;
 pub use analyze::blame::{Blame, COLUMNS, Row};
 pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
+pub use analyze::readings::{MachineUsed, Used};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
 pub use analyze::run::{Process, Run};
 pub use analyze::summary::{
     Behind, BlameRow, GroupSummary, LockSummary, MarkBlame, MarkSummary, SpanSummary, Summary, ThreadSummary,
-    Times, Usage, WaitTimes,
+    Times, WaitTimes,
 };
-pub use analyze::timeline::{Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline};
+pub use analyze::timeline::{
+    Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline, Usage,
+};
 pub use capture::Capture;
 pub use environment::{ARGUMENTS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of};
 pub use export::Format;

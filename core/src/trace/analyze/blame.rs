@@ -13,10 +13,10 @@
 //!
 //! # Method
 //!
-//! Two sweeps over the starts and ends of all waits of a lock (see [`sweep`](super::sweep)). The first one finds the
-//! [`COLUMNS`] holders that made others wait longest; only these have a total of their own in the second. So with n
-//! waits and h holds, this takes O(n log n + h + n · COLUMNS) steps, whether there are ten threads or ten thousand;
-//! the obvious method, which intersects each wait with each hold, takes O(n · h).
+//! Two sweeps over the starts and ends of all waits of a lock (see [`sweep`](super::sweep)). The first one
+//! finds the [`COLUMNS`] holders that made others wait longest; only these have a total of their own in the
+//! second. So with n waits and h holds, this takes O(n log n + h + n · COLUMNS) steps, whether there are ten
+//! threads or ten thousand; the obvious method, which intersects each wait with each hold, takes O(n · h).
 
 use super::sweep::{Piece, divide, wanted};
 use super::timeline::{Life, LockLife, Timeline};

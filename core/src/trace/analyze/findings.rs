@@ -364,7 +364,7 @@ fn garbage(summary: &Summary) -> Option<Finding> {
 }
 
 fn off_lock(summary: &Summary) -> Option<Finding> {
-    let time = summary.times.off_lock;
+    let time = summary.operations.iter().map(|operation| operation.times.off_lock).sum();
     if per(time, summary.length) < 0.01 {
         return None;
     }

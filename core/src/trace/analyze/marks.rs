@@ -1,8 +1,9 @@
-//! Marks as holders and as waiters: what the program was doing while others waited, and what its waiting cost.
+//! Marks as holders and as waiters: what the program was doing while others waited, and what its waiting
+//! cost.
 //!
-//! The holds and waits of each thread are cut where its marks begin and end. Each piece then belongs to a set of
-//! marks, the open ones, and the sweeps of [`sweep`](super::sweep) run over these sets in place of threads. So a
-//! mark within another one counts for itself and for the outer one, and recursion counts once.
+//! The holds and waits of each thread are cut where its marks begin and end. Each piece then belongs to a set
+//! of marks, the open ones, and the sweeps of [`sweep`](super::sweep) run over these sets in place of
+//! threads. So a mark within another one counts for itself and for the outer one, and recursion counts once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -224,7 +225,8 @@ impl<'a> Swept<'a> {
         self.add_behind(marks, blame, &waited);
     }
 
-    /// The pieces in each mark, all of one holder or waiter; `set_of` is the set of marks for a piece's number.
+    /// The pieces in each mark, all of one holder or waiter; `set_of` is the set of marks for a piece's
+    /// number.
     fn by_mark(&self, marks: usize, pieces: &[Piece], set_of: impl Fn(usize) -> usize) -> Vec<Vec<Piece>> {
         let mut by_mark = vec![Vec::new(); marks];
         for piece in pieces {

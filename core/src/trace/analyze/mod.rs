@@ -1,12 +1,14 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
-//! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread; `blame.rs`
-//! attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`; `spans.rs` adds up
-//! operations and marks; `contention.rs` tells contended waits from others, and `groups.rs` which
-//! threads belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
-//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, `run.rs`
-//! orders those of several processes, and `text.rs` prints them.
+//! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread, `usage.rs` adds
+//! what the processors' clocks say, and `assemble.rs` puts the threads together; `blame.rs` attributes
+//! waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`; `spans.rs` adds up
+//! operations and marks; `contention.rs` tells contended waits from others, and `groups.rs` which threads
+//! belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
+//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, `run.rs` orders
+//! those of several processes, and `text.rs` prints them.
 
+mod assemble;
 pub(super) mod blame;
 pub(super) mod compare;
 mod contention;
@@ -14,6 +16,7 @@ pub(super) mod finding;
 mod findings;
 mod groups;
 mod marks;
+pub(super) mod readings;
 pub(super) mod recording;
 pub(super) mod run;
 mod spans;
@@ -24,4 +27,5 @@ mod table;
 mod text;
 pub(super) mod timeline;
 mod units;
+mod usage;
 mod verdict;

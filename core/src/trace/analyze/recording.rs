@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::readings::{MachineUsed, Used, complete};
 use crate::Task;
 use crate::task::Stopped;
 use crate::trace::files;
@@ -162,6 +163,10 @@ pub struct Recording {
     pub locks: BTreeMap<u32, String>,
     /// The names of operations and marks by number.
     pub names: BTreeMap<u32, String>,
+    /// How long native threads have used processors, by their number; in the order of time.
+    pub usage: BTreeMap<u32, Vec<Used>>,
+    /// How long the machine's processors were busy; in the order of time.
+    pub machine: Vec<MachineUsed>,
     /// The number of events read.
     pub events: u64,
     /// The number of events that are missing.
@@ -175,6 +180,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The number under which [`usage`](Self::usage) has the readings of the whole process.
+    pub const PROCESS: u32 = 0;
+    /// The number of the name of what threads compute without the lock if it is none of offlock's operations.
+    /// The recorder's names begin at 1.
+    pub const OTHER_CODE: u32 = 0;
+
     /// Reads a trace. A file that is truncated or damaged is read up to there; see [`damage`](Self::damage).
     /// The task's progress counts bytes.
     ///
@@ -212,10 +223,27 @@ impl Recording {
         out.extend(wire::frame(wire::ABOUT, &wire::about(&self.about)));
         out.extend(wire::frame(wire::DEFINITIONS, &wire::definitions(&self.definitions())));
         self.threads.iter().for_each(|(id, thread)| thread.write(*id, self.start, &mut out));
+        if !self.usage.is_empty() {
+            out.extend(wire::frame(wire::EVENTS, &self.usage_body()));
+        }
+        for MachineUsed { time, busy, total } in &self.machine {
+            out.extend(wire::frame(wire::FLUSH, &wire::flush(*time, Some((*busy, *total)))));
+        }
         let mut end = Vec::new();
         [self.end, self.events, self.lost].into_iter().for_each(|number| wire::put_number(&mut end, number));
         out.extend(wire::frame(wire::END, &end));
         out
+    }
+
+    fn usage_body(&self) -> Vec<u8> {
+        let (mut body, mut section) = (Vec::new(), Section::new());
+        wire::put_number(&mut body, self.start);
+        for (native, readings) in &self.usage {
+            section.begin(self.start);
+            readings.iter().flat_map(Used::events).for_each(|event| section.put(event));
+            section.finish(*native, &mut body);
+        }
+        body
     }
 
     fn definitions(&self) -> Vec<Definition> {
@@ -257,6 +285,9 @@ impl Recording {
 
     /// The name with this number, or a generic one.
     pub fn name(&self, number: u32) -> String {
+        if number == Self::OTHER_CODE {
+            return "other code".to_owned();
+        }
         self.names.get(&number).cloned().unwrap_or_else(|| format!("name {number}"))
     }
 
@@ -272,10 +303,7 @@ impl Recording {
             wire::ABOUT => self.take_about(&mut bytes),
             wire::DEFINITIONS => self.take_definitions(&mut bytes),
             wire::EVENTS => wire::take_events(body, |native, event| self.take_event(native, event)),
-            wire::FLUSH => {
-                self.end = self.end.max(bytes.number()?);
-                Some(())
-            }
+            wire::FLUSH => self.take_flush(&mut bytes),
             wire::END => {
                 self.end = bytes.number()?;
                 bytes.number()?;
@@ -284,6 +312,15 @@ impl Recording {
             }
             _ => Some(()),
         }
+    }
+
+    fn take_flush(&mut self, body: &mut Bytes<'_>) -> Option<()> {
+        let time = body.number()?;
+        self.end = self.end.max(time);
+        if let Some(busy) = body.number() {
+            self.machine.push(MachineUsed { time, busy, total: body.number()? });
+        }
+        Some(())
     }
 
     fn take_about(&mut self, body: &mut Bytes<'_>) -> Option<()> {
@@ -318,11 +355,18 @@ impl Recording {
 
     fn take_event(&mut self, native: u32, event: Event) {
         let Event { time, thread, kind, argument } = event;
-        if kind == Kind::Lost {
-            self.losses.push((time, u64::from(argument)));
-            return;
+        match kind {
+            Kind::Lost => return self.losses.push((time, u64::from(argument))),
+            Kind::Cpu => {
+                let used = Used { time, cpu: u64::from(argument), run_delay: None };
+                return self.usage.entry(native).or_default().push(used);
+            }
+            Kind::RunDelay => {
+                let last = self.usage.get_mut(&native).and_then(|readings| readings.last_mut());
+                return last.map_or((), |last| last.run_delay = Some(u64::from(argument)));
+            }
+            _ => self.events += 1,
         }
-        self.events += 1;
         self.threads.entry(thread).or_default().add(Moment { time, kind, argument, native });
     }
 
@@ -331,6 +375,7 @@ impl Recording {
         for thread in self.threads.values_mut() {
             thread.moments.sort_by_key(|moment| moment.time);
         }
+        self.usage.values_mut().for_each(|readings| complete(readings));
         self.losses.sort_unstable();
         if self.damage.is_some() {
             let last =

@@ -7,7 +7,7 @@ use super::recording::{Flaw, Recording};
 use super::summary::{
     BlameRow, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times, WaitTimes, per,
 };
-use super::timeline::{Life, LockLife, Stretch, Timeline};
+use super::timeline::{Life, LockLife, Stretch, Timeline, Usage};
 use super::{findings, marks, spans};
 
 impl Summary {
@@ -20,6 +20,11 @@ impl Summary {
         let groups = groups(&threads, &contended);
         let (marks, by_mark) = marks::summarize(recording, timeline, &contended, &groups);
         let locks = timeline.locks.iter().zip(by_mark).map(|(each, by_mark)| lock(timeline, each, by_mark));
+        let (processors, cpu) = (processors(recording), process_cpu(recording));
+        let parallelism = per(cpu.unwrap_or(times.computing()), timeline.length);
+        // States say only who could compute.
+        let parallelism =
+            processors.filter(|_| cpu.is_none()).map_or(parallelism, |most| parallelism.min(most));
         let oddities: u64 = timeline.threads.iter().map(|life| life.oddities).sum();
         let mut summary = Self {
             about: recording.about.clone(),
@@ -29,7 +34,12 @@ impl Summary {
             violations: oddities + timeline.overlaps.len() as u64,
             damage: recording.damage_in_words(),
             is_incomplete: recording.damage.is_some_and(|damage| damage.flaw != Flaw::NoEnd),
-            useful_parallelism: per(times.computing(), timeline.length),
+            useful_parallelism: parallelism,
+            processors,
+            cpu,
+            busy: processors.filter(|_| cpu.is_some()).map(|processors| parallelism / processors),
+            machine_busy: machine_busy(recording),
+            usage: Usage::sum(threads.iter().map(|thread| thread.usage)),
             times,
             waits: WaitTimes::of(timeline.threads.iter().flat_map(|life| &life.waits)),
             threads,
@@ -44,13 +54,34 @@ impl Summary {
     }
 }
 
+/// The number of processors that the process may use.
+fn processors(recording: &Recording) -> Option<f64> {
+    let count: f64 = recording.about("processors")?.parse().ok()?;
+    (count > 0.0 && count.is_finite()).then_some(count)
+}
+
+/// For how long the process has run on processors, in nanoseconds.
+fn process_cpu(recording: &Recording) -> Option<u64> {
+    let readings = recording.usage.get(&Recording::PROCESS)?;
+    let [first, .., last] = readings.as_slice() else { return None };
+    Some((last.cpu - first.cpu) * 1_000)
+}
+
+/// The share of its processors' time for which the machine was busy.
+fn machine_busy(recording: &Recording) -> Option<f64> {
+    let [first, .., last] = recording.machine.as_slice() else { return None };
+    let [busy, total] = [last.busy.checked_sub(first.busy)?, last.total.checked_sub(first.total)?];
+    (total > 0).then(|| per(busy, total))
+}
+
 fn groups(threads: &[ThreadSummary], contended: &[Vec<Stretch>]) -> Vec<GroupSummary> {
     let found = Groups::new(threads.iter().map(|thread| thread.name.as_str()));
     let group = |(name, members): (String, Vec<usize>)| {
         let times = Times::sum(members.iter().map(|member| threads[*member].times));
         let contended = WaitTimes::of(members.iter().flat_map(|member| &contended[*member]));
         let lost = per(contended.total, contended.total + times.computing());
-        GroupSummary { name, threads: members, times, contended, lost, usage: None }
+        let usage = Usage::sum(members.iter().map(|member| threads[*member].usage));
+        GroupSummary { name, threads: members, times, contended, lost, usage }
     };
     let mut groups: Vec<GroupSummary> = found.names.into_iter().zip(found.members).map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.times.waiting + group.times.computing()));
@@ -72,7 +103,7 @@ fn thread(life: &Life, contended: &[Stretch]) -> ThreadSummary {
         longest_hold: longest.map_or(0, |hold| hold.length()),
         longest_hold_at: longest.map_or(0, |hold| hold.start),
         natives: natives(life),
-        usage: None,
+        usage: life.usage,
     }
 }
 

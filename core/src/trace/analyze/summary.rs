@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::finding::Finding;
-use super::timeline::{STATES, Stretch};
+use super::timeline::{STATES, Stretch, Usage};
 
 /// The time spent in each state, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -92,21 +92,6 @@ impl WaitTimes {
     }
 }
 
-/// How threads used the processors, by the system's clocks, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Usage {
-    /// On a processor.
-    pub cpu: u64,
-    /// Of that, off the lock and in none of offlock's operations: in other libraries that release the lock,
-    /// and in the system.
-    pub others: u64,
-    /// Ready to run, but without a processor; `None` where the system does not say. Linux does.
-    pub run_delay: Option<u64>,
-    /// Of that, while waiting for the lock: the lock was free, or soon was, and the thread had no processor to
-    /// take it.
-    pub run_delay_waiting: Option<u64>,
-}
-
 /// A thread in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadSummary {
@@ -152,7 +137,7 @@ pub struct GroupSummary {
     /// The share of their active time that they lost in contended waits. Active is a thread that waits for
     /// the lock, holds it, or computes without it; how long it sleeps or is blocked changes nothing.
     pub lost: f64,
-    /// How they used the processors; `None` if that was not recorded of all of them.
+    /// How those of them used the processors of which that was recorded.
     pub usage: Option<Usage>,
 }
 
@@ -240,8 +225,8 @@ pub struct SpanSummary {
 pub struct Behind {
     /// The index in [`Summary::groups`] of the threads that held the lock.
     pub group: usize,
-    /// The index in [`Summary::marks`] of the mark that they were in; `None` if they were in none. Nested marks
-    /// have an entry each.
+    /// The index in [`Summary::marks`] of the mark that they were in; `None` if they were in none. Nested
+    /// marks have an entry each.
     pub mark: Option<usize>,
     /// How long threads in the mark waited meanwhile.
     pub waited: u64,

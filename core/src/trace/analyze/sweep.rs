@@ -1,14 +1,15 @@
-//! Sweeps over the holds of a lock and the waits for it, in the order of time: who waited how long behind whom.
+//! Sweeps over the holds of a lock and the waits for it, in the order of time: who waited how long behind
+//! whom.
 //!
-//! Holders and waiters are numbers; what they stand for (a thread, the threads in a mark) is the caller's affair.
-//! The holds of a lock do not overlap (see [`Timeline`](super::timeline::Timeline)), the waits do.
+//! Holders and waiters are numbers; what they stand for (a thread, the threads in a mark) is the caller's
+//! affair. The holds of a lock do not overlap (see [`Timeline`](super::timeline::Timeline)), the waits do.
 //!
-//! [`wanted`] walks through holds and waits once and keeps the number of waiters: for each holder it says how long
-//! others waited, in O(n log n + h) steps for n waits and h holds. [`divide`] says for each waiter behind which
-//! holders it waited. It keeps, for each column (a holder, or several), the total time for which the lock has been
-//! held so far. The waiting time behind a column is the difference of these totals between the end of a wait and its
-//! start, so at a start the totals are subtracted from the waiter's row, and at an end they are added: prefix sums
-//! over time. This takes O(n log n + h + n · columns) steps.
+//! [`wanted`] walks through holds and waits once and keeps the number of waiters: for each holder it says how
+//! long others waited, in O(n log n + h) steps for n waits and h holds. [`divide`] says for each waiter
+//! behind which holders it waited. It keeps, for each column (a holder, or several), the total time for which
+//! the lock has been held so far. The waiting time behind a column is the difference of these totals between
+//! the end of a wait and its start, so at a start the totals are subtracted from the waiter's row, and at an
+//! end they are added: prefix sums over time. This takes O(n log n + h + n · columns) steps.
 
 /// A time during which `who` held a lock or waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +92,8 @@ impl Sums<'_> {
     }
 }
 
-/// How long each row waited behind each column: `rows.len()` rows of `columns` numbers. A holder's time goes to each
-/// of its columns, and a waiter's to each of its rows.
+/// How long each row waited behind each column: `rows.len()` rows of `columns` numbers. A holder's time goes
+/// to each of its columns, and a waiter's to each of its rows.
 pub(super) fn divide(
     (columns, columns_of): (usize, &[Vec<usize>]),
     (rows, rows_of): (usize, &[Vec<usize>]),

@@ -3,10 +3,9 @@
 //! A thread's events drive a small state machine ([`Walk`]) whose base state is off the lock, waiting or
 //! holding; garbage collection and operations off the lock refine it. The state before the first event is
 //! inferred from that event: a thread whose first event is an acquisition had been waiting. Impossible
-//! transitions are counted, not rejected. The holds of a lock are then merged over all threads and checked
-//! for overlaps. For n events this takes O(n log n) steps, because of the sorting of holds.
+//! transitions are counted, not rejected. `assemble.rs` puts the threads together.
 
-use std::collections::BTreeMap;
+use serde::Serialize;
 
 use super::recording::{Moment, RecordedThread, Recording};
 use crate::trace::format::definition::Stand;
@@ -24,7 +23,7 @@ pub enum State {
     Idle = 2,
     /// It sleeps because the program told it to, off the lock.
     Sleep = 3,
-    /// It computes without the lock, in one of offlock's operations.
+    /// It computes without the lock: in one of offlock's operations, or in other code that releases the lock.
     OffLock = 4,
     /// It holds the lock and collects garbage.
     Gc = 5,
@@ -56,7 +55,8 @@ pub struct Slice {
     pub start: u64,
     /// The state.
     pub state: State,
-    /// The lock, for `Running`, `Waiting` and `Gc`; the operation's name, for `OffLock`; otherwise 0.
+    /// The lock, for `Running`, `Waiting` and `Gc`; the operation's name or [`Recording::OTHER_CODE`], for
+    /// `OffLock`; otherwise 0.
     pub what: u32,
 }
 
@@ -91,6 +91,38 @@ pub struct Span {
     pub bytes: u64,
 }
 
+/// How threads used the processors, by the system's clocks, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// On a processor.
+    pub cpu: u64,
+    /// Of that, off the lock and in none of offlock's operations: in other libraries that release the lock,
+    /// and in the system.
+    pub others: u64,
+    /// Ready to run, but without a processor; `None` where the system does not say. Linux does.
+    pub run_delay: Option<u64>,
+    /// Of that, while waiting for the lock: the lock was free, or soon was, and the thread had no processor
+    /// to take it.
+    pub run_delay_waiting: Option<u64>,
+}
+
+impl Usage {
+    /// The sum of two times, if both are known.
+    pub(super) fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+        Some(a? + b?)
+    }
+
+    /// The sum of those that are known.
+    pub(super) fn sum(all: impl Iterator<Item = Option<Self>>) -> Option<Self> {
+        all.flatten().reduce(|a, b| Self {
+            cpu: a.cpu + b.cpu,
+            others: a.others + b.others,
+            run_delay: Self::plus(a.run_delay, b.run_delay),
+            run_delay_waiting: Self::plus(a.run_delay_waiting, b.run_delay_waiting),
+        })
+    }
+}
+
 /// The history of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Life {
@@ -120,6 +152,8 @@ pub struct Life {
     pub natives: Vec<(u64, u32)>,
     /// The number of impossible transitions, such as a release by a thread that does not hold the lock.
     pub oddities: u64,
+    /// How it used the processors; `None` if that was not recorded.
+    pub usage: Option<Usage>,
 }
 
 impl Life {
@@ -194,19 +228,6 @@ pub struct Timeline {
     pub overlaps: Vec<Overlap>,
 }
 
-impl Timeline {
-    /// The timeline of a recording.
-    pub fn of(recording: &Recording) -> Self {
-        let lock = recording.locks.keys().next().copied().unwrap_or(0);
-        let lives = recording.threads.iter().map(|(id, thread)| live(recording, lock, *id, thread));
-        let threads: Vec<Life> =
-            lives.filter(|life| life.end > life.start || life.acquisitions > 0).collect();
-        let (mut locks, mut overlaps) = (gather_locks(recording, &threads), Vec::new());
-        locks.iter_mut().for_each(|lock| separate(lock, &mut overlaps));
-        Self { length: recording.end - recording.start, threads, locks, overlaps }
-    }
-}
-
 /// A thread's relation to its lock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Base {
@@ -226,7 +247,8 @@ struct Walk {
     open_marks: Vec<Span>,
 }
 
-fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread) -> Life {
+/// The history of a thread. `only_lock` is the lock that it has or wants if no event says so.
+pub(super) fn live(recording: &Recording, only_lock: u32, id: u32, thread: &RecordedThread) -> Life {
     let length = recording.end - recording.start;
     let relative = |time: u64| time.saturating_sub(recording.start).min(length);
     let find =
@@ -288,7 +310,7 @@ impl Walk {
                 let closed = self.open_marks.pop();
                 self.life.marks.extend(closed.map(|span| Span { end: time, ..span }));
             }
-            Kind::ThreadStart | Kind::ThreadEnd | Kind::Lost => {}
+            Kind::ThreadStart | Kind::ThreadEnd | Kind::Lost | Kind::Cpu | Kind::RunDelay => {}
         }
         self.show(time);
     }
@@ -379,35 +401,4 @@ impl Walk {
 
 fn open(start: u64, name: u32) -> Span {
     Span { name, start, end: start, bytes: 0 }
-}
-
-fn gather_locks(recording: &Recording, threads: &[Life]) -> Vec<LockLife> {
-    let mut locks: BTreeMap<u32, LockLife> = BTreeMap::new();
-    locks.extend(recording.locks.keys().map(|id| (*id, LockLife::default())));
-    for (thread, life) in threads.iter().enumerate() {
-        for stretch in life.holds.iter().filter(|stretch| stretch.length() > 0) {
-            let lock = locks.entry(stretch.lock).or_default();
-            lock.holds.push(Hold { thread, start: stretch.start, end: stretch.end });
-        }
-        for wait in &life.waits {
-            locks.entry(wait.lock).or_default();
-        }
-    }
-    for (id, lock) in &mut locks {
-        (lock.id, lock.name) = (*id, recording.lock_name(*id));
-        lock.holds.sort_unstable_by_key(|hold| (hold.start, hold.end));
-    }
-    locks.into_values().collect()
-}
-
-/// Notes overlapping holds, and ends the earlier one where the later one begins.
-fn separate(lock: &mut LockLife, overlaps: &mut Vec<Overlap>) {
-    for next in 1..lock.holds.len() {
-        let (a, b) = (lock.holds[next - 1], lock.holds[next]);
-        if a.end > b.start {
-            let end = a.end.min(b.end);
-            overlaps.push(Overlap { lock: lock.id, first: a.thread, second: b.thread, start: b.start, end });
-            lock.holds[next - 1].end = b.start;
-        }
-    }
 }

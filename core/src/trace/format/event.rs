@@ -34,27 +34,38 @@ pub enum Kind {
     MarkEnd = 11,
     /// Events were lost here; the argument is their number.
     Lost = 12,
+    /// The native thread (0: the process) has used a processor for so many microseconds, modulo 2^32.
+    Cpu = 16,
+    /// The native thread of the last [`Cpu`](Self::Cpu) record has been ready to run, but without a processor,
+    /// for so many microseconds, modulo 2^32.
+    RunDelay = 17,
 }
 
 impl Kind {
+    /// Whether it is an event, and not a note of the recorder's.
+    pub(in crate::trace) fn is_event(self) -> bool {
+        !matches!(self, Self::Lost | Self::Cpu | Self::RunDelay)
+    }
+
     /// The kind with this number.
     pub fn from_u8(number: u8) -> Option<Self> {
-        use Kind::*;
-        const ALL: [Kind; 12] = [
-            Wants,
-            Acquired,
-            Released,
-            ThreadStart,
-            ThreadEnd,
-            GcEnter,
-            GcExit,
-            RegionBegin,
-            RegionEnd,
-            MarkBegin,
-            MarkEnd,
-            Lost,
-        ];
-        ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Some(match number {
+            1 => Self::Wants,
+            2 => Self::Acquired,
+            3 => Self::Released,
+            4 => Self::ThreadStart,
+            5 => Self::ThreadEnd,
+            6 => Self::GcEnter,
+            7 => Self::GcExit,
+            8 => Self::RegionBegin,
+            9 => Self::RegionEnd,
+            10 => Self::MarkBegin,
+            11 => Self::MarkEnd,
+            12 => Self::Lost,
+            16 => Self::Cpu,
+            17 => Self::RunDelay,
+            _ => return None,
+        })
     }
 }
 
@@ -160,7 +171,7 @@ mod tests {
         for number in 0..=255 {
             match Kind::from_u8(number) {
                 Some(kind) => assert_eq!(kind as u8, number),
-                None => assert!(number == 0 || number > 12),
+                None => assert!(matches!(number, 0 | 13..=15 | 18..)),
             }
         }
     }

@@ -11,7 +11,7 @@
 //! | 1 about | pairs of texts: a key, its value |
 //! | 2 definitions | what numbers stand for: 1 name, 2 thread or 3 lock; number; text; a thread's relation to its lock |
 //! | 3 events | a base time, then sections: native thread id, number of events, events |
-//! | 4 flush | the time up to which everything has been written |
+//! | 4 flush | the time up to which everything has been written; for how long the machine's processors have been busy, and in all, in the system's units (absent where it does not say) |
 //! | 5 end | the time at which the recording ended, the number of events, the number of lost ones |
 //!
 //! An event is a byte with its kind in the lower five bits; its thread, unless the flag `SAME_THREAD` says
@@ -119,6 +119,16 @@ pub(in crate::trace) fn about(pairs: &[(String, String)]) -> Vec<u8> {
     for (key, value) in pairs {
         put_text(&mut body, key);
         put_text(&mut body, value);
+    }
+    body
+}
+
+/// The body of a `FLUSH` frame: a time, and for how long the machine's processors have been busy, and in all.
+pub(in crate::trace) fn flush(time: u64, machine: Option<(u64, u64)>) -> Vec<u8> {
+    let mut body = Vec::new();
+    put_number(&mut body, time);
+    for number in machine.into_iter().flat_map(<[u64; 2]>::from) {
+        put_number(&mut body, number);
     }
     body
 }

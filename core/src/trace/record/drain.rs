@@ -11,9 +11,10 @@ use super::buffers::buffers;
 use super::queue::Reader;
 use super::registry::registry;
 use super::sink::Sink;
+use super::usage::Meter;
 use crate::clock::{Scale, Sync};
 use crate::fork::Remade;
-use crate::trace::format::event::{Event, Kind};
+use crate::trace::format::event::Event;
 use crate::trace::format::wire::{self, Section};
 
 /// The size at which the body of an event frame is closed.
@@ -36,6 +37,7 @@ pub(super) struct Drain {
     readers: Vec<Reader>,
     scale: Scale,
     section: Section,
+    pub(super) meter: Meter,
     pub(super) sinks: Vec<Sink>,
     /// Whether a thread is running that calls [`Drain::pass`].
     pub(super) is_driven: bool,
@@ -46,17 +48,25 @@ struct Gathered {
     base: u64,
     body: Vec<u8>,
     events: u64,
+    is_empty: bool,
 }
 
 impl Gathered {
     fn new(base: u64) -> Self {
         let mut body = Vec::new();
         wire::put_number(&mut body, base);
-        Self { base, body, events: 0 }
+        Self { base, body, events: 0, is_empty: true }
+    }
+
+    /// Adds a section, in which `events` of the records are events.
+    fn add(&mut self, section: &mut Section, native: u32, events: u64) {
+        self.is_empty &= section.count() == 0;
+        self.events += events;
+        section.finish(native, &mut self.body);
     }
 
     fn write(&mut self, sinks: &mut [Sink]) {
-        if self.events > 0 {
+        if !self.is_empty {
             let frame = wire::frame(wire::EVENTS, &self.body);
             sinks.iter_mut().for_each(|sink| sink.put_events(&frame, self.events));
             *self = Self::new(self.base);
@@ -70,6 +80,7 @@ impl Drain {
             readers: Vec::new(),
             scale: Scale::new(),
             section: Section::new(),
+            meter: Meter::default(),
             sinks: Vec::new(),
             is_driven: false,
         }
@@ -95,26 +106,35 @@ impl Drain {
         let (mut total, mut closed) = (0, Vec::new());
         let mut gathered = Gathered::new(base);
         let mut readers = std::mem::take(&mut self.readers);
+        let is_metered = !self.sinks.is_empty() && self.meter.begin();
         readers.retain_mut(|reader| {
-            let (native, mut losses) = (reader.queue.native(), 0);
+            let (native, mut events) = (reader.queue.native(), 0);
             self.section.begin(base);
             let open = reader.read(|record| {
                 let Some(event) = Event::unpack(record, now.ticks) else { return };
-                losses += u64::from(event.kind == Kind::Lost);
+                events += u64::from(event.kind.is_event());
                 self.section.put(Event { time: self.scale.place(event.time), ..event });
             });
-            total += self.section.count();
-            gathered.events += self.section.count() - losses;
-            self.section.finish(native, &mut gathered.body);
+            total += events;
+            if is_metered && open {
+                self.meter.thread(native, |event| self.section.put(event));
+            }
+            gathered.add(&mut self.section, native, events);
             if gathered.body.len() > FRAME {
                 self.write(&mut gathered);
             }
             if !open {
+                self.meter.forget(native);
                 closed.push(reader.queue);
             }
             open
         });
         self.readers = readers;
+        if is_metered {
+            self.section.begin(base);
+            self.meter.process(|event| self.section.put(event));
+            gathered.add(&mut self.section, Meter::PROCESS, 0);
+        }
         self.write(&mut gathered);
         buffers().give_back(closed);
         total

@@ -25,3 +25,4 @@ pub(super) mod registry;
 pub(super) mod session;
 pub(super) mod sink;
 pub(super) mod thread;
+mod usage;

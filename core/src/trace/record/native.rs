@@ -3,8 +3,10 @@
 use std::cell::Cell;
 
 use super::buffers::buffers;
+use super::mode::is_tracing;
 use super::queue::Writer;
-use crate::clock::Ticks;
+use super::usage;
+use crate::clock::{self, Ticks};
 use crate::trace::format::event::{Event, Kind};
 
 /// A native thread's own state. It has no destructor, so that accessing it is a single load.
@@ -25,6 +27,9 @@ impl Drop for Closer {
     fn drop(&mut self) {
         LOCAL.with(|local| {
             if let Some(writer) = local.writer.take() {
+                if is_tracing() {
+                    writer.push(usage::own(clock::now()).pack());
+                }
                 writer.close();
             }
         });
@@ -54,12 +59,16 @@ impl Local {
     /// Called for a native thread's first event and for every 256th.
     #[cold]
     fn record_slowly(&self, time: Ticks, record: [u64; 2]) {
+        let is_first = self.writer.get().is_none();
         if !self.extend() {
             self.lost.set(self.lost.get().saturating_add(1));
             buffers().lose_one();
             return;
         }
         let Some(writer) = self.writer.get() else { return };
+        if is_first {
+            writer.push(usage::own(time).pack());
+        }
         let lost = self.lost.take();
         if lost > 0 {
             writer.push(Event { time, thread: 0, kind: Kind::Lost, argument: lost }.pack());

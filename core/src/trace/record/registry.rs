@@ -209,6 +209,7 @@ impl Thread {
     /// The thread ended.
     pub fn end(&'static self, at: Ticks) {
         self.trace(at, Kind::ThreadEnd, 0);
+        Self::trace_usage(at);
         self.clear();
         let registry = registry();
         if registry.threads().remove(&self.id()).is_some() {

@@ -12,15 +12,16 @@ use super::drain::{Drain, drain};
 use super::mode::{self, TRACING};
 use super::registry::{registry, switch_off};
 use super::sink::{Sink, Stats};
+use super::usage::Meter;
 use crate::fork::lock;
 use crate::trace::files;
-use crate::{clock, os};
+use crate::{clock, os, processors};
 
 /// The options of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The description of the program in the file, in this order: `language`, `runtime`, `command`, … The
-    /// recorder adds `pid`, `parent`, `clock`, `started`, `start` and `offlock`.
+    /// recorder adds `pid`, `parent`, `clock`, `started`, `start`, `offlock` and `processors`.
     pub about: Vec<(String, String)>,
     /// The greatest size of the file; further events are counted as lost.
     pub limit: Option<u64>,
@@ -70,6 +71,7 @@ impl Trace {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX));
         if !drain.is_driven {
+            drain.meter = Meter::default();
             std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(shared))?;
             drain.is_driven = true;
         }
@@ -105,6 +107,7 @@ impl Trace {
             return None;
         }
         let mut drain = lock(self.drain);
+        drain.meter.finish();
         let (_, time) = drain.pass();
         let index = drain.sinks.iter().position(|sink| sink.number == self.number)?;
         let sink = drain.sinks.swap_remove(index);
@@ -167,7 +170,8 @@ fn about(options: &Options) -> Vec<(String, String)> {
         ("start", os::monotonic_nanoseconds().to_string()),
         ("offlock", env!("CARGO_PKG_VERSION").to_owned()),
     ];
-    let ours = ours.map(|(key, value)| (key.to_owned(), value));
+    let processors = processors::allowed().map(|count| ("processors", count.to_string()));
+    let ours = ours.into_iter().chain(processors).map(|(key, value)| (key.to_owned(), value));
     options.about.iter().cloned().chain(ours).collect()
 }
 

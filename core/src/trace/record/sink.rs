@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::processors;
 use crate::trace::format::definition::Definition;
 use crate::trace::format::wire;
 
@@ -88,15 +89,18 @@ impl Sink {
 
     pub(super) fn put_flush(&mut self, time: u64) {
         if time - self.flushed >= FLUSH_EVERY && self.written < self.room {
-            self.flushed = time;
-            let mut body = Vec::new();
-            wire::put_number(&mut body, time);
-            self.put(&wire::frame(wire::FLUSH, &body));
+            self.flush(time);
         }
+    }
+
+    fn flush(&mut self, time: u64) {
+        self.flushed = time;
+        self.put(&wire::frame(wire::FLUSH, &wire::flush(time, processors::machine_times())));
     }
 
     /// Writes the end of the file.
     pub(super) fn end(mut self, time: u64, lost: u64) -> io::Result<Stats> {
+        self.flush(time);
         let lost = lost - self.lost_before + self.left_out;
         let mut body = Vec::new();
         [time, self.events, lost].into_iter().for_each(|number| wire::put_number(&mut body, number));

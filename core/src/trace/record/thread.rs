@@ -14,6 +14,7 @@ use super::list::List;
 use super::mode::{TRACING, is_active, is_tracing, mode};
 use super::native::record;
 use super::off_lock::Regions;
+use super::usage;
 use crate::clock::{self, Ticks};
 use crate::trace::format::definition::{Lock, Name, Stand};
 use crate::trace::format::event::{Event, Kind, Reason, pack_release, pack_size};
@@ -162,6 +163,13 @@ impl Thread {
         }
         if mode & TRACING != 0 {
             record(Event { time: at, thread: self.id(), kind, argument });
+        }
+    }
+
+    /// The calling native thread notes how long it has run on a processor.
+    pub(super) fn trace_usage(at: Ticks) {
+        if is_tracing() {
+            record(usage::own(at));
         }
     }
 

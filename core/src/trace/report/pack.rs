@@ -74,7 +74,8 @@ fn shorten(lock: &mut LockSummary) {
 /// The names that states, operations and marks use.
 fn names(recording: &Recording, timeline: &Timeline) -> Vec<(u32, String)> {
     let spans = timeline.threads.iter().flat_map(|life| life.regions.iter().chain(&life.marks));
-    let used: BTreeSet<u32> = spans.map(|span| span.name).collect();
+    let mut used: BTreeSet<u32> = spans.map(|span| span.name).collect();
+    used.insert(Recording::OTHER_CODE);
     used.into_iter().map(|name| (name, recording.name(name))).collect()
 }
 
