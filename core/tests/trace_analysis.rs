@@ -433,6 +433,29 @@ fn parallelism_is_what_the_processors_did() {
 }
 
 #[test]
+fn a_mark_may_get_its_name_at_its_end() {
+    use Kind::*;
+    let mut marked = recording([(
+        1,
+        Stand::Holds,
+        vec![
+            (100, MarkBegin, 8),
+            (150, MarkBegin, 9),
+            (200, MarkEnd, 0),
+            (300, MarkEnd, 7),
+            (400, MarkBegin, 8),
+        ],
+    )]);
+    for (id, name) in [(7, "GET /users/:id"), (8, "GET"), (9, "query")] {
+        marked.names.insert(id, name.into());
+    }
+    let summary = Summary::of(&marked, &Timeline::of(&marked));
+    let mut marks: Vec<_> = summary.marks.iter().map(|mark| (mark.total, mark.name.as_str())).collect();
+    marks.sort_unstable();
+    assert_eq!(marks, [(50, "query"), (200, "GET /users/:id"), (600, "GET")]);
+}
+
+#[test]
 fn a_big_number_of_waiting_threads_is_blamed_in_little_time() {
     let script = |i: u64| Script {
         start: i * 1_000,

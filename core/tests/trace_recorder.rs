@@ -36,7 +36,7 @@ fn what_happens_to_a_thread_is_in_the_file() {
     thread.mark_begin(now(), Name::of("checkout"));
     thread.gc_enter(now());
     thread.gc_exit(now());
-    thread.mark_end(now());
+    thread.mark_end(now(), None);
     thread.released(now(), lock, Reason::Sleeps);
     thread.end(now());
     let stats = trace.stop().expect("memory takes everything");

@@ -210,11 +210,12 @@ fn mark_begin(name: &str) {
     }
 }
 
-/// The calling thread ends the section that it began last.
+/// The calling thread ends the section that it began last, and may give it another name.
 #[pyfunction]
-fn mark_end() {
+#[pyo3(signature = (renamed=None))]
+fn mark_end(renamed: Option<&str>) {
     if trace::is_tracing() {
-        feed::current().mark_end(trace::now());
+        feed::current().mark_end(trace::now(), renamed.map(Name::of));
     }
 }
 

@@ -93,7 +93,7 @@ module Offlock
         Native.mark_begin(name)
         yield
       ensure
-        Native.mark_end
+        Native.mark_end(nil)
       end
     end
   end
@@ -108,3 +108,4 @@ require_relative "lock/metric"
 require_relative "lock/global_timer"
 require_relative "lock/local_timer"
 require_relative "lock/waiting_threads"
+require_relative "lock/rack"

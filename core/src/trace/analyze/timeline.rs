@@ -307,8 +307,9 @@ impl Walk {
             }
             Kind::MarkBegin => self.open_marks.push(open(time, moment.argument)),
             Kind::MarkEnd => {
+                let renamed = |span: Span| if moment.argument == 0 { span.name } else { moment.argument };
                 let closed = self.open_marks.pop();
-                self.life.marks.extend(closed.map(|span| Span { end: time, ..span }));
+                self.life.marks.extend(closed.map(|span| Span { end: time, name: renamed(span), ..span }));
             }
             Kind::ThreadStart | Kind::ThreadEnd | Kind::Lost | Kind::Cpu | Kind::RunDelay => {}
         }

@@ -30,7 +30,7 @@ pub enum Kind {
     RegionEnd = 9,
     /// The program marks the beginning of a span; the argument is its name.
     MarkBegin = 10,
-    /// The innermost span ended.
+    /// The innermost span ended; the argument is its name if that differs from the one at its beginning, or 0.
     MarkEnd = 11,
     /// Events were lost here; the argument is their number.
     Lost = 12,

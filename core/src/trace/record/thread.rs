@@ -217,9 +217,9 @@ impl Thread {
         self.trace(at, Kind::MarkBegin, name.0);
     }
 
-    /// The program marks the end of the innermost span.
-    pub fn mark_end(&self, at: Ticks) {
-        self.trace(at, Kind::MarkEnd, 0);
+    /// The program marks the end of the innermost span, and may give it another name.
+    pub fn mark_end(&self, at: Ticks, renamed: Option<Name>) {
+        self.trace(at, Kind::MarkEnd, renamed.map_or(0, |name| name.0));
     }
 
     /// Whether it waits for the lock and began to wait after `from`.

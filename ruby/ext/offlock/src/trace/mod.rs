@@ -46,7 +46,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("name_ractor", function!(name_ractor, 3))?;
     native.define_singleton_method("sleeps=", function!(set_sleeps, 1))?;
     native.define_singleton_method("mark_begin", function!(mark_begin, 1))?;
-    native.define_singleton_method("mark_end", function!(mark_end, 0))?;
+    native.define_singleton_method("mark_end", function!(mark_end, 1))?;
     native.define_singleton_method("enable", function!(enable, 2))?;
     native.define_singleton_method("disable", function!(disable, 1))?;
     native.define_singleton_method("enabled?", function!(is_enabled, 1))?;
@@ -211,9 +211,9 @@ fn mark_begin(name: String) {
     }
 }
 
-fn mark_end() {
+fn mark_end(renamed: Option<String>) {
     if trace::is_tracing() {
-        events::current().mark_end(trace::now());
+        events::current().mark_end(trace::now(), renamed.as_deref().map(Name::of));
     }
 }
 
