@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use offlock_core::trace::{Lock, Options, Reason, Thread, Trace, now, now_holding};
 
 fn main() -> ExitCode {
-    let options = Options { about: vec![("language".into(), "test".into())], limit: None };
+    let options = Options { about: vec![("language".into(), "test".into())], ..Options::default() };
     let trace = Trace::from_environment(&options).map(|trace| trace.expect("the file can be written").0);
     let (thread, lock) = (Thread::start(now(), "main"), Lock::new("GIL"));
     thread.wants(now(), lock);

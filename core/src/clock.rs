@@ -10,6 +10,8 @@
 //! first use (50 to 200 ms), and keeps it for the life of the process, behind a `OnceCell`, for which the
 //! child of a fork could wait forever.
 
+use std::time::Duration;
+
 use crate::fork::Remade;
 use crate::os;
 #[cfg(target_arch = "x86_64")]
@@ -108,11 +110,24 @@ pub(crate) fn start() {
 /// Converts a number of ticks to nanoseconds, at the rate measured between the first use of the recorder and
 /// the first call of this function: the same number of ticks always gives the same duration.
 pub fn nanoseconds(ticks: Ticks) -> u64 {
-    static RATE: Remade<f64> = Remade::new();
     if !counter_is_used() {
         return ticks;
     }
-    (ticks as f64 / RATE.get_or_make(measured_rate)) as u64
+    (ticks as f64 / rate()) as u64
+}
+
+/// The number of ticks in a duration, at the rate of [`nanoseconds`].
+pub fn ticks(duration: Duration) -> Ticks {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    if !counter_is_used() {
+        return nanoseconds;
+    }
+    (nanoseconds as f64 * rate()) as u64
+}
+
+fn rate() -> f64 {
+    static RATE: Remade<f64> = Remade::new();
+    *RATE.get_or_make(measured_rate)
 }
 
 /// Takes up to 5 ms, and only if the recorder was first used less than 5 ms ago.
@@ -235,5 +250,6 @@ mod tests {
         let (ticks, elapsed) = (now() - before, instant.elapsed().as_nanos() as f64);
         let ratio = nanoseconds(ticks) as f64 / elapsed;
         assert!((0.98..1.02).contains(&ratio), "{ratio}");
+        assert!(nanoseconds(super::ticks(Duration::from_secs(1))).abs_diff(1_000_000_000) < 10);
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Damage, Flaw, Kind, Lock, Metric, Name, Options, Reason, Recording, Summary, Thread, Timeline, Trace,
-    is_tracing, metrics, now, now_holding, unpack_release, unpack_size,
+    Damage, Flaw, Frame, Function, Kind, Lock, Metric, Name, Options, Reason, Recording, Stack, Summary,
+    Thread, Timeline, Trace, code_era, is_tracing, metrics, now, now_holding, stacks_after, unpack_release,
+    unpack_size,
 };
 
 /// One process-wide recorder, so one test at a time.
@@ -23,7 +25,7 @@ fn read(bytes: &[u8]) -> Recording {
 #[test]
 fn what_happens_to_a_thread_is_in_the_file() {
     let _alone = alone();
-    let options = Options { about: vec![("language".into(), "test".into())], limit: None };
+    let options = Options { about: vec![("language".into(), "test".into())], ..Options::default() };
     let (trace, memory) = Trace::to_memory(&options).expect("memory takes everything");
     let (thread, lock) = (Thread::start(now(), "worker \"1\"\n"), Lock::new("GIL"));
     thread.wants(now(), lock);
@@ -420,4 +422,65 @@ fn metrics_count_what_they_should() {
         metric.disable();
         assert!(!metric.is_enabled());
     }
+}
+
+#[test]
+fn stacks_are_in_every_trace_that_runs() {
+    let _alone = alone();
+    let functions = ["main", "serve", "parse"].map(|name| (Function::numbered(), name));
+    let frame = |index: usize, line| Frame { function: functions[index].0, line };
+    assert_eq!(Stack::of([frame(0, 1)], 0), None, "no trace is recorded");
+
+    let (first, first_memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
+    let thread = Thread::start(now(), "holder");
+    let early = Stack::of([frame(0, 3), frame(1, 10)], 0).expect("room");
+    early.holding(now(), thread.id());
+    functions.iter().for_each(|(function, name)| function.describe(name, "/srv/app.py", 2));
+    let (second, second_memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
+    let late = Stack::of([frame(1, 10), frame(2, 41)], 7).expect("room");
+    assert_eq!(Stack::of([frame(0, 3), frame(1, 10)], 0), Some(early), "as before");
+    late.releasing(now(), thread.id());
+    early.waiting(now(), thread.id());
+    let era = code_era();
+    first.stop().expect("memory takes everything");
+    assert_eq!(code_era(), era);
+    second.stop().expect("memory takes everything");
+    assert_ne!(code_era(), era, "the last trace");
+    thread.end(now());
+
+    let shown = |recording: &Recording, kind: Kind| -> Vec<String> {
+        let thread = recording.threads.values().find(|thread| thread.name == "holder").expect("named");
+        let moment = thread.moments.iter().find(|moment| moment.kind == kind).expect("recorded");
+        let texts = recording.code.stack(moment.argument).map(|frame| recording.code.text(frame));
+        texts.map(|text| format!("{} {}:{}", text.function, text.file, text.line)).collect()
+    };
+    let [outer, inner] = ["main /srv/app.py:3", "serve /srv/app.py:10"].map(str::to_owned);
+    let cut = ["parse /srv/app.py:41".to_owned(), inner.clone(), "… 7 frames left out :0".to_owned()];
+    let (first, second) = (read(&first_memory.take()), read(&second_memory.take()));
+    assert_eq!(shown(&first, Kind::StackHolding), [inner.clone(), outer.clone()]);
+    for recording in [first, second] {
+        assert_eq!(shown(&recording, Kind::StackReleasing), cut);
+        assert_eq!(shown(&recording, Kind::StackWaiting), [inner.clone(), outer.clone()]);
+        assert_eq!(Recording { bytes: recording.bytes, ..read(&recording.to_bytes()) }, recording);
+    }
+}
+
+#[test]
+fn the_shortest_wait_that_a_trace_asks_for_counts() {
+    let _alone = alone();
+    let start = |wait| {
+        let options = Options { stacks: Duration::from_millis(wait).into(), ..Options::default() };
+        Trace::to_memory(&options).expect("memory takes everything").0
+    };
+    let off = Trace::to_memory(&Options { stacks: None, ..Options::default() }).expect("memory").0;
+    assert_eq!(stacks_after(), None);
+    let long = start(8);
+    let eight = stacks_after().expect("asked for");
+    let short = start(1);
+    assert!(stacks_after().is_some_and(|one| one.abs_diff(eight / 8) < 8));
+    short.stop().expect("memory takes everything");
+    assert_eq!(stacks_after(), Some(eight));
+    long.stop().expect("memory takes everything");
+    assert_eq!(stacks_after(), None);
+    off.stop().expect("memory takes everything");
 }

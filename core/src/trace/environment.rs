@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::analyze::recording::Recording;
 use super::files;
@@ -22,12 +23,49 @@ pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 /// The environment variable with the path of the trace file.
 pub const TRACE_VARIABLE: &str = "OFFLOCK_TRACE";
 
+/// The environment variable with the wait from which on stacks are recorded; see [`stacks_from`].
+pub const STACKS_VARIABLE: &str = "OFFLOCK_TRACE_STACKS";
+
+/// The wait that a text like `1ms`, `0.5s` or `200us` names, for [`Options::stacks`]; `None` for `off`.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong with the text.
+pub fn stacks_from(text: &str) -> Result<Option<Duration>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err(format!("{text:?} is not a duration such as 1ms, 0.5s or 200us, nor `off`")),
+    };
+    let wait = number.parse().ok().and_then(|number: f64| Duration::try_from_secs_f64(number * seconds).ok());
+    wait.map(Some).ok_or_else(|| format!("{text:?} does not begin with a number that is a possible duration"))
+}
+
+/// What the environment says about stacks, for a feed that can record them; otherwise `asked`.
+fn stacks(asked: Option<Duration>) -> io::Result<Option<Duration>> {
+    match std::env::var(STACKS_VARIABLE) {
+        Ok(text) if asked.is_some() => {
+            stacks_from(&text).map_err(|wrong| io::Error::other(format!("{STACKS_VARIABLE}: {wrong}")))
+        }
+        _ => Ok(asked),
+    }
+}
+
 impl Trace {
     /// Starts the trace that the environment asks for, if any, and returns it with its path. Call it when the
     /// interpreter starts, and again in the child of a fork.
     pub fn from_environment(options: &Options) -> Option<io::Result<(Self, PathBuf)>> {
         let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
-        Some(claim(&asked).and_then(|(file, path)| Ok((Self::start(Box::new(file), options)?, path))))
+        Some(stacks(options.stacks).and_then(|stacks| {
+            let (file, path) = claim(&asked)?;
+            Ok((Self::start(Box::new(file), &Options { stacks, ..options.clone() })?, path))
+        }))
     }
 }
 
@@ -78,6 +116,17 @@ pub fn path_of(asked: &Path, pid: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_have_units() {
+        for (text, microseconds) in [("1ms", 1_000), ("0.5s", 500_000), ("200us", 200), ("0ms", 0)] {
+            assert_eq!(stacks_from(text), Ok(Some(Duration::from_micros(microseconds))), "{text}");
+        }
+        assert_eq!(stacks_from("off"), Ok(None));
+        for text in ["", "1", "ms", "-1ms", "1 ms", "1.2.3ms", "never", "99999999999999999999s"] {
+            assert!(stacks_from(text).unwrap_err().contains(&format!("{text:?}")), "{text}");
+        }
+    }
 
     #[test]
     fn the_process_id_goes_before_the_extension() {

@@ -43,6 +43,11 @@
 //!   that is false. If the interpreter sometimes reports a release that it then does not make, the feed calls
 //!   [`holds`](Thread::holds) wherever it knows better.
 //! - It calls [`Lock::new`] once for each interpreter lock.
+//! - Once a thread has waited for [`stacks_after`], it records stacks: of the holder, about every millisecond for
+//!   as long as a thread waits ([`Stack::holding`]) and as it releases the lock
+//!   ([`Stack::releasing`]), and of the thread that waits ([`Stack::waiting`]). It numbers functions
+//!   with [`Function::numbered`], describes each once, in its own time, and forgets the numbers when [`code_era`]
+//!   changes.
 //! - It calls [`watch_forks`] when the library is loaded. After a fork the child records nothing until it
 //!   starts a trace of its own. Before that, the feed calls `rename` on the thread that forked and on its
 //!   lock, which makes them known to the child's recorder; the parent's other threads do not exist in the
@@ -60,31 +65,37 @@ mod record;
 mod report;
 
 pub use analyze::blame::{Blame, COLUMNS, Row};
+pub use analyze::blamed_code::{Piece, blamed_pieces};
+pub use analyze::code::{Code, FrameText, RecordedFrame, RecordedFunction};
 pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
 pub use analyze::readings::{MachineUsed, Used};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
 pub use analyze::run::{Process, Run};
 pub use analyze::summary::{
-    Behind, BlameRow, GroupSummary, LockSummary, MarkBlame, MarkSummary, SpanSummary, Summary, ThreadSummary,
-    Times, WaitTimes,
+    Behind, BlameRow, BlamedCode, BlamedLine, GroupSummary, LockSummary, MarkBlame, MarkSummary, SpanSummary,
+    Summary, ThreadSummary, Times, WaitTimes,
 };
 pub use analyze::timeline::{
     Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline, Usage,
 };
 pub use capture::Capture;
-pub use environment::{ARGUMENTS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of};
+pub use environment::{
+    ARGUMENTS_VARIABLE, STACKS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of, stacks_from,
+};
 pub use export::Format;
+pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 pub use record::after_fork::watch_forks;
+pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;
 pub use record::metrics::{self, Metric, ThreadMetrics};
-pub use record::mode::{is_active, is_tracing, now_holding, now_releasing};
+pub use record::mode::{is_active, is_tracing, now_holding, now_releasing, stacks_after};
 pub use record::session::{Memory, Options, Trace};
 pub use record::sink::Stats;
 pub use record::thread::Thread;
 pub use report::{write_comparison, write_report};
 
-pub use crate::clock::{Ticks, nanoseconds, now, source};
+pub use crate::clock::{Ticks, nanoseconds, now, source, ticks};
 pub use crate::fork::{Remade, after_fork_in_child};

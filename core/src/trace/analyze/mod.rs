@@ -10,6 +10,9 @@
 
 mod assemble;
 pub(super) mod blame;
+pub(super) mod blamed_code;
+mod blamed_code_text;
+pub(super) mod code;
 pub(super) mod compare;
 mod contention;
 pub(super) mod finding;

@@ -10,10 +10,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::code::Code;
 use super::readings::{MachineUsed, Used, complete};
 use crate::Task;
 use crate::task::Stopped;
 use crate::trace::files;
+use crate::trace::format::code;
 use crate::trace::format::definition::{Definition, Stand};
 use crate::trace::format::event::{Event, Kind};
 use crate::trace::format::wire::{self, Bytes, Section};
@@ -167,6 +169,8 @@ pub struct Recording {
     pub usage: BTreeMap<u32, Vec<Used>>,
     /// How long the machine's processors were busy; in the order of time.
     pub machine: Vec<MachineUsed>,
+    /// The functions and stacks that events name.
+    pub code: Code,
     /// The number of events read.
     pub events: u64,
     /// The number of events that are missing.
@@ -222,6 +226,10 @@ impl Recording {
         let mut out = wire::MAGIC.to_vec();
         out.extend(wire::frame(wire::ABOUT, &wire::about(&self.about)));
         out.extend(wire::frame(wire::DEFINITIONS, &wire::definitions(&self.definitions())));
+        let code = self.code.definitions();
+        if !code.is_empty() {
+            out.extend(wire::frame(wire::CODE, &code::definitions(&code)));
+        }
         self.threads.iter().for_each(|(id, thread)| thread.write(*id, self.start, &mut out));
         if !self.usage.is_empty() {
             out.extend(wire::frame(wire::EVENTS, &self.usage_body()));
@@ -302,6 +310,7 @@ impl Recording {
         match kind {
             wire::ABOUT => self.take_about(&mut bytes),
             wire::DEFINITIONS => self.take_definitions(&mut bytes),
+            wire::CODE => self.code.take(&mut bytes),
             wire::EVENTS => wire::take_events(body, |native, event| self.take_event(native, event)),
             wire::FLUSH => self.take_flush(&mut bytes),
             wire::END => {

@@ -5,7 +5,7 @@ use super::contention::contended_waits;
 use super::groups::Groups;
 use super::recording::{Flaw, Recording};
 use super::summary::{
-    BlameRow, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times, WaitTimes, per,
+    BlameRow, BlamedCode, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times, WaitTimes, per,
 };
 use super::timeline::{Life, LockLife, Stretch, Timeline, Usage};
 use super::{findings, marks, spans};
@@ -49,6 +49,7 @@ impl Summary {
             marks,
             ..Self::default()
         };
+        summary.code = BlamedCode::of(recording, timeline, &summary.groups);
         summary.findings = findings::of(&summary);
         summary
     }

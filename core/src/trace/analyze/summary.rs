@@ -260,6 +260,37 @@ pub struct MarkSummary {
     pub behind: Vec<Behind>,
 }
 
+/// A line of the program that others waited for. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlamedLine {
+    /// The qualified name of the function.
+    pub function: String,
+    /// The path of its file, empty if it has none.
+    pub file: String,
+    /// The line, 0 if that is unknown.
+    pub line: u32,
+    /// How long all threads together waited while it held the lock.
+    pub lost: u64,
+    /// The longest time for which one hold stayed on this line.
+    pub longest_hold: u64,
+    /// The number of samples.
+    pub samples: u64,
+    /// Pairs of a group's index in [`Summary::groups`] and how long its threads
+    /// waited meanwhile, the longest first; only of the groups that waited longest altogether.
+    pub groups: Vec<(usize, u64)>,
+}
+
+/// The code that others waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct BlamedCode {
+    /// The lines, those first to which most time was lost.
+    pub lines: Vec<BlamedLine>,
+    /// How long threads waited during holds of which there is a stack.
+    pub known: u64,
+    /// How long they waited during all other holds: those that were too short for a sample.
+    pub unknown: u64,
+}
+
 /// A recording in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -305,6 +336,8 @@ pub struct Summary {
     pub operations: Vec<SpanSummary>,
     /// The spans that the program marked, the longest first.
     pub marks: Vec<MarkSummary>,
+    /// The code that others waited for.
+    pub code: BlamedCode,
     /// The findings.
     pub findings: Vec<Finding>,
 }

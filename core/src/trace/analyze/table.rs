@@ -23,6 +23,11 @@ impl Table {
     }
 
     pub(in crate::trace) fn write(&self, out: &mut String) {
+        self.write_with_prose(usize::MAX, out);
+    }
+
+    /// Columns from `prose` on are texts, which are aligned to the left, too.
+    pub(super) fn write_with_prose(&self, prose: usize, out: &mut String) {
         let columns = self.0.iter().map(Vec::len).max().unwrap_or(0);
         let cells = |column: usize| self.0.iter().filter_map(move |row| row.get(column));
         let width = |column: usize| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -32,6 +37,7 @@ impl Table {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let _ = match column {
                     0 => write!(line, "{cell:<width$}"),
+                    _ if column >= prose => write!(line, "  {cell:<width$}"),
                     _ => write!(line, "  {cell:>width$}"),
                 };
             }

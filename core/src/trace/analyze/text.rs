@@ -36,6 +36,7 @@ impl Summary {
         for lock in &self.locks {
             self.write_lock(&mut out, lock);
         }
+        self.write_blamed_code(&mut out);
         write_spans(&mut out, "Operations off the lock", self.operations.iter());
         write_spans(&mut out, "Marks", self.marks.iter().map(|mark| &mark.span));
         self.write_findings(&mut out);
@@ -112,7 +113,7 @@ impl Summary {
         let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
         let rows = self.blame_by_group(lock);
         table.0.extend(rows.iter().take(ROWS).map(|row| self.blame_row(row)));
-        write_left(&table, out);
+        table.write_with_prose(2, out);
         write_rest(out, rows.len(), ROWS);
     }
 
@@ -193,13 +194,4 @@ fn write_spans<'a>(
     }
     table.write(out);
     write_rest(out, spans.len(), ROWS);
-}
-
-/// A table whose last column is prose.
-fn write_left(table: &Table, out: &mut String) {
-    let width = |column: usize| table.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (first, second) = (width(0), width(1));
-    for row in &table.0 {
-        let _ = writeln!(out, "  {:<first$}  {:>second$}  {}", row[0], row[1], row[2]);
-    }
 }

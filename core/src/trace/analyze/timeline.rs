@@ -311,6 +311,7 @@ impl Walk {
                 let closed = self.open_marks.pop();
                 self.life.marks.extend(closed.map(|span| Span { end: time, name: renamed(span), ..span }));
             }
+            Kind::StackHolding | Kind::StackReleasing | Kind::StackWaiting => return,
             Kind::ThreadStart | Kind::ThreadEnd | Kind::Lost | Kind::Cpu | Kind::RunDelay => {}
         }
         self.show(time);

@@ -2,6 +2,7 @@
 //!
 //! Each format is a file of its own that writes from the [`Timeline`].
 
+mod collapsed;
 mod firefox;
 mod gvl_tracing;
 mod perfetto;
@@ -25,6 +26,8 @@ pub enum Format {
     GvlTracing,
     /// The Firefox Profiler's processed profile, for profiler.firefox.com.
     Firefox,
+    /// The stacks that others waited for, one per line: the input of flame graph tools.
+    Collapsed,
     /// The summary as JSON, times in nanoseconds.
     Json,
     /// The report page.
@@ -32,7 +35,8 @@ pub enum Format {
 }
 
 impl Format {
-    const ALL: [Self; 5] = [Self::Perfetto, Self::GvlTracing, Self::Firefox, Self::Json, Self::Html];
+    const ALL: [Self; 6] =
+        [Self::Perfetto, Self::GvlTracing, Self::Firefox, Self::Collapsed, Self::Json, Self::Html];
 
     /// The usual extension of files in this format, without a leading dot.
     pub fn extension(self) -> &'static str {
@@ -40,6 +44,7 @@ impl Format {
             Self::Perfetto => "pftrace",
             Self::GvlTracing => "gvl.json",
             Self::Firefox => "firefox.json",
+            Self::Collapsed => "folded",
             Self::Json => "json",
             Self::Html => "html",
         }
@@ -62,6 +67,7 @@ impl Format {
             Self::GvlTracing => gvl_tracing::write(recording, timeline, out),
             Self::Firefox => firefox::write(recording, timeline, out),
             Self::Html => write_report(recording, timeline, out),
+            Self::Collapsed => collapsed::write(recording, timeline, out),
             Self::Json => writeln!(out, "{}", Summary::of(recording, timeline).to_json()),
         }
     }

@@ -34,6 +34,14 @@ pub enum Kind {
     MarkEnd = 11,
     /// Events were lost here; the argument is their number.
     Lost = 12,
+    /// The thread's stack while it held the lock and another thread waited; the argument is a [`Stack`].
+    ///
+    /// [`Stack`]: super::code::Stack
+    StackHolding = 13,
+    /// The thread's stack when it released the lock for which another thread waited; the argument is a stack.
+    StackReleasing = 14,
+    /// The thread's stack while it waits for the lock; the argument is a stack.
+    StackWaiting = 15,
     /// The native thread (0: the process) has used a processor for so many microseconds, modulo 2^32.
     Cpu = 16,
     /// The native thread of the last [`Cpu`](Self::Cpu) record has been ready to run, but without a processor,
@@ -62,6 +70,9 @@ impl Kind {
             10 => Self::MarkBegin,
             11 => Self::MarkEnd,
             12 => Self::Lost,
+            13 => Self::StackHolding,
+            14 => Self::StackReleasing,
+            15 => Self::StackWaiting,
             16 => Self::Cpu,
             17 => Self::RunDelay,
             _ => return None,
@@ -171,7 +182,7 @@ mod tests {
         for number in 0..=255 {
             match Kind::from_u8(number) {
                 Some(kind) => assert_eq!(kind as u8, number),
-                None => assert!(matches!(number, 0 | 13..=15 | 18..)),
+                None => assert!(matches!(number, 0 | 18..)),
             }
         }
     }

@@ -1,5 +1,6 @@
-//! The format of trace files: events, definitions, and their encoding.
+//! The format of trace files: events, definitions, code, and their encoding.
 
+pub(super) mod code;
 pub(super) mod definition;
 pub(super) mod event;
 pub(super) mod wire;

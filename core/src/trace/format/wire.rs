@@ -13,6 +13,7 @@
 //! | 3 events | a base time, then sections: native thread id, number of events, events |
 //! | 4 flush | the time up to which everything has been written; for how long the machine's processors have been busy, and in all, in the system's units (absent where it does not say) |
 //! | 5 end | the time at which the recording ended, the number of events, the number of lost ones |
+//! | 6 code | what numbers stand for: 1 file, 2 function or 3 frame; see [`code`](super::code) |
 //!
 //! An event is a byte with its kind in the lower five bits; its thread, unless the flag `SAME_THREAD` says
 //! that it is the one of the previous event; its argument, unless `SAME_ARGUMENT` says that it is the one of
@@ -32,6 +33,7 @@ pub(in crate::trace) const DEFINITIONS: u8 = 2;
 pub(in crate::trace) const EVENTS: u8 = 3;
 pub(in crate::trace) const FLUSH: u8 = 4;
 pub(in crate::trace) const END: u8 = 5;
+pub(in crate::trace) const CODE: u8 = 6;
 
 const NAME: u8 = 1;
 const THREAD: u8 = 2;
@@ -84,7 +86,7 @@ impl<'a> Bytes<'a> {
         None
     }
 
-    fn small(&mut self) -> Option<u32> {
+    pub(in crate::trace) fn small(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
 

@@ -8,6 +8,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::buffers::buffers;
+use super::code::code_table;
+use super::mode;
 use super::queue::Reader;
 use super::registry::registry;
 use super::sink::Sink;
@@ -140,10 +142,19 @@ impl Drain {
         total
     }
 
+    /// Stacks are recorded from the shortest wait on that one of the traces asks for.
+    pub(super) fn set_stacks_after(&self) {
+        mode::set_stacks_after(self.sinks.iter().filter_map(|sink| sink.stacks).min());
+    }
+
     /// Writes the definitions first: they were made before the events that use them.
     fn write(&mut self, gathered: &mut Gathered) {
         let news = registry().take_news();
-        self.sinks.iter_mut().for_each(|sink| sink.define(&news));
+        let code = code_table().take_news();
+        self.sinks.iter_mut().for_each(|sink| {
+            sink.define(&news);
+            sink.define_code(&code);
+        });
         gathered.write(&mut self.sinks);
     }
 

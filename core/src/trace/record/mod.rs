@@ -12,6 +12,7 @@
 
 pub(super) mod after_fork;
 mod buffers;
+pub(super) mod code;
 mod counters;
 mod drain;
 pub(super) mod histogram;

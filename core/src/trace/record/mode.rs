@@ -1,6 +1,7 @@
 //! What is being recorded: one atomic word of flags that every callback reads first.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::clock::{self, Ticks};
 
@@ -8,6 +9,9 @@ use crate::clock::{self, Ticks};
 pub(super) const TRACING: u32 = 1;
 
 static MODE: AtomicU32 = AtomicU32::new(0);
+
+/// How long a thread waits before stacks are recorded, in ticks; `u64::MAX` if they are not recorded.
+static STACKS_AFTER: AtomicU64 = AtomicU64::new(Ticks::MAX);
 
 /// The flags of everything that is being recorded.
 #[inline]
@@ -36,6 +40,20 @@ pub fn is_active() -> bool {
 #[inline]
 pub fn is_tracing() -> bool {
     mode() & TRACING != 0
+}
+
+/// How long a thread has to wait for the lock before the feed records stacks; `None` if it records none.
+#[inline]
+pub fn stacks_after() -> Option<Ticks> {
+    match STACKS_AFTER.load(Ordering::Relaxed) {
+        Ticks::MAX => None,
+        ticks => Some(ticks),
+    }
+}
+
+pub(super) fn set_stacks_after(wait: Option<Duration>) {
+    let ticks = wait.map(|wait| clock::ticks(wait).min(Ticks::MAX - 1));
+    STACKS_AFTER.store(ticks.unwrap_or(Ticks::MAX), Ordering::Relaxed);
 }
 
 /// The current time, for a thread that has just acquired a lock: never before the acquisition.

@@ -61,7 +61,8 @@ const MOST_NAMES: usize = 1 << 14;
 /// The most definitions that are kept between two drains.
 const MOST_NEWS: usize = 1 << 16;
 
-fn cut(text: &str) -> String {
+/// A text of at most [`LONGEST_TEXT`] bytes.
+pub(super) fn cut(text: &str) -> String {
     let mut end = text.len().min(LONGEST_TEXT);
     while !text.is_char_boundary(end) {
         end -= 1;

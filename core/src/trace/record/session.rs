@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::after_fork::watch_forks;
 use super::buffers::buffers;
+use super::code::code_table;
 use super::drain::{Drain, drain};
 use super::mode::{self, TRACING};
 use super::registry::{registry, switch_off};
@@ -18,13 +19,24 @@ use crate::trace::files;
 use crate::{clock, os, processors};
 
 /// The options of a trace.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// The description of the program in the file, in this order: `language`, `runtime`, `command`, … The
     /// recorder adds `pid`, `parent`, `clock`, `started`, `start`, `offlock` and `processors`.
     pub about: Vec<(String, String)>,
     /// The greatest size of the file; further events are counted as lost.
     pub limit: Option<u64>,
+    /// Feeds record stacks once a thread has waited this long for a lock; never if this is `None`.
+    pub stacks: Option<Duration>,
+}
+
+/// The default of [`Options::stacks`].
+pub(in crate::trace) const STACKS_AFTER: Duration = Duration::from_millis(1);
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { about: Vec::new(), limit: None, stacks: Some(STACKS_AFTER) }
+    }
 }
 
 /// A trace that is being recorded. Several may be recorded at the same time.
@@ -69,7 +81,7 @@ impl Trace {
         let mut drain = lock(shared);
         buffers().pool.reserve();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX));
+        let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX), options.stacks);
         if !drain.is_driven {
             drain.meter = Meter::default();
             std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(shared))?;
@@ -78,11 +90,13 @@ impl Trace {
         drain.pass();
         let about = about(options);
         mode::set(TRACING);
-        let begun = sink.begin(buffers().lost(), &about, &registry().definitions());
+        let begun =
+            sink.begin(buffers().lost(), &about, &registry().definitions(), &code_table().definitions());
         match begun {
             Ok(()) => drain.sinks.push(sink),
             Err(_) => switch_off_unless_needed(&drain),
         }
+        drain.set_stacks_after();
         begun.map(|()| Self { number, drain: shared })
     }
 
@@ -111,6 +125,7 @@ impl Trace {
         let (_, time) = drain.pass();
         let index = drain.sinks.iter().position(|sink| sink.number == self.number)?;
         let sink = drain.sinks.swap_remove(index);
+        drain.set_stacks_after();
         switch_off_unless_needed(&drain);
         Some(sink.end(time, buffers().lost()))
     }
@@ -119,6 +134,7 @@ impl Trace {
 fn switch_off_unless_needed(drain: &Drain) {
     if drain.sinks.is_empty() {
         switch_off(TRACING);
+        code_table().clear();
     }
 }
 

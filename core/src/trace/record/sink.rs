@@ -1,8 +1,10 @@
 //! The output of one trace: its size limit, its counts, and its first error.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use crate::processors;
+use crate::trace::format::code::{self, CodeDefinition};
 use crate::trace::format::definition::Definition;
 use crate::trace::format::wire;
 
@@ -20,6 +22,8 @@ pub(super) struct Sink {
     lost_before: u64,
     flushed: u64,
     failure: Option<io::Error>,
+    /// See [`Options::stacks`](super::session::Options::stacks).
+    pub(super) stacks: Option<Duration>,
 }
 
 /// The figures of a completed trace.
@@ -35,7 +39,7 @@ pub struct Stats {
 }
 
 impl Sink {
-    pub(super) fn new(number: u64, out: Box<dyn Write + Send>, room: u64) -> Self {
+    pub(super) fn new(number: u64, out: Box<dyn Write + Send>, room: u64, stacks: Option<Duration>) -> Self {
         Self {
             number,
             out,
@@ -46,6 +50,7 @@ impl Sink {
             lost_before: 0,
             flushed: 0,
             failure: None,
+            stacks,
         }
     }
 
@@ -55,11 +60,13 @@ impl Sink {
         lost: u64,
         about: &[(String, String)],
         definitions: &[Definition],
+        code: &[CodeDefinition],
     ) -> io::Result<()> {
         self.lost_before = lost;
         self.put(&wire::MAGIC);
         self.put(&wire::frame(wire::ABOUT, &wire::about(about)));
         self.define(definitions);
+        self.define_code(code);
         self.failure.take().map_or(Ok(()), Err)
     }
 
@@ -74,6 +81,12 @@ impl Sink {
     pub(super) fn define(&mut self, definitions: &[Definition]) {
         if !definitions.is_empty() && self.written < self.room {
             self.put(&wire::frame(wire::DEFINITIONS, &wire::definitions(definitions)));
+        }
+    }
+
+    pub(super) fn define_code(&mut self, definitions: &[CodeDefinition]) {
+        if !definitions.is_empty() && self.written < self.room {
+            self.put(&wire::frame(wire::CODE, &code::definitions(definitions)));
         }
     }
 

@@ -103,7 +103,7 @@ impl Recorder {
         if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
             return Ok(None);
         }
-        let options = Options { about, limit: None };
+        let options = Options { about, stacks: None, ..Options::default() };
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = || Capture::from_environment(&options).unwrap_or_else(nothing);
         Self::begin(ruby, threads, ractor, start).map(Some)

@@ -1,0 +1,257 @@
+//! The code that others waited for: which lines held a lock while threads wanted it, and for how long.
+//!
+//! A hold of the lock is cut at its stack samples. Each piece belongs to the sample at its end, and what is left
+//! after the last sample belongs to that one:
+//!
+//! ```text
+//! holder    ├──────┬───────┬────────────┤
+//! samples          parse   parse        send (at the release)
+//! belongs   ├ parse┼ parse ┼    send    ┤
+//! waiter    ·  ├───────────────────┤
+//! lost           2+    3   +     3          parse 5, send 3
+//! ```
+//!
+//! What others lost to a piece is the number of threads that waited meanwhile, integrated over time. One sweep over
+//! the pieces and over the starts and ends of all waits of the lock computes it: for each group of threads it keeps
+//! the integral up to the present, so a piece costs the difference of two of them. With n waits and p pieces this
+//! takes O(n log n + p · [`GROUPS`]) steps.
+
+use std::collections::HashMap;
+
+use super::code::RecordedFrame;
+use super::recording::{Moment, Recording};
+use super::summary::{BlamedCode, BlamedLine, GroupSummary};
+use super::timeline::{Hold, LockLife, Timeline};
+use crate::trace::format::event::Kind;
+
+/// The most groups of waiting threads that are told apart.
+const GROUPS: usize = 16;
+
+/// A part of a hold during which, as far as is known, the holder had one stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The lock.
+    pub lock: u32,
+    /// The holder, by its index in [`Timeline::threads`].
+    pub thread: usize,
+    /// When it begins.
+    pub start: u64,
+    /// When it ends.
+    pub end: u64,
+    /// When the hold began of which it is a part.
+    pub hold: u64,
+    /// The stack, in [`Recording::code`].
+    pub stack: u32,
+    /// How long all other threads together waited meanwhile.
+    pub lost: u64,
+}
+
+impl BlamedCode {
+    pub(super) fn of(recording: &Recording, timeline: &Timeline, groups: &[GroupSummary]) -> Self {
+        let columns = Columns::new(timeline, groups);
+        let mut lines = Lines { recording, columns: &columns, rows: HashMap::new() };
+        let mut code = Self::default();
+        for lock in &timeline.locks {
+            let mut waiting = Waiting::new(timeline, lock, &columns);
+            let pieces = pieces(recording, timeline, lock);
+            code.unknown += lost_in_holds(timeline, lock, &columns);
+            for mut piece in pieces {
+                let lost = waiting.between(piece.start, piece.end);
+                piece.lost = lost.iter().sum();
+                code.known += piece.lost;
+                lines.add(&piece, &lost);
+            }
+        }
+        code.unknown = code.unknown.saturating_sub(code.known);
+        code.lines = lines.finish();
+        code
+    }
+}
+
+/// The pieces of all holds of which there are stacks, and what others lost to each.
+pub fn blamed_pieces(recording: &Recording, timeline: &Timeline) -> Vec<Piece> {
+    let columns = Columns::new(timeline, &[]);
+    let mut all = Vec::new();
+    for lock in &timeline.locks {
+        let mut waiting = Waiting::new(timeline, lock, &columns);
+        all.extend(pieces(recording, timeline, lock).into_iter().map(|piece| {
+            let lost = waiting.between(piece.start, piece.end).iter().sum();
+            Piece { lost, ..piece }
+        }));
+    }
+    all
+}
+
+/// The pieces of a lock's holds, without what was lost, in the order of time.
+fn pieces(recording: &Recording, timeline: &Timeline, lock: &LockLife) -> Vec<Piece> {
+    let samples: Vec<_> = timeline.threads.iter().map(|life| samples(recording, timeline, life.id)).collect();
+    let mut next = vec![0; samples.len()];
+    let mut pieces = Vec::new();
+    for hold in &lock.holds {
+        let (samples, next) = (&samples[hold.thread], &mut next[hold.thread]);
+        *next += samples[*next..].iter().take_while(|(time, _)| *time < hold.start).count();
+        let within = samples[*next..].iter().take_while(|(time, _)| *time <= hold.end).count();
+        cut(lock.id, hold, &samples[*next..*next + within], &mut pieces);
+        *next += within;
+    }
+    pieces
+}
+
+/// The stacks of a thread as the holder of a lock: when, and which. Those that the recording does not explain are
+/// left out.
+fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<(u64, u32)> {
+    let moments = recording.threads.get(&thread).map_or(&[][..], |thread| &thread.moments);
+    let stacks = moments.iter().filter(|moment| {
+        matches!(moment.kind, Kind::StackHolding | Kind::StackReleasing)
+            && recording.code.frames.contains_key(&moment.argument)
+    });
+    let at = |moment: &Moment| moment.time.saturating_sub(recording.start).min(timeline.length);
+    stacks.map(|moment| (at(moment), moment.argument)).collect()
+}
+
+/// Cuts a hold at its samples.
+fn cut(lock: u32, hold: &Hold, samples: &[(u64, u32)], pieces: &mut Vec<Piece>) {
+    let (first, mut start) = (pieces.len(), hold.start);
+    for (end, stack) in samples.iter().copied() {
+        pieces.push(Piece { lock, thread: hold.thread, start, end, hold: hold.start, stack, lost: 0 });
+        start = end;
+    }
+    if let Some(last) = pieces[first..].last_mut() {
+        last.end = hold.end;
+    }
+}
+
+/// The groups of waiting threads that are told apart: a column for each, and one for all others.
+struct Columns {
+    /// The column of each thread.
+    of: Vec<usize>,
+    /// The group of each column but the last.
+    groups: Vec<usize>,
+}
+
+impl Columns {
+    fn new(timeline: &Timeline, groups: &[GroupSummary]) -> Self {
+        let mut worst: Vec<usize> =
+            (0..groups.len()).filter(|group| groups[*group].times.waiting > 0).collect();
+        worst.sort_by_key(|group| std::cmp::Reverse(groups[*group].times.waiting));
+        worst.truncate(GROUPS);
+        let mut of = vec![worst.len(); timeline.threads.len()];
+        for (column, group) in worst.iter().enumerate() {
+            groups[*group].threads.iter().for_each(|thread| of[*thread] = column);
+        }
+        Self { of, groups: worst }
+    }
+}
+
+/// How long the threads of each column have waited for a lock, up to a time that moves forward.
+struct Waiting {
+    /// The starts and ends of waits, by time: when, of which column, and whether one more waits.
+    edges: Vec<(u64, usize, bool)>,
+    next: usize,
+    /// For each column: the number of waiting threads, since when, and the integral up to then.
+    columns: Vec<(u64, u64, u64)>,
+}
+
+impl Waiting {
+    fn new(timeline: &Timeline, lock: &LockLife, columns: &Columns) -> Self {
+        let lives = timeline.threads.iter().zip(&columns.of);
+        let waits = lives.flat_map(|(life, column)| life.waits.iter().map(move |wait| (wait, *column)));
+        let of_lock = waits.filter(|(wait, _)| wait.lock == lock.id && wait.length() > 0);
+        let both = of_lock.flat_map(|(wait, column)| [(wait.start, column, true), (wait.end, column, false)]);
+        let mut edges: Vec<_> = both.collect();
+        edges.sort_unstable_by_key(|(time, ..)| *time);
+        Self { edges, next: 0, columns: vec![(0, 0, 0); columns.groups.len() + 1] }
+    }
+
+    /// How long the threads of each column waited between two times, which are not before those of the last call.
+    fn between(&mut self, start: u64, end: u64) -> Vec<u64> {
+        let before = self.until(start);
+        self.until(end).iter().zip(before).map(|(after, before)| after - before).collect()
+    }
+
+    fn until(&mut self, time: u64) -> Vec<u64> {
+        while let Some((at, column, begins)) = self.edges.get(self.next).filter(|(at, ..)| *at <= time) {
+            let (count, since, sum) = &mut self.columns[*column];
+            *sum += *count * (at - *since);
+            *since = *at;
+            *count = if *begins { *count + 1 } else { count.saturating_sub(1) };
+            self.next += 1;
+        }
+        self.columns.iter().map(|(count, since, sum)| sum + count * (time - since)).collect()
+    }
+}
+
+/// How long threads waited for a lock while another one held it.
+fn lost_in_holds(timeline: &Timeline, lock: &LockLife, columns: &Columns) -> u64 {
+    let mut waiting = Waiting::new(timeline, lock, columns);
+    lock.holds.iter().map(|hold| waiting.between(hold.start, hold.end).iter().sum::<u64>()).sum()
+}
+
+/// Gathers the lines.
+struct Lines<'a> {
+    recording: &'a Recording,
+    columns: &'a Columns,
+    rows: HashMap<(u32, u32), Line>,
+}
+
+struct Line {
+    lost: Vec<u64>,
+    samples: u64,
+    longest_hold: u64,
+    /// The last hold on this line, and how long it has stayed there.
+    hold: (u32, u64),
+    stayed: u64,
+}
+
+impl Lines<'_> {
+    fn add(&mut self, piece: &Piece, lost: &[u64]) {
+        let Some(frame) = self.recording.code.stack(piece.stack).next() else { return };
+        let row = self.rows.entry((frame.function, frame.line)).or_insert_with(|| Line {
+            lost: vec![0; lost.len()],
+            samples: 0,
+            longest_hold: 0,
+            hold: (piece.lock, piece.hold),
+            stayed: 0,
+        });
+        row.lost.iter_mut().zip(lost).for_each(|(sum, lost)| *sum += lost);
+        row.samples += 1;
+        if row.hold != (piece.lock, piece.hold) {
+            (row.hold, row.stayed) = ((piece.lock, piece.hold), 0);
+        }
+        row.stayed += piece.end - piece.start;
+        row.longest_hold = row.longest_hold.max(row.stayed);
+    }
+
+    fn finish(self) -> Vec<BlamedLine> {
+        let mut lines: Vec<BlamedLine> =
+            self.rows.iter().filter_map(|((function, line), row)| self.line(*function, *line, row)).collect();
+        lines.sort_by(|a, b| {
+            let key = |line: &BlamedLine| (line.function.clone(), line.file.clone(), line.line);
+            b.lost.cmp(&a.lost).then_with(|| key(a).cmp(&key(b)))
+        });
+        lines
+    }
+
+    fn line(&self, function: u32, line: u32, row: &Line) -> Option<BlamedLine> {
+        let lost: u64 = row.lost.iter().sum();
+        let text = self.recording.code.text(RecordedFrame { caller: 0, function, line });
+        let mut groups: Vec<(usize, u64)> = self
+            .columns
+            .groups
+            .iter()
+            .copied()
+            .zip(row.lost.iter().copied())
+            .filter(|(_, lost)| *lost > 0)
+            .collect();
+        groups.sort_by_key(|(group, lost)| (std::cmp::Reverse(*lost), *group));
+        (lost > 0).then(|| BlamedLine {
+            function: text.function,
+            file: text.file,
+            line: text.line,
+            lost,
+            longest_hold: row.longest_hold,
+            samples: row.samples,
+            groups,
+        })
+    }
+}

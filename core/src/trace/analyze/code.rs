@@ -1,0 +1,99 @@
+//! The functions and stacks of a recording, by the numbers in its events.
+
+use std::collections::BTreeMap;
+
+use crate::trace::format::code::{CodeDefinition, LEFT_OUT, take_definition};
+use crate::trace::format::wire::Bytes;
+
+/// A function of the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedFunction {
+    /// Its qualified name.
+    pub name: String,
+    /// The number of its file in [`Code::files`], 0 if it has none.
+    pub file: u32,
+    /// Its first line, 0 if that is unknown.
+    pub line: u32,
+}
+
+/// A function in execution, and its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedFrame {
+    /// The number of the caller's frame, which is less than the frame's own; 0 if there is none.
+    pub caller: u32,
+    /// The number of the function; 0 if this stands for frames that were left out.
+    pub function: u32,
+    /// The line that it executes, 0 if that is unknown; or the number of frames that were left out.
+    pub line: u32,
+}
+
+/// What the stacks of a recording consist of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The paths of files by number.
+    pub files: BTreeMap<u32, String>,
+    /// The functions by number.
+    pub functions: BTreeMap<u32, RecordedFunction>,
+    /// The frames by number.
+    pub frames: BTreeMap<u32, RecordedFrame>,
+}
+
+/// A frame of a stack in words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrameText {
+    /// The function's qualified name.
+    pub function: String,
+    /// The path of its file, empty if it has none.
+    pub file: String,
+    /// The line that it executes, 0 if that is unknown.
+    pub line: u32,
+}
+
+impl Code {
+    /// The frames of a stack, innermost first.
+    pub fn stack(&self, stack: u32) -> impl Iterator<Item = RecordedFrame> + '_ {
+        let frame = |id: u32| self.frames.get(&id).copied();
+        // Callers have lesser numbers, so this ends.
+        std::iter::successors(frame(stack), move |inner| frame(inner.caller))
+    }
+
+    /// What a frame is called, and where it is.
+    pub fn text(&self, frame: RecordedFrame) -> FrameText {
+        if frame.function == LEFT_OUT {
+            let function = format!("… {} frames left out", frame.line);
+            return FrameText { function, file: String::new(), line: 0 };
+        }
+        let generic = || RecordedFunction { name: format!("function {}", frame.function), file: 0, line: 0 };
+        let function = self.functions.get(&frame.function).cloned().unwrap_or_else(generic);
+        let file = self.files.get(&function.file).cloned().unwrap_or_default();
+        FrameText { function: function.name, file, line: frame.line }
+    }
+
+    pub(super) fn take(&mut self, body: &mut Bytes<'_>) -> Option<()> {
+        while !body.0.is_empty() {
+            match take_definition(body)? {
+                CodeDefinition::File { id, path } => drop(self.files.insert(id, path)),
+                CodeDefinition::Function { id, file, line, name } => {
+                    self.functions.insert(id, RecordedFunction { name, file, line });
+                }
+                CodeDefinition::Frame { id, caller, function, line } => {
+                    self.frames.insert(id, RecordedFrame { caller, function, line });
+                }
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn definitions(&self) -> Vec<CodeDefinition> {
+        let files = self.files.iter().map(|(id, path)| CodeDefinition::File { id: *id, path: path.clone() });
+        let functions = self.functions.iter().map(|(id, function)| {
+            let RecordedFunction { name, file, line } = function.clone();
+            CodeDefinition::Function { id: *id, file, line, name }
+        });
+        let frames = self.frames.iter().map(|(id, frame)| {
+            let RecordedFrame { caller, function, line } = *frame;
+            CodeDefinition::Frame { id: *id, caller, function, line }
+        });
+        files.chain(functions).chain(frames).collect()
+    }
+}

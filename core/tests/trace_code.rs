@@ -1,0 +1,229 @@
+//! The code that others waited for: recordings whose truth is known, and random ones against a slow, obvious
+//! calculation.
+
+mod simulate;
+
+use std::collections::BTreeMap;
+
+use offlock_core::trace::{
+    Format, Kind, Moment, RecordedFrame, RecordedFunction, RecordedThread, Recording, Stand, Summary,
+    Timeline, blamed_pieces,
+};
+use proptest::prelude::*;
+use simulate::{Interpreter, LOCK, Script, Step, ms, simulate};
+
+const PARSE: u32 = 2;
+const SEND: u32 = 3;
+const DEEP: u32 = 5;
+
+/// Frames: main at 3 calls parse at 41 (stack 2) or send at 7 (stack 3); 90 frames were left out above parse at 42.
+fn with_code(mut recording: Recording) -> Recording {
+    let function = |name: &str, line| RecordedFunction { name: name.into(), file: 1, line };
+    let code = &mut recording.code;
+    code.files = BTreeMap::from([(1, "/srv/app.py".into())]);
+    code.functions =
+        BTreeMap::from([(1, function("main", 1)), (2, function("App.parse", 40)), (3, function("send", 5))]);
+    let frame = |caller, function, line| RecordedFrame { caller, function, line };
+    code.frames = BTreeMap::from([
+        (1, frame(0, 1, 3)),
+        (PARSE, frame(1, 2, 41)),
+        (SEND, frame(1, 3, 7)),
+        (4, frame(0, 0, 90)),
+        (DEEP, frame(4, 2, 42)),
+    ]);
+    recording
+}
+
+fn sampled(mut recording: Recording, samples: &[(u32, u64, Kind, u32)]) -> Recording {
+    for (thread, time, kind, argument) in samples.iter().copied() {
+        let moment = Moment { time: recording.start + time, kind, argument, native: 1 };
+        recording.threads.get_mut(&thread).expect("a thread").moments.push(moment);
+    }
+    recording.threads.values_mut().for_each(|thread| thread.moments.sort_by_key(|moment| moment.time));
+    with_code(recording)
+}
+
+/// The holder has the lock from 0 to 8 ms and from 20 to 21 ms; `web 1` and `web 2` wait from 2 to 8 and 5 to 9 ms, and
+/// `net` from 20 to 21 ms.
+fn known() -> Recording {
+    use Kind::*;
+    let thread = |name: &str, stand, moments: &[(u64, Kind)]| RecordedThread {
+        name: name.into(),
+        stand,
+        moments: moments
+            .iter()
+            .map(|(time, kind)| Moment { time: ms(*time), kind: *kind, argument: LOCK, native: 9 })
+            .collect(),
+    };
+    let threads = BTreeMap::from([
+        (1, thread("holder", Stand::Holds, &[(8, Released), (20, Acquired), (21, Released)])),
+        (2, thread("web 1", Stand::Off, &[(2, Wants), (8, Acquired), (9, Released)])),
+        (3, thread("web 2", Stand::Off, &[(5, Wants), (9, Acquired), (10, Released)])),
+        (4, thread("net", Stand::Off, &[(20, Wants), (21, Acquired), (22, Released)])),
+    ]);
+    let locks = BTreeMap::from([(LOCK, "GIL".to_owned())]);
+    Recording { threads, locks, end: ms(30), events: 11, ..Recording::default() }
+}
+
+/// The expected rows: function, line, lost, longest hold, samples, time by the name of the group.
+type Row<'a> = (&'a str, u32, u64, u64, u64, &'a [(&'a str, u64)]);
+
+#[test]
+fn each_piece_of_a_hold_belongs_to_the_sample_at_its_end() {
+    use Kind::{StackHolding as Holding, StackReleasing as Releasing};
+    let (parse, send) = ((1, ms(3), Holding, PARSE), (1, ms(8), Releasing, SEND));
+    let again = (1, ms(6), Holding, PARSE);
+    let cases: [(&str, &[_], u64, &[Row<'_>]); 6] = [
+        ("nothing", &[], ms(6 + 4 + 1), &[]),
+        ("the release only", &[send], ms(2), &[("send", 7, ms(9), ms(8), 1, &[("web *", ms(9))])]),
+        (
+            "one sample, which stands for the rest, too",
+            &[parse],
+            ms(2),
+            &[("App.parse", 41, ms(9), ms(8), 1, &[("web *", ms(9))])],
+        ),
+        (
+            "samples and the release",
+            &[parse, again, send],
+            ms(2),
+            &[
+                ("App.parse", 41, ms(1 + 4), ms(6), 2, &[("web *", ms(5))]),
+                ("send", 7, ms(4), ms(2), 1, &[("web *", ms(4))]),
+            ],
+        ),
+        (
+            "frames left out",
+            &[(1, ms(21), Releasing, DEEP)],
+            ms(10),
+            &[("App.parse", 42, ms(1), ms(1), 1, &[("net", ms(1))])],
+        ),
+        (
+            "a sample outside of all holds, one of the waiting thread, an unknown stack",
+            &[(1, ms(12), Holding, SEND), (2, ms(3), Kind::StackWaiting, SEND), (1, ms(8), Releasing, 77)],
+            ms(11),
+            &[],
+        ),
+    ];
+    for (case, samples, unknown, rows) in cases {
+        let recording = sampled(known(), samples);
+        let timeline = Timeline::of(&recording);
+        let summary = Summary::of(&recording, &timeline);
+        let code = &summary.code;
+        let found: Vec<_> = code
+            .lines
+            .iter()
+            .map(|line| {
+                let groups: Vec<_> = line
+                    .groups
+                    .iter()
+                    .map(|(group, lost)| (summary.groups[*group].name.as_str(), *lost))
+                    .collect();
+                assert_eq!(line.file, "/srv/app.py");
+                (line.function.as_str(), line.line, line.lost, line.longest_hold, line.samples, groups)
+            })
+            .collect();
+        let expected = rows
+            .iter()
+            .map(|(f, line, lost, hold, count, groups)| (*f, *line, *lost, *hold, *count, groups.to_vec()));
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{case}");
+        assert_eq!(code.known + code.unknown, ms(11), "{case}");
+        assert_eq!(code.unknown, unknown, "{case}");
+    }
+}
+
+#[test]
+fn the_summary_names_the_lines() {
+    let samples = [(1, ms(6), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)];
+    let recording = sampled(known(), &samples);
+    let text = Summary::of(&recording, &Timeline::of(&recording)).to_text();
+    for expected in [
+        "Code that others waited for",
+        "App.parse  5.00 ms (56%)       6.00 ms  web *   /srv/app.py:41",
+        "18% of the waiting was behind holds too short for a stack",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let silent = known();
+    let text = Summary::of(&silent, &Timeline::of(&silent)).to_text();
+    assert!(!text.contains("Code that others"), "{text}");
+}
+
+#[test]
+fn collapsed_stacks_count_what_others_lost() {
+    let samples = [
+        (1, ms(6), Kind::StackHolding, PARSE),
+        (1, ms(8), Kind::StackReleasing, SEND),
+        (1, ms(21), Kind::StackReleasing, DEEP),
+    ];
+    let mut recording = sampled(known(), &samples);
+    recording.code.functions.get_mut(&3).expect("send").name = "send;\n".into();
+    let mut out = Vec::new();
+    Format::Collapsed.write(&recording, &Timeline::of(&recording), &mut out).expect("memory");
+    assert_eq!(
+        String::from_utf8(out).expect("text"),
+        "main (/srv/app.py:3);App.parse (/srv/app.py:41) 5000000\n\
+         main (/srv/app.py:3);send,  (/srv/app.py:7) 4000000\n\
+         … 90 frames left out;App.parse (/srv/app.py:42) 1000000\n"
+    );
+}
+
+/// Integrates over the waits of all threads, one by one.
+fn lost_slowly(timeline: &Timeline, lock: u32, start: u64, end: u64) -> u64 {
+    let waits = timeline.threads.iter().flat_map(|life| &life.waits).filter(|wait| wait.lock == lock);
+    waits.map(|wait| wait.end.min(end).saturating_sub(wait.start.max(start))).sum()
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let length = 1_000..ms(40);
+    prop_oneof![
+        length.clone().prop_map(Step::Hold),
+        length.clone().prop_map(Step::Idle),
+        length.prop_map(Step::OffLock),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Every thread has a stack of its own, and is sampled every 7 ms and at each release.
+    #[test]
+    fn blame_agrees_with_a_slow_calculation(
+        scripts in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..6),
+    ) {
+        let interpreter = Interpreter { time_slice: ms(10), hand_over: 3_000, origin: 5_000_000 };
+        let scripts = scripts.into_iter().enumerate().map(|(i, steps)| Script::new(&format!("t {i}"), steps));
+        let (mut recording, _) = simulate(interpreter, &scripts.collect::<Vec<_>>());
+        let bare = Timeline::of(&recording);
+        let mut samples = Vec::new();
+        for (index, life) in bare.threads.iter().enumerate() {
+            let stack = index as u32 + 1;
+            recording.code.functions.insert(stack, RecordedFunction { name: life.name.clone(), file: 0, line: 0 });
+            recording.code.frames.insert(stack, RecordedFrame { caller: 0, function: stack, line: 1 });
+            for hold in life.holds.iter().filter(|hold| hold.length() > 0) {
+                let during = (hold.start..hold.end).step_by(ms(7) as usize).skip(1);
+                samples.extend(during.map(|time| (life.id, time, Kind::StackHolding, stack)));
+                samples.push((life.id, hold.end, Kind::StackReleasing, stack));
+            }
+        }
+        let code = recording.code.clone();
+        let recording = Recording { code, ..sampled(recording, &samples) };
+        let timeline = Timeline::of(&recording);
+        prop_assert_eq!(&timeline, &bare);
+
+        let pieces = blamed_pieces(&recording, &timeline);
+        prop_assert_eq!(pieces.len(), samples.len());
+        for piece in &pieces {
+            prop_assert_eq!(piece.lost, lost_slowly(&timeline, piece.lock, piece.start, piece.end));
+            prop_assert_eq!(piece.stack as usize, piece.thread + 1);
+        }
+        let code = Summary::of(&recording, &timeline).code;
+        prop_assert_eq!((code.known, code.unknown), (pieces.iter().map(|piece| piece.lost).sum(), 0));
+        prop_assert_eq!(code.lines.iter().map(|line| line.lost).sum::<u64>(), code.known);
+        for line in &code.lines {
+            let of_thread = timeline.threads.iter().position(|life| life.name == line.function).expect("known");
+            let lost: u64 = pieces.iter().filter(|piece| piece.thread == of_thread).map(|piece| piece.lost).sum();
+            prop_assert_eq!(line.lost, lost);
+            prop_assert_eq!(line.groups.iter().map(|(_, lost)| lost).sum::<u64>(), lost);
+        }
+    }
+}
