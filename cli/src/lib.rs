@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use offlock_core::trace::Format;
+use offlock_core::trace::{Format, stacks_from};
 
 /// See the interpreter lock of Ruby and Python programs, and get off it.
 #[derive(Parser)]
@@ -53,6 +53,9 @@ struct Trace {
     /// Keep the program's arguments in the trace
     #[arg(long)]
     keep_arguments: bool,
+    /// Record which code held the lock once a thread has waited this long: 1ms, 200us, or off [default: 1ms]
+    #[arg(long, value_name = "WAIT", value_parser = stacks)]
+    stacks: Option<String>,
     /// Also write the report page beside the trace
     #[arg(long)]
     report: bool,
@@ -65,6 +68,11 @@ struct Trace {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
+}
+
+/// Refuses a text that traced programs would not understand.
+fn stacks(text: &str) -> Result<String, String> {
+    stacks_from(text).map(|_| text.to_owned())
 }
 
 /// Show what traces say, in numbers and in words
@@ -134,6 +142,8 @@ enum ExportFormat {
     GvlTracing,
     /// For profiler.firefox.com (.firefox.json)
     Firefox,
+    /// The code that others waited for, as collapsed stacks for flame graph tools and speedscope (.folded)
+    Collapsed,
     /// The summary as JSON, times in nanoseconds (.json)
     Json,
     /// The report page (.html)
@@ -146,6 +156,7 @@ impl ExportFormat {
             Self::Perfetto => Format::Perfetto,
             Self::GvlTracing => Format::GvlTracing,
             Self::Firefox => Format::Firefox,
+            Self::Collapsed => Format::Collapsed,
             Self::Json => Format::Json,
             Self::Html => Format::Html,
         }

@@ -27,8 +27,8 @@ use std::time::SystemTime;
 use offlock_core::Task;
 use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
-    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, TRACE_VARIABLE, Timeline,
-    is_path_of_child, note_signal,
+    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE,
+    Timeline, is_path_of_child, note_signal,
 };
 
 use crate::show::summed_up;
@@ -114,6 +114,9 @@ fn command(arguments: &Trace, trace: &Path) -> Command {
     command.args(&arguments.program[1..]).env(TRACE_VARIABLE, trace);
     if arguments.keep_arguments {
         command.env(ARGUMENTS_VARIABLE, "1");
+    }
+    if let Some(wait) = &arguments.stacks {
+        command.env(STACKS_VARIABLE, wait);
     }
     if let Some(folders) = std::env::var_os("OFFLOCK_RUBYLIB") {
         command.env("RUBYLIB", before(folders, std::env::var_os("RUBYLIB"), ":"));

@@ -163,7 +163,7 @@ fn begin(
     if let Err(obstacle) = watched {
         about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
     }
-    let capture = start(&Options { about, limit }).inspect_err(|_| unwatch())?;
+    let capture = start(&Options { about, limit, stacks: None }).inspect_err(|_| unwatch())?;
     Ok(Recorder(Mutex::new(Some(capture))))
 }
 
