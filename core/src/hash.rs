@@ -1,4 +1,8 @@
-//! Hashing of four bytes at a time.
+//! Multiplicative hashing of four bytes at a time, for tables that are indexed by what the bytes begin with.
+//!
+//! The tests of the deflate policy and the tables of the tokenizer look at all overlapping groups of four
+//! bytes of a text. One multiplication per group is enough: a collision costs time or precision, never
+//! correctness.
 
 /// All overlapping groups of four adjacent bytes, as little-endian numbers.
 #[inline]

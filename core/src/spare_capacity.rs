@@ -1,4 +1,9 @@
 //! Whether a result keeps its spare capacity.
+//!
+//! The size of a result is estimated, so its memory is mostly larger than needed. Returning the unused part
+//! to the system means a copy, or fresh pages for the next result, which the system has to clear; keeping it
+//! costs memory for as long as the result lives. Long results keep it, as long as it is at most a third of
+//! the whole.
 
 /// Shorter results are cheap to copy into an exact allocation.
 const LONG: usize = 128 << 10;

@@ -1,4 +1,5 @@
-//! Compression of a whole buffer in one call.
+//! Compression of a whole buffer in one call: by libdeflate where [`policy`](super::policy) says so,
+//! otherwise by a stream of zlib-rs that gets all of the input at once.
 
 use super::deflater::Deflater;
 use super::error::Error;

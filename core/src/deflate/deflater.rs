@@ -98,7 +98,8 @@ impl Deflater {
     /// Sets the search limits, which the engine forgets at each reset and change of level.
     fn tune(&mut self, engine: level::Streaming) {
         if let (Some([good, lazy, nice, chain]), Some(state)) = (engine.tuned, &mut self.state) {
-            // SAFETY: the stream is initialized.
+            // SAFETY: a `Compressor` is initialized; the numbers are search limits, which the engine bounds
+            // itself.
             unsafe { z::deflateTune(&mut *state.0, good, lazy, nice, chain) };
         }
     }
@@ -225,7 +226,7 @@ impl Deflater {
             }
             let now = if read == input.len() { flush } else { Flush::None };
             let before = input.len();
-            // SAFETY: the stream is initialized; input and output are valid for the sizes given with them.
+            // SAFETY: `step` has set input and output of an initialized stream.
             let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, now as c_int) };
             let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
@@ -302,7 +303,7 @@ impl Deflater {
             return Ok(true);
         }
         let mut again = Output::new();
-        // SAFETY: as in `run`.
+        // SAFETY: `step` has set input and output of an initialized stream.
         let engine = |stream: &mut z::z_stream| unsafe { z::deflate(stream, z::Z_NO_FLUSH) };
         // The engine's own gzip header states other levels than zlib's does.
         let given = self.header > 0 || self.config.wbits > 15 && self.give_header(out)?;
@@ -347,7 +348,7 @@ impl Deflater {
         let settings = policy::settings(config.level, search).ok_or(Error::new(ErrorKind::Stream, 0))?;
         loop {
             task.check()?;
-            // SAFETY: as in `run`.
+            // SAFETY: `step` has set the output of an initialized stream; there is no input.
             let engine = |stream: &mut z::z_stream| unsafe {
                 z::deflateParams(stream, settings.level, config.strategy)
             };

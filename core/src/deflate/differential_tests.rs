@@ -43,7 +43,7 @@ impl Theirs {
 
     fn unpacking(wbits: i32) -> Self {
         let mut raw = Box::new(MaybeUninit::<zlib::z_stream>::zeroed());
-        // SAFETY: as above.
+        // SAFETY: the record is zeroed as `inflateInit2` asks; version and size are those it was built with.
         let code = unsafe {
             zlib::inflateInit2_(
                 raw.as_mut_ptr(),
@@ -53,7 +53,7 @@ impl Theirs {
             )
         };
         assert_eq!(code, zlib::Z_OK);
-        // SAFETY: as above.
+        // SAFETY: zlib has filled in what must not be null.
         Self { raw: unsafe { raw.assume_init() }, end: zlib::inflateEnd, step: zlib::inflate }
     }
 

@@ -1,9 +1,9 @@
 //! Detects data that cannot be compressed: encrypted, compressed or random bytes.
 //!
-//! The engines search such data as long as any other, in vain. It is detected by two statistics: all bytes
-//! occur about equally often, so that Huffman codes save nothing, and hardly any four bytes occur again, so
-//! that matches save nothing. If both hold, compression would save less than a hundredth. The test reads the
-//! data once or twice; for most other data it stops after the first kilobyte.
+//! The engines search such data for as long as any other and find nothing. It is detected by two statistics:
+//! all bytes occur about equally often, so that Huffman codes save nothing, and hardly any four bytes occur
+//! again, so that matches save nothing. If both hold, compression would save less than a hundredth. The test
+//! reads the data once or twice; for most other data it stops after the first kilobyte.
 
 use crate::hash;
 

@@ -98,7 +98,7 @@ impl Inflater {
             task.check()?;
             let read = input.len().min(INFLATE_SLICE);
             let (before, start) = (input.len(), out.len());
-            // SAFETY: the stream is initialized; input and output are valid for the sizes given with them.
+            // SAFETY: `step` has set input and output of an initialized stream.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_SYNC_FLUSH) };
             let (code, left) = self.raw()?.step(input, read, out, INFLATE_SLICE, engine)?;
             task.advance((before - input.len()) as u64);
@@ -135,7 +135,7 @@ impl Inflater {
         out: &mut Output<'_>,
     ) -> Result<Option<BlockEnd>, Error> {
         let read = input.len().min(INFLATE_SLICE);
-        // SAFETY: as in `run`.
+        // SAFETY: `step` has set input and output of an initialized stream.
         let engine = |stream: &mut z::z_stream| unsafe { z::inflate(stream, z::Z_BLOCK) };
         let raw = self.raw()?;
         let (code, left) = raw.step(input, read, out, INFLATE_SLICE, engine)?;
@@ -178,7 +178,7 @@ impl Inflater {
     pub fn sync(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
         loop {
             let read = input.len().min(u32::MAX as usize);
-            // SAFETY: as in `run`; `inflateSync` writes no output.
+            // SAFETY: `step` has set the input of an initialized stream; `inflateSync` writes no output.
             let engine = |stream: &mut z::z_stream| unsafe { z::inflateSync(stream) };
             let raw = self.raw()?;
             let (code, _) = raw.step(input, read, &mut Output::new(), 0, engine)?;
@@ -196,7 +196,7 @@ impl Inflater {
 
     /// Whether the stream is at a block boundary made by a flush.
     pub fn at_sync_point(&mut self) -> bool {
-        // SAFETY: the stream is initialized.
+        // SAFETY: a `Decompressor` is initialized.
         self.state.as_mut().is_some_and(|state| unsafe { z::inflateSyncPoint(&mut *state.0) } == 1)
     }
 

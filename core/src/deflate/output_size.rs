@@ -1,4 +1,9 @@
-//! Guesses the size of an output before it is made.
+//! Guesses the size of a decompressed output, so that its memory is allocated once.
+//!
+//! gzip states the size at its end. Small inputs are taken to expand by a constant factor. Of others, the
+//! first 6 KB are decompressed and the ratio is extrapolated, with a margin. No guess exceeds what deflate
+//! can expand to, 1032 times, so a hostile size field allocates no more than an honest stream of that length
+//! could need.
 
 use super::gzip_header;
 use super::inflater::Inflater;
@@ -9,7 +14,7 @@ use crate::Task;
 const SMALLER: usize = 8 << 10;
 
 /// The size of that memory.
-const SMALL_ROOM: usize = 256 << 10;
+const KEPT: usize = 256 << 10;
 
 /// For inputs of up to this size, the guess is a constant factor.
 const SMALL: usize = 64 << 10;
@@ -59,8 +64,8 @@ fn sampled_size(input: &[u8], wbits: i32) -> Option<usize> {
 /// The size of the memory that an output reserves itself for `input`.
 pub(super) fn own_size(input: &[u8], wbits: i32) -> usize {
     if worth_lending(input.len()) {
-        expected_size(input, wbits).max(SMALL_ROOM) // the guess may be 0
+        expected_size(input, wbits).max(KEPT) // the guess may be 0
     } else {
-        SMALL_ROOM.min(input.len().saturating_mul(MOST))
+        KEPT.min(input.len().saturating_mul(MOST))
     }
 }

@@ -10,9 +10,9 @@
 //!
 //! libdeflate is faster wherever it finds as much as zlib does, but a call cannot be interrupted, so a call
 //! is bounded to about 20 ms of work. The levels come from [`level`], where the measurements are described.
-//! Noise is stored (`incompressible.rs`), and arrays of numbers get a search for repeats of three bytes
-//! (`short_matches.rs`). Looking at the input costs little: samples of at most 8 KB, except for the test for
-//! noise.
+//! Data that cannot be compressed is stored (`incompressible.rs`), and arrays of numbers get a search for
+//! repeats of three bytes (`short_matches.rs`). Looking at the input costs little: samples of at most 8 KB,
+//! except for the test whether it can be compressed.
 
 use super::incompressible::is_incompressible;
 use super::level::{self, Streaming, Whole};
@@ -52,7 +52,8 @@ fn level_for(input: &[u8], engine: Whole) -> i32 {
     }
 }
 
-/// libdeflate's level for one piece of an input that is compressed at libdeflate's `level`: 0 for noise.
+/// libdeflate's level for one piece of an input that is compressed at libdeflate's `level`: 0 for data that
+/// cannot be compressed.
 pub(super) fn piece_level(piece: &[u8], level: i32) -> i32 {
     if level > 0 && is_incompressible(piece) { 0 } else { level }
 }

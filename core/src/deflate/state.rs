@@ -65,7 +65,7 @@ impl Compressor {
 
     /// Resets the state, with the level that `config` has in a header.
     pub(super) fn reset(&mut self, config: Config) -> Result<(), Error> {
-        // SAFETY: the stream is initialized.
+        // SAFETY: `make` or `copy` initialized the stream.
         let code = unsafe { z::deflateReset(&mut *self.raw.0) };
         self.raw.expect(code)?;
         self.prepare_header(config)
@@ -74,7 +74,7 @@ impl Compressor {
     /// Sets the level that the header will state, before any input.
     pub(super) fn prepare_header(&mut self, config: Config) -> Result<(), Error> {
         let level = level::in_header(config.level).ok_or(Error::new(ErrorKind::Stream, 0))?;
-        // SAFETY: the stream is initialized; before anything was put in, nothing is given out.
+        // SAFETY: `make` or `copy` initialized the stream; before anything was put in, nothing is given out.
         let code = unsafe { z::deflateParams(&mut *self.raw.0, level, config.strategy) };
         self.raw.expect(code)
     }
@@ -130,7 +130,7 @@ impl Decompressor {
         let Some(mut kept) = DECOMPRESSOR.try_with(Cell::take).unwrap_or_default() else {
             return Self::make(wbits);
         };
-        // SAFETY: the stream is initialized.
+        // SAFETY: `make` or `copy` initialized the stream, which another one of this thread used.
         let code = unsafe { z::inflateReset2(&mut *kept.raw.0, wbits) };
         kept.raw.expect(code)?;
         // The engine does not reset these for raw streams.
@@ -151,7 +151,7 @@ impl Decompressor {
 
     /// Back to the beginning.
     pub(super) fn reset(&mut self) -> Result<(), Error> {
-        // SAFETY: the stream is initialized.
+        // SAFETY: `make` or `copy` initialized the stream.
         let code = unsafe { z::inflateReset(&mut *self.raw.0) };
         self.raw.expect(code)
     }

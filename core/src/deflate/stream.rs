@@ -1,4 +1,4 @@
-//! The parameters and results of streams.
+//! The parameters of streams, and the results of calls on them, in zlib's terms.
 
 /// The parameters of a compressor, in zlib's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,8 @@
 //! How many threads to use, and how they share the work.
+//!
+//! As many as the caller asks for, but no more than one per 64 KB of input, because starting a thread costs
+//! about as much as processing that. They take ranges of the items through an atomic counter: a thread that
+//! gets easy items takes more of them. `parallel.rs` runs them.
 
 use std::num::NonZero;
 use std::ops::Range;

@@ -1,4 +1,8 @@
-//! The public encodings.
+//! The public encodings: their patterns, vocabularies and special tokens.
+//!
+//! Each is loaded at its first use and kept for the life of the process. Encodings with the same vocabulary
+//! share it. Two threads that load one at the same time both do the work, so that none waits for another: the
+//! child of a fork would wait forever.
 
 use super::split::{cl100k, gpt2, o200k};
 use super::vocabulary::Vocabulary;

@@ -1,4 +1,8 @@
-//! An encoding: a pattern, a vocabulary and special tokens.
+//! An encoding: a pattern, a vocabulary and special tokens, and the operations on whole texts.
+//!
+//! Each operation cuts the text at the allowed special tokens (`specials.rs`) and passes the segments between
+//! them to an [`Encoder`], stretch by stretch. Counting and truncating do the same, but keep no more tokens
+//! than those of one stretch, so they need no list of the whole text.
 
 use super::encoder::{Encoder, STRETCH, most_tokens};
 use super::specials::SpecialTokens;

@@ -1,4 +1,4 @@
-//! Which model uses which encoding.
+//! Which model uses which encoding, as in tiktoken's `model.py`: names first, then prefixes.
 
 /// Models known by their full name.
 pub const MODELS: &[(&str, &str)] = &[

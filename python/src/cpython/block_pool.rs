@@ -214,7 +214,7 @@ struct Pool {
 
 // SAFETY: the pointed-to memory is never freed; the links are atomics, and only a block's owner accesses it.
 unsafe impl Send for Pool {}
-// SAFETY: as above.
+// SAFETY: threads that share the pool reach a block through an atomic exchange, so one at a time.
 unsafe impl Sync for Pool {}
 
 /// How many processors have a stack of their own; the others share.

@@ -34,7 +34,7 @@ pub(crate) struct ImmortalInts {
 
 // SAFETY: the objects are never written to, not even their reference counts.
 unsafe impl Send for ImmortalInts {}
-// SAFETY: as above.
+// SAFETY: reading objects that never change needs no synchronization.
 unsafe impl Sync for ImmortalInts {}
 
 impl ImmortalInts {

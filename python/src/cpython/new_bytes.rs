@@ -63,7 +63,8 @@ impl<'py> NewBytes<'py> {
 
     /// The same as bytes, to be written before they are read.
     pub(crate) fn contents(&mut self) -> &mut [u8] {
-        // SAFETY: as above. Any bits are a byte, and allocated memory reads as its current contents.
+        // SAFETY: the memory is valid and reachable from here alone, as in `memory`. Any bits are a byte, and
+        // allocated memory reads as its current contents.
         unsafe { &mut *(ptr::from_mut(self.memory()) as *mut [u8]) }
     }
 

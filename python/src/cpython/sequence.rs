@@ -125,7 +125,7 @@ impl<'py> SequenceBuilder<'py> {
         assert!(count <= self.len - self.filled, "more items than places");
         let start = self.filled;
         for (place, item) in (start..start + count).zip(items) {
-            // SAFETY: as above.
+            // SAFETY: `place` is less than `len`, as the assertion checks.
             unsafe { self.items.add(place).write(item?.into_ptr()) };
             self.filled = place + 1;
         }
@@ -250,7 +250,7 @@ unsafe fn new_tuple(
 ///
 /// It is a tuple.
 unsafe fn places_of_tuple(tuple: &Bound<'_, PyAny>) -> *mut *mut ffi::PyObject {
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that it is a tuple, whose items are an array in this field.
     unsafe { (&raw mut (*tuple.as_ptr().cast::<ffi::PyTupleObject>()).ob_item).cast() }
 }
 
@@ -290,7 +290,7 @@ fn size_of_places(places: ffi::Py_ssize_t) -> PyResult<usize> {
 ///
 /// It is a tuple or list with this many places, all of which are filled or empty.
 unsafe fn set_len(object: &Bound<'_, PyAny>, len: usize) {
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that it is a tuple or list with as many filled or empty places.
     unsafe { (*object.as_ptr().cast::<ffi::PyVarObject>()).ob_size = len.cast_signed() };
 }
 

@@ -111,7 +111,7 @@ impl BlockBuilder {
 /// `to` has capacity for `count` words and one more byte, rounded up to [`ALIGNMENT`].
 #[inline]
 unsafe fn copy_words(from: &[Word; MOST_WORDS], to: *mut Word, count: usize) {
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees the capacity, which is rounded up to two words, as the steps are.
     unsafe {
         to.cast::<[Word; 4]>().write(*from.first_chunk().expect("there are more"));
         for step in (4..count).step_by(2) {

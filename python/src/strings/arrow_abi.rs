@@ -200,7 +200,7 @@ impl Array {
 ///
 /// The pointer is null or points to a struct that lives as long as the result.
 unsafe fn dictionary<'a, T: Interface>(dictionary: *const T, of: &str) -> PyResult<Option<&'a T>> {
-    // SAFETY: as above.
+    // SAFETY: the caller guarantees that it is null or lives as long as the result.
     match unsafe { dictionary.as_ref() } {
         Some(released) if released.is_released() => {
             Err(PyValueError::with_message(format!("the dictionary of the Arrow {of} was released")))
@@ -241,7 +241,7 @@ fn check(stream: &mut Stream, call: impl FnOnce(*mut Stream) -> Option<c_int>) -
             // SAFETY: the callback returns null or a string that is valid until the stream's next call.
             let message =
                 stream.get_last_error.map(|get| unsafe { get(stream) }).filter(|text| !text.is_null());
-            // SAFETY: as above.
+            // SAFETY: not null, and the stream is not called before the text is copied.
             let message = message.map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
             Err(PyOSError::new_err((code, message.unwrap_or_default())))
         }

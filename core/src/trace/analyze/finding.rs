@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::summary::GroupSummary;
-
 /// How to take a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,8 +104,8 @@ impl Finding {
         Self { kind, weight: kind.weight(), strength: None, group: None, mark: None, text, advice: None }
     }
 
-    pub(super) fn about(self, group: &GroupSummary) -> Self {
-        Self { group: Some(group.name.clone()), ..self }
+    pub(super) fn about(self, group: &str) -> Self {
+        Self { group: Some(group.to_owned()), ..self }
     }
 
     pub(super) fn advise(self, advice: impl Into<String>) -> Self {

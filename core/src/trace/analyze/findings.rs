@@ -83,7 +83,7 @@ fn problem(group: &GroupSummary, strength: Strength) -> Finding {
         duration(waits.p99),
         duration(waits.max),
     );
-    Finding { strength: Some(strength), ..Finding::new(FindingKind::Lock, text).about(group) }
+    Finding { strength: Some(strength), ..Finding::new(FindingKind::Lock, text).about(&group.name) }
 }
 
 /// A lock that threads waited for, and the groups of these threads.
@@ -247,7 +247,7 @@ fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
             totals.acquisitions, words.elsewhere
         )
     };
-    Some(Finding::new(FindingKind::MainHolder, text).about(group).advise(advice))
+    Some(Finding::new(FindingKind::MainHolder, text).about(&group.name).advise(advice))
 }
 
 /// Threads that need the lock briefly, but wait about a time slice for it each time.
@@ -279,7 +279,7 @@ fn brief_users(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
         "Take the computing threads out of this process's lock (off the lock, or {}); then these threads run at full speed.",
         words.elsewhere
     );
-    Some(Finding::new(FindingKind::BriefUsers, text).about(sufferers[0]).advise(advice))
+    Some(Finding::new(FindingKind::BriefUsers, text).about(&sufferers[0].name).advise(advice))
 }
 
 /// The lock is always held, and threads queue for it.

@@ -56,7 +56,7 @@ macro_rules! methods {
                     $body
                 }) }
             }
-            // SAFETY: as above.
+            // SAFETY: the function above takes what Ruby passes to a method with -1 arguments.
             unsafe { $crate::cruby::Method::new($name as *const (), -1) }
         }
         $crate::cruby::methods! { $($rest)* }

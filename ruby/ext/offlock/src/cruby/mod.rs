@@ -16,8 +16,8 @@
 //! that needs dropping while Ruby may raise.** So buffers belong to Ruby objects, and objects under
 //! construction are on the machine stack, where the garbage collector finds them.
 //!
-//! `docs/safety.md` lists the assumptions about CRuby beyond its public interface. All of them are verified
-//! when the extension is loaded, and none is used with `OFFLOCK_INTERNALS=0` in the environment.
+//! `docs/safety.md` lists the assumptions about CRuby beyond its public interface. Each is verified
+//! before it is used, and none is used with `OFFLOCK_INTERNALS=0` in the environment.
 
 use std::sync::OnceLock;
 

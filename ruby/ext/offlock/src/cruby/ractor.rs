@@ -23,7 +23,7 @@ struct Key(rb_ractor_local_key_t);
 
 // SAFETY: Ruby made the key for all threads and Ractors.
 unsafe impl Send for Key {}
-// SAFETY: as above.
+// SAFETY: the key is a constant once Ruby has made it.
 unsafe impl Sync for Key {}
 
 static NOTHING_TO_FREE: rb_ractor_local_storage_type =

@@ -171,12 +171,12 @@ impl Gvl {
         while from < length {
             let to = length.min(from + PIECE);
             let Some(bytes) = source.piece(self, from, to) else { break };
-            // SAFETY: as above; the bytes are copied.
+            // SAFETY: no program finds the String; the bytes are copied.
             unsafe { rb_str_cat(string, bytes.as_ptr().cast(), bytes.len() as c_long) };
             from = to;
             self.keep_pace(&mut pace, Pace::copying(PIECE));
         }
-        // SAFETY: as above.
+        // SAFETY: the String that was hidden above, and the class that it had.
         Str::raw(unsafe { rb_obj_reveal(string, rb_cString) })
     }
 

@@ -34,7 +34,7 @@ enum Phase {
 // SAFETY: `body` is `Send`, and only the thread that changes the state from `Open` to `Running` calls it;
 // `unblock` is `Sync`; the rest is a mutex and a condition variable.
 unsafe impl Send for Job {}
-// SAFETY: as above.
+// SAFETY: the threads that share a job change it under its mutex, as described above.
 unsafe impl Sync for Job {}
 
 impl Job {
