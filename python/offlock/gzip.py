@@ -2,8 +2,8 @@
 
     import offlock.gzip as gzip
 
-Beyond the original: `threads=` compresses on several threads (0: one per core) and decompresses the
-members of a file at once. `max_output=` limits the bytes that a reader may produce. `progress=` is called
+Beyond the original: `threads=` compresses on several threads (0: one per core) and decompresses
+several members of a file at once. `max_output=` limits the bytes that a reader may produce. `progress=` is called
 about every megabyte with the bytes done (of the file when reading, of the content when writing) and the
 total bytes, or None where that is not known; an exception that it raises ends the work.
 """

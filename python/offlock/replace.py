@@ -18,7 +18,7 @@ from ._replace import NAMES, Replacement, replace
 
 _EPILOG = """\
 All words after PROGRAM are the program's own arguments. Processes that the program forks have the replaced
-modules, too; a Python that it starts anew has not.
+modules, too. A new Python that the program starts has the originals.
 """
 
 

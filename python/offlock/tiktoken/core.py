@@ -25,7 +25,7 @@ class _kept(Generic[T]):
     """An attribute that is computed at its first use.
 
     Up to Python 3.11 ``functools.cached_property`` has one lock for all objects. If a thread holds it when another
-    thread forks, the child waits for ever.
+    thread forks, the child waits forever.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

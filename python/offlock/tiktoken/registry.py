@@ -23,7 +23,7 @@ def get_encoding(encoding_name: str) -> Encoding:
     if not isinstance(encoding_name, str):
         raise ValueError(f"Expected a string in get_encoding, got {type(encoding_name)}")
     encoding = ENCODINGS.get(encoding_name)
-    # Two threads may both make it; `setdefault` keeps the first. A lock could stay locked for ever in a forked child.
+    # Two threads may both make it; `setdefault` keeps the first. A lock could stay locked forever in a forked child.
     return encoding if encoding is not None else ENCODINGS.setdefault(encoding_name, _make(encoding_name))
 
 
