@@ -1,6 +1,7 @@
 //! The `offlock` command as a library, so that the gem's and the wheel's entry points can start it.
 
 mod files;
+mod look;
 mod progress;
 mod show;
 mod signals;

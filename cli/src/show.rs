@@ -1,5 +1,6 @@
 //! The commands that read traces: summary, report, compare and export.
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -7,11 +8,11 @@ use offlock_core::trace::{
     Comparison, Format, Process, Recording, Run, Summary, Timeline, write_comparison, write_report,
 };
 
-use crate::{Compare, Export, Failure, Report, files, progress};
+use crate::{Compare, Export, Failure, Report, files, look, progress};
 
 pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
     let run = Run::new(arguments.files.iter().map(|file| process(file)).collect::<Result<_, _>>()?);
-    let text = if arguments.json { run.to_json() + "\n" } else { run.to_text() };
+    let text = if arguments.json { run.to_json() + "\n" } else { run.to_text_as(look::of(&io::stdout())) };
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
 }
 

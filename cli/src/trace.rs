@@ -33,7 +33,7 @@ use offlock_core::trace::{
 
 use crate::show::summed_up;
 use crate::signals::Running;
-use crate::{Failure, Trace, files};
+use crate::{Failure, Trace, files, look};
 
 /// The default path of the trace.
 const DEFAULT_OUTPUT: &str = "trace.offlock";
@@ -164,7 +164,7 @@ fn afterwards(
     }
     let run = run_of(&traces, trace, ended);
     if !arguments.no_summary {
-        eprint!("\n{}", run.to_text());
+        eprint!("\n{}", run.to_text_as(look::of(&io::stderr())));
     }
     eprintln!();
     traces.iter().for_each(|path| files::say_where(path));

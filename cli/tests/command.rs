@@ -55,6 +55,11 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
+/// The words of a text, whatever its lines.
+fn words(bytes: &[u8]) -> String {
+    text(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn traced() -> String {
     let command = Path::new(env!("CARGO_BIN_EXE_offlock"));
     let program = command.with_file_name("examples").join("traced");
@@ -96,10 +101,10 @@ fn of_several_processes_the_one_that_lost_most_leads() {
     let output = folder.run(&["summary", "a.offlock", "a.11.offlock", "a.12.offlock"]);
     let said = text(&output.stdout);
     assert!(said.starts_with("process 11 (child of 10), which lost most of 3 processes"), "{said}");
-    assert!(said.contains("slows this program down"), "{said}");
+    assert!(words(&output.stdout).contains("slows this program down"), "{said}");
     let (_, others) = said.split_once("Other processes").expect("the others");
     let line = |start: &str| others.lines().find(|line| line.trim().starts_with(start)).expect(start);
-    assert!(line("process 12 (child of 10)").contains("no problem"), "{others}");
+    assert!(line("process 12 (child of 10)").contains("not the lock"), "{others}");
     assert!(line("process 10 (parent of 2)").contains("server.py"), "{others}");
     assert!(others.find("process 12") < others.find("process 10"), "{others}");
     let backwards = folder.run(&["summary", "a.12.offlock", "a.11.offlock", "a.offlock"]);
@@ -147,7 +152,27 @@ fn a_summary_is_text_on_standard_output() {
     convoy(&folder);
     let output = folder.run(&["summary", "convoy.offlock"]);
     assert!(output.status.success() && output.stderr.is_empty());
-    assert!(text(&output.stdout).contains("`counter` held the lock"), "{}", text(&output.stdout));
+    assert!(words(&output.stdout).contains("`counter` held the lock"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_summary_fits_the_width_and_a_pipe_gets_no_colours() {
+    let folder = Folder::new("width");
+    convoy(&folder);
+    let summary = |columns: Option<&str>| {
+        let mut command = folder.offlock(&["summary", "convoy.offlock"]);
+        let command = command.env_remove("COLUMNS").envs(columns.map(|columns| ("COLUMNS", columns)));
+        text(&command.output().expect("started").stdout).to_owned()
+    };
+    for (columns, width) in [(None, 80), (Some("60"), 60), (Some("200"), 200)] {
+        let said = summary(columns);
+        let longest = said.lines().max_by_key(|line| line.chars().count()).expect("lines");
+        assert!(longest.chars().count() <= width, "{longest}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+        assert_eq!(said.contains("sleep"), width == 200, "{said}");
+    }
+    let (verdict, threads) = (summary(None).find("Waiting for the lock"), summary(None).find("Threads"));
+    assert!(verdict.expect("the verdict") < threads.expect("the threads"));
 }
 
 #[test]
@@ -251,7 +276,7 @@ fn a_traced_program_keeps_its_input_output_and_status() {
     let output = child.wait_with_output().expect("ended");
     assert!(output.status.success());
     assert_eq!(output.stdout, b"some\0input");
-    assert!(text(&output.stderr).contains("Findings") && text(&output.stderr).contains("wrote"));
+    assert!(text(&output.stderr).contains("Threads") && text(&output.stderr).contains("wrote"));
     assert_eq!(read(&folder.path("t.offlock")).events, 5);
     for summary in ["--summary", "--no-summary"] {
         let output = folder.run(&["trace", summary, "--", &traced(), "status", "7"]);
@@ -267,7 +292,7 @@ fn a_traced_program_dies_of_its_own_signal() {
     let folder = Folder::new("signal");
     let output = folder.run(&["trace", "--", &traced(), "abort"]);
     assert_eq!(output.status.signal(), Some(6));
-    for said in [text(&output.stderr), text(&folder.run(&["summary", "trace.offlock"]).stdout)] {
+    for said in [words(&output.stderr), words(&folder.run(&["summary", "trace.offlock"]).stdout)] {
         assert!(
             said.contains("SIGABRT ended the program: the recording is complete up to its last flush"),
             "{said}"

@@ -27,6 +27,11 @@ fn about(value: u64, expected: u64) -> bool {
     value.abs_diff(expected) <= expected / 50 + 100_000
 }
 
+/// The words of a text, whatever its lines.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_thread_that_sleeps_with_the_lock_runs() {
     let (.., summary) = analyse(&[Script::new("holder", [Step::Hold(ms(300))])]);
@@ -81,7 +86,7 @@ fn in_a_convoy_a_network_thread_pays_a_time_slice_for_each_input() {
     let row = &summary.locks[0].blame[0];
     assert_eq!((row.thread, row.by[0].0), (0, 1));
     assert!(row.by[0].1 * 100 > row.waited * 98);
-    let text = summary.to_text();
+    let text = words(&summary.to_text());
     assert!(text.contains("`counter` held the lock for 100% of the time in which `net` waited"), "{text}");
     assert!(text.contains("`net` needed the lock only briefly (100 µs at a time) but waited"), "{text}");
     assert!(text.contains("another process or a Ractor"), "{text}");

@@ -334,6 +334,7 @@ fn a_file_is_readable_up_to_any_byte() {
         assert!(matches!(flaw, Flaw::Cut | Flaw::NoEnd));
         assert_eq!(flaw == Flaw::NoEnd, offset == cut as u64);
         let summary = Summary::of(&recording, &Timeline::of(&recording)).to_text();
+        let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(flaw == Flaw::Cut, summary.contains("Incomplete"), "{summary}");
         assert_eq!(flaw == Flaw::NoEnd, summary.contains("complete up to its last flush"), "{summary}");
         assert!(recording.events >= seen, "never less than from a shorter piece");

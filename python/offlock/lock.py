@@ -100,11 +100,7 @@ class Summary:
         return f"<Summary: {numbers['length'] / 1e9:.3g} s, {numbers['events']} events, {', '.join(counts)}>"
 
     def _repr_html_(self) -> str:
-        tables, title, findings = self._text.partition("\nFindings\n")
-        return (
-            f'<pre style="overflow-x: auto; white-space: pre">{html.escape(tables)}</pre>'
-            f'<pre style="white-space: pre-wrap">{html.escape(title.strip() + chr(10) + findings)}</pre>'
-        )
+        return f'<pre style="overflow-x: auto; white-space: pre">{html.escape(self._text)}</pre>'
 
 
 class Trace:

@@ -83,7 +83,7 @@ def test_in_a_notebook_names_are_text() -> None:
     shown = trace.summary._repr_html_()
     assert "&lt;script&gt;" in shown
     assert "<script>" not in shown
-    assert re.fullmatch(r"<pre [^>]*>[^<]*</pre><pre [^>]*>Findings\n[^<]*</pre>", shown)
+    assert re.fullmatch(r"<pre [^>]*>[^<]*\nThreads [^<]*</pre>", shown)
 
 
 def test_two_computing_threads_share_the_lock_and_blame_each_other() -> None:

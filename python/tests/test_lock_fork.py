@@ -94,7 +94,7 @@ def test_a_program_with_daemon_threads_ends_well(tmp_path: Path) -> None:
     for run in range(10):
         outcome = traced(tmp_path, "-c", textwrap.dedent(program))
         assert (outcome.returncode, outcome.stdout) == (0, "end\n"), (run, outcome.stderr)
-        assert "Findings" in outcome.stderr
+        assert "Threads" in outcome.stderr
         assert "not stopped" not in outcome.stderr
 
 

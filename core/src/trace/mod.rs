@@ -69,6 +69,7 @@ pub use analyze::blamed_code::{Piece, blamed_pieces};
 pub use analyze::code::{Code, FrameText, RecordedFrame, RecordedFunction};
 pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
 pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
+pub use analyze::look::Look;
 pub use analyze::readings::{MachineUsed, Used};
 pub use analyze::recording::{Damage, Flaw, Moment, NotATrace, RecordedThread, Recording, note_signal};
 pub use analyze::run::{Process, Run};

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::look::{Look, TITLE};
 use super::summary::{BlamedCode, BlamedLine, Summary, per};
-use super::table::{Table, printable};
+use super::table::{Table, printable, printable_line, shorten};
 use super::units::{duration, percent};
 
 /// The most lines that are shown.
@@ -14,15 +15,16 @@ const GROUPS: usize = 2;
 
 impl Summary {
     /// Writes the section, unless there is nothing to say.
-    pub(super) fn write_blamed_code(&self, out: &mut String) {
+    pub(super) fn write_blamed_code(&self, look: Look, out: &mut String) {
         let BlamedCode { lines, known, unknown } = &self.code;
         if lines.is_empty() {
             return;
         }
-        out.push_str("\nCode that others waited for\n");
+        let _ = writeln!(out, "\n{}", look.paint(TITLE, "Code that others waited for"));
         let mut table = Table::new(&["function", "lost", "longest hold", "waited", "line"]);
         table.0.extend(lines.iter().take(ROWS).map(|line| self.blamed_row(line)));
-        table.write_with_prose(3, out);
+        table.fit(look.width, &["waited", "longest hold"]);
+        table.write_with_texts(&["waited", "line"], look, out);
         if lines.len() > ROWS {
             let _ = writeln!(out, "  … and {} more lines", lines.len() - ROWS);
         }
@@ -44,9 +46,9 @@ impl Summary {
     }
 }
 
-/// The file and the line, without control characters.
+/// The file and the line. A long path is cut in the middle.
 fn place(line: &BlamedLine) -> String {
-    let file = line.file.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    let file: String = file.collect();
+    const LONGEST: usize = 32;
+    let file = shorten(&printable_line(&line.file), LONGEST);
     if line.line == 0 { file } else { format!("{file}:{}", line.line) }
 }

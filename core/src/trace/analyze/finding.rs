@@ -52,6 +52,11 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// Whether this is the answer to the question whether the lock is the problem. A summary has one.
+    pub fn is_verdict(self) -> bool {
+        matches!(self, Self::Unused | Self::TooShort | Self::NotTheLock | Self::Lock)
+    }
+
     /// How to take a finding of this kind.
     pub fn weight(self) -> Weight {
         match self {

@@ -18,6 +18,7 @@ mod contention;
 pub(super) mod finding;
 mod findings;
 mod groups;
+pub(super) mod look;
 mod marks;
 pub(super) mod readings;
 pub(super) mod recording;

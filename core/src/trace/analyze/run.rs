@@ -9,11 +9,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::finding::Strength;
+use super::finding::{Finding, FindingKind, Strength};
+use super::look::{Look, TITLE};
 use super::summary::{GroupSummary, Summary};
 use super::table::{Table, printable, write_rest};
 use super::units::percent;
-use super::verdict::Verdict;
 
 /// The most processes that are listed.
 const ROWS: usize = 20;
@@ -55,34 +55,41 @@ impl Run {
         }
     }
 
-    /// The run as text: the summary of the process that lost most, and a line for each of the others.
+    /// The run as text of 80 columns without colours.
     pub fn to_text(&self) -> String {
+        self.to_text_as(Look::default())
+    }
+
+    /// The run as text: the summary of the process that lost most, and a line for each of the others.
+    pub fn to_text_as(&self, look: Look) -> String {
         let Some((worst, others)) = self.processes.split_first() else { return String::new() };
         let mut out = String::new();
         if !others.is_empty() {
             let (role, count) = (self.role(&worst.summary), self.processes.len());
             let _ = writeln!(out, "{role}, which lost most of {count} processes:\n");
         }
-        out.push_str(&worst.summary.to_text());
-        self.write_others(&mut out, others);
+        out.push_str(&worst.summary.to_text_as(look));
+        self.write_others(others, look, &mut out);
         out
     }
 
-    fn write_others(&self, out: &mut String, others: &[Process]) {
+    fn write_others(&self, others: &[Process], look: Look, out: &mut String) {
         if others.is_empty() {
             return;
         }
-        out.push_str("\nOther processes (lost: by the threads that lost most)\n");
+        let title = "Other processes (lost: by the threads that lost most)";
+        let _ = writeln!(out, "\n{}", look.paint(TITLE, title));
         let mut table = Table::new(&["process", "lost", "verdict", "command"]);
         table.0.extend(others.iter().take(ROWS).map(|process| self.row(&process.summary)));
-        table.write(out);
+        table.fit(look.width, &["command"]);
+        table.write_as(look, out);
         write_rest(out, others.len(), ROWS);
     }
 
     fn row(&self, summary: &Summary) -> Vec<String> {
         let lost = most_lost(summary).map_or(0.0, |group| group.lost);
         let command = printable(summary.about("command").unwrap_or(""));
-        vec![self.role(summary), percent(lost), in_short(&Verdict::of(summary)).into(), command]
+        vec![self.role(summary), percent(lost), in_short(summary).into(), command]
     }
 
     /// The process id, and which of the others it started or which one started it.
@@ -113,28 +120,32 @@ struct Loss {
 impl Loss {
     fn of(summary: &Summary) -> Self {
         Self {
-            is_problem: matches!(Verdict::of(summary), Verdict::Problem(..)),
+            is_problem: verdict(summary).is_some_and(|verdict| verdict.kind == FindingKind::Lock),
             lost: summary.groups.iter().map(|group| group.contended.total).sum(),
             computed: summary.times.computing(),
         }
     }
 }
 
-/// The group of threads that the verdict is about: the one that lost most time.
+/// The group of threads that the verdict is about, or the one that lost the greatest share.
 fn most_lost(summary: &Summary) -> Option<&GroupSummary> {
-    match Verdict::of(summary) {
-        Verdict::Problem(group, _) => Some(group),
-        _ => summary.groups.iter().max_by(|a, b| a.lost.total_cmp(&b.lost)),
-    }
+    let judged = verdict(summary).and_then(|verdict| verdict.group.as_deref());
+    let groups = || summary.groups.iter();
+    let judged = judged.and_then(|name| groups().find(|group| group.name == name));
+    judged.or_else(|| groups().max_by(|a, b| a.lost.total_cmp(&b.lost)))
 }
 
-fn in_short(verdict: &Verdict<'_>) -> &'static str {
-    match verdict {
-        Verdict::Unused => "used no lock",
-        Verdict::TooShort => "too short to tell",
-        Verdict::NoProblem(_) => "no problem",
-        Verdict::Problem(_, Strength::Weak) => "slowed down a little",
-        Verdict::Problem(_, Strength::Clear) => "slowed down clearly",
-        Verdict::Problem(_, Strength::Strong) => "slowed down strongly",
+fn verdict(summary: &Summary) -> Option<&Finding> {
+    summary.findings.iter().find(|finding| finding.kind.is_verdict())
+}
+
+fn in_short(summary: &Summary) -> &'static str {
+    match verdict(summary).map(|verdict| (verdict.kind, verdict.strength)) {
+        Some((FindingKind::Lock, Some(Strength::Weak))) => "slowed down a little",
+        Some((FindingKind::Lock, Some(Strength::Clear))) => "slowed down clearly",
+        Some((FindingKind::Lock, _)) => "slowed down strongly",
+        Some((FindingKind::NotTheLock, _)) => "not the lock",
+        Some((FindingKind::TooShort, _)) => "too short to tell",
+        _ => "used no lock",
     }
 }

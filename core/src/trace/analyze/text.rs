@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::finding::{Finding, Weight};
-use super::summary::{GroupSummary, LockSummary, SpanSummary, Summary, per};
-use super::table::{Table, printable, write_rest};
+use super::look::{BAD, DOUBT, GOOD, Look, TITLE};
+use super::summary::{GroupSummary, LockSummary, MarkSummary, SpanSummary, Summary, per};
+use super::table::{Table, printable, printable_line, shorten, write_rest};
 use super::timeline::State;
 use super::units::{duration, percent, size};
 
@@ -28,52 +29,69 @@ impl Summary {
         serde_json::to_string_pretty(self).expect("numbers and texts only, no maps with other keys")
     }
 
-    /// The summary as text of at most about 110 columns.
+    /// The summary as text of 80 columns without colours.
     pub fn to_text(&self) -> String {
+        self.to_text_as(Look::default())
+    }
+
+    /// The summary as text: the verdict, then what it rests on, then the tables. Tables leave out the columns
+    /// that do not fit.
+    pub fn to_text_as(&self, look: Look) -> String {
         let mut out = String::new();
-        self.write_head(&mut out);
-        self.write_threads(&mut out);
+        self.write_head(look, &mut out);
+        self.write_findings(look, &mut out);
+        self.write_threads(look, &mut out);
         for lock in &self.locks {
-            self.write_lock(&mut out, lock);
+            self.write_lock(lock, look, &mut out);
         }
-        self.write_blamed_code(&mut out);
-        write_spans(&mut out, "Operations off the lock", self.operations.iter());
-        write_spans(&mut out, "Marks", self.marks.iter().map(|mark| &mark.span));
-        self.write_findings(&mut out);
+        self.write_blamed_code(look, &mut out);
+        self.write_operations(look, &mut out);
+        self.write_marks(look, &mut out);
         out
     }
 
-    fn write_head(&self, out: &mut String) {
+    fn write_head(&self, look: Look, out: &mut String) {
         let about = ["command", "language", "runtime"].iter().filter_map(|key| self.about(key));
         let about: Vec<String> = about.map(printable_line).collect();
         if !about.is_empty() {
-            let _ = writeln!(out, "{}", about.join(" · "));
+            let _ = writeln!(out, "{}", look.paint(TITLE, &shorten(&about.join(" · "), look.width)));
         }
         let exact = if self.is_estimate() { "estimated from samples" } else { "exact" };
         let (length, threads) = (duration(self.length), self.threads.len());
         let _ = writeln!(out, "{length} · {threads} threads · {} events · {exact}\n", self.events);
     }
 
-    fn write_threads(&self, out: &mut String) {
+    /// The verdict comes first.
+    fn write_findings(&self, look: Look, out: &mut String) {
+        let (verdicts, others): (Vec<&Finding>, Vec<&Finding>) =
+            self.findings.iter().partition(|finding| finding.kind.is_verdict());
+        for finding in verdicts.into_iter().chain(others) {
+            write_finding(finding, look, out);
+        }
+    }
+
+    fn write_threads(&self, look: Look, out: &mut String) {
         let mut table = Table::new(&[
             "thread",
-            "life",
+            "lost",
+            "waits",
+            "p50",
+            "p99",
+            "max",
+            "longest hold",
             "running",
             "waiting",
             "idle",
             "sleep",
             "off-lock",
             "gc",
-            "lost",
-            "contended",
-            "p50",
-            "p99",
-            "max",
-            "longest hold",
+            "life",
         ]);
         table.0.extend(self.groups.iter().take(ROWS).map(|group| self.group_row(group)));
-        out.push_str("Threads (× how many in a pool; lost: of their active time, in contended waits)\n");
-        table.write(out);
+        table.fit(look.width, &LEAST_OF_THREADS);
+        let title = "Threads (× how many in a pool; lost: of their active time, in contended waits)";
+        write_title(title, look, out);
+        table.write_as(look, out);
         write_rest(out, self.groups.len(), ROWS);
     }
 
@@ -81,12 +99,12 @@ impl Summary {
         let members = || group.threads.iter().map(|thread| &self.threads[*thread]);
         let lifetimes: u64 = members().map(|thread| thread.lifetime).sum();
         let longest_life = members().map(|thread| thread.lifetime).max().unwrap_or(0);
-        let mut row = vec![self.label(group), duration(longest_life)];
-        row.extend(State::ALL.map(|state| percent(per(group.times.all()[state as usize], lifetimes))));
-        row.extend([percent(group.lost), group.contended.count.to_string()]);
         let longest_hold = members().map(|thread| thread.longest_hold).max().unwrap_or(0);
         let waits = &group.contended;
+        let mut row = vec![self.label(group), percent(group.lost), waits.count.to_string()];
         row.extend([waits.p50, waits.p99, waits.max, longest_hold].map(duration));
+        row.extend(State::ALL.map(|state| percent(per(group.times.all()[state as usize], lifetimes))));
+        row.push(duration(longest_life));
         row
     }
 
@@ -97,23 +115,23 @@ impl Summary {
         }
     }
 
-    fn write_lock(&self, out: &mut String, lock: &LockSummary) {
-        let _ = writeln!(
-            out,
-            "\n{}: held {} of the time, {:.2} threads waiting on average, {:.2} computing (useful parallelism)",
+    fn write_lock(&self, lock: &LockSummary, look: Look, out: &mut String) {
+        let text = format!(
+            "{}: held {} of the time, {:.2} threads waiting on average, {:.2} computing (useful parallelism)",
             printable(&lock.name),
             percent(lock.utilization),
             lock.mean_waiters,
             self.useful_parallelism,
         );
+        let _ = writeln!(out, "\n{}", look.hang(0, &text));
         if lock.blame.is_empty() {
             return;
         }
-        out.push_str("Blame: which threads held the lock while a thread waited\n");
+        write_title("Blame: which threads held the lock while a thread waited", look, out);
         let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
         let rows = self.blame_by_group(lock);
         table.0.extend(rows.iter().take(ROWS).map(|row| self.blame_row(row)));
-        table.write_with_prose(2, out);
+        table.write_prose(look, out);
         write_rest(out, rows.len(), ROWS);
     }
 
@@ -155,43 +173,90 @@ impl Summary {
         vec![self.label(&self.groups[row.group]), duration(row.waited), by]
     }
 
-    fn write_findings(&self, out: &mut String) {
-        out.push_str("\nFindings\n");
-        for Finding { weight, text, advice, .. } in &self.findings {
-            let bullet = match weight {
-                Weight::Caveat => "?",
-                Weight::Problem => "!",
-                Weight::Note => "-",
-            };
-            let _ = writeln!(out, "  {bullet} {}", printable_line(text));
-            if let Some(advice) = advice {
-                let _ = writeln!(out, "    -> {}", printable_line(advice));
-            }
+    fn write_operations(&self, look: Look, out: &mut String) {
+        if self.operations.is_empty() {
+            return;
         }
+        write_title("Operations off the lock", look, out);
+        let mut table = Table::new(&["name", "count", "time", "running", "waiting", "off-lock", "bytes"]);
+        table.0.extend(self.operations.iter().take(ROWS).map(operation_row));
+        table.fit(look.width, &["bytes", "count"]);
+        table.write_as(look, out);
+        write_rest(out, self.operations.len(), ROWS);
+    }
+
+    fn write_marks(&self, look: Look, out: &mut String) {
+        if self.marks.is_empty() {
+            return;
+        }
+        write_title("Marks (how long they took; others waited: for the lock, behind the mark)", look, out);
+        let mut table = Table::new(&[
+            "mark",
+            "count",
+            "p50",
+            "p99",
+            "max",
+            "lost",
+            "running",
+            "waiting",
+            "others waited",
+        ]);
+        table.0.extend(self.marks.iter().take(ROWS).map(mark_row));
+        table.fit(look.width, &["max", "waiting", "running", "p50", "count"]);
+        table.write_as(look, out);
+        write_rest(out, self.marks.len(), ROWS);
     }
 }
 
-fn printable_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+fn operation_row(operation: &SpanSummary) -> Vec<String> {
+    let times = [operation.times.holding(), operation.times.waiting, operation.times.off_lock];
+    let mut row = vec![printable(&operation.name), operation.count.to_string(), duration(operation.total)];
+    row.extend(times.map(|time| percent(per(time, operation.total))));
+    row.push(if operation.bytes > 0 { size(operation.bytes) } else { String::new() });
+    row
 }
 
-fn write_spans<'a>(
-    out: &mut String,
-    title: &str,
-    spans: impl ExactSizeIterator<Item = &'a SpanSummary> + Clone,
-) {
-    if spans.len() == 0 {
-        return;
+fn mark_row(mark: &MarkSummary) -> Vec<String> {
+    let MarkSummary { span, lengths, .. } = mark;
+    let mut row = vec![printable(&span.name), span.count.to_string()];
+    row.extend([lengths.p50, lengths.p99, lengths.max].map(duration));
+    row.push(percent(mark.lost));
+    row.extend([span.times.holding(), span.times.waiting].map(|time| percent(per(time, span.total))));
+    row.push(duration(mark.inflicted_on_others));
+    row
+}
+
+/// The columns of the table of threads that narrow terminals do without, the least important one first.
+const LEAST_OF_THREADS: [&str; 12] = [
+    "life",
+    "sleep",
+    "gc",
+    "off-lock",
+    "idle",
+    "p50",
+    "max",
+    "running",
+    "waiting",
+    "longest hold",
+    "waits",
+    "p99",
+];
+
+fn write_title(title: &str, look: Look, out: &mut String) {
+    let _ = writeln!(out, "\n{}", look.paint(TITLE, &look.hang(0, title)));
+}
+
+fn write_finding(finding: &Finding, look: Look, out: &mut String) {
+    let Finding { kind, weight, text, advice, .. } = finding;
+    let (bullet, style) = match weight {
+        Weight::Caveat => ("?", DOUBT),
+        Weight::Problem => ("!", BAD),
+        Weight::Note => ("-", GOOD),
+    };
+    let text = look.hang(2, &printable_line(text));
+    let text = if kind.is_verdict() { look.paint(style, &text) } else { text };
+    let _ = writeln!(out, "{} {text}", look.paint(style, bullet));
+    if let Some(advice) = advice {
+        let _ = writeln!(out, "  -> {}", look.hang(5, &printable_line(advice)));
     }
-    let _ = writeln!(out, "\n{title}");
-    let mut table = Table::new(&["name", "count", "time", "running", "waiting", "off-lock", "bytes"]);
-    for span in spans.clone().take(ROWS) {
-        let times = [span.times.holding(), span.times.waiting, span.times.off_lock];
-        let mut row = vec![printable(&span.name), span.count.to_string(), duration(span.total)];
-        row.extend(times.map(|time| percent(per(time, span.total))));
-        row.push(if span.bytes > 0 { size(span.bytes) } else { String::new() });
-        table.0.push(row);
-    }
-    table.write(out);
-    write_rest(out, spans.len(), ROWS);
 }

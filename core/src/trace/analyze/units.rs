@@ -15,8 +15,12 @@ pub(in crate::trace) fn duration(nanoseconds: u64) -> String {
 
 /// A share in percent: one digit after the point below ten.
 pub(in crate::trace) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent == 0.0 || percent >= 9.95 { format!("{percent:.0}%") } else { format!("{percent:.1}%") }
+    match share * 100.0 {
+        0.0 => "0%".to_owned(),
+        ..0.05 => "<0.1%".to_owned(),
+        percent @ ..9.95 => format!("{percent:.1}%"),
+        percent => format!("{percent:.0}%"),
+    }
 }
 
 /// Up to three names, or two and the number of the others.
