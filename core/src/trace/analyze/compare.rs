@@ -1,9 +1,10 @@
 //! Comparison of two recordings, by their summaries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::groups::pattern;
 use super::summary::{Summary, per};
 use super::table::{Table, printable};
 use super::units::{duration, percent};
@@ -45,16 +46,18 @@ pub struct Measure {
     pub after: f64,
     /// Which direction is an improvement.
     pub better: Better,
+    /// The change in words.
+    pub change: String,
 }
 
 /// Running and waiting, in nanoseconds.
 type Times = (u64, u64);
 
-/// The times of all threads of one name, running and waiting, in nanoseconds; `None` if there are no such
-/// threads.
+/// The times of the threads of a group together, running and waiting, in nanoseconds; `None` if there are no
+/// such threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadChange {
-    /// The name.
+    /// The name of the group: `*` stands for numbers that differ.
     pub name: String,
     /// In the first recording.
     pub before: Option<(u64, u64)>,
@@ -67,7 +70,7 @@ pub struct ThreadChange {
 pub struct Comparison {
     /// The numbers of the whole program.
     pub measures: Vec<Measure>,
-    /// The threads by name, those that run and wait longest first.
+    /// The threads by group, those that run and wait longest first.
     pub threads: Vec<ThreadChange>,
 }
 
@@ -83,7 +86,7 @@ impl Comparison {
         let mut table = Table::new(&["", "before", "after", "change"]);
         table.0.extend(self.measures.iter().map(Measure::row));
         table.write(&mut out);
-        out.push_str("\nThreads by name\n");
+        out.push_str("\nThreads\n");
         let mut table = Table::new(&["thread", "running before", "after", "waiting before", "after"]);
         table.0.extend(self.threads.iter().take(ROWS).map(ThreadChange::row));
         table.write(&mut out);
@@ -123,31 +126,29 @@ fn longest_hold(summary: &Summary) -> u64 {
 }
 
 fn measures(before: &Summary, after: &Summary) -> Vec<Measure> {
-    let measure = |(name, unit, better, of): (&'static str, Unit, Better, Of)| Measure {
-        name,
-        unit,
-        before: of(before),
-        after: of(after),
-        better,
+    let measure = |(name, unit, better, of): (&'static str, Unit, Better, Of)| {
+        Measure::of(name, unit, better, [of(before), of(after)])
     };
     MEASURES.into_iter().map(measure).collect()
 }
 
+/// Groups of both recordings with the same pattern are the same; the name has a number if no other is known.
 fn threads(before: &Summary, after: &Summary) -> Vec<ThreadChange> {
-    let mut by_name: BTreeMap<&str, [Option<Times>; 2]> = BTreeMap::new();
+    let mut all: BTreeMap<String, (BTreeSet<&str>, [Option<Times>; 2])> = BTreeMap::new();
     for (side, summary) in [before, after].into_iter().enumerate() {
         for thread in &summary.threads {
-            let (running, waiting) = by_name.entry(&thread.name).or_default()[side].get_or_insert((0, 0));
+            let (names, sides) = all.entry(pattern(&thread.name)).or_default();
+            names.insert(&thread.name);
+            let (running, waiting) = sides[side].get_or_insert((0, 0));
             *running += thread.times.holding();
             *waiting += thread.times.waiting;
         }
     }
-    let change = |(name, [before, after]): (&str, [Option<Times>; 2])| ThreadChange {
-        name: name.to_owned(),
-        before,
-        after,
+    let change = |(pattern, (names, [before, after])): (String, (BTreeSet<&str>, [Option<Times>; 2]))| {
+        let alone = names.first().filter(|_| names.len() == 1);
+        ThreadChange { name: alone.map_or(pattern, |name| (*name).to_owned()), before, after }
     };
-    let mut all: Vec<ThreadChange> = by_name.into_iter().map(change).collect();
+    let mut all: Vec<ThreadChange> = all.into_iter().map(change).collect();
     let weight = |times: Option<Times>| times.map_or(0, |(running, waiting)| running + waiting);
     all.sort_by_key(|change| std::cmp::Reverse(weight(change.before).max(weight(change.after))));
     all
@@ -157,9 +158,19 @@ fn threads(before: &Summary, after: &Summary) -> Vec<ThreadChange> {
 const NOTABLE: f64 = 0.05;
 
 impl Measure {
+    fn of(name: &'static str, unit: Unit, better: Better, [before, after]: [f64; 2]) -> Self {
+        let mut measure = Self { name, unit, before, after, better, change: change(before, after) };
+        match measure.verdict() {
+            Some(true) => measure.change.push_str(", better"),
+            Some(false) => measure.change.push_str(", worse"),
+            None => {}
+        }
+        measure
+    }
+
     /// Whether the second recording is notably better (`Some(true)`) or worse.
     pub fn verdict(&self) -> Option<bool> {
-        let notable = (self.after - self.before).abs() > NOTABLE * self.before.max(self.after);
+        let notable = is_notable(self.before, self.after);
         match self.better {
             Better::Less if notable => Some(self.after < self.before),
             Better::More if notable => Some(self.after > self.before),
@@ -177,29 +188,35 @@ impl Measure {
     }
 
     fn row(&self) -> Vec<String> {
-        let change = match (self.before, self.after) {
-            (before, after) if before == after => "=".to_owned(),
-            (0.0, _) => "new".to_owned(),
-            (_, 0.0) => "gone".to_owned(),
-            (before, after) => format!("x {}", three_digits(after / before)),
-        };
-        let verdict = match self.verdict() {
-            Some(true) => " better",
-            Some(false) => " worse",
-            None => "",
-        };
-        vec![self.name.into(), self.format(self.before), self.format(self.after), change + verdict]
+        vec![self.name.into(), self.format(self.before), self.format(self.after), self.change.clone()]
     }
 }
 
-/// A positive factor in three digits; a negligible one is shown as zero.
-fn three_digits(factor: f64) -> String {
-    let digits = match factor {
-        ..0.0995 => (2.0 - factor.log10().floor()).min(6.0) as usize,
-        ..9.995 => 2,
-        _ => usize::from(factor < 99.95),
-    };
-    format!("{factor:.digits$}")
+fn is_notable(before: f64, after: f64) -> bool {
+    (after - before).abs() > NOTABLE * before.max(after)
+}
+
+/// A change in words. A factor says something between 1/100 and 100; beyond, the two numbers do.
+fn change(before: f64, after: f64) -> String {
+    let factor = after / before;
+    match (before, after) {
+        (before, after) if before == after => "the same".into(),
+        (0.0, _) => "new".into(),
+        (_, 0.0) => "gone".into(),
+        (before, after) if !is_notable(before, after) => "about the same".into(),
+        _ if factor > 100.0 => "over 100 times as much".into(),
+        _ if factor >= 2.0 => format!("{} times as much", rounded(factor)),
+        _ if factor > 1.0 => format!("{:.0}% more", (factor - 1.0) * 100.0),
+        _ if factor > 0.5 => format!("{:.0}% less", (1.0 - factor) * 100.0),
+        _ if factor >= 0.01 => format!("1/{} as much", rounded(1.0 / factor)),
+        _ => "almost gone".into(),
+    }
+}
+
+/// A factor of at least 2, in two digits.
+fn rounded(factor: f64) -> String {
+    let rounded = if factor < 9.95 { (factor * 10.0).round() / 10.0 } else { factor.round() };
+    format!("{rounded}")
 }
 
 impl ThreadChange {
@@ -221,22 +238,52 @@ impl ThreadChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::analyze::summary::{ThreadSummary, Times};
 
-    fn change(before: f64, after: f64) -> String {
-        Measure { name: "gc", unit: Unit::Time, before, after, better: Better::Less }.row().remove(3)
+    #[test]
+    fn changes_are_told_in_words() {
+        for (before, after, words) in [
+            (0.0, 0.0, "the same"),
+            (0.0, 5.0, "new, worse"),
+            (5.0, 0.0, "gone, better"),
+            (100.0, 104.0, "about the same"),
+            (100.0, 140.0, "40% more, worse"),
+            (100.0, 60.0, "40% less, better"),
+            (100.0, 200.0, "2 times as much, worse"),
+            (100.0, 1_234.0, "12 times as much, worse"),
+            (1.0, 1e9, "over 100 times as much, worse"),
+            (240.0, 100.0, "1/2.4 as much, better"),
+            (100.0, 1.0, "1/100 as much, better"),
+            (11_800_000_000.0, 275_000.0, "almost gone, better"),
+        ] {
+            let measure = Measure::of("gc", Unit::Time, Better::Less, [before, after]);
+            assert_eq!(measure.change, words, "{before} {after}");
+        }
+        let neither = Measure::of("threads", Unit::Number, Better::Neither, [5.0, 10.0]);
+        assert_eq!(neither.row(), ["threads", "5", "10", "2 times as much"]);
     }
 
     #[test]
-    fn changes_from_and_to_nothing_are_shown() {
-        assert_eq!(change(0.0, 0.0), "=");
-        assert_eq!(change(0.0, 5.0), "new worse");
-        assert_eq!(change(5.0, 0.0), "gone better");
-    }
-
-    #[test]
-    fn factors_have_three_digits_as_far_as_that_says_something() {
-        assert_eq!([2.0, 20.0, 200.0].map(three_digits), ["2.00", "20.0", "200"]);
-        assert_eq!([0.5, 0.05, 0.0005].map(three_digits), ["0.50", "0.0500", "0.000500"]);
-        assert_eq!(three_digits(1e-300), "0.000000");
+    fn pools_are_compared_whatever_their_size_and_numbers() {
+        let thread = |name: &str, running| ThreadSummary {
+            name: name.into(),
+            times: Times { running, ..Default::default() },
+            ..ThreadSummary::default()
+        };
+        let summary = |threads: &[(&str, u64)]| Summary {
+            threads: threads.iter().map(|(name, running)| thread(name, *running)).collect(),
+            ..Summary::default()
+        };
+        let before = summary(&[("worker 1", 10), ("worker 2", 5), ("main", 1), ("job 7", 2)]);
+        let changes = threads(&before, &summary(&[("worker 9", 20), ("main", 3), ("job 7", 1)]));
+        let change = |name: &str, before, after| ThreadChange { name: name.into(), before, after };
+        assert_eq!(
+            changes,
+            [
+                change("worker *", Some((15, 0)), Some((20, 0))),
+                change("main", Some((1, 0)), Some((3, 0))),
+                change("job 7", Some((2, 0)), Some((1, 0))),
+            ]
+        );
     }
 }

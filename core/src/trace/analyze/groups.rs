@@ -45,7 +45,7 @@ impl Groups {
 
 /// The name with `*` in place of the number that distinguishes the threads of a pool: of Python's default
 /// names the one behind `Thread-`, otherwise the last one, unless it is the number of a line.
-fn pattern(name: &str) -> String {
+pub(super) fn pattern(name: &str) -> String {
     let number = match name.strip_prefix("Thread-") {
         Some(rest) if rest.starts_with(|letter: char| letter.is_ascii_digit()) => {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
