@@ -337,6 +337,90 @@ fn marks_say_what_others_waited_for() {
     );
 }
 
+#[test]
+fn a_cut_recording_says_what_was_going_on_at_the_cut() {
+    use Kind::*;
+    const SLEEPS: u32 = 2 << 24;
+    let whole = recording([
+        // Holds the lock in a mark; collects garbage; sleeps.
+        (
+            1,
+            Stand::Holds,
+            vec![
+                (50, MarkBegin, 9),
+                (120, GcEnter, 0),
+                (180, GcExit, 0),
+                (300, Released, LOCK | SLEEPS),
+                (800, MarkEnd, 0),
+            ],
+        ),
+        // Waits from 100 on.
+        (2, Stand::Off, vec![(100, Wants, LOCK), (310, Acquired, LOCK), (700, Released, LOCK)]),
+        // In an operation off the lock, from the beginning to 600.
+        (3, Stand::Off, vec![(10, RegionBegin, 5), (600, RegionEnd, 0)]),
+        (4, Stand::Unknown, vec![(0, ThreadStart, 0), (90, ThreadEnd, 0)]),
+        (5, Stand::Unknown, vec![(900, ThreadStart, 0)]),
+        // Nothing is known of them before 950: they had waited, and held another lock.
+        (6, Stand::Unknown, vec![(950, Acquired, LOCK)]),
+        (7, Stand::Unknown, vec![(950, Released, 77)]),
+    ]);
+    let cut = |period| Timeline::of(&whole.clone().cut(period, |_| true));
+    use State::*;
+    let early = cut(150..400);
+    let names: Vec<&str> = early.threads.iter().map(|life| life.name.as_str()).collect();
+    assert_eq!((early.length, names), (250, vec!["t1", "t2", "t3", "t6", "t7"]));
+    assert_eq!(states(&early, 0), [(Gc, 0, 30), (Running, 30, 150), (Sleep, 150, 250)]);
+    assert_eq!(states(&early, 1), [(Waiting, 0, 160), (Running, 160, 250)]);
+    assert_eq!(states(&early, 2), [(OffLock, 0, 250)]);
+    assert_eq!((states(&early, 3), states(&early, 4)), (vec![(Waiting, 0, 250)], vec![(Running, 0, 250)]));
+    assert_eq!(early.threads[4].holds[0].lock, 77);
+    assert_eq!((early.threads[0].marks[0].start, early.threads[0].marks[0].end), (0, 250));
+    let late = cut(400..850);
+    assert_eq!(states(&late, 0), [(Sleep, 0, 450)]);
+    assert_eq!(states(&late, 1), [(Running, 0, 300), (Idle, 300, 450)]);
+    assert_eq!(states(&late, 2), [(OffLock, 0, 200), (Idle, 200, 450)]);
+    let between = cut(350..360);
+    assert_eq!(states(&between, 1), [(Running, 0, 10)]);
+    for timeline in [&early, &late, &between] {
+        assert!(timeline.overlaps.is_empty() && timeline.threads.iter().all(|life| life.oddities == 0));
+    }
+    assert_eq!(cut(5_000..6_000).length, 0);
+    assert_eq!(whole.clone().cut(0..u64::MAX, |_| true).end, whole.end);
+}
+
+#[test]
+fn threads_that_are_left_out_still_hold_the_lock() {
+    let busy = |name| Script::new(name, [Step::Hold(ms(400))]);
+    let (recording, _) = simulate(RUBY, &[busy("web 1"), busy("web 2"), busy("job")]);
+    let cut = recording.cut(ms(150)..ms(950), |name| name == "job");
+    let timeline = Timeline::of(&cut);
+    let names: Vec<&str> = timeline.threads.iter().map(|life| life.name.as_str()).collect();
+    assert_eq!(names, ["job", "other threads"]);
+    let summary = Summary::of(&cut, &timeline);
+    assert_eq!(summary.violations, 0);
+    let row = &summary.locks[0].blame[0];
+    assert_eq!((row.thread, row.by[0].0), (0, 1));
+    assert!(about(row.by[0].1, row.waited), "{row:?}");
+    assert!(summary.locks[0].utilization > 0.99);
+    let again = Recording::read(&cut.to_bytes(), &Task::new()).expect("a trace");
+    assert_eq!(Recording { bytes: 0, ..again }, Recording { bytes: 0, ..cut });
+}
+
+#[test]
+fn readings_are_cut_in_proportion() {
+    let events = vec![(0, Kind::Acquired, LOCK), (20, Kind::Released, LOCK)];
+    let mut whole = metered(events, &[(0, 0, 0), (20, 20, 0), (100, 80, 16)]);
+    let machine = |time, busy, total| MachineUsed { time: ms(time), busy, total };
+    whole.machine = vec![machine(0, 0, 0), machine(100, 50, 100)];
+    let cut = whole.cut(ms(40)..ms(60), |_| true);
+    let used = |time, cpu, delay: u64| Used { time: ms(time), cpu, run_delay: Some(delay) };
+    assert_eq!(cut.usage[&1], [used(40, 35_000, 4_000), used(60, 50_000, 8_000)]);
+    assert_eq!(cut.machine, [machine(40, 20, 40), machine(60, 30, 60)]);
+    let timeline = Timeline::of(&cut);
+    assert_eq!(states(&timeline, 0), [(State::OffLock, 0, ms(20))]);
+    assert_eq!(timeline.threads[0].usage.map(|usage| usage.others), Some(ms(15)));
+}
+
 /// A recording of 100 ms with one thread, on the native thread 1; `readings` are milliseconds: when, how long
 /// on a processor, how long without one.
 fn metered(events: Vec<(u64, Kind, u32)>, readings: &[(u64, u64, u64)]) -> Recording {
@@ -642,6 +726,27 @@ proptest! {
         let held: u64 = summary.locks.iter().map(|lock| lock.held).sum();
         prop_assert_eq!(held, summary.times.holding());
         prop_assert_eq!(summary.times.waiting, summary.locks.iter().map(|lock| lock.waited).sum::<u64>());
+    }
+
+    #[test]
+    fn a_cut_shows_the_same_states(scripts in scripts(), hand_over in 0..50_000_u64, from in 0..1_000_u64, to in 0..1_000_u64) {
+        let (recording, _) = simulate(Interpreter { hand_over, ..RUBY }, &scripts);
+        let whole = Timeline::of(&recording);
+        let (from, to) = (whole.length * from.min(to) / 1_000, whole.length * from.max(to) / 1_000);
+        let cut = recording.cut(from..to, |_| true);
+        let timeline = Timeline::of(&cut);
+        for (index, life) in timeline.threads.iter().enumerate() {
+            let original = whole.threads.iter().find(|original| original.id == life.id).expect("a part of the whole");
+            let within = original.states().filter_map(|(slice, end)| {
+                let (start, end) = (slice.start.max(from), end.min(to));
+                (start < end).then(|| (slice.state, start - from, end - from))
+            });
+            prop_assert_eq!(states(&timeline, index), within.collect::<Vec<_>>(), "{} of {}..{}", life.name, from, to);
+            prop_assert_eq!(life.oddities, 0);
+        }
+        prop_assert!(timeline.overlaps.is_empty());
+        let alive = whole.threads.iter().filter(|life| from < to && life.start < to && life.end > from);
+        prop_assert_eq!(timeline.threads.iter().filter(|life| life.end > life.start).count(), alive.count());
     }
 
     #[test]

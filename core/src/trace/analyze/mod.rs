@@ -1,12 +1,12 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
-//! `recording.rs` reads the file; `timeline.rs` turns events into the states of each thread, `usage.rs` adds
-//! what the processors' clocks say, and `assemble.rs` puts the threads together; `blame.rs` attributes
-//! waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`; `spans.rs` adds up
-//! operations and marks; `contention.rs` tells contended waits from others, and `groups.rs` which threads
-//! belong together; `summarize.rs` computes the numbers of `summary.rs`; `verdict.rs` judges them, and
-//! `findings.rs` says in words what they mean. `compare.rs` puts two summaries side by side, `run.rs` orders
-//! those of several processes, and `text.rs` prints them.
+//! `recording.rs` reads the file, `cut.rs` cuts it; `timeline.rs` turns events into the states of each
+//! thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts the threads together;
+//! `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`;
+//! `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others, and
+//! `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
+//! `verdict.rs` judges them, and `findings.rs` says in words what they mean. `compare.rs` puts two summaries
+//! side by side, `run.rs` orders those of several processes, and `text.rs` prints them.
 
 mod assemble;
 pub(super) mod blame;
@@ -15,6 +15,7 @@ mod blamed_code_text;
 pub(super) mod code;
 pub(super) mod compare;
 mod contention;
+mod cut;
 pub(super) mod finding;
 mod findings;
 mod groups;

@@ -45,6 +45,11 @@ pub struct RecordedThread {
 }
 
 impl RecordedThread {
+    /// Its name, or a generic one with its number.
+    pub(super) fn name_or(&self, id: u32) -> String {
+        if self.name.is_empty() { format!("thread {id}") } else { self.name.clone() }
+    }
+
     /// On one native thread, events are in the order of time, even if the stamps are some nanoseconds off.
     fn add(&mut self, mut moment: Moment) {
         match self.moments.last() {

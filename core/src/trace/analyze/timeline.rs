@@ -255,9 +255,8 @@ pub(super) fn live(recording: &Recording, only_lock: u32, id: u32, thread: &Reco
         |kind| thread.moments.iter().find(|moment| moment.kind == kind).map(|moment| relative(moment.time));
     let start = find(Kind::ThreadStart).unwrap_or(0);
     let end = find(Kind::ThreadEnd).unwrap_or(length).max(start);
-    let name = if thread.name.is_empty() { format!("thread {id}") } else { thread.name.clone() };
     let mut walk = Walk {
-        life: Life { id, name, start, end, ..Life::default() },
+        life: Life { id, name: thread.name_or(id), start, end, ..Life::default() },
         base: first_base(thread, only_lock, recording.is_estimate()),
         since: start,
         gc: 0,
@@ -296,7 +295,7 @@ impl Walk {
         match moment.kind {
             Kind::Wants => self.wants(time, moment.argument),
             Kind::Acquired => self.acquired(time, moment),
-            Kind::Released => self.released(time, moment.argument),
+            Kind::Released => self.released(time, moment),
             Kind::GcEnter => self.gc += 1,
             Kind::GcExit => self.gc = self.gc.saturating_sub(1),
             Kind::RegionBegin => self.open_regions.push(open(time, moment.argument)),
@@ -331,14 +330,19 @@ impl Walk {
             self.life.oddities += 1;
         }
         self.life.acquisitions += 1;
-        if self.life.natives.last().is_none_or(|(_, native)| *native != moment.native) {
-            self.life.natives.push((time, moment.native));
-        }
+        self.runs_on(time, moment.native);
         self.enter(time, Base::Holding(moment.argument));
     }
 
-    fn released(&mut self, time: u64, argument: u32) {
-        let (lock, reason) = unpack_release(argument);
+    fn runs_on(&mut self, time: u64, native: u32) {
+        if self.life.natives.last().is_none_or(|(_, last)| *last != native) {
+            self.life.natives.push((time, native));
+        }
+    }
+
+    fn released(&mut self, time: u64, moment: &Moment) {
+        let (lock, reason) = unpack_release(moment.argument);
+        self.runs_on(time, moment.native);
         self.life.releases += 1;
         if self.base != Base::Holding(lock) {
             self.life.oddities += 1;
