@@ -539,7 +539,8 @@ fn a_mark_may_get_its_name_at_its_end() {
         marked.names.insert(id, name.into());
     }
     let summary = Summary::of(&marked, &Timeline::of(&marked));
-    let mut marks: Vec<_> = summary.marks.iter().map(|mark| (mark.total, mark.name.as_str())).collect();
+    let mut marks: Vec<_> =
+        summary.marks.iter().map(|mark| (mark.span.total, mark.span.name.as_str())).collect();
     marks.sort_unstable();
     assert_eq!(marks, [(50, "query"), (200, "GET /users/:id"), (600, "GET")]);
 }
