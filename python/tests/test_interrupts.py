@@ -30,47 +30,56 @@ KEPT_BY_THE_ALLOCATOR = 16 << 20
 interrupted: a thousand of them would be far more."""
 
 INTERRUPTED = """
-for _ in range(5):
-    say("ready")
-    try:
-        {call}
-        say("not interrupted")
-    except KeyboardInterrupt:
-        say(time.monotonic())
+for call in {calls}:
+    code = compile(call, "<call>", "exec")
+    while True:
+        say("ready")
+        try:
+            exec(code)
+            say("not interrupted")
+        except KeyboardInterrupt:
+            say(time.monotonic())
+        if sys.stdin.readline() == "enough\\n":
+            break
 """
 
 
-def assert_ends_within_50_ms(call: str, prelude: str) -> None:
-    delays = []
-    with started(INTERRUPTED.format(call=call), prelude=prelude) as process:
+def assert_each_ends_within_50_ms(calls: list[str], prelude: str) -> None:
+    """The machine may be busy, so the quickest of up to five answers counts."""
+    late = {}
+    with started(INTERRUPTED.format(calls=calls), prelude=prelude, stdin=True) as process:
         assert process.stdout is not None
-        for _ in range(5):
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(0.1)
-            sent = time.monotonic()
-            os.kill(process.pid, signal.SIGINT)
-            delays.append(float(process.stdout.readline()) - sent)
+        assert process.stdin is not None
+        for call in calls:
+            delays: list[float] = []
+            while not delays or (len(delays) < 5 and min(delays) >= 0.05):
+                if delays:
+                    print("again", file=process.stdin, flush=True)
+                assert process.stdout.readline() == "ready\n"
+                time.sleep(0.1)
+                sent = time.monotonic()
+                os.kill(process.pid, signal.SIGINT)
+                delays.append(float(process.stdout.readline()) - sent)
+            print("enough", file=process.stdin, flush=True)
+            if min(delays) >= 0.05:
+                late[call] = delays
         assert process.wait(timeout=60) == 0
-    # The machine may be busy, so the quickest of several calls counts.
-    assert min(delays) < 0.05, delays
+    assert not late
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_ctrl_c_ends_a_long_call_within_50_ms() -> None:
+    calls = [
         "enc.encode_ordinary(text)",
         "enc.encode_ordinary(text, release='never')",
         "enc.count(text)",
         "enc.encode_batch([text, text], num_threads=2)",
         "enc.encode_batch([text[:100]] + [text] * 2, num_threads=2)",
-    ],
-)
-def test_ctrl_c_ends_a_long_call_within_50_ms(call: str) -> None:
-    assert_ends_within_50_ms(call, PRELUDE)
+    ]
+    assert_each_ends_within_50_ms(calls, PRELUDE)
 
 
 ZLIB = """
-import signal, time
+import signal, sys, time
 import offlock.gzip as gzip, offlock.zlib as zlib
 
 def say(*words):
@@ -90,9 +99,8 @@ members = gzip.compress(text[: 1 << 20]) * 600
 """
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_ctrl_c_ends_compression_within_50_ms() -> None:
+    calls = [
         "zlib.compress(text)",
         "zlib.compress(text, 9)",
         "zlib.compressobj().compress(text)",
@@ -107,14 +115,12 @@ members = gzip.compress(text[: 1 << 20]) * 600
         "zlib.inflate_all([small, packed], threads=2)",
         "gzip.decompress(packed_gzip)",
         "gzip.decompress(members, threads=2)",
-    ],
-)
-def test_ctrl_c_ends_compression_within_50_ms(call: str) -> None:
-    assert_ends_within_50_ms(call, ZLIB)
+    ]
+    assert_each_ends_within_50_ms(calls, ZLIB)
 
 
 VOCABULARY = """
-import random, time
+import random, sys, time
 from offlock import tiktoken
 
 def say(*words):
@@ -132,9 +138,9 @@ if {shuffled}:
 MOMENTS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 """Parts of the time that the whole call takes."""
 
-MAKE_AN_ENCODING = f"""
+MAKE_AN_ENCODING = """
 def make():
-    return tiktoken.Encoding("own", pat_str=r"\\w+|\\W+", mergeable_ranks=ranks, special_tokens={{{{}}}})
+    return tiktoken.Encoding("own", pat_str=r"\\w+|\\W+", mergeable_ranks=ranks, special_tokens={})
 
 def duration():
     began = time.monotonic()
@@ -142,33 +148,35 @@ def duration():
     return time.monotonic() - began
 
 say(min(duration() for _ in range(3)))
-for _ in range({3 * len(MOMENTS)}):
+while True:
     say("ready")
     try:
         make()
         say("not interrupted")
     except KeyboardInterrupt:
         say(time.monotonic())
+    sys.stdin.readline()
 """
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_ctrl_c_ends_the_making_of_an_encoding_at_once(shuffled: bool) -> None:
     late = {}
-    with started(MAKE_AN_ENCODING.format(), prelude=VOCABULARY.format(shuffled=shuffled)) as process:
+    with started(MAKE_AN_ENCODING, prelude=VOCABULARY.format(shuffled=shuffled), stdin=True) as process:
         assert process.stdout is not None
+        assert process.stdin is not None
         whole = float(process.stdout.readline())
         for moment in MOMENTS:
-            delays = []
-            for _ in range(3):
+            delays: list[float] = []
+            while not delays or (len(delays) < 3 and min(delays) > 0.1 * crowd()):
                 assert process.stdout.readline() == "ready\n"
                 time.sleep(whole * moment)
                 sent = time.monotonic()
                 os.kill(process.pid, signal.SIGINT)
                 delays.append(float(process.stdout.readline()) - sent)
+                print("again", file=process.stdin, flush=True)
             if min(delays) > 0.1 * crowd():
                 late[moment] = delays
-        assert process.wait(timeout=60) == 0
     assert not late
 
 
