@@ -1,5 +1,7 @@
 # Builds the two extensions for one interpreter each. Every interpreter has its own target folder, as the
-# crates that bind to it are compiled against its headers.
+# crates that bind to it are compiled against its headers. Benchmarks set OFFLOCK_PROFILE=release, which is what is shipped.
+
+PROFILE=${OFFLOCK_PROFILE:-quick}
 
 # build_ruby_extension RUBY: builds offlock/offlock.so and prints its folder, for the load path.
 build_ruby_extension() {
@@ -25,7 +27,7 @@ build_extension() {
     say "Building the extension for ${2##*/} (about 3 minutes)"
     copy_dependencies "$2"
   fi
-  cargo build --manifest-path "$ROOT/Cargo.toml" --locked --release --quiet --package "$1" --target-dir "$2" >&2 ||
+  cargo build --manifest-path "$ROOT/Cargo.toml" --locked --profile "$PROFILE" --quiet --package "$1" --target-dir "$2" >&2 ||
     die "the extension did not build"
 }
 
@@ -33,17 +35,17 @@ build_extension() {
 # differ.
 copy_dependencies() {
   local from folder
-  [ ! -e "$1/release" ] || return 0
+  [ ! -e "$1/$PROFILE" ] || return 0
   for from in "$ROOT"/target/{python,ruby}-*; do
     [ -n "$(library_file "$from" '*offlock')" ] || continue
-    mkdir -p "$1/release"
-    for folder in .fingerprint build deps; do cp -a "$from/release/$folder" "$1/release/"; done
+    mkdir -p "$1/$PROFILE"
+    for folder in .fingerprint build deps; do cp -a "$from/$PROFILE/$folder" "$1/$PROFILE/"; done
     return
   done
 }
 
 # The file's name differs between Linux and macOS.
-library_file() { find "$1/release" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \) 2>/dev/null; }
+library_file() { find "$1/$PROFILE" -maxdepth 1 \( -name "lib$2.so" -o -name "lib$2.dylib" \) 2>/dev/null; }
 
 # Replaces the file by renaming, because a process may have the old one loaded.
 install_if_changed() {

@@ -44,3 +44,13 @@ lock_tools() {
 
 # fresh STAMP CONTENT: true when STAMP holds exactly CONTENT.
 fresh() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+# bounded SECONDS COMMAND...: runs COMMAND, and ends it with SIGABRT if it takes longer: then Python and Ruby print what each
+# thread was doing.
+bounded() {
+  if has timeout; then
+    timeout --signal=ABRT --kill-after=30 "$@"
+  else
+    "${@:2}"
+  fi
+}
