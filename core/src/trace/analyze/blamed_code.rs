@@ -244,7 +244,7 @@ impl Lines<'_> {
             .filter(|(_, lost)| *lost > 0)
             .collect();
         groups.sort_by_key(|(group, lost)| (std::cmp::Reverse(*lost), *group));
-        (lost > 0).then(|| BlamedLine {
+        (lost > 0).then_some(BlamedLine {
             function: text.function,
             file: text.file,
             line: text.line,

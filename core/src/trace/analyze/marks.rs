@@ -37,7 +37,7 @@ pub(super) fn summarize(
     measure(&mut marks, timeline, contended, &mut sets, &index);
     let group_of = group_of(timeline, groups);
     let blame =
-        timeline.locks.iter().map(|lock| Swept::new(timeline, lock, &mut sets, &group_of).blame(&mut marks));
+        timeline.locks.iter().map(|lock| Swept::new(timeline, lock, &sets, &group_of).blame(&mut marks));
     let blame = blame.collect();
     for mark in &mut marks {
         mark.behind.sort_by_key(|behind| (Reverse(behind.waited), behind.group, behind.mark));

@@ -86,7 +86,7 @@ impl Recorder {
         ractor: Value,
         limit: Option<u64>,
     ) -> Result<Self, Error> {
-        let options = Options { about, limit };
+        let options = Options { about, limit, stacks: None };
         Self::begin(ruby, threads, ractor, || match path {
             Some(path) => Capture::to_file(path, as_gvl_tracing.then_some(Format::GvlTracing), &options),
             None => Capture::to_memory(&options),
