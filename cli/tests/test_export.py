@@ -6,6 +6,7 @@ The environment variables `OFFLOCK` and `SIMULATE` are the paths of the command 
 import json
 import os
 import subprocess
+import zlib
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -48,15 +49,40 @@ def state_times(summary: Any) -> list[dict[str, int]]:
     ]
 
 
+def decompressed(data: bytes) -> bytes:
+    """A trace without compression, as Perfetto's reader sees it."""
+    packets = Trace.FromString(data).packet
+    assert all(packet.ByteSize() > len(packet.compressed_packets) > 0 for packet in packets)
+    return b"".join(zlib.decompress(packet.compressed_packets) for packet in packets)
+
+
 class TestPerfetto:
     @pytest.fixture
     def packets(self, trace: Path) -> Any:
-        return Trace.FromString(export(trace, "perfetto")).packet
+        return Trace.FromString(decompressed(export(trace, "perfetto"))).packet
 
     def test_the_schema_knows_every_field(self, packets: Any, trace: Path) -> None:
         again = Trace(packet=packets)
         again.DiscardUnknownFields()
-        assert again.ByteSize() == len(export(trace, "perfetto"))
+        data = export(trace, "perfetto")
+        assert again.ByteSize() == len(decompressed(data)) > 2 * len(data)
+
+    def test_every_contended_wait_says_who_held_the_lock(self, packets: Any, trace: Path) -> None:
+        interned = [packet.interned_data for packet in packets if packet.HasField("interned_data")]
+        names = {name.iid: name.name for data in interned for name in data.event_names}
+        keys = {name.iid: name.name for data in interned for name in data.debug_annotation_names}
+        texts = {text.iid: text.str.decode() for data in interned for text in data.debug_annotation_string_values}
+        tracks = {p.track_descriptor.uuid: p.track_descriptor.name for p in packets}
+        holders: Any = defaultdict(set)
+        for event in (packet.track_event for packet in packets):
+            for annotation in event.debug_annotations:
+                assert names[event.name_iid] == "waiting"
+                assert keys[annotation.name_iid] == "held meanwhile by"
+                holders[tracks[event.track_uuid]].add(texts[annotation.string_value_iid])
+        threads = summary(trace)["threads"]
+        assert holders.keys() == {t["name"] for t in threads if t["contended"]["count"]}
+        if trace.stem == "convoy":
+            assert holders == {"net": {"counter"}, "counter": {"net"}}
 
     def test_every_event_has_a_known_track_and_name(self, packets: Any) -> None:
         tracks = {p.track_descriptor.uuid for p in packets if p.HasField("track_descriptor")}
@@ -138,6 +164,10 @@ def test_gvl_tracing_is_valid_json_with_its_event_names(trace: Path) -> None:
     for names_in_order in order.values():
         assert "started" not in names_in_order[1:]
         assert "died" not in names_in_order[:-1]
+    holders = {event["args"]["held_by"] for event in begins if "args" in event}
+    assert holders <= {thread["name"] for thread in expected["threads"]}
+    assert all(event["name"] == "wants_gvl" for event in begins if "args" in event)
+    assert bool(holders) == any(thread["contended"]["count"] for thread in expected["threads"])
     assert {names_in_order[0] for names_in_order in order.values()} >= {"started"}
     for states in times.values():
         assert states.pop("started", 0) == states.pop("died", 0) == 0
@@ -177,5 +207,7 @@ def test_firefox_tables_are_complete_and_their_indices_in_range(trace: Path) -> 
         assert isinstance(thread["pid"], str)
         markers = thread["markers"]
         assert {data["type"] for data in markers["data"]} <= schemas
+        held_by = {data["heldBy"] for data in markers["data"] if "heldBy" in data}
+        assert held_by <= {other["name"] for other in expected["threads"]} - {thread["name"]}
         assert all(a <= b for a, b in zip(markers["startTime"], markers["endTime"], strict=True))
         assert sum(thread["samples"]["weight"]) == pytest.approx(sum(states.values()) / 1e6)

@@ -38,14 +38,15 @@ impl Used {
 
 /// Sorts readings and adds what their 32 bits have lost. A thread notes its own clock while the recorder
 /// reads it, so a number may be a little smaller than the one before; it is much smaller if a new thread has
-/// the number of an ended one.
+/// the number of an ended one. A thread knows only for how long it ran; for how long it was ready, the last
+/// known number stands.
 pub(super) fn complete(readings: &mut [Used]) {
     readings.sort_by_key(|used| used.time);
     let mut lasts = [None::<u64>; 2];
     for used in readings {
         let [cpu, run_delay] = &mut lasts;
         used.cpu = continued(cpu, used.cpu);
-        used.run_delay = used.run_delay.map(|number| continued(run_delay, number));
+        used.run_delay = used.run_delay.map(|number| continued(run_delay, number)).or(*run_delay);
     }
 }
 
@@ -67,5 +68,8 @@ mod tests {
         let cpu: Vec<u64> = readings.iter().map(|used| used.cpu - (full - 9)).collect();
         assert_eq!(cpu, [0, 9, 15, 15, 110]);
         assert!(readings.is_sorted_by_key(|used| used.run_delay));
+        let mut own = [None, Some(7), None, Some(9)].map(|run_delay| Used { time: 1, cpu: 1, run_delay });
+        complete(&mut own);
+        assert_eq!(own.map(|used| used.run_delay), [None, Some(7), Some(7), Some(9)]);
     }
 }

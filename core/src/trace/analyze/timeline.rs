@@ -107,9 +107,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sum of two times, if both are known.
+    /// The sum of two times, as far as they are known.
     pub(super) fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-        Some(a? + b?)
+        a.zip(b).map(|(a, b)| a + b).or(a).or(b)
     }
 
     /// The sum of those that are known.

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::holders::Holders;
 use super::{pid, process_name};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, STATES, State, Timeline};
@@ -34,11 +35,12 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 /// Writes the profile.
 pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(recording, timeline))?;
+    let mut holders = Holders::new(recording, timeline);
     for (index, life) in timeline.threads.iter().enumerate() {
         if index > 0 {
             out.write_all(b",")?;
         }
-        serde_json::to_writer(&mut *out, &Thread::of(recording, index == 0, life))?;
+        serde_json::to_writer(&mut *out, &Thread::of(recording, index == 0, life, &mut holders))?;
     }
     out.write_all(b"]}\n")
 }
@@ -51,7 +53,11 @@ fn meta(recording: &Recording, timeline: &Timeline) -> Value {
     let category =
         |state: State| json!({"name": state.name(), "color": color(state), "subcategories": ["Other"]});
     let schema = |state: State| {
-        let data = json!([{"key": "what", "label": "Lock or operation", "format": "string"}]);
+        let data = json!([
+            {"key": "what", "label": "Lock or operation", "format": "string"},
+            {"key": "heldBy", "label": "Held meanwhile by", "format": "string"},
+            {"key": "during", "label": "In the mark", "format": "string"},
+        ]);
         json!({"name": state.name(), "display": DISPLAY, "data": data})
     };
     let mut schemas: Vec<Value> = State::ALL.map(schema).into();
@@ -124,19 +130,25 @@ struct Markers {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Payload {
     #[serde(rename = "type")]
     schema: &'static str,
     what: String,
+    /// The thread that held the lock, and its mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    during: Option<String>,
 }
 
 /// The phase of a marker with a beginning and an end.
 const INTERVAL_PHASE: u8 = 1;
 
 impl Thread {
-    fn of(recording: &Recording, is_main_thread: bool, life: &Life) -> Self {
+    fn of(recording: &Recording, is_main_thread: bool, life: &Life, holders: &mut Holders<'_>) -> Self {
         let mut strings: Vec<String> = State::ALL.map(|state| state.name().to_owned()).into();
-        let markers = Markers::of(recording, life, &mut strings);
+        let markers = Markers::of(recording, life, holders, &mut strings);
         Self {
             name: life.name.clone(),
             is_main_thread,
@@ -177,7 +189,7 @@ impl Samples {
 }
 
 impl Markers {
-    fn of(recording: &Recording, life: &Life, strings: &mut Vec<String>) -> Self {
+    fn of(recording: &Recording, life: &Life, holders: &mut Holders<'_>, strings: &mut Vec<String>) -> Self {
         let mut markers = Self::default();
         for (slice, end) in life.states() {
             let what = match slice.state {
@@ -185,13 +197,15 @@ impl Markers {
                 state if state.holds() || state == State::Waiting => recording.lock_name(slice.what),
                 _ => String::new(),
             };
-            let payload = Payload { schema: slice.state.name(), what };
+            let holder = holders.of(slice, end).map(|holder| holders.named(holder));
+            let (held_by, during) = holder.map_or((None, None), |(name, mark)| (Some(name.to_owned()), mark));
+            let payload = Payload { schema: slice.state.name(), what, held_by, during };
             markers.push(slice.state as usize, slice.state as usize, slice.start, end, payload);
         }
         for mark in &life.marks {
             let what = recording.name(mark.name);
             strings.push(what.clone());
-            let payload = Payload { schema: "mark", what };
+            let payload = Payload { schema: "mark", what, held_by: None, during: None };
             markers.push(strings.len() - 1, State::Running as usize, mark.start, mark.end, payload);
         }
         markers

@@ -1,10 +1,11 @@
 //! The JSON of the gem gvl-tracing: Chrome's trace events, with a begin and an end event for each state of a
-//! thread.
+//! thread. That of a wait has the thread that held the lock meanwhile, and its mark, as arguments.
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::holders::Holders;
 use super::{labelled, pid};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, State, Timeline};
@@ -33,39 +34,48 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     let title = labelled(recording, &format!("Ruby threads view ({runtime})"));
     let process = json!({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": title}});
     write!(out, "[\n  {process}")?;
+    let mut holders = Holders::new(recording, timeline);
     for life in &timeline.threads {
-        write_thread(recording, life, out)?;
+        write_thread(recording, life, &mut holders, out)?;
     }
     out.write_all(b"\n]\n")
 }
 
 /// As in the gem's files, on which programs rely, the start of a thread comes first and its end last. So the
 /// thread's name, whose position does not matter, is between them.
-fn write_thread(recording: &Recording, life: &Life, out: &mut dyn Write) -> io::Result<()> {
+fn write_thread(
+    recording: &Recording,
+    life: &Life,
+    holders: &mut Holders<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let pid = pid(recording);
     if happened(recording, life, Kind::ThreadStart) {
-        write_pair(pid, life.id, "started", (life.start, life.start), out)?;
+        write_pair(pid, life.id, begin("started", life.start), life.start, out)?;
     }
     let args = json!({"name": life.name});
     let named = json!({"ph": "M", "pid": pid, "tid": life.id, "name": "thread_name", "args": args});
     write!(out, ",\n  {named}")?;
     for (slice, end) in life.states() {
-        write_pair(pid, life.id, name(slice.state), (slice.start, end), out)?;
+        let mut event = begin(name(slice.state), slice.start);
+        if let Some((holder, mark)) = holders.of(slice, end).map(|holder| holders.named(holder)) {
+            let args = [("held_by", Some(holder.to_owned())), ("mark", mark)];
+            event["args"] = args.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        }
+        write_pair(pid, life.id, event, end, out)?;
     }
     if happened(recording, life, Kind::ThreadEnd) {
-        write_pair(pid, life.id, "died", (life.end, life.end), out)?;
+        write_pair(pid, life.id, begin("died", life.end), life.end, out)?;
     }
     Ok(())
 }
 
-fn write_pair(
-    pid: u32,
-    tid: u32,
-    name: &str,
-    (start, end): (u64, u64),
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let begin = json!({"ph": "B", "pid": pid, "tid": tid, "ts": microseconds(start), "name": name});
+fn begin(name: &str, time: u64) -> Value {
+    json!({"ph": "B", "ts": microseconds(time), "name": name})
+}
+
+fn write_pair(pid: u32, tid: u32, mut begin: Value, end: u64, out: &mut dyn Write) -> io::Result<()> {
+    (begin["pid"], begin["tid"]) = (pid.into(), tid.into());
     let end = json!({"ph": "E", "pid": pid, "tid": tid, "ts": microseconds(end)});
     write!(out, ",\n  {begin},\n  {end}")
 }

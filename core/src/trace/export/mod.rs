@@ -5,6 +5,7 @@
 mod collapsed;
 mod firefox;
 mod gvl_tracing;
+mod holders;
 mod perfetto;
 mod proto;
 

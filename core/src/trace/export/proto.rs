@@ -39,7 +39,8 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
+    /// Bytes.
+    pub(super) fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
         self.key(field, BYTES);
         put_bytes(&mut self.0, bytes);
         self
