@@ -80,5 +80,5 @@ fn define(ruby: &Ruby) -> Result<(), Error> {
     native.define_singleton_method("leaves", function!(leaves, 2))?;
     native.define_singleton_method("alive", function!(|| ALIVE.load(Ordering::SeqCst), 0))?;
     native.define_singleton_method("made", function!(|| MADE.load(Ordering::SeqCst), 0))?;
-    native.const_set("WORKER_BYTES", super::WORKER_BYTES)
+    native.const_set("WORKER_BYTES", super::run::WORKER_BYTES)
 }
