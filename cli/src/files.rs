@@ -2,14 +2,15 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use offlock_core::trace::{Recording, Timeline, files};
 
-use crate::{Failure, progress};
+use crate::{Failure, Window, progress};
 
-/// Reads a trace. If it is damaged, prints a warning and returns the part that is readable.
-pub(crate) fn read(path: &Path) -> Result<(Recording, Timeline), Failure> {
-    let recording = load(path)?;
+/// Reads the part of a trace that is meant. If the trace is damaged, prints a warning and returns what is readable.
+pub(crate) fn read(path: &Path, window: &Window) -> Result<(Recording, Timeline), Failure> {
+    let recording = window.cut(path, load(path)?)?;
     let timeline = timeline(path, &recording);
     Ok((recording, timeline))
 }
@@ -20,7 +21,42 @@ pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
     let reading = format!("reading {}", path.display());
     let recording =
         progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
-    recording.map_err(|error| Failure::with_file(path, &error))
+    let mut recording = recording.map_err(|error| Failure::with_file(path, &error))?;
+    if recording.damage.is_some() && is_being_written(path, &recording) {
+        recording.note_running();
+    }
+    Ok(recording)
+}
+
+/// Whether the process that wrote the trace has the file open. Known on systems that have `/proc`.
+fn is_being_written(path: &Path, recording: &Recording) -> bool {
+    let (Some(pid), Ok(path)) = (recording.about("pid"), path.canonicalize()) else { return false };
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|target| target == path)
+}
+
+impl Window {
+    fn cut(&self, path: &Path, recording: Recording) -> Result<Recording, Failure> {
+        if self.from.is_none() && self.to.is_none() && self.threads.is_empty() {
+            return Ok(recording);
+        }
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let length = recording.end - recording.start;
+        let (from, to) = (self.from.map_or(0, nanoseconds), self.to.map_or(u64::MAX, nanoseconds));
+        if from >= length.min(to) {
+            let length = Duration::from_nanos(length);
+            let problem =
+                format!("nothing is left between --from and --to: the recording lasts {length:.3?}");
+            return Err(Failure::with_file(path, &problem));
+        }
+        let is_meant = |name: &str| self.threads.iter().any(|part| name.contains(part));
+        let is_there = recording.threads.iter().any(|(id, thread)| is_meant(&thread.name_or(*id)));
+        if !self.threads.is_empty() && !is_there {
+            let problem = format!("no thread has {} in its name", self.threads.join(" or "));
+            return Err(Failure::with_file(path, &problem));
+        }
+        Ok(recording.cut(from..to, |name| self.threads.is_empty() || is_meant(name)))
+    }
 }
 
 /// The content of a file, or of standard input if the path is `-`.

@@ -1,6 +1,8 @@
 //! The `offlock` command as a library, so that the gem's and the wheel's entry points can start it.
 
+mod duration;
 mod files;
+mod language;
 mod look;
 mod progress;
 mod show;
@@ -8,14 +10,27 @@ mod signals;
 mod trace;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use offlock_core::trace::{Format, stacks_from};
 
-/// See the interpreter lock of Ruby and Python programs, and get off it.
+/// Shows which threads of a Ruby or Python program hold the interpreter lock (GVL, GIL), which threads wait for
+/// it, and what to do about it.
 #[derive(Parser)]
-#[command(name = "offlock", version, about, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "offlock", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    max_term_width = 110,
+    after_help = "Examples:
+  offlock trace -- python app.py              Run a program, then say whether the lock slows it down
+  offlock trace --report -- bundle exec puma  Also write a page that shows every wait
+  offlock summary trace.offlock               Show the answer again
+  offlock compare before.offlock after.offlock
+
+The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +43,8 @@ enum Command {
     Report(Report),
     Compare(Compare),
     Export(Export),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// Run a Ruby or Python program and record which threads hold the lock and which wait for it
@@ -45,12 +62,21 @@ enum Command {
 #[command(after_help = "Examples:
   offlock trace -- ruby app.rb
   offlock trace -o web.offlock --report -- bundle exec puma
+  offlock trace --for 30s -- gunicorn app:app
+  offlock trace --signal URG -- python server.py
   offlock trace -o run.pftrace -- python -m app")]
 struct Trace {
     /// Where to write the trace; with another tool's extension (.pftrace, …) it is exported as well [default:
     /// trace.offlock]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Stop recording after this time, such as 30s or 5m, and show the summary; the program goes on
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "signal")]
+    period: Option<Duration>,
+    /// Begin to record when the program gets this signal, such as URG, and stop when it gets it again; each
+    /// recording has a file of its own. The program must not use the signal itself
+    #[arg(long, value_name = "SIGNAL", value_parser = signals::parse)]
+    signal: Option<signals::Named>,
     /// Keep the program's arguments in the trace
     #[arg(long)]
     keep_arguments: bool,
@@ -87,6 +113,8 @@ fn stacks(text: &str) -> Result<String, String> {
   offlock summary --json trace.offlock | jq .findings
   ssh server cat trace.offlock | offlock summary -")]
 struct Summary {
+    #[command(flatten)]
+    window: Window,
     /// The traces, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -95,9 +123,25 @@ struct Summary {
     json: bool,
 }
 
+/// The part of a recording that is meant.
+#[derive(Args, Default)]
+struct Window {
+    /// Leave out what happened before this time since the start of the recording, such as 10s
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = duration::parse)]
+    from: Option<Duration>,
+    /// Leave out what happened after this time since the start of the recording
+    #[arg(long, visible_alias = "until", value_name = "TIME", value_parser = duration::parse)]
+    to: Option<Duration>,
+    /// Show only the threads whose names contain this, and the others as one; may be repeated
+    #[arg(long = "thread", value_name = "NAME")]
+    threads: Vec<String>,
+}
+
 /// Write the report page of a trace: one HTML file that needs no network
 #[derive(Args)]
 struct Report {
+    #[command(flatten)]
+    window: Window,
     /// The trace
     file: PathBuf,
     /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
@@ -110,12 +154,19 @@ struct Report {
 }
 
 /// Compare two traces of a program, from before and after a change
+///
+/// Of a run of several processes, those that lost most are compared.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  offlock compare before.offlock after.offlock --report both.html
+  offlock compare before*.offlock --after after*.offlock")]
 struct Compare {
-    /// The trace from before the change
-    before: PathBuf,
-    /// The trace from after the change
-    after: PathBuf,
+    /// The traces from before and after the change; with --after, all traces from before
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The traces from after the change
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    after: Vec<PathBuf>,
     /// Also write a page with both reports, or - for standard output instead of the text
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -124,6 +175,8 @@ struct Compare {
 /// Write a trace in the format of another tool
 #[derive(Args)]
 struct Export {
+    #[command(flatten)]
+    window: Window,
     /// The trace
     file: PathBuf,
     /// The format; by default the one that the output's extension implies
@@ -133,6 +186,25 @@ struct Export {
     /// trace, under a name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// Print a script that makes a shell complete this command's arguments
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock completions bash > ~/.local/share/bash-completion/completions/offlock
+  offlock completions fish > ~/.config/fish/completions/offlock.fish")]
+struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Print the manual page, or that of a subcommand
+#[derive(Args)]
+#[command(after_help = "Example:
+  offlock man trace | man -l -")]
+struct Man {
+    /// The subcommand
+    subcommand: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -181,6 +253,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),
         Command::Export(arguments) => show::export(&arguments),
+        Command::Completions(arguments) => completions(arguments.shell),
+        Command::Man(arguments) => man(arguments.subcommand.as_deref()),
     };
     match done {
         Ok(()) => 0,
@@ -189,6 +263,30 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             failure.status
         }
     }
+}
+
+fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "offlock", &mut script);
+    print(&script)
+}
+
+fn man(subcommand: Option<&str>) -> Result<(), Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let meant = match subcommand {
+        Some(name) => command.find_subcommand(name).cloned(),
+        None => Some(command),
+    };
+    let unknown = || Failure::new(format!("{}: there is no such subcommand", subcommand.unwrap_or_default()));
+    let mut page = Vec::new();
+    let written = clap_mangen::Man::new(meant.ok_or_else(unknown)?).render(&mut page);
+    written.map_err(|error| Failure::new(error.to_string()))?;
+    print(&page)
+}
+
+fn print(text: &[u8]) -> Result<(), Failure> {
+    files::write(Path::new("-"), |out| out.write_all(text))
 }
 
 /// Why the command failed: the message and the exit status.

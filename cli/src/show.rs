@@ -1,25 +1,29 @@
 //! The commands that read traces: summary, report, compare and export.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::slice;
 
 use offlock_core::trace::{
     Comparison, Format, Process, Recording, Run, Summary, Timeline, write_comparison, write_report,
 };
 
-use crate::{Compare, Export, Failure, Report, files, look, progress};
+use crate::{Compare, Export, Failure, Report, Window, files, look, progress};
 
 pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
-    let run = Run::new(arguments.files.iter().map(|file| process(file)).collect::<Result<_, _>>()?);
+    let run = run(&arguments.files, &arguments.window)?;
     let text = if arguments.json { run.to_json() + "\n" } else { run.to_text_as(look::of(&io::stdout())) };
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
 }
 
-/// The process that wrote a trace.
-fn process(file: &Path) -> Result<Process, Failure> {
-    let (recording, timeline) = files::read(file)?;
-    Ok(Process { file: file.display().to_string(), summary: summed_up(&recording, &timeline) })
+/// The processes that wrote the traces.
+fn run(traces: &[PathBuf], window: &Window) -> Result<Run, Failure> {
+    let process = |file: &PathBuf| {
+        let (recording, timeline) = files::read(file, window)?;
+        Ok(Process { file: file.display().to_string(), summary: summed_up(&recording, &timeline) })
+    };
+    Ok(Run::new(traces.iter().map(process).collect::<Result<_, _>>()?))
 }
 
 pub(crate) fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
@@ -27,7 +31,7 @@ pub(crate) fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
 }
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
-    let (recording, timeline) = files::read(&arguments.file)?;
+    let (recording, timeline) = files::read(&arguments.file, &arguments.window)?;
     let output = files::write_or_beside(arguments.output.as_deref(), &arguments.file, "html", |out| {
         write_report(&recording, &timeline, out)
     })?;
@@ -45,8 +49,9 @@ fn open(page: &Path) -> Result<(), Failure> {
 }
 
 pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let (before, before_timeline) = files::read(&arguments.before)?;
-    let (after, after_timeline) = files::read(&arguments.after)?;
+    let (before_file, after_file) = compared(arguments)?;
+    let (before, before_timeline) = files::read(&before_file, &Window::default())?;
+    let (after, after_timeline) = files::read(&after_file, &Window::default())?;
     let piped = arguments.report.as_deref() == Some(Path::new("-"));
     if !piped {
         let summaries = (summed_up(&before, &before_timeline), summed_up(&after, &after_timeline));
@@ -55,12 +60,35 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     }
     let Some(page) = &arguments.report else { return Ok(()) };
     let title = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let titles = (title(&arguments.before), title(&arguments.after));
+    let titles = (title(&before_file), title(&after_file));
     files::write(page, |out| {
         write_comparison((&titles.0, &before, &before_timeline), (&titles.1, &after, &after_timeline), out)
     })?;
     files::say_where(page);
     Ok(())
+}
+
+/// The traces to compare: of each run that of the process that lost most.
+fn compared(arguments: &Compare) -> Result<(PathBuf, PathBuf), Failure> {
+    let (before, after) = match arguments.files.as_slice() {
+        [before, after] if arguments.after.is_empty() => (slice::from_ref(before), slice::from_ref(after)),
+        _ if arguments.after.is_empty() => {
+            let message = "compare two traces, or several from before with several behind --after";
+            return Err(Failure { message: message.into(), status: 2 });
+        }
+        before => (before, arguments.after.as_slice()),
+    };
+    Ok((worst(before)?, worst(after)?))
+}
+
+fn worst(traces: &[PathBuf]) -> Result<PathBuf, Failure> {
+    if let [alone] = traces {
+        return Ok(alone.clone());
+    }
+    let run = run(traces, &Window::default())?;
+    let worst = PathBuf::from(&run.processes()[0].file);
+    eprintln!("offlock: {}: lost most of {} processes", worst.display(), traces.len());
+    Ok(worst)
 }
 
 pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
@@ -71,7 +99,7 @@ pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
             status: 2,
         });
     };
-    let (recording, timeline) = files::read(&arguments.file)?;
+    let (recording, timeline) = files::read(&arguments.file, &arguments.window)?;
     let content = |out: &mut dyn std::io::Write| format.write(&recording, &timeline, out);
     files::write_or_beside(arguments.output.as_deref(), &arguments.file, format.extension(), content)
         .map(drop)

@@ -10,6 +10,9 @@
 //! - For Python, `PYTHONPATH` gets the folders in `OFFLOCK_PYTHONPATH`, which hold a `sitecustomize.py` that
 //!   starts the trace and then runs the one that it hides, if there is one.
 //!
+//! - `OFFLOCK_TRACE_UNTIL` holds the time at which all recordings end by themselves (`--for`).
+//! - `OFFLOCK_SIGNAL` names the signal at which the program starts and stops recording (`--signal`).
+//!
 //! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its own.
 //! If an autostart cannot load the extension, it must not disturb the program: it prints a message to
 //! standard error and continues. An extension is built for one version of its interpreter, but a program may
@@ -22,15 +25,17 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::SystemTime;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, SystemTime};
 
 use offlock_core::Task;
 use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
     ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE,
-    Timeline, is_path_of_child, note_signal,
+    Timeline, UNTIL_VARIABLE, is_path_of_child, note_signal, until,
 };
 
+use crate::language::{with_interpreter, wrong_package};
 use crate::show::summed_up;
 use crate::signals::Running;
 use crate::{Failure, Trace, files, look};
@@ -51,18 +56,49 @@ pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
     let began =
         make_room(trace, arguments.output.is_some()).map_err(|error| Failure::with_file(trace, &error))?;
     let mut command = command(arguments, trace);
+    if let Some(hint) = wrong_package(&arguments.program[0]) {
+        eprintln!("offlock: {hint}");
+    }
     if arguments.no_summary && outputs.exports.is_empty() {
         return Err(cannot_run(&arguments.program[0], &command.exec()));
     }
     let cannot_run = |error| cannot_run(&arguments.program[0], &error);
-    let running = Running::start(&mut command).map_err(cannot_run)?;
+    let running = Running::start(&mut command, arguments.signal).map_err(cannot_run)?;
     let pid = running.child.id();
-    let status = running.wait().map_err(cannot_run)?;
-    if let Err(failure) = afterwards(arguments, &outputs, began, (pid, status)) {
-        eprintln!("offlock: {}", failure.message);
+    let show = &|ended| {
+        if let Err(failure) = afterwards(arguments, &outputs, began, ended) {
+            eprintln!("offlock: {}", failure.message);
+        }
+    };
+    let status = std::thread::scope(|scope| {
+        let (program_ended, has_ended) = mpsc::channel::<()>();
+        let shower = scope.spawn(move || show_in_time(arguments.period, &has_ended, || show(None)));
+        let status = running.wait().map_err(cannot_run)?;
+        drop(program_ended);
+        let is_shown = shower.join().unwrap_or(false);
+        Ok::<_, Failure>((status, is_shown))
+    });
+    let (status, is_shown) = status?;
+    if !is_shown {
+        show(Some((pid, status)));
     }
     end_like(status)
 }
+
+/// Shows the results when recording is over, while the program goes on; returns whether it did. Not if the program
+/// ends before.
+fn show_in_time(period: Option<Duration>, has_ended: &mpsc::Receiver<()>, show: impl Fn()) -> bool {
+    let Some(period) = period else { return false };
+    let is_over = has_ended.recv_timeout(period + GRACE) == Err(RecvTimeoutError::Timeout);
+    if is_over {
+        eprintln!("\nofflock: recording is over after {period:?}, the program goes on");
+        show();
+    }
+    is_over
+}
+
+/// The time that a program is given to complete its traces.
+const GRACE: Duration = Duration::from_millis(200);
 
 fn outputs(arguments: &Trace) -> Result<Outputs, Failure> {
     let output = arguments.output.as_deref().unwrap_or(Path::new(DEFAULT_OUTPUT));
@@ -112,6 +148,12 @@ fn is_foreign(bytes: &[u8]) -> bool {
 fn command(arguments: &Trace, trace: &Path) -> Command {
     let mut command = Command::new(&arguments.program[0]);
     command.args(&arguments.program[1..]).env(TRACE_VARIABLE, trace);
+    if let Some(period) = arguments.period {
+        command.env(UNTIL_VARIABLE, until(period));
+    }
+    if let Some(signal) = arguments.signal {
+        command.env("OFFLOCK_SIGNAL", signal.name());
+    }
     if arguments.keep_arguments {
         command.env(ARGUMENTS_VARIABLE, "1");
     }
@@ -139,7 +181,8 @@ fn before(mut ours: OsString, theirs: Option<OsString>, separator: &str) -> OsSt
 /// The exit statuses are those of a shell.
 fn cannot_run(program: &OsStr, error: &io::Error) -> Failure {
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-    Failure { status, ..Failure::with_file(Path::new(program), error) }
+    let hint = with_interpreter(program).map(|hint| format!("\nDid you mean: {hint}")).unwrap_or_default();
+    Failure { status, ..Failure::with_file(Path::new(program), &format!("{error}{hint}")) }
 }
 
 /// Ends this process with the program's exit status, or by the signal that ended the program.
@@ -154,12 +197,18 @@ fn afterwards(
     arguments: &Trace,
     outputs: &Outputs,
     began: SystemTime,
-    ended: (u32, ExitStatus),
+    ended: Option<(u32, ExitStatus)>,
 ) -> Result<(), Failure> {
     let trace = &outputs.trace;
     let traces = traces_of_run(trace, began);
     if traces.is_empty() {
-        let problem = "no trace was written: the program ran no Ruby or Python that could load offlock";
+        let problem = match arguments.signal {
+            Some(signal) => format!(
+                "no trace was written: no process of the program got the signal {}, or the program uses it itself",
+                signal.name()
+            ),
+            None => "no trace was written: the program ran no Ruby or Python that could load offlock".into(),
+        };
         return Err(Failure::with_file(trace, &problem));
     }
     let run = run_of(&traces, trace, ended);
@@ -173,10 +222,10 @@ fn afterwards(
 }
 
 /// The processes of the run. A trace that cannot be read is reported and left out.
-fn run_of(traces: &[PathBuf], first: &Path, ended: (u32, ExitStatus)) -> Run {
+fn run_of(traces: &[PathBuf], first: &Path, ended: Option<(u32, ExitStatus)>) -> Run {
     let process = |path: &PathBuf| {
         let mut recording = files::load(path)?;
-        if path == first {
+        if let Some(ended) = ended.filter(|_| path == first) {
             note_how_it_ended(&mut recording, path, ended);
         }
         let timeline = files::timeline(path, &recording);

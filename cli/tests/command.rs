@@ -468,3 +468,134 @@ fn the_environment_makes_interpreters_trace_themselves() {
     let bare = folder.run(&["trace", "--no-summary", "--", "sh", "-c", "echo \"[$RUBYOPT$RUBYLIB]\""]);
     assert_eq!(text(&bare.stdout), "[]\n", "nothing is loaded that is not there");
 }
+
+#[test]
+fn a_part_of_a_recording_can_be_meant() {
+    let folder = Folder::new("part");
+    convoy(&folder);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let output = folder.run(&[&["summary", "--json", "convoy.offlock"], arguments].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let (all, part) = (json(&[]), json(&["--from", "500ms", "--to", "1s"]));
+    assert_eq!(part["length"], ms(500));
+    assert_eq!(part, json(&["--since", "0.5s", "--until", "1s"]));
+    let threads = part["threads"].as_array().expect("threads");
+    assert_eq!(threads.len(), all["threads"].as_array().expect("threads").len());
+    let share = |summary: &serde_json::Value| summary["locks"][0]["utilization"].as_f64().expect("a number");
+    assert!((share(&part) - share(&all)).abs() < 0.02, "{} {}", share(&part), share(&all));
+    assert_eq!(part["violations"], 0);
+    let net = json(&["--thread", "ne"]);
+    let names: Vec<&str> =
+        net["threads"].as_array().expect("threads").iter().filter_map(|t| t["name"].as_str()).collect();
+    assert_eq!(names, ["net", "other threads"]);
+    let none = folder.run(&["summary", "convoy.offlock", "--thread", "nobody"]);
+    assert!(text(&none.stderr).contains("convoy.offlock: no thread has nobody in its name"));
+    for arguments in [["--from", "1h"], ["--to", "0s"]] {
+        let output = folder.run(&[&["summary", "convoy.offlock"], arguments.as_slice()].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).starts_with("offlock: convoy.offlock: nothing is left"));
+    }
+    assert_eq!(folder.run(&["summary", "convoy.offlock", "--from", "soon"]).status.code(), Some(2));
+}
+
+#[test]
+fn runs_of_several_processes_are_compared_by_those_that_lost_most() {
+    let folder = Folder::new("runs");
+    server(&folder);
+    let output =
+        folder.run(&["compare", "a.offlock", "a.11.offlock", "--after", "a.12.offlock", "a.offlock"]);
+    assert!(text(&output.stderr).contains("a.11.offlock: lost most of 2 processes"));
+    let alone = folder.run(&["compare", "a.11.offlock", "a.12.offlock"]);
+    assert_eq!(output.stdout, alone.stdout);
+    assert_eq!(folder.run(&["compare", "a.offlock"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_trace_that_is_still_written_is_read_with_a_note() {
+    let folder = Folder::new("growing");
+    let mut command = folder.offlock(&["trace", "--", &traced(), "wait"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("read");
+    let output = folder.run(&["summary", "trace.offlock"]);
+    assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill exists").success());
+    child.wait().expect("ended");
+    assert!(output.status.success());
+    if cfg!(target_os = "linux") {
+        for said in [words(&output.stdout), words(&output.stderr)] {
+            assert!(said.contains("is still recording: this is what it has written so far"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn recording_can_end_before_the_program() {
+    let folder = Folder::new("for");
+    let mut command = folder.offlock(&["trace", "--for", "100ms", "--", &traced(), "wait"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
+    let said = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let said: Vec<String> =
+        said.map(|line| line.expect("read")).take_while(|line| !line.contains("wrote")).collect();
+    assert!(said.iter().any(|line| line.contains("recording is over after 100ms")), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("Threads")), "{said:?}");
+    let recording = read(&folder.path("trace.offlock"));
+    assert_eq!(recording.damage, None);
+    assert!((recording.end - recording.start).abs_diff(ms(100)) < ms(80));
+    assert_eq!(child.try_wait().expect("known"), None, "the program goes on");
+    assert!(Command::new("kill").arg(child.id().to_string()).status().expect("kill exists").success());
+    child.wait().expect("ended");
+}
+
+#[test]
+fn errors_of_starting_a_program_say_what_to_do() {
+    let folder = Folder::new("hints");
+    std::fs::write(folder.path("app.py"), "print()").expect("writable");
+    let output = folder.run(&["trace", "app.py"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(text(&output.stderr).contains("Did you mean: offlock trace -- python app.py"));
+    let script = folder.path("serve");
+    std::fs::write(&script, "#!/usr/bin/env -S sh -c true ruby\n").expect("writable");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("ours");
+    let mut command = folder.offlock(&["trace", "./serve"]);
+    let said = command.env("OFFLOCK_PYTHONPATH", "/wheel").output().expect("started").stderr;
+    let expected =
+        "./serve: it is a Ruby program, and this command is of the Python package: gem install offlock";
+    assert!(text(&said).contains(expected), "{}", text(&said));
+    let said = command.env("OFFLOCK_RUBYLIB", "/gem").output().expect("started").stderr;
+    assert!(!text(&said).contains("gem install"), "{}", text(&said));
+}
+
+#[test]
+fn a_signal_is_named_to_the_program_and_passed_on() {
+    let folder = Folder::new("chosen");
+    let program =
+        ["sh", "-c", "trap 'echo got it; exit 0' URG; echo $OFFLOCK_SIGNAL; while :; do sleep 0.01; done"];
+    let mut command = folder.offlock(&[&["trace", "--signal", "SIGURG", "--"], program.as_slice()].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    assert_eq!(lines.next().expect("a line").expect("read"), "URG");
+    let killed = Command::new("kill").args(["-URG", &child.id().to_string()]).status();
+    assert!(killed.expect("kill exists").success());
+    assert_eq!(lines.next().expect("a line").expect("read"), "got it");
+    let output = child.wait_with_output().expect("ended");
+    assert!(text(&output.stderr).contains("no process of the program got the signal URG"));
+    assert_eq!(folder.run(&["trace", "--signal", "KILL", "--", "true"]).status.code(), Some(2));
+}
+
+#[test]
+fn shells_and_man_learn_the_command() {
+    let folder = Folder::new("shells");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = folder.run(&["completions", shell]);
+        assert!(script.status.success() && text(&script.stdout).contains("keep-arguments"), "{shell}");
+    }
+    let page = folder.run(&["man", "trace"]);
+    assert!(
+        text(&page.stdout).contains(".SH EXTRA") && text(&page.stdout).contains("\\-\\-keep\\-arguments")
+    );
+    assert!(text(&folder.run(&["man"]).stdout).contains("Shows which threads"));
+    let unknown = folder.run(&["man", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("nothing: there is no such subcommand"));
+}

@@ -138,29 +138,32 @@ class Trace:
 
     @classmethod
     def from_environment(cls) -> Trace | None:
-        """Start the trace that ``offlock trace`` asked for; None when it did not start this program."""
+        """Start the trace that ``offlock trace`` asked for; None when it asked for none, or its time is over."""
         if "OFFLOCK_TRACE" not in os.environ:
             return None
         running = cls.__new__(cls)
         about = _about(arguments=bool(os.environ.get("OFFLOCK_TRACE_ARGUMENTS")))
-        running._record(lambda: _native.Recorder.from_environment(about, _thread_names()))
-        return running
+        is_asked_for = running._record(lambda: _native.Recorder.from_environment(about, _thread_names()))
+        return running if is_asked_for else None
 
-    def _record(self, start: Callable[[], _native.Recorder | None]) -> None:
+    def _record(self, start: Callable[[], _native.Recorder | None]) -> bool:
+        """Record with the recorder that `start` returns; False if it returns none."""
         _threads.enter()
+        recorder = None
         try:
             recorder = start()
+        finally:
             if recorder is None:
-                raise RuntimeError("OFFLOCK_TRACE names no trace")
-        except BaseException:
-            _threads.leave()
-            raise
+                _threads.leave()
+        if recorder is None:
+            return False
         _threads.sample()
         self._recorder = recorder
         self._stats: Stats | None = None
         self._summary: Summary | None = None
         _running.append(self)
         atexit.register(self.stop)
+        return True
 
     @property
     def is_running(self) -> bool:
@@ -305,6 +308,19 @@ def stop() -> Stats | None:
             return None
         running, _started = _started, None
         return running.stop() if running else None
+
+
+def _start_or_stop(*_: object) -> None:
+    """Start the trace that ``offlock trace`` asked for or, if it is running, stop it: a signal handler."""
+    global _started
+    with _change_alone() as is_alone:
+        if not is_alone:
+            return
+        running, _started = _started, None
+        if running is not None and running.is_running:
+            running.stop()
+        else:
+            _started = Trace.from_environment()
 
 
 class mark(ContextDecorator):

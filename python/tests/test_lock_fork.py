@@ -79,6 +79,43 @@ def test_a_child_that_cannot_be_traced_runs_all_the_same(tmp_path: Path) -> None
     assert re.search(r"process \d+ is not traced: No such file", outcome.stderr), outcome.stderr
 
 
+def test_the_summary_is_that_of_the_busy_child(tmp_path: Path) -> None:
+    program = """
+        import os, threading, time
+        def work():
+            end = time.monotonic() + 0.3
+            while time.monotonic() < end:
+                sum(range(1000))
+        if os.fork() == 0:
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            os._exit(0)
+        os.wait()
+    """
+    outcome = traced(tmp_path, "-c", textwrap.dedent(program))
+    summary, others = outcome.stderr.split("Other processes")
+    assert re.search(r"process \d+ \(child of \d+\), which lost most of 2 processes", summary), summary
+    assert "slows this program down" in " ".join(summary.split()), summary
+    assert re.search(r"process \d+ \(parent of 1\)", others), others
+
+
+def test_a_signal_starts_and_stops_traces(tmp_path: Path) -> None:
+    program = """
+        import os, signal
+        for _ in range(4):
+            os.kill(os.getpid(), signal.SIGURG)
+    """
+    outcome = traced(tmp_path, "-c", textwrap.dedent(program), OFFLOCK_SIGNAL="URG")
+    traces = sorted(path.name for path in tmp_path.iterdir())
+    assert len(traces) == 2, outcome.stderr
+    assert traces[1] == "app.offlock"
+    assert re.fullmatch(r"app\.\d+\.offlock", traces[0])
+    assert "not stopped" not in outcome.stderr
+
+
 def test_a_program_with_daemon_threads_ends_well(tmp_path: Path) -> None:
     program = """
         import threading, time

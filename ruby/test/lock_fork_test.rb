@@ -71,6 +71,32 @@ class LockForkTest < Minitest::Test
     end
   end
 
+  def test_the_summary_is_that_of_the_busy_child
+    program = <<~RUBY
+      work = proc { finish = Process.clock_gettime(1) + 0.5; nil while Process.clock_gettime(1) < finish }
+      Process.wait(fork { 2.times.map { Thread.new(&work) }.each(&:join) })
+    RUBY
+    Dir.mktmpdir do |folder|
+      _, errors, = traced(folder, "-e", program)
+      summary, others = errors.split("Other processes")
+      assert_match(/process \d+ \(child of \d+\), which lost most of 2 processes/, summary)
+      assert_includes summary.split.join(" "), "slows this program down"
+      assert_match(/process \d+ \(parent of 1\)/, others)
+    end
+  end
+
+  def test_a_signal_starts_and_stops_traces
+    Dir.mktmpdir do |folder|
+      program = "4.times { Process.kill('URG', $$); sleep 0.05 }"
+      _, errors, status = traced(folder, "-e", program, environment: { "OFFLOCK_SIGNAL" => "URG" })
+      assert_predicate status, :success?, errors
+      traces = Dir.children(folder).sort
+      assert_equal "app.offlock", traces[1], errors
+      assert_match(/\Aapp\.\d+\.offlock\z/, traces[0])
+      refute_includes errors, "not stopped"
+    end
+  end
+
   def test_a_daemon_has_a_trace_of_its_own
     Dir.mktmpdir do |folder|
       program = "reader, writer = IO.pipe; " \

@@ -4,18 +4,19 @@
 //! writes to it. Every other process, such as a child or a forked worker, finds that the file exists and
 //! writes to one beside it, with its process id before the extension: `app.offlock`, `app.4711.offlock`; if
 //! that name is taken, `app.4711-2.offlock` and so on. A process that has replaced itself (exec) takes its
-//! own file again.
+//! own file again, but one that starts several traces, one after the other, gets a file for each.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::analyze::recording::Recording;
 use super::files;
 use super::record::session::{Options, Trace};
-use crate::Task;
+use crate::{Task, os};
 
 /// If this environment variable is not empty, traces include the program's arguments.
 pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
@@ -57,6 +58,25 @@ fn stacks(asked: Option<Duration>) -> io::Result<Option<Duration>> {
     }
 }
 
+/// The environment variable with the time at which all recordings of the run end; see [`until`].
+pub const UNTIL_VARIABLE: &str = "OFFLOCK_TRACE_UNTIL";
+
+/// The value of [`UNTIL_VARIABLE`] for recordings that end after this time from now.
+pub fn until(duration: Duration) -> String {
+    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    os::monotonic_nanoseconds().saturating_add(nanoseconds).to_string()
+}
+
+fn deadline() -> Option<u64> {
+    std::env::var(UNTIL_VARIABLE).ok()?.parse().ok()
+}
+
+/// Whether the environment asks for a trace of this process: it names a file, and the time to record is not over.
+pub fn is_requested() -> bool {
+    let is_named = std::env::var_os(TRACE_VARIABLE).is_some_and(|path| !path.is_empty());
+    is_named && deadline().is_none_or(|deadline| os::monotonic_nanoseconds() < deadline)
+}
+
 impl Trace {
     /// Starts the trace that the environment asks for, if any, and returns it with its path. Call it when the
     /// interpreter starts, and again in the child of a fork.
@@ -64,21 +84,31 @@ impl Trace {
         let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
         Some(stacks(options.stacks).and_then(|stacks| {
             let (file, path) = claim(&asked)?;
-            Ok((Self::start(Box::new(file), &Options { stacks, ..options.clone() })?, path))
+            let options = Options { stacks, ..options.clone() };
+            Ok((Self::start_until(Box::new(file), &options, deadline())?, path))
         }))
     }
 }
 
-/// Creates the file of this process: the one asked for, unless another process has it.
+/// The process that has claimed a file last, in this program or in the one that was forked from.
+static CLAIMANT: AtomicU32 = AtomicU32::new(0);
+
+/// Creates the file of this process: the one asked for, unless it belongs to another process or to an earlier
+/// trace of this program.
 fn claim(asked: &Path) -> io::Result<(File, PathBuf)> {
     let pid = std::process::id();
+    let is_first = CLAIMANT.swap(pid, Ordering::Relaxed) != pid;
+    claim_for(pid, is_first, asked)
+}
+
+fn claim_for(pid: u32, is_first: bool, asked: &Path) -> io::Result<(File, PathBuf)> {
     let own = files::numbered(&path_of(asked, pid));
     for path in std::iter::once(asked.to_owned()).chain(own) {
         match files::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created.map(|file| (file, path)),
         }
-        if was_written_by(pid, &path) {
+        if is_first && was_written_by(pid, &path) {
             return Ok((files::replace(&path)?, path));
         }
     }
@@ -157,13 +187,21 @@ mod tests {
         let asked = folder.join("app.offlock");
         let pid = std::process::id();
         let own = path_of(&asked, pid);
-        assert_eq!(claim(&asked).expect("writable").1, asked);
-        assert_eq!(claim(&asked).expect("writable").1, own, "taken by somebody who has not written yet");
+        assert_eq!(claim_for(pid, true, &asked).expect("writable").1, asked);
+        assert_eq!(
+            claim_for(pid, true, &asked).expect("writable").1,
+            own,
+            "taken by somebody who has not written yet"
+        );
         std::fs::remove_file(&own).expect("ours");
         for (writer, gets) in [(pid, asked.clone()), (pid + 1, own)] {
             let about = vec![("pid".to_owned(), writer.to_string())];
             std::fs::write(&asked, Recording { about, ..Recording::default() }.to_bytes()).expect("writable");
-            assert_eq!(claim(&asked).expect("writable").1, gets);
+            assert_eq!(claim_for(pid, true, &asked).expect("writable").1, gets);
+        }
+        for number in [2, 3] {
+            let next = files::numbered(&own).nth(number - 1).expect("a name");
+            assert_eq!(claim_for(pid, false, &asked).expect("writable").1, next, "an earlier trace stays");
         }
         std::fs::remove_dir_all(&folder).expect("ours");
     }
@@ -179,7 +217,7 @@ mod tests {
         std::fs::write(&asked, "of another process").expect("writable");
         std::fs::write(&victim, trace.to_bytes()).expect("writable");
         std::os::unix::fs::symlink(&victim, &planted).expect("writable");
-        let (_, path) = claim(&asked).expect("another name");
+        let (_, path) = claim_for(std::process::id(), true, &asked).expect("another name");
         assert_eq!(path, files::numbered(&planted).nth(1).expect("a second name"));
         assert_eq!(std::fs::read(&victim).expect("there"), trace.to_bytes());
         assert_eq!(std::fs::read_to_string(&asked).expect("there"), "of another process");

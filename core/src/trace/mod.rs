@@ -82,7 +82,8 @@ pub use analyze::timeline::{
 };
 pub use capture::Capture;
 pub use environment::{
-    ARGUMENTS_VARIABLE, STACKS_VARIABLE, TRACE_VARIABLE, is_path_of_child, path_of, stacks_from,
+    ARGUMENTS_VARIABLE, STACKS_VARIABLE, TRACE_VARIABLE, UNTIL_VARIABLE, is_path_of_child, is_requested,
+    path_of, stacks_from, until,
 };
 pub use export::Format;
 pub use format::code::{Function, Stack};

@@ -24,16 +24,32 @@ def _start_trace() -> None:
     # The program may not find the package by itself, and must not find the other packages beside it.
     sys.path.append(_PACKAGES)
     try:
-        from offlock.lock import Trace, _complete_all
+        from offlock.lock import Trace, _complete_all, _start_or_stop
 
-        Trace.from_environment()
+        if name := os.environ.get("OFFLOCK_SIGNAL"):
+            _start_at_signal(name, _start_or_stop)
+        else:
+            Trace.from_environment()
+            os.register_at_fork(after_in_child=lambda: _start_in_child(Trace.from_environment))
     except Exception as error:
         _warn(sys.executable, error)
     else:
-        os.register_at_fork(after_in_child=lambda: _start_in_child(Trace.from_environment))
         _complete_before_leaving(_complete_all)
     finally:
         sys.path.remove(_PACKAGES)
+
+
+def _start_at_signal(name: str, start_or_stop: Callable[..., None]) -> None:
+    """Makes the signal start the trace, and stop it when it comes again. Forked children inherit this."""
+    import signal
+
+    def handle(*_: object) -> None:
+        try:
+            start_or_stop()
+        except Exception as error:
+            _warn(f"process {os.getpid()}", error)
+
+    signal.signal(signal.Signals[f"SIG{name.removeprefix('SIG')}"], handle)
 
 
 def _warn(what: str, error: Exception) -> None:

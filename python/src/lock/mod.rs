@@ -112,7 +112,7 @@ impl Recorder {
         about: Vec<(String, String)>,
         threads: Vec<ThreadName>,
     ) -> PyResult<Option<Self>> {
-        if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
+        if !trace::is_requested() {
             return Ok(None);
         }
         let nothing = || Err(std::io::Error::other("the environment names no trace"));

@@ -3,12 +3,24 @@
 module Offlock
   # Starts and completes the traces of the processes that `offlock trace` traces.
   module Autotrace
-    # Starts the trace of this process. A process that cannot be traced runs without one.
+    # Starts the trace of this process, unless a signal is to do that. A process that cannot be traced runs without one.
     def self.start
-      Lock::Trace.from_environment
+      guard { Lock::Trace.from_environment } unless ENV["OFFLOCK_SIGNAL"]
+    end
+
+    # Makes the signal start the trace, and stop it when it comes again. Forked children inherit this.
+    def self.start_at_signal(name)
+      trap(name) { guard { Lock.start_or_stop } }
+    rescue ArgumentError => e
+      warn "offlock: process #{Process.pid} is not traced: #{e.message}"
+    end
+
+    def self.guard
+      yield
     rescue SystemCallError, IOError => e
       warn "offlock: process #{Process.pid} is not traced: #{e.message}"
     end
+    private_class_method :guard
 
     # A forked child starts a trace. A process that becomes a daemon continues in a child, which starts a trace.
     module Forks
@@ -31,6 +43,7 @@ module Offlock
     end
 
     start
+    start_at_signal(ENV["OFFLOCK_SIGNAL"]) if ENV["OFFLOCK_SIGNAL"]
     Process.singleton_class.prepend(Forks, Exits)
     Kernel.singleton_class.prepend(Exits)
     Kernel.prepend(Exits.dup.module_eval { private(:exit!) && self })

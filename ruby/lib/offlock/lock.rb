@@ -84,6 +84,15 @@ module Offlock
         end
       end
 
+      # Starts the trace that `offlock trace` asked for or, if it is running, stops it. Called from a trap handler.
+      # @private
+      def start_or_stop
+        Instrumentation.exclusively(nil) do
+          running, @started = @started, nil
+          running&.running? ? running.stop : @started = Trace.from_environment
+        end
+      end
+
       # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is
       # running.
       #

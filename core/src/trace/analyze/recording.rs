@@ -46,7 +46,7 @@ pub struct RecordedThread {
 
 impl RecordedThread {
     /// Its name, or a generic one with its number.
-    pub(super) fn name_or(&self, id: u32) -> String {
+    pub fn name_or(&self, id: u32) -> String {
         if self.name.is_empty() { format!("thread {id}") } else { self.name.clone() }
     }
 
@@ -278,6 +278,9 @@ impl Recording {
     /// What is wrong with the end of the file, in words; see [`damage`](Self::damage).
     pub fn damage_in_words(&self) -> Option<String> {
         let damage = self.damage?;
+        if let Some(pid) = self.about(RUNNING) {
+            return Some(format!("process {pid} is still recording: this is what it has written so far"));
+        }
         match self.about(ENDED_BY).filter(|_| damage.flaw == Flaw::NoEnd) {
             Some(signal) => Some(format!(
                 "{signal} ended the program: the recording is complete up to its last flush, some milliseconds before"
@@ -289,6 +292,13 @@ impl Recording {
     /// Notes here what [`note_signal`] notes in the file.
     pub fn note_signal(&mut self, signal: &str) {
         self.about.push((ENDED_BY.to_owned(), signal.to_owned()));
+    }
+
+    /// Notes that a process is still writing the file, so that its end is missing, and the last frame may be.
+    pub fn note_running(&mut self) {
+        let pid = self.about("pid").unwrap_or("?").to_owned();
+        self.about.push((RUNNING.to_owned(), pid));
+        self.damage = self.damage.map(|damage| Damage { flaw: Flaw::NoEnd, ..damage });
     }
 
     /// Whether the states are estimated from samples, not recorded.
@@ -407,6 +417,8 @@ impl Recording {
 
 /// The key under which the signal that ended the program is noted.
 const ENDED_BY: &str = "ended_by";
+/// The key under which a process that is still writing the file is noted.
+const RUNNING: &str = "running";
 
 /// Appends to a trace without an end that `signal` ended the program.
 ///

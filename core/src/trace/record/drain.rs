@@ -4,6 +4,7 @@
 //! a section of an event frame, and hands the frames to all sinks. Events of different threads are not merged
 //! here: each section is in order, and sorting is left to the reader of the file.
 
+use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::code::code_table;
 use super::mode;
 use super::queue::Reader;
 use super::registry::registry;
-use super::sink::Sink;
+use super::sink::{Sink, Stats};
 use super::usage::Meter;
 use crate::clock::{Scale, Sync};
 use crate::fork::Remade;
@@ -41,6 +42,8 @@ pub(super) struct Drain {
     section: Section,
     pub(super) meter: Meter,
     pub(super) sinks: Vec<Sink>,
+    /// The traces that have ended by themselves, by number, until they are stopped.
+    pub(super) ended: Vec<(u64, io::Result<Stats>)>,
     /// Whether a thread is running that calls [`Drain::pass`].
     pub(super) is_driven: bool,
 }
@@ -84,6 +87,7 @@ impl Drain {
             section: Section::new(),
             meter: Meter::default(),
             sinks: Vec::new(),
+            ended: Vec::new(),
             is_driven: false,
         }
     }
@@ -156,6 +160,14 @@ impl Drain {
             sink.define_code(&code);
         });
         gathered.write(&mut self.sinks);
+    }
+
+    /// Ends the traces whose time is over.
+    pub(super) fn end_overdue(&mut self, time: u64) {
+        let lost = buffers().lost();
+        let ended = self.sinks.extract_if(.., |sink| sink.until <= time);
+        self.ended.extend(ended.map(|sink| (sink.number, sink.end(time, lost))));
+        self.set_stacks_after();
     }
 
     /// How long to sleep after a pass that found `events` events.

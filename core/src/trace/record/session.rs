@@ -76,12 +76,23 @@ impl Trace {
     ///
     /// Errors of writing the beginning, or of starting the writer thread.
     pub fn start(out: Box<dyn Write + Send>, options: &Options) -> io::Result<Self> {
+        Self::start_until(out, options, None)
+    }
+
+    /// As [`start`](Self::start), but the recorder ends the trace by itself at a time of the monotonic clock, in
+    /// nanoseconds. It still has to be stopped.
+    pub(in crate::trace) fn start_until(
+        out: Box<dyn Write + Send>,
+        options: &Options,
+        until: Option<u64>,
+    ) -> io::Result<Self> {
         watch_forks();
         let shared = drain();
         let mut drain = lock(shared);
         buffers().pool.reserve();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut sink = Sink::new(number, out, options.limit.unwrap_or(u64::MAX), options.stacks);
+        sink.until = until.unwrap_or(u64::MAX);
         if !drain.is_driven {
             drain.meter = Meter::default();
             std::thread::Builder::new().name("offlock-trace".into()).spawn(move || drive(shared))?;
@@ -123,7 +134,10 @@ impl Trace {
         let mut drain = lock(self.drain);
         drain.meter.finish();
         let (_, time) = drain.pass();
-        let index = drain.sinks.iter().position(|sink| sink.number == self.number)?;
+        let Some(index) = drain.sinks.iter().position(|sink| sink.number == self.number) else {
+            let ended = drain.ended.iter().position(|(number, _)| *number == self.number)?;
+            return Some(drain.ended.swap_remove(ended).1);
+        };
         let sink = drain.sinks.swap_remove(index);
         drain.set_stacks_after();
         switch_off_unless_needed(&drain);
@@ -200,7 +214,9 @@ fn drive(shared: &'static Mutex<Drain>) {
             drain.is_driven = false;
             return;
         }
-        let (events, _) = drain.pass();
+        let (events, time) = drain.pass();
+        drain.end_overdue(time);
+        switch_off_unless_needed(&drain);
         drop(drain);
         std::thread::sleep(Drain::pause(events));
     }

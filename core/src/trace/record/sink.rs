@@ -16,6 +16,8 @@ pub(super) struct Sink {
     pub(super) number: u64,
     out: Box<dyn Write + Send>,
     room: u64,
+    /// When the trace ends by itself, in nanoseconds of the monotonic clock.
+    pub(super) until: u64,
     written: u64,
     events: u64,
     left_out: u64,
@@ -44,6 +46,7 @@ impl Sink {
             number,
             out,
             room,
+            until: u64::MAX,
             written: 0,
             events: 0,
             left_out: 0,

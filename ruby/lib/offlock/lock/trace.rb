@@ -22,9 +22,12 @@ module Offlock
     class Trace
       # The trace that `offlock trace` requested.
       #
-      # @return [Trace, nil] nil if the program was not started by `offlock trace`
+      # @return [Trace, nil] nil if `offlock trace` did not start the program, or its time is over
       def self.from_environment
-        allocate.tap(&:record_environment) if ENV.key?("OFFLOCK_TRACE")
+        return unless ENV.key?("OFFLOCK_TRACE")
+
+        trace = allocate
+        trace if trace.record_environment
       end
 
       # Stops the traces that this process records, before it exits without its `at_exit` handlers.
@@ -52,6 +55,7 @@ module Offlock
       end
 
       # @private
+      # @return [Boolean] whether there is something to record
       def record_environment
         about = Instrumentation.about(!ENV["OFFLOCK_TRACE_ARGUMENTS"].to_s.empty?)
         record { Native::Recorder.from_environment(about, Instrumentation.threads, Ractor.current) }
@@ -102,6 +106,7 @@ module Offlock
         Instrumentation.attend(RUNNING)
         @recorder = yield
         Instrumentation.name_ractors
+        !@recorder.nil?
       ensure
         leave unless @recorder
       end

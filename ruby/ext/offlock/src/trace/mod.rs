@@ -100,7 +100,7 @@ impl Recorder {
         threads: RArray,
         ractor: Value,
     ) -> Result<Option<Self>, Error> {
-        if std::env::var_os(trace::TRACE_VARIABLE).is_none() {
+        if !trace::is_requested() {
             return Ok(None);
         }
         let options = Options { about, stacks: None, ..Options::default() };
