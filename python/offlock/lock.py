@@ -46,6 +46,7 @@ __all__ = [
     "mark",
     "measure",
     "obstacle",
+    "stacks_obstacle",
     "start",
     "stop",
     "trace",
@@ -58,6 +59,18 @@ def obstacle() -> str | None:
     ``OFFLOCK_FEED=samples`` in the environment makes all traces estimates.
     """
     return _native.obstacle()
+
+
+def stacks_obstacle() -> str | None:
+    """Returns the reason why traces of this process have no stacks; None when they can have them.
+
+    Stacks are read from the interpreter's memory, whose layout is compared with ``sys._getframe`` first.
+    """
+    return _native.stacks_obstacle()
+
+
+_STACKS = 0.001
+"""After how many seconds of waiting for the lock stacks are recorded, by default."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,7 @@ class Trace:
         *,
         limit: int | None = None,
         arguments: bool = False,
+        stacks: float | None = _STACKS,
     ) -> None:
         """Start recording into the file at `path`, or into memory without one.
 
@@ -130,11 +144,15 @@ class Trace:
                 it in ``app.offlock``, or ``app-2.offlock`` if that exists, and so on.
             limit: the maximum size of the trace in bytes. Later events are counted in `Stats.lost`.
             arguments: whether to record the program's arguments.
+            stacks: record which code held the lock once a thread has waited for it for this many seconds; None
+                records none. Where that is not possible, `stacks_obstacle` returns the reason, and the trace has
+                none.
 
         Raises:
+            ValueError: `stacks` is negative, or not a number.
             OSError: the file cannot be written.
         """
-        self._record(lambda: _native.Recorder(path, _about(arguments), _thread_names(), limit))
+        self._record(lambda: _native.Recorder(path, _about(arguments), _thread_names(), limit, stacks))
 
     @classmethod
     def from_environment(cls) -> Trace | None:
@@ -230,21 +248,25 @@ def _complete_all() -> None:
 
 @contextmanager
 def trace(
-    path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    arguments: bool = False,
+    stacks: float | None = _STACKS,
 ) -> Iterator[Trace]:
     """Record the block into the file at `path`. See `Trace` for the arguments."""
-    with Trace(path, limit=limit, arguments=arguments) as running:
+    with Trace(path, limit=limit, arguments=arguments, stacks=stacks) as running:
         yield running
 
 
-def measure() -> Trace:
-    """Record a block into memory, for its summary::
+def measure(*, stacks: float | None = _STACKS) -> Trace:
+    """Record a block into memory, for its summary. See `Trace` for the argument::
 
     with offlock.lock.measure() as measured:
         work()
     print(measured.summary)
     """
-    return Trace()
+    return Trace(stacks=stacks)
 
 
 _started: Trace | None = None
@@ -270,7 +292,13 @@ def _change_alone() -> Iterator[bool]:
             _is_changing = False
 
 
-def start(path: str | os.PathLike[str], *, limit: int | None = None, arguments: bool = False) -> bool:
+def start(
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = None,
+    arguments: bool = False,
+    stacks: float | None = _STACKS,
+) -> bool:
     """Start the process's own trace. It runs until `stop`. See `Trace` for the arguments.
 
     May be called from any thread and from a signal handler.
@@ -286,7 +314,7 @@ def start(path: str | os.PathLike[str], *, limit: int | None = None, arguments: 
     with _change_alone() as is_alone:
         if not is_alone or (_started is not None and _started.is_running):
             return False
-        _started = Trace(path, limit=limit, arguments=arguments)
+        _started = Trace(path, limit=limit, arguments=arguments, stacks=stacks)
         return True
 
 

@@ -26,8 +26,10 @@ use libc::{pthread_cond_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use super::holder;
 use super::plt::{self, Slot};
-use crate::lock::feed::{self, LockIndex};
+use crate::lock::feed;
+use crate::lock::waiters::{LockIndex, MAX_LOCKS};
 
 type Lock = unsafe extern "C" fn(*mut pthread_mutex_t) -> c_int;
 type Init = unsafe extern "C" fn(*mut pthread_mutex_t, *const pthread_mutexattr_t) -> c_int;
@@ -102,7 +104,7 @@ static SWITCH_COND: AtomicUsize = AtomicUsize::new(0);
 
 /// Addresses of the known locks' mutexes: the main interpreter's first, then those of interpreters with a
 /// lock of their own (3.12+, `Py_NewInterpreterFromConfig`). 0 is a free entry.
-static MUTEXES: [AtomicUsize; feed::MAX_LOCKS] = [const { AtomicUsize::new(0) }; feed::MAX_LOCKS];
+static MUTEXES: [AtomicUsize; MAX_LOCKS] = [const { AtomicUsize::new(0) }; MAX_LOCKS];
 /// Entries of `MUTEXES` that may be in use.
 static MUTEX_COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -156,9 +158,13 @@ unsafe extern "C" fn mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
 unsafe extern "C" fn cond_signal(cond: *mut pthread_cond_t) -> c_int {
     let address = cond as usize;
     if let Some(lock) = lock_with(&COND, address) {
-        feed::released(lock);
+        if let Some(at) = feed::released(lock) {
+            feed::stack_at_release(lock, at, holder::own_stack(address));
+        }
     } else if let Some(lock) = lock_with(&SWITCH_COND, address) {
-        feed::acquired(lock);
+        if let Some(since) = feed::acquired(lock) {
+            feed::stack_of_wait(since, holder::own_stack(cond_of(lock)));
+        }
     } else {
         on_unknown_signal(address);
     }
@@ -170,17 +176,39 @@ unsafe extern "C" fn cond_timedwait(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
 ) -> c_int {
-    let lock = lock_at(mutex as usize);
-    if let Some(lock) = lock {
-        feed::waits(lock);
-    }
-    let result = next!(COND_TIMEDWAIT, TimedWait, libc::pthread_cond_timedwait, cond, mutex, until);
-    if let Some(lock) = lock
-        && result == libc::ETIMEDOUT
-    {
+    let wait = |until: *const timespec| {
+        next!(COND_TIMEDWAIT, TimedWait, libc::pthread_cond_timedwait, cond, mutex, until)
+    };
+    let Some(lock) = lock_at(mutex as usize) else { return wait(until) };
+    // SAFETY: the interpreter's own argument.
+    let deadline = unsafe { until.as_ref() };
+    let result = match (feed::waits(lock), deadline) {
+        (Some(since), Some(deadline)) => {
+            holder::wait(lock, since, cond as usize, deadline, |until| wait(until))
+        }
+        _ => wait(until),
+    };
+    if result == libc::ETIMEDOUT {
         feed::requests(lock);
     }
     result
+}
+
+/// The address of a lock's condition.
+fn cond_of(lock: LockIndex) -> usize {
+    MUTEXES[lock].load(Ordering::Relaxed).wrapping_add(COND.load(Ordering::Relaxed))
+}
+
+/// Makes sure that stacks can be taken. The caller holds the lock, and the calls are redirected.
+///
+/// # Errors
+/// A sentence that says why they cannot be taken.
+pub(crate) fn prepare_stacks(py: Python<'_>) -> Result<(), String> {
+    let known =
+        (0..MUTEX_COUNT.load(Ordering::Acquire)).filter(|lock| MUTEXES[*lock].load(Ordering::Relaxed) != 0);
+    let conds: Vec<(LockIndex, usize)> = known.map(|lock| (lock, cond_of(lock))).collect();
+    feed::holds(holder::prepare(py, &conds)?);
+    Ok(())
 }
 
 /// A thread that released the lock on request waits here until another thread has acquired it.
@@ -224,7 +252,8 @@ fn on_unknown_signal(address: usize) {
         && let Some(lock) = register(mutex)
     {
         SUSPECT.set((0, 0));
-        feed::acquired(lock);
+        // The stack of this wait, if it was long, is left out.
+        let _ = feed::acquired(lock);
     }
 }
 

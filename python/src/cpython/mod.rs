@@ -13,13 +13,25 @@ pub(crate) mod assumptions;
 pub(crate) mod block_pool;
 pub(crate) mod buffer;
 pub(crate) mod bytes_sink;
+#[cfg(target_os = "linux")]
+mod code_texts;
 pub(crate) mod exact_str;
 pub(crate) mod fastcall;
 #[cfg(target_os = "linux")]
+mod frame_layout;
+#[cfg(target_os = "linux")]
+pub(crate) mod frames;
+#[cfg(target_os = "linux")]
 pub(crate) mod gil_hooks;
+#[cfg(target_os = "linux")]
+mod holder;
 pub(crate) mod immortal_ints;
 pub(crate) mod items;
 pub(crate) mod late_init;
+#[cfg(target_os = "linux")]
+mod line_table;
+#[cfg(target_os = "linux")]
+mod memory;
 pub(crate) mod new_bytes;
 pub(crate) mod object;
 pub(crate) mod pages;

@@ -5,13 +5,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks};
+use offlock_core::trace::{self, Lock, Reason, Remade, Stack, Stand, Thread, Ticks};
 
-/// How many locks can be distinguished at the same time.
-pub(crate) const MAX_LOCKS: usize = 64;
-
-/// One of the locks the hooks have found, below [`MAX_LOCKS`].
-pub(crate) type LockIndex = usize;
+use super::waiters::{self, LockIndex, MAX_LOCKS};
 
 /// The main interpreter's lock.
 pub(crate) const MAIN_LOCK: LockIndex = 0;
@@ -31,12 +27,14 @@ const AT_ONCE: i64 = 20_000;
 struct Recent {
     /// When it last asked for a lock; 0 once that is recorded.
     asked: Cell<Ticks>,
+    /// Since when it waits for a lock; 0 if it does not.
+    since: Cell<Ticks>,
     /// When it released a lock on request, and its effort up to then.
     given_up: Cell<Option<(Ticks, Effort)>>,
 }
 
 thread_local! {
-    static RECENT: Recent = const { Recent { asked: Cell::new(0), given_up: Cell::new(None) } };
+    static RECENT: Recent = const { Recent { asked: Cell::new(0), since: Cell::new(0), given_up: Cell::new(None) } };
     /// The recorder's thread, which is ended when the native thread ends.
     static OWN: OwnThread = const { OwnThread(Cell::new(None)) };
 }
@@ -66,6 +64,7 @@ fn known() -> MutexGuard<'static, KnownThreads> {
 /// The child has one thread, and the recorder there knows neither it nor the locks yet. Another thread may have
 /// held the lock of the parent's table.
 pub(crate) fn after_fork_in_child() {
+    waiters::after_fork_in_child();
     KNOWN.forget();
     known().extend(Thread::current().map(|thread| (native_id(), thread)));
 }
@@ -194,18 +193,24 @@ impl Recent {
     }
 }
 
-/// The thread has to wait for the lock that it asked for. Called again after each time slice.
+/// The thread has to wait for the lock that it asked for. Called again after each time slice. If stacks are
+/// recorded, returns since when it waits.
 #[inline]
-pub(crate) fn waits(index: LockIndex) {
+pub(crate) fn waits(index: LockIndex) -> Option<Ticks> {
     record_wish(current(), lock(index));
+    trace::stacks_after()?;
+    Some(RECENT.with(|recent| recent.since.get())).filter(|since| *since != 0)
 }
 
 #[inline]
 fn record_wish(thread: &Thread, lock: Lock) {
-    let asked = RECENT.with(|recent| recent.asked.take());
-    if asked != 0 {
-        thread.wants(asked, lock);
-    }
+    RECENT.with(|recent| {
+        let asked = recent.asked.take();
+        if asked != 0 {
+            recent.since.set(asked);
+            thread.wants(asked, lock);
+        }
+    });
 }
 
 /// The thread has waited for a whole time slice and asks the holder to release the lock.
@@ -214,26 +219,80 @@ pub(crate) fn requests(index: LockIndex) {
     REQUESTED[index].store(true, Ordering::Relaxed);
 }
 
-/// The thread has acquired the lock.
+/// The thread has acquired the lock. If its stack is to be recorded, returns since when it waited.
 #[inline]
-pub(crate) fn acquired(index: LockIndex) {
+#[must_use]
+pub(crate) fn acquired(index: LockIndex) -> Option<Ticks> {
     // Written to only if it changes: all threads read the memory beside it.
     if REQUESTED[index].load(Ordering::Relaxed) {
         REQUESTED[index].store(false, Ordering::Relaxed);
     }
-    if trace::is_active() {
-        let (thread, lock) = (current(), lock(index));
-        record_wish(thread, lock);
-        thread.acquired(trace::now_holding(), lock);
+    if !trace::is_active() {
+        return None;
+    }
+    let (thread, lock, now) = (current(), lock(index), trace::now_holding());
+    record_wish(thread, lock);
+    thread.acquired(now, lock);
+    let since = RECENT.with(|recent| recent.since.replace(0));
+    let after = trace::stacks_after()?;
+    waiters::set_holder(index, thread.id());
+    (since != 0 && now.saturating_sub(since) >= after).then_some(since)
+}
+
+/// The thread, which holds the lock, begins to record stacks.
+pub(crate) fn holds(index: LockIndex) {
+    (0..MAX_LOCKS).for_each(|other| waiters::set_holder(other, 0));
+    waiters::set_holder(index, current().id());
+}
+
+/// The least time between two stacks that are recorded at releases, in nanoseconds: threads that hand the lock over
+/// more often are not slowed down by that.
+const BETWEEN_RELEASES: u64 = 100_000;
+
+/// Whether the stack of the holder is to be recorded as it releases the lock.
+fn wants_stack(index: LockIndex, now: Ticks) -> bool {
+    let Some(after) = trace::stacks_after() else { return false };
+    let waited = waiters::longest_wait(index, now);
+    waited != 0
+        && waited >= after
+        && trace::nanoseconds(now.saturating_sub(waiters::last_taken(index))) >= BETWEEN_RELEASES
+}
+
+/// The holder of the lock had this stack at a time, which another thread has read.
+pub(crate) fn held(index: LockIndex, at: Ticks, stack: Stack) {
+    let holder = waiters::holder(index);
+    if holder != 0 {
+        stack.holding(at, holder);
     }
 }
 
-/// The thread releases the lock.
+/// The thread has this stack as it releases the lock, at the time that [`released`] has returned.
+#[cold]
+pub(crate) fn stack_at_release(index: LockIndex, at: Ticks, stack: Option<Stack>) {
+    waiters::take(index, at);
+    if let Some(stack) = stack {
+        stack.releasing(at, current().id());
+    }
+}
+
+/// The thread had this stack while it waited for the lock, since the time that [`acquired`] has returned.
+#[cold]
+pub(crate) fn stack_of_wait(since: Ticks, stack: Option<Stack>) {
+    if let Some(stack) = stack {
+        stack.waiting(since, current().id());
+    }
+}
+
+/// The thread releases the lock. If its stack is to be recorded, returns the time.
 #[inline]
-pub(crate) fn released(index: LockIndex) {
-    RECENT.with(|recent| recent.asked.set(0));
+#[must_use]
+pub(crate) fn released(index: LockIndex) -> Option<Ticks> {
+    RECENT.with(|recent| {
+        recent.asked.set(0);
+        recent.since.set(0);
+    });
     if !trace::is_active() {
-        return;
+        return None;
     }
     let requested = REQUESTED[index].load(Ordering::Relaxed);
     let now = if requested { trace::now() } else { trace::now_releasing() };
@@ -241,6 +300,7 @@ pub(crate) fn released(index: LockIndex) {
     if requested {
         RECENT.with(|recent| recent.given_up.set(Some((now, Effort::so_far()))));
     }
+    wants_stack(index, now).then_some(now)
 }
 
 /// The thread has waited for another one to acquire the lock that it released, which does not count as its own

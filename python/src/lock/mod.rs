@@ -5,15 +5,19 @@
 pub(crate) mod feed;
 pub(crate) mod region_events;
 mod samples;
+pub(crate) mod waiters;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
 use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::cpython::assumptions::{Assumption, VARIABLE};
+#[cfg(target_os = "linux")]
+use crate::cpython::frames;
 #[cfg(target_os = "linux")]
 use crate::cpython::gil_hooks as hooks;
 use crate::cpython::object;
@@ -26,6 +30,10 @@ use crate::objects::{Int, Text, tuple};
 mod hooks {
     pub(super) fn install(_py: pyo3::Python<'_>) -> Result<(), String> {
         Err("watching the lock needs Linux".into())
+    }
+
+    pub(super) fn prepare_stacks(_py: pyo3::Python<'_>) -> Result<(), String> {
+        Err("recording stacks needs Linux".into())
     }
 
     pub(super) fn uninstall() {}
@@ -66,6 +74,8 @@ fn watch_forks() {
 
 extern "C" fn after_fork_in_child() {
     hooks::after_fork_in_child();
+    #[cfg(target_os = "linux")]
+    frames::after_fork_in_child();
     feed::after_fork_in_child();
 }
 
@@ -89,17 +99,19 @@ impl Recorder {
     /// what a `Sampler` estimates.
     ///
     /// `about`: the description of the program in the file, in order. `threads`: the existing threads. `limit`:
-    /// the maximum number of bytes to write. Raises OSError when the file cannot be written.
+    /// the maximum number of bytes to write. `stacks`: after how many seconds of waiting stacks are recorded, None
+    /// if never. Raises OSError when the file cannot be written.
     #[new]
-    #[pyo3(signature = (path, about, threads, limit=None))]
+    #[pyo3(signature = (path, about, threads, limit=None, stacks=None))]
     fn start(
         py: Python<'_>,
         path: Option<PathBuf>,
         about: Vec<(String, String)>,
         threads: Vec<ThreadName>,
         limit: Option<u64>,
+        stacks: Option<f64>,
     ) -> PyResult<Self> {
-        begin(py, about, limit, &threads, |options| match path {
+        begin(py, about, (limit, wait(stacks)?), &threads, |options| match path {
             Some(path) => Capture::to_file(path, None, options),
             None => Capture::to_memory(options),
         })
@@ -117,7 +129,7 @@ impl Recorder {
         }
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = |options: &Options| Capture::from_environment(options).unwrap_or_else(nothing);
-        begin(py, about, None, &threads, start).map(Some)
+        begin(py, about, (None, Options::default().stacks), &threads, start).map(Some)
     }
 
     /// Stops the trace; a second call changes nothing.
@@ -151,19 +163,35 @@ impl Recorder {
     }
 }
 
+/// The duration of a number of seconds.
+fn wait(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let wait = |seconds| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            PyValueError::with_message(format!("stacks={seconds} is not a possible number of seconds"))
+        })
+    };
+    seconds.map(wait).transpose()
+}
+
 fn begin(
     py: Python<'_>,
-    mut about: Vec<(String, String)>,
-    limit: Option<u64>,
+    about: Vec<(String, String)>,
+    (limit, stacks): (Option<u64>, Option<Duration>),
     threads: &[ThreadName],
     start: impl FnOnce(&Options) -> std::io::Result<Capture>,
 ) -> PyResult<Recorder> {
     let watched = watch(py);
     feed::announce(threads, watched.is_ok());
+    let mut options = Options { about, limit, stacks: stacks.filter(|_| watched.is_ok()) };
     if let Err(obstacle) = watched {
-        about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
+        options.about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
+    } else if stacks.is_some()
+        && let Err(obstacle) = hooks::prepare_stacks(py)
+    {
+        options.stacks = None;
+        options.about.push(("stacks_obstacle".into(), obstacle));
     }
-    let capture = start(&Options { about, limit, stacks: None }).inspect_err(|_| unwatch())?;
+    let capture = start(&options).inspect_err(|_| unwatch())?;
     Ok(Recorder(Mutex::new(Some(capture))))
 }
 
@@ -171,6 +199,14 @@ fn begin(
 #[pyfunction]
 fn obstacle(py: Python<'_>) -> Option<Text<String>> {
     let found = watch(py).err().map(Text);
+    unwatch();
+    found
+}
+
+/// The reason why no stacks can be recorded in this process; None when they can.
+#[pyfunction]
+fn stacks_obstacle(py: Python<'_>) -> Option<Text<String>> {
+    let found = watch(py).and_then(|()| hooks::prepare_stacks(py)).err().map(Text);
     unwatch();
     found
 }
@@ -321,7 +357,8 @@ pub(crate) mod lock {
     #[pymodule_export]
     use crate::lock::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
-        name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, waiting, waits,
+        name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, stacks_obstacle,
+        waiting, waits,
     };
 
     #[pymodule_init]

@@ -1,0 +1,115 @@
+//! Where CPython keeps what a stack consists of: the frames of a thread, their code, and its names and lines.
+//!
+//! ```text
+//! PyThreadState ─▶ frame ─▶ frame ─▶ …                     a function in execution, and its caller
+//!                    │ instruction, owner
+//!                    ▼
+//!                  code object ─▶ qualified name, file name, first line, table of lines
+//! ```
+//!
+//! The offsets differ between versions. `frames.rs` relies on them only after they have given the same stack as
+//! `sys._getframe`.
+
+/// The offsets of one version, in bytes.
+pub(super) struct FrameLayout {
+    /// In the thread state: the address of the innermost frame, or of a struct that holds it.
+    pub(super) thread_frame: usize,
+    /// In that struct, if there is one: the address of the innermost frame.
+    pub(super) indirect: Option<usize>,
+    /// In a frame: its code object, the address of its caller, the address of its instruction, and a byte that
+    /// says what owns it.
+    pub(super) code: usize,
+    pub(super) previous: usize,
+    pub(super) instruction: usize,
+    pub(super) owner: usize,
+    /// In a code object: its first line, and the array of its instructions.
+    pub(super) first_line: usize,
+    pub(super) instructions: usize,
+}
+
+/// In a code object: the addresses of the file's name, of the qualified name, and of the table of lines.
+pub(super) const FILE_NAME: usize = 112;
+pub(super) const QUALIFIED_NAME: usize = 128;
+pub(super) const LINE_TABLE: usize = 136;
+
+/// In an object: its type, and in one of variable size, the number of its items.
+pub(super) const TYPE: usize = 8;
+pub(super) const SIZE: usize = 16;
+
+/// In a `bytes`: its first byte.
+pub(super) const BYTES_DATA: usize = 32;
+
+/// In a `str`: its length, its state, and behind the header its characters.
+pub(super) const STR_LENGTH: usize = 16;
+pub(super) const STR_STATE: usize = 32;
+pub(super) const STR_DATA: StrData =
+    if cfg!(Py_3_12) { StrData { ascii: 40, other: 56 } } else { StrData { ascii: 48, other: 72 } };
+
+pub(super) struct StrData {
+    pub(super) ascii: usize,
+    pub(super) other: usize,
+}
+
+/// In a code object: the offset before `instructions` of the number of the first instruction at which the frame is
+/// complete.
+pub(super) const FIRST_TRACEABLE_BEFORE: usize = 16;
+
+/// Owners from this one on are the interpreter itself.
+pub(super) const OWNER_INTERPRETER: u8 = 3;
+/// A generator owns the frame, which is complete from the start.
+pub(super) const OWNER_GENERATOR: u8 = 1;
+
+#[cfg(not(Py_3_12))]
+pub(super) const LAYOUT: FrameLayout = FrameLayout {
+    thread_frame: 56,
+    indirect: Some(8),
+    code: 32,
+    previous: 48,
+    instruction: 56,
+    owner: 69,
+    first_line: 72,
+    instructions: 184,
+};
+
+#[cfg(all(Py_3_12, not(Py_3_13)))]
+pub(super) const LAYOUT: FrameLayout = FrameLayout {
+    thread_frame: 56,
+    indirect: Some(0),
+    code: 0,
+    previous: 8,
+    instruction: 56,
+    owner: 70,
+    first_line: 68,
+    instructions: 192,
+};
+
+#[cfg(all(Py_3_13, not(Py_3_14)))]
+pub(super) const LAYOUT: FrameLayout = FrameLayout {
+    thread_frame: 72,
+    indirect: None,
+    code: 0,
+    previous: 8,
+    instruction: 56,
+    owner: 70,
+    first_line: 68,
+    instructions: 200,
+};
+
+#[cfg(Py_3_14)]
+pub(super) const LAYOUT: FrameLayout = FrameLayout {
+    thread_frame: 72,
+    indirect: None,
+    code: 0,
+    previous: 8,
+    instruction: 56,
+    owner: 74,
+    first_line: 68,
+    instructions: 208,
+};
+
+/// In a `str`'s state: how many bytes a character takes, whether the characters follow the header, and whether
+/// they are all ASCII.
+pub(super) fn str_state(state: u32) -> (u32, bool, bool) {
+    let state = if cfg!(Py_3_14) { state >> 16 } else { state >> 2 };
+    (state & 7, state >> 3 & 1 == 1, state >> 4 & 1 == 1)
+}

@@ -1,0 +1,279 @@
+//! The stacks of CPython's threads, read without calling the interpreter.
+//!
+//! They are taken at moments when nothing of it may be called: by a thread that is just releasing or acquiring the
+//! lock, and by a thread that waits for it, of the thread that holds it. Then the holder runs on, but it cannot
+//! release the lock while its mutex is held, so that its thread state stays. What is read in the middle of a
+//! change is noticed, as an object of another type or an instruction outside of its code, and read again.
+//!
+//! [`probe`] verifies the layout: the calling thread's own stack, read in this way, must be the one that
+//! `sys._getframe` shows.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use offlock_core::trace::{Frame, Function, Remade, Stack, code_era};
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, Types};
+use super::frame_layout::{LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER};
+use super::line_table::line_of;
+use super::memory::{Foreign, Memory, Own};
+
+/// The most frames of a stack that are kept: the innermost ones.
+const KEPT: usize = 64;
+/// The most frames that are counted beyond.
+const COUNTED: usize = 1 << 10;
+/// How often to read a stack again that was changing.
+const ATTEMPTS: usize = 4;
+
+/// A frame as it lies in memory: the addresses of its code object and of its instruction, and its owner.
+#[derive(Clone, Copy)]
+struct RawFrame {
+    code: usize,
+    instruction: usize,
+    owner: u8,
+}
+
+/// The innermost frames of a stack, innermost first, and how many there are beyond.
+struct RawStack {
+    frames: Vec<RawFrame>,
+    beyond: usize,
+}
+
+/// A function in execution.
+struct Execution<'a> {
+    code: CodeHeader<'a>,
+    /// The index of its instruction, `None` before the first one.
+    instruction: Option<usize>,
+}
+
+fn types() -> Types {
+    Types {
+        code: &raw const ffi::PyCode_Type as usize,
+        text: &raw const ffi::PyUnicode_Type as usize,
+        bytes: &raw const ffi::PyBytes_Type as usize,
+    }
+}
+
+/// The stack of the calling thread, whose thread state is at this address; `None` if it runs no Python code.
+///
+/// # Safety
+/// The layout was verified ([`probe`]), the thread state belongs to the calling thread, and the thread executes
+/// nothing of the interpreter's but a release or an acquisition of the lock.
+pub(super) unsafe fn own_stack(thread_state: usize) -> Option<Stack> {
+    // SAFETY: the thread's frames change only if the thread runs, and keep their code objects alive.
+    let mut memory = unsafe { Own::new() };
+    read(&mut memory, thread_state)
+}
+
+/// The stack of another thread, whose thread state is at this address; `None` if it cannot be read, or runs no
+/// Python code.
+pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
+    (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state))
+}
+
+fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
+    let stack = walk(memory, thread_state)?;
+    let mut frames = Vec::with_capacity(stack.frames.len());
+    describe(memory, &stack, |text, instruction, known| frames.push(known.frame(&text, instruction)))?;
+    frames.reverse();
+    Stack::of(frames, rounded(stack.beyond))
+}
+
+/// Passes what the code of each frame says to `each`, innermost frames first. `None` if some of it cannot be read, or
+/// makes no sense.
+fn describe(
+    memory: &mut impl Memory,
+    stack: &RawStack,
+    mut each: impl FnMut(CodeText<'_>, Option<usize>, &mut Known),
+) -> Option<()> {
+    let codes: Vec<usize> = stack.frames.iter().map(|frame| frame.code).collect();
+    let headers = CodeHeaders::read(memory, &codes)?;
+    let executions = stack.frames.iter().zip(headers.iter()).map(|(frame, header)| frame.execution(header));
+    let executions: Vec<Option<Execution<'_>>> = executions.collect::<Result<_, Torn>>().ok()?;
+    let executions: Vec<Execution<'_>> = executions.into_iter().flatten().collect();
+    let codes: Vec<CodeHeader<'_>> = executions.iter().map(|execution| execution.code).collect();
+    let texts = CodeTexts::read(memory, types(), &codes)?;
+    let mut known = known();
+    executions
+        .iter()
+        .zip(texts.iter())
+        .for_each(|(execution, text)| each(text, execution.instruction, &mut known));
+    Some(())
+}
+
+/// The frames of a thread; `None` if one cannot be read.
+fn walk(memory: &mut impl Memory, thread_state: usize) -> Option<RawStack> {
+    let at = memory.word(thread_state + LAYOUT.thread_frame)?;
+    let mut next = match LAYOUT.indirect {
+        Some(offset) => memory.word(at + offset)?,
+        None => at,
+    };
+    let mut stack = RawStack { frames: Vec::new(), beyond: 0 };
+    while next != 0 && stack.beyond < COUNTED {
+        let (frame, previous) = RawFrame::read(memory, next)?;
+        match stack.frames.len() {
+            ..KEPT => stack.frames.extend(frame),
+            _ => stack.beyond += 1,
+        }
+        next = previous;
+    }
+    Some(stack)
+}
+
+/// A number of frames, rounded down to a power of two: the stacks of a deep recursion at its different depths have
+/// their outermost frame in common.
+fn rounded(count: usize) -> u32 {
+    count.checked_ilog2().map_or(0, |log| 1 << log)
+}
+
+/// The size of the part of a frame that is read.
+const FRAME: usize = 80;
+/// The bytes of an instruction.
+const INSTRUCTION: usize = 2;
+
+/// A frame was read while it was being changed.
+struct Torn;
+
+impl RawFrame {
+    /// Reads the frame at an address, none if it is the interpreter's own, and the address of its caller.
+    fn read(memory: &mut impl Memory, address: usize) -> Option<(Option<Self>, usize)> {
+        let mut bytes = [0; FRAME];
+        memory.read(address, &mut bytes)?;
+        let word = |at: usize| bytes.get(at..)?.first_chunk().map(|word| usize::from_ne_bytes(*word));
+        // From 3.14 on, the lower bits are flags.
+        let frame = Self {
+            code: word(LAYOUT.code)? & !3,
+            instruction: word(LAYOUT.instruction)?,
+            owner: bytes[LAYOUT.owner],
+        };
+        Some(((frame.owner < OWNER_INTERPRETER).then_some(frame), word(LAYOUT.previous)?))
+    }
+
+    /// What it executes. Nothing if it executes no Python code, or has only been made.
+    fn execution(self, code: CodeHeader<'_>) -> Result<Option<Execution<'_>>, Torn> {
+        if !code.is_code(types()) {
+            return Ok(None);
+        }
+        let offset = self.instruction.wrapping_sub(self.code + LAYOUT.instructions) as isize;
+        let instruction = usize::try_from(offset).ok().map(|offset| offset / INSTRUCTION);
+        if offset < -(INSTRUCTION as isize) || instruction.is_some_and(|index| index >= code.instructions()) {
+            return Err(Torn);
+        }
+        let is_made = instruction.is_none_or(|index| index < code.first_traceable());
+        let is_complete = self.owner == OWNER_GENERATOR || !is_made;
+        Ok(is_complete.then_some(Execution { code, instruction }))
+    }
+}
+
+/// The functions that were met, by the bytes of their texts.
+#[derive(Default)]
+struct Known {
+    era: u32,
+    functions: HashMap<Box<[u8]>, KnownFunction>,
+}
+
+struct KnownFunction {
+    function: Function,
+    /// The lines of instructions.
+    lines: HashMap<usize, u32>,
+}
+
+/// The most functions that are remembered.
+const MOST_KNOWN: usize = 1 << 14;
+
+static KNOWN: Remade<Mutex<Known>> = Remade::new();
+
+fn known() -> MutexGuard<'static, Known> {
+    let mut known = KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if known.era != code_era() || known.functions.len() > MOST_KNOWN {
+        *known = Known { era: code_era(), ..Known::default() };
+    }
+    known
+}
+
+/// In the child of a fork: another thread may have held the lock of the parent's table.
+pub(crate) fn after_fork_in_child() {
+    KNOWN.forget();
+}
+
+impl Known {
+    fn frame(&mut self, text: &CodeText<'_>, instruction: Option<usize>) -> Frame {
+        if !self.functions.contains_key(text.bytes) {
+            let function = Function::numbered();
+            function.describe(&text.name(), &text.file(), text.first_line());
+            self.functions.insert(text.bytes.into(), KnownFunction { function, lines: HashMap::new() });
+        }
+        let known = self.functions.get_mut(text.bytes).expect("just inserted");
+        let line = match instruction {
+            Some(index) => *known.lines.entry(index).or_insert_with(|| line(text, index)),
+            None => text.first_line(),
+        };
+        Frame { function: known.function, line }
+    }
+}
+
+fn line(text: &CodeText<'_>, instruction: usize) -> u32 {
+    line_of(text.table(), text.first_line(), instruction).unwrap_or(0)
+}
+
+static IS_VERIFIED: AtomicBool = AtomicBool::new(false);
+
+/// Whether [`probe`] has succeeded.
+pub(super) fn is_verified() -> bool {
+    IS_VERIFIED.load(Ordering::Relaxed)
+}
+
+/// Verifies the layout on the calling thread's own stack.
+///
+/// # Errors
+/// A sentence that says what differs.
+pub(super) fn probe(py: Python<'_>) -> Result<(), String> {
+    if is_verified() {
+        return Ok(());
+    }
+    // SAFETY: the interpreter is attached to this thread.
+    let thread_state = unsafe { ffi::PyThreadState_Get() } as usize;
+    let read = shown_by_memory(thread_state).ok_or("the frames of this interpreter cannot be read")?;
+    let expected = shown_by_interpreter(py).map_err(|error| format!("sys._getframe failed: {error}"))?;
+    if expected.is_empty() {
+        return Err("no Python code runs that could be compared with sys._getframe".into());
+    }
+    if let Some((own, theirs)) = read.iter().zip(&expected).find(|(own, theirs)| own != theirs) {
+        return Err(format!("a frame reads as {own:?}, but is {theirs:?}"));
+    }
+    if read.len() != expected.len() {
+        return Err(format!("{} frames were read, but there are {}", read.len(), expected.len()));
+    }
+    IS_VERIFIED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// A frame: name, file, line.
+type Shown = (String, String, u32);
+
+fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
+    let mut memory = Foreign::new();
+    let stack = walk(&mut memory, thread_state)?;
+    let mut shown = Vec::new();
+    describe(&mut memory, &stack, |text, instruction, _| {
+        let line = instruction.map_or(text.first_line(), |index| line(&text, index));
+        shown.push((text.name(), text.file(), line));
+    })?;
+    Some(shown)
+}
+
+fn shown_by_interpreter(py: Python<'_>) -> PyResult<Vec<Shown>> {
+    let mut all = Vec::new();
+    let mut next = py.import("sys")?.call_method0("_getframe").ok();
+    while let Some(frame) = next.filter(|frame| !frame.is_none() && all.len() < KEPT) {
+        let code = frame.getattr("f_code")?;
+        let text = |name| code.getattr(name)?.extract::<String>();
+        let line = frame.getattr("f_lineno")?.extract::<Option<u32>>()?.unwrap_or(0);
+        all.push((text("co_qualname")?, text("co_filename")?, line));
+        next = Some(frame.getattr("f_back")?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,139 @@
+//! Reads memory of this process at addresses that the interpreter's structures hold.
+
+use libc::{c_ulong, iovec};
+
+/// A piece of memory: its address and its size.
+pub(super) type Place = (usize, usize);
+
+/// A way to read memory.
+pub(super) trait Memory {
+    /// Appends the contents of all places to `out`; `None` if one of them cannot be read.
+    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()>;
+
+    /// Fills `out` from an address; `None` if that cannot be read.
+    fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()>;
+
+    /// The word at an address.
+    fn word(&mut self, address: usize) -> Option<usize> {
+        let mut word = [0; size_of::<usize>()];
+        self.read(address, &mut word)?;
+        Some(usize::from_ne_bytes(word))
+    }
+}
+
+/// Memory of the calling thread's own frames, and of what they keep alive.
+pub(super) struct Own(());
+
+impl Own {
+    /// # Safety
+    /// All addresses that are read must come from the calling thread's own frames, with a layout that was verified,
+    /// while no other thread changes what they refer to.
+    pub(super) unsafe fn new() -> Self {
+        Self(())
+    }
+}
+
+impl Memory for Own {
+    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
+        for (address, size) in places {
+            // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) });
+        }
+        Some(())
+    }
+
+    fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()> {
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: by the promise of `new`, the bytes are readable and do not change; `out` is memory of its own.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, out.as_mut_ptr(), out.len()) };
+        Some(())
+    }
+}
+
+const PAGE: usize = 4096;
+
+/// Memory that another thread may be changing or freeing. The system reads it, for which a wrong address is an error
+/// and not a crash. The last page is kept, because the frames of a thread lie side by side.
+pub(super) struct Foreign {
+    process: libc::pid_t,
+    page_at: usize,
+    page: [u8; PAGE],
+}
+
+impl Foreign {
+    pub(super) fn new() -> Self {
+        // SAFETY: getpid has no preconditions.
+        Self { process: unsafe { libc::getpid() }, page_at: usize::MAX, page: [0; PAGE] }
+    }
+
+    fn load(&mut self, page: usize) -> Option<()> {
+        self.page_at = usize::MAX;
+        read_process(self.process, &[(page, PAGE)], &mut self.page)?;
+        self.page_at = page;
+        Some(())
+    }
+}
+
+impl Memory for Foreign {
+    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
+        out.resize(start + places.iter().map(|(_, size)| size).sum::<usize>(), 0);
+        read_process(self.process, places, &mut out[start..])
+    }
+
+    fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()> {
+        let (page, within) = (address & !(PAGE - 1), address & (PAGE - 1));
+        if within + out.len() > PAGE {
+            return read_process(self.process, &[(address, out.len())], out);
+        }
+        if self.page_at != page {
+            self.load(page)?;
+        }
+        out.copy_from_slice(&self.page[within..within + out.len()]);
+        Some(())
+    }
+}
+
+/// Fills `out` with the contents of all places of this process, one after another.
+fn read_process(process: libc::pid_t, places: &[Place], out: &mut [u8]) -> Option<()> {
+    let local = iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
+    let remote: Vec<iovec> = places
+        .iter()
+        .map(|(address, size)| iovec { iov_base: *address as *mut libc::c_void, iov_len: *size })
+        .collect();
+    // SAFETY: `local` is the memory of `out`; the system checks the remote addresses.
+    let read = unsafe {
+        libc::process_vm_readv(process, &raw const local, 1, remote.as_ptr(), remote.len() as c_ulong, 0)
+    };
+    (usize::try_from(read) == Ok(out.len())).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_read_the_same() {
+        let bytes: Vec<u8> = (0..3 * PAGE).map(|i| i as u8).collect();
+        let at = bytes.as_ptr() as usize;
+        // SAFETY: only `bytes` is read, which nobody changes.
+        let (mut own, mut foreign) = (unsafe { Own::new() }, Foreign::new());
+        let ways: [&mut dyn Memory; 2] = [&mut own, &mut foreign];
+        for memory in ways {
+            let mut word = [0; 8];
+            for offset in [0, 1, PAGE - 4, PAGE, 2 * PAGE + 7] {
+                memory.read(at + offset, &mut word).expect("readable");
+                assert_eq!(word, bytes[offset..offset + 8]);
+            }
+            let mut all = vec![7];
+            memory.read_all(&[(at + 5, 3), (at + 5_000, 4_000)], &mut all).expect("readable");
+            assert_eq!(all[1..4], bytes[5..8]);
+            assert_eq!(all[4..], bytes[5_000..9_000]);
+            assert_eq!(memory.word(0), None);
+        }
+        assert_eq!(foreign.word(8), None);
+        assert_eq!(foreign.read_all(&[(at, 8), (8, 8)], &mut Vec::new()), None);
+    }
+}
