@@ -1,14 +1,15 @@
 //! The code that others waited for: which lines held a lock while threads wanted it, and for how long.
 //!
-//! A hold of the lock is cut at its stack samples. Each piece belongs to the sample at its end, and what is left
-//! after the last sample belongs to that one:
+//! A hold of the lock is cut at its stack samples, and each piece belongs to the sample at its end. The stack at the
+//! release is no sample: it says where the hold ended, which may be a line that took no time. It counts only if the
+//! last sample is long before, or if there is none. Otherwise the rest belongs to the last sample:
 //!
 //! ```text
-//! holder    ├──────┬───────┬────────────┤
-//! samples          parse   parse        send (at the release)
-//! belongs   ├ parse┼ parse ┼    send    ┤
-//! waiter    ·  ├───────────────────┤
-//! lost           2+    3   +     3          parse 5, send 3
+//! holder    ├──────┬───────┬─────┤
+//! samples          parse   parse send (at the release)
+//! belongs   ├ parse┼ parse ┼parse┤
+//! waiter    ·  ├────────────────────┤
+//! lost           4+    7   +   5         parse 16
 //! ```
 //!
 //! What others lost to a piece is the number of threads that waited meanwhile, integrated over time. One sweep over
@@ -89,30 +90,48 @@ fn pieces(recording: &Recording, timeline: &Timeline, lock: &LockLife) -> Vec<Pi
     let mut pieces = Vec::new();
     for hold in &lock.holds {
         let (samples, next) = (&samples[hold.thread], &mut next[hold.thread]);
-        *next += samples[*next..].iter().take_while(|(time, _)| *time < hold.start).count();
-        let within = samples[*next..].iter().take_while(|(time, _)| *time <= hold.end).count();
+        *next += samples[*next..].iter().take_while(|sample| sample.time < hold.start).count();
+        let within = samples[*next..].iter().take_while(|sample| sample.time <= hold.end).count();
         cut(lock.id, hold, &samples[*next..*next + within], &mut pieces);
         *next += within;
     }
     pieces
 }
 
-/// The stacks of a thread as the holder of a lock: when, and which. Those that the recording does not explain are
-/// left out.
-fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<(u64, u32)> {
+/// A stack of a thread as the holder of a lock.
+#[derive(Clone, Copy)]
+struct Sample {
+    time: u64,
+    stack: u32,
+    is_release: bool,
+}
+
+/// The samples of a thread. Those whose stack the recording does not explain are left out.
+fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<Sample> {
     let moments = recording.threads.get(&thread).map_or(&[][..], |thread| &thread.moments);
     let stacks = moments.iter().filter(|moment| {
         matches!(moment.kind, Kind::StackHolding | Kind::StackReleasing)
             && recording.code.frames.contains_key(&moment.argument)
     });
-    let at = |moment: &Moment| moment.time.saturating_sub(recording.start).min(timeline.length);
-    stacks.map(|moment| (at(moment), moment.argument)).collect()
+    let sample = |moment: &Moment| Sample {
+        time: moment.time.saturating_sub(recording.start).min(timeline.length),
+        stack: moment.argument,
+        is_release: moment.kind == Kind::StackReleasing,
+    };
+    stacks.map(sample).collect()
 }
 
+/// Samples of a hold are about 1 ms apart. If the last one is longer than this before the release, in nanoseconds,
+/// the holder was then in a function in which no sample could be taken.
+const CLOSE: u64 = 3_000_000;
+
 /// Cuts a hold at its samples.
-fn cut(lock: u32, hold: &Hold, samples: &[(u64, u32)], pieces: &mut Vec<Piece>) {
+fn cut(lock: u32, hold: &Hold, samples: &[Sample], pieces: &mut Vec<Piece>) {
     let (first, mut start) = (pieces.len(), hold.start);
-    for (end, stack) in samples.iter().copied() {
+    for Sample { time: end, stack, is_release } in samples.iter().copied() {
+        if is_release && pieces.len() > first && end - start <= CLOSE {
+            break;
+        }
         pieces.push(Piece { lock, thread: hold.thread, start, end, hold: hold.start, stack, lost: 0 });
         start = end;
     }
