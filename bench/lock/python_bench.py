@@ -1,7 +1,7 @@
 """Measures the overhead of tracing the lock in Python: script/python bench/lock/python_bench.py [--json FILE]
 
-- Each workload runs untraced, with the three metrics enabled, and with a trace into a file, in one process and in turn. A
-  ratio is the median over the rounds of a time as a multiple of the untraced time of the same round.
+- Each workload runs untraced, with the three metrics enabled, and with a trace into a file, without stacks and with
+  them, in one process and in turn. A ratio is the median over the rounds of a time as a multiple of the untraced time of the same round.
 - Each workload runs in processes that have and have not imported offlock.lock.
 
 Two workloads consist of lock switches only: two pairs of threads pass a token. The third has few: four threads compute.
@@ -119,20 +119,28 @@ def watched(workload: Workload) -> dict[str, Any]:
         for metric in metrics:
             metric.disable()
 
-    def traced() -> None:
-        with tempfile.NamedTemporaryFile(suffix=".offlock") as file, lock.trace(file.name) as trace:
+    def traced(stacks: float | None) -> None:
+        with (
+            tempfile.NamedTemporaryFile(suffix=".offlock") as file,
+            lock.trace(file.name, stacks=stacks) as trace,
+        ):
             workload(rounds)
             ended = trace.stop()
             assert ended is not None
             stats.append(ended)
 
-    ways = {"off": plain, "metrics": measured, "tracing": traced}
+    ways: dict[str, Callable[[], None]] = {
+        "off": plain,
+        "metrics": measured,
+        "tracing": lambda: traced(None),
+        "stacks": lambda: traced(0.001),
+    }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         way()
     for turn in range(ROUNDS):
         names = list(ways)
-        for name in names[turn % 3 :] + names[: turn % 3]:
+        for name in names[turn % 4 :] + names[: turn % 4]:
             start = time.perf_counter()
             ways[name]()
             times[name].append(time.perf_counter() - start)
