@@ -71,7 +71,9 @@ class TestPerfetto:
         interned = [packet.interned_data for packet in packets if packet.HasField("interned_data")]
         names = {name.iid: name.name for data in interned for name in data.event_names}
         keys = {name.iid: name.name for data in interned for name in data.debug_annotation_names}
-        texts = {text.iid: text.str.decode() for data in interned for text in data.debug_annotation_string_values}
+        texts = {
+            text.iid: text.str.decode() for data in interned for text in data.debug_annotation_string_values
+        }
         tracks = {p.track_descriptor.uuid: p.track_descriptor.name for p in packets}
         holders: Any = defaultdict(set)
         for event in (packet.track_event for packet in packets):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import hashlib
 import os
 import platform
 import re
@@ -172,6 +173,20 @@ def test_times_agree_with_the_clock() -> None:
 def test_a_sleeping_thread_is_idle() -> None:
     summary = measured(lambda: run_threads(sleeper=lambda: time.sleep(0.1)))
     assert thread_named(summary, "sleeper")["times"]["idle"] >= 95 * MS
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the system does not tell one thread about another's time"
+)
+def test_a_thread_in_other_code_that_releases_the_lock_computes() -> None:
+    def body() -> None:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000)
+
+    summary = measured(lambda: run_threads(hasher=body))
+    hasher = thread_named(summary, "hasher")
+    assert hasher["usage"]["others"] >= 20 * MS
+    assert hasher["times"]["off_lock"] > 0
+    assert 0 < summary["useful_parallelism"] <= summary["processors"] + 0.1
 
 
 def test_a_thread_that_sleeps_with_the_lock_keeps_others_waiting() -> None:

@@ -2,7 +2,7 @@
 //!
 //! No event tells a thread that computes in another library's code, which has released the lock, from one
 //! that waits for input: both are off the lock. The clocks do: in the first case the thread runs on a
-//! processor. They are read every 20 ms or so, and the time of each such interval is divided among what the
+//! processor. They are read every 50 ms or so, and the time of each such interval is divided among what the
 //! thread did in it, first what is certain to need a processor:
 //!
 //! ```text

@@ -13,7 +13,7 @@ use super::drain::{Drain, drain};
 use super::mode::{self, TRACING};
 use super::registry::{registry, switch_off};
 use super::sink::{Sink, Stats};
-use super::usage::Meter;
+use super::usage::{self, Meter};
 use crate::fork::lock;
 use crate::trace::files;
 use crate::{clock, os, processors};
@@ -104,7 +104,10 @@ impl Trace {
         let begun =
             sink.begin(buffers().lost(), &about, &registry().definitions(), &code_table().definitions());
         match begun {
-            Ok(()) => drain.sinks.push(sink),
+            Ok(()) => {
+                sink.put_events(&usage::frame_of_process(), 0);
+                drain.sinks.push(sink);
+            }
             Err(_) => switch_off_unless_needed(&drain),
         }
         drain.set_stacks_after();

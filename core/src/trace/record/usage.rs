@@ -15,9 +15,10 @@ use std::collections::HashMap;
 use crate::os;
 use crate::processors;
 use crate::trace::format::event::{Event, Kind};
+use crate::trace::format::wire::{self, Section};
 
 /// The shortest time between two samples, in nanoseconds.
-const EVERY: u64 = 20_000_000;
+const EVERY: u64 = 50_000_000;
 /// See the module's documentation.
 const THRIFT: u64 = 200;
 /// Less than 1 in so many parts of a processor's time is nothing new about the process.
@@ -103,6 +104,18 @@ fn events(sample: Sample) -> impl Iterator<Item = Event> {
     numbers.into_iter().filter_map(move |(kind, time)| {
         Some(Event { time: sample.time, thread: 0, kind, argument: (time? / 1_000) as u32 })
     })
+}
+
+/// A frame with a reading of the process's clock: where a trace begins to count.
+pub(super) fn frame_of_process() -> Vec<u8> {
+    let time = os::monotonic_nanoseconds();
+    let sample = Sample { time, cpu: os::process_cpu_nanoseconds(), run_delay: None };
+    let (mut body, mut section) = (Vec::new(), Section::new());
+    wire::put_number(&mut body, time);
+    section.begin(time);
+    events(sample).for_each(|event| section.put(event));
+    section.finish(Meter::PROCESS, &mut body);
+    wire::frame(wire::EVENTS, &body)
 }
 
 /// The record of the calling thread's own clock, stamped with `time` in ticks.
