@@ -42,6 +42,7 @@ impl Summary {
             usage: Usage::sum(threads.iter().map(|thread| thread.usage)),
             times,
             waits: WaitTimes::of(timeline.threads.iter().flat_map(|life| &life.waits)),
+            contended: WaitTimes::of(contended.iter().flatten()),
             threads,
             groups,
             locks: locks.filter(|lock| lock.holds > 0 || lock.waited > 0).collect(),

@@ -326,6 +326,8 @@ pub struct Summary {
     pub times: Times,
     /// All waits.
     pub waits: WaitTimes,
+    /// Those of them that were contended; see [`contention`](super::contention).
+    pub contended: WaitTimes,
     /// The threads, in the order in which they were defined.
     pub threads: Vec<ThreadSummary>,
     /// The threads by group, those that were active longest first.
