@@ -33,7 +33,7 @@ pub(crate) fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
     let (recording, timeline) = files::read(&arguments.file, &arguments.window)?;
     let output = files::write_or_beside(arguments.output.as_deref(), &arguments.file, "html", |out| {
-        write_report(&recording, &timeline, out)
+        write_report(&[(&recording, &timeline)], out)
     })?;
     if arguments.open { open(&output) } else { Ok(()) }
 }

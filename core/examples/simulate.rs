@@ -6,6 +6,7 @@ mod simulate;
 
 use std::process::ExitCode;
 
+use offlock_core::trace::{Kind, Moment, Reason, Recording, unpack_release};
 use simulate::{Interpreter, Script, Step, ms};
 
 const RUBY: Interpreter = Interpreter { time_slice: 100_000_000, hand_over: 20_000, origin: 7_000_000_000 };
@@ -17,12 +18,16 @@ fn main() -> ExitCode {
         "convoy" => (RUBY, convoy()),
         "web" => (Interpreter { time_slice: 10_000_000, ..RUBY }, web()),
         "hostile" => (RUBY, hostile()),
+        "server" => (Interpreter { time_slice: 10_000_000, ..RUBY }, server()),
         "million" => (Interpreter { time_slice: 1_000_000, hand_over: 2_000, ..RUBY }, million()),
         _ => return usage(),
     };
     let (mut recording, _) = simulate::simulate(interpreter, &scripts);
     if kind == "hostile" {
         recording.names.insert(simulate::OPERATION, HOSTILE.into());
+    }
+    if kind == "server" {
+        mark_requests(&mut recording);
     }
     match std::fs::write(file, recording.to_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("simulate convoy|web|hostile|million FILE");
+    eprintln!("simulate convoy|web|server|hostile|million FILE");
     ExitCode::from(2)
 }
 
@@ -70,6 +75,71 @@ fn web() -> Vec<Script> {
         });
     }
     threads
+}
+
+/// A pool of threads that answers quick requests and, now and then, one that computes a report; and many threads that
+/// live briefly.
+fn server() -> Vec<Script> {
+    let mut random = Random(3);
+    let mut threads =
+        vec![Script::new("main", [Step::Hold(ms(2)), Step::Sleep(ms(1_900)), Step::Hold(ms(1))])];
+    for i in 0..5 {
+        let turns = (0..40).flat_map(|turn| {
+            let work = if (turn + 8 * i) % 13 == 12 { REPORT_TIME } else { random.between(200_000, 600_000) };
+            [Step::Hold(work), Step::Idle(random.between(ms(5), ms(40)))]
+        });
+        threads.push(Script {
+            start: ms(i),
+            ..Script::new(&format!("puma srv tp 00{}", i + 1), turns.collect::<Vec<_>>())
+        });
+    }
+    for i in 0..40 {
+        let name = format!("Thread-{} (process_request_thread)", i + 1);
+        let steps = [Step::Hold(300_000), Step::Idle(ms(8)), Step::Hold(100_000)];
+        threads.push(Script { start: ms(100 + i * 37), ..Script::new(&name, steps) });
+    }
+    threads
+}
+
+const REPORT_TIME: u64 = 60_000_000;
+const HELLO: u32 = 20;
+const REPORT: u32 = 21;
+const RENDER: u32 = 22;
+
+/// Marks what the pool does from wanting the lock to blocking: a quick request, or a report, which renders at its end.
+fn mark_requests(recording: &mut Recording) {
+    let names = [(HELLO, "GET /hello"), (REPORT, "GET /report"), (RENDER, "render")];
+    recording.names.extend(names.map(|(id, name)| (id, name.to_owned())));
+    for thread in recording.threads.values_mut().filter(|thread| thread.name.starts_with("puma")) {
+        let mut begin = None;
+        let mut marks = Vec::new();
+        for moment in &thread.moments {
+            match moment.kind {
+                Kind::Wants => drop(begin.get_or_insert(*moment)),
+                Kind::Released if unpack_release(moment.argument).1 == Reason::Blocks => {
+                    marks.extend(begin.take().map(|begin| request(begin, moment.time)).into_iter().flatten());
+                }
+                _ => {}
+            }
+        }
+        thread.moments.extend(marks);
+        thread.moments.sort_by_key(|moment| moment.time);
+    }
+}
+
+/// The marks of a request that ends at a point in time.
+fn request(begin: Moment, end: u64) -> Vec<Moment> {
+    let at = |time, kind, argument| Moment { time, kind, argument, ..begin };
+    if end - begin.time < REPORT_TIME {
+        return vec![at(begin.time, Kind::MarkBegin, HELLO), at(end, Kind::MarkEnd, 0)];
+    }
+    let renders = end - (end - begin.time) / 3;
+    vec![
+        at(begin.time, Kind::MarkBegin, REPORT),
+        at(renders, Kind::MarkBegin, RENDER),
+        at(end, Kind::MarkEnd, 0),
+        at(end, Kind::MarkEnd, 0),
+    ]
 }
 
 const HOSTILE: &str = "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>";

@@ -1,25 +1,33 @@
-// Two recordings side by side.
-import { h } from "./dom";
-import { clean, count, duration, percent } from "./format";
+// What changed between two recordings.
+import { h, label } from "./dom";
+import { count, duration, percent } from "./format";
+import type { Group, GroupSummary, Trace } from "./trace";
 
 export interface Measure {
   name: string;
   unit: "time" | "share" | "number";
   before: number;
   after: number;
-  /** Whether less of it is better, more is, or neither. */
-  better: "less" | "more" | "neither";
+  /** How they differ, in words, and whether that is better or worse. */
+  change: string;
 }
 
-export interface ThreadChange {
+/** Threads of both recordings that belong together. */
+export interface GroupChange {
+  /** With `*` in place of numbers that differ. */
   name: string;
-  before: [running: number, waiting: number] | null;
-  after: [running: number, waiting: number] | null;
 }
 
 export interface Comparison {
   measures: Measure[];
-  threads: ThreadChange[];
+  /** The groups that ran and waited longest first. */
+  threads: GroupChange[];
+}
+
+/** The group of a recording that a name stands for. */
+export function groupNamed({ groups }: Trace, name: string): Group | undefined {
+  const pattern = name.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join("\\d+");
+  return groups.find((group) => group.name === name) ?? groups.find((group) => new RegExp(`^${pattern}$`, "u").test(group.name));
 }
 
 const FORMATS = {
@@ -28,28 +36,50 @@ const FORMATS = {
   number: (value: number) => (Number.isInteger(value) ? count(value) : value.toFixed(2)),
 };
 
-function change({ before, after, better }: Measure): HTMLElement {
-  if (before === after) return h("td", {}, "=");
-  const text = before === 0 ? "new" : after === 0 ? "gone" : `× ${(after / before).toPrecision(3)}`;
-  const good = better === "less" ? after < before : after > before;
-  const notable = better !== "neither" && Math.abs(after - before) > 0.05 * Math.max(before, after);
-  return h("td", { class: notable ? (good ? "good" : "bad") : "" }, `${text}${notable ? (good ? " better" : " worse") : ""}`);
+/** The class of a change. */
+function judged({ change }: Measure): string {
+  return change.endsWith(", better") ? "good" : change.endsWith(", worse") ? "bad" : "";
 }
 
-export function comparison({ measures, threads }: Comparison): HTMLElement[] {
+/** The sentence that says what became of the waiting. */
+export function outcome({ measures }: Comparison): HTMLElement {
+  const waited = measures.find(({ name }) => name === "time waited");
+  const p99 = measures.find(({ name }) => name === "wait p99");
+  if (!waited) return h("section", { class: "verdict note" }, h("h2", {}, "Before and after"));
+  const judgement = judged(waited);
+  const how = { good: "less than before", bad: "longer than before" }[judgement] ?? "about as long as before";
+  const figure = ({ before, after, change }: Measure) => `${duration(before)} before, ${duration(after)} after (${change.replace(/, (better|worse)$/, "")})`;
+  return h(
+    "section",
+    { class: `verdict ${{ good: "better", bad: "problem" }[judgement] ?? "note"}`, "aria-label": "Verdict" },
+    h("h2", {}, `Threads waited for the lock ${how}.`),
+    h("p", { class: "figures" }, `All together: ${figure(waited)}.`, p99 ? ` 99 in 100 waits took at most: ${figure(p99)}.` : ""),
+  );
+}
+
+export function comparison({ measures, threads }: Comparison, [before, after]: Trace[]): HTMLElement[] {
   const row = (measure: Measure) => {
     const format = FORMATS[measure.unit];
-    return h("tr", {}, h("th", { scope: "row" }, measure.name), h("td", {}, format(measure.before)), h("td", {}, format(measure.after)), change(measure));
+    return h("tr", {}, h("th", { scope: "row" }, measure.name), h("td", {}, format(measure.before)), h("td", {}, format(measure.after)), h("td", { class: judged(measure) }, measure.change));
   };
-  const pair = (times: [number, number] | null) => (times ? times.map((time) => h("td", {}, duration(time))) : [h("td", {}, "–"), h("td", {}, "–")]);
-  const thread = ({ name, before, after }: ThreadChange) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, clean(name))), ...pair(before), ...pair(after));
+  const OF: ((summary: GroupSummary) => number | null)[] = [
+    ({ times }) => times.running + times.gc,
+    ({ times }) => times.waiting,
+    ({ contended }) => (contended.count > 0 ? contended.p50 : null),
+    ({ contended }) => (contended.count > 0 ? contended.p99 : null),
+  ];
+  const cell = (group: Group | undefined, of: (summary: GroupSummary) => number | null) => {
+    const time = group ? of(group.summary) : null;
+    return h("td", {}, time === null ? "–" : duration(time));
+  };
+  const group = ({ name }: GroupChange) => {
+    const sides = [groupNamed(before, name), groupNamed(after, name)];
+    return h("tr", {}, h("th", { scope: "row" }, label(name)), ...OF.flatMap((of) => sides.map((side) => cell(side, of))));
+  };
   const head = (...titles: string[]) => h("thead", {}, h("tr", {}, ...titles.map((title) => h("th", { scope: "col" }, title))));
+  const pairs = ["running", "waiting", "wait p50", "wait p99"].flatMap((title) => [`${title} before`, "after"]);
   return [
-    h("div", { class: "table" }, h("table", { class: "compare" }, h("caption", {}, "Before and after"), head("", "before", "after", "change"), h("tbody", {}, ...measures.map(row)))),
-    h(
-      "div",
-      { class: "table" },
-      h("table", { class: "compare" }, h("caption", {}, "Threads by name"), head("thread", "running before", "waiting before", "running after", "waiting after"), h("tbody", {}, ...threads.map(thread))),
-    ),
+    h("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Before and after" }, h("table", { class: "compare" }, h("caption", {}, "Before and after"), head("", "before", "after", "change"), h("tbody", {}, ...measures.map(row)))),
+    h("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Threads by group" }, h("table", { class: "compare pairs" }, h("caption", {}, "Threads, those of a pool together; waits: contended ones"), head("threads", ...pairs), h("tbody", {}, ...threads.map(group)))),
   ];
 }

@@ -1,32 +1,42 @@
 // What is selected in the timeline, in words, with ways to go on from there.
-import { h } from "./dom";
-import { clean, duration, moment, percent } from "./format";
+import { h, label } from "./dom";
+import { clean, duration, moment, percent, plural } from "./format";
+import { byGroup } from "./sums";
 import { swatch } from "./swatch";
-import type { Facts } from "./timeline/facts";
+import { rangeTable } from "./range";
+import { factsAbout, factsAboutMark, type Selection } from "./timeline/facts";
 import type { Timeline } from "./timeline/timeline";
-import { STATES, type Trace, WAITING } from "./trace";
+import { type Share, STATES, type Trace, WAITING } from "./trace";
 
-const MOST_OTHERS = 12;
+const MOST_OTHERS = 10;
 
-export function details(trace: Trace, timeline: Timeline): HTMLElement {
-  const panel = h("div", { class: "details", "aria-live": "polite" });
-  const show = (facts: Facts | null) => {
+export function details(traces: Trace[], timeline: Timeline): HTMLElement {
+  const selected = h("div", { class: "details", "aria-live": "polite" });
+  const ranged = h("div", { class: "ranged", "aria-live": "polite" });
+  const show = (selection: Selection | null) => {
     const hint = h("span", { class: "muted" }, "Select a state in the timeline to see which threads held the lock meanwhile.");
-    panel.replaceChildren(...(facts ? describe(trace, timeline, facts) : [hint]));
+    selected.replaceChildren(...(!selection ? [hint] : selection.mark ? aboutMark(selection) : aboutState(timeline, selection)));
   };
-  timeline.onselect = show;
+  let pending = 0;
+  timeline.listen({
+    select: show,
+    range: (range) => {
+      clearTimeout(pending);
+      pending = window.setTimeout(() => ranged.replaceChildren(...(range ? [rangeTable(traces, timeline, range)] : [])), 60);
+    },
+  });
   show(null);
-  return panel;
+  return h("div", {}, ranged, selected);
 }
 
-function describe(trace: Trace, timeline: Timeline, facts: Facts): HTMLElement[] {
-  const { name, state, start, end, what, others, lock, marks } = facts;
+function aboutState(timeline: Timeline, selection: Selection): HTMLElement[] {
+  const { trace, name, state, start, end, what, others, lock, marks } = factsAbout(selection);
   const length = end - start;
   const parts = [
     h(
       "p",
       {},
-      h("b", {}, h("bdi", {}, clean(name))),
+      h("b", {}, label(name)),
       " ",
       swatch(state),
       ` ${STATES[state]} for ${duration(length)}, from ${moment(start, length)} to ${moment(end, length)}`,
@@ -35,18 +45,46 @@ function describe(trace: Trace, timeline: Timeline, facts: Facts): HTMLElement[]
     ),
   ];
   if (!lock) return parts;
+  const waits = state === WAITING;
   const held = others.reduce((sum, [, time]) => sum + time, 0);
-  const title = state === WAITING ? "The lock was held meanwhile by" : others.length > 0 ? "Waiting behind it meanwhile" : "No thread waited behind it.";
-  const chips = others.slice(0, MOST_OTHERS).map(([thread, time]) =>
-    h(
-      "button",
-      { type: "button", class: "chip", onclick: () => timeline.follow(thread) },
-      h("bdi", {}, clean(trace.threads[thread].name)),
-      ` ${duration(time)} (${percent(time / length)})`,
-    ),
-  );
-  const more = others.length > MOST_OTHERS ? h("span", { class: "muted" }, `and ${others.length - MOST_OTHERS} more`) : null;
-  const free = state === WAITING && length - held > 0 ? h("span", { class: "muted" }, `no thread (being handed over): ${duration(length - held)} (${percent((length - held) / length)})`) : null;
-  parts.push(h("p", {}, `${title} `, ...chips, more, free));
+  const title = waits ? "The lock was held meanwhile by" : others.length > 0 ? "Waiting behind it meanwhile" : "No thread waited behind it.";
+  const share = (time: number) => (waits ? `${duration(time)} (${percent(time / length)})` : duration(time));
+  const free = waits && length - held > 0 ? h("span", { class: "muted" }, `no thread (being handed over): ${share(length - held)}`) : null;
+  parts.push(h("p", {}, `${title} `, ...chips(trace, others, share, (thread) => timeline.follow(thread)), free));
   return parts;
+}
+
+/** Each other thread, or each pool if there are many, to be followed. */
+function chips(trace: Trace, others: Share[], share: (time: number) => string, follow?: (thread: number) => void): (HTMLElement | null)[] {
+  const pools = others.length > MOST_OTHERS;
+  const all = pools
+    ? byGroup(trace, others).map(([group, time, threads]): [string, number, number] => [`${group.name} (${plural(threads.length, "thread")})`, time, threads[0]])
+    : others.map(([thread, time]): [string, number, number] => [trace.threads[thread].name, time, thread]);
+  const chip = ([name, time, thread]: [string, number, number]) => {
+    const text = [label(name), ` ${share(time)}`];
+    return follow ? h("button", { type: "button", class: "chip", onclick: () => follow(thread) }, ...text) : h("span", { class: "chip" }, ...text);
+  };
+  const more = all.length > MOST_OTHERS ? h("span", { class: "muted" }, `and ${all.length - MOST_OTHERS} more `) : null;
+  return [...all.slice(0, MOST_OTHERS).map(chip), more];
+}
+
+function aboutMark({ trace, thread, mark }: Selection): HTMLElement[] {
+  if (!mark) return [];
+  const { times, behind, waiters } = factsAboutMark(trace, thread, mark);
+  const length = mark.end - mark.start;
+  const states = times.flatMap((time, state) => (time > 0 ? [h("span", { class: "share" }, swatch(state), ` ${STATES[state]} ${duration(time)} (${percent(time / length)}) `)] : []));
+  const waited = waiters.reduce((sum, [, time]) => sum + time, 0);
+  return [
+    h(
+      "p",
+      {},
+      h("b", { class: "marks" }, label(mark.name, 80)),
+      " in ",
+      label(trace.threads[thread].name),
+      ` took ${duration(length)}, from ${moment(mark.start, length)} to ${moment(mark.end, length)}`,
+    ),
+    h("p", {}, ...states),
+    ...(behind.length > 0 ? [h("p", {}, "It waited behind ", ...chips(trace, behind, duration))] : []),
+    h("p", {}, waited > 0 ? `While it held the lock, others waited ${duration(waited)} in sum: ` : "No thread waited behind it.", ...chips(trace, waiters, duration)),
+  ];
 }

@@ -1,4 +1,5 @@
 // Elements without markup: texts from the traced program never become HTML.
+import { clean, shortened } from "./format";
 
 type Child = Node | string | null | undefined;
 type Attributes = Record<string, string | number | boolean | ((event: any) => void)>;
@@ -32,4 +33,12 @@ export function s(tag: string, attributes: Record<string, string | number> = {},
 /** A text in which `back-quoted` names are set apart. */
 export function prose(text: string): Node[] {
   return text.split("`").map((part, i) => (i % 2 === 1 ? h("b", { class: "name" }, h("bdi", {}, part)) : document.createTextNode(part)));
+}
+
+const LONGEST_NAME = 40;
+
+/** A name from the traced program, with the whole of it in the title if it is cut. */
+export function label(name: string, most = LONGEST_NAME): HTMLElement {
+  const whole = clean(name);
+  return h("bdi", whole.length > most ? { title: whole } : {}, shortened(whole, most));
 }

@@ -40,3 +40,16 @@ export function size(bytes: number): string {
 export function clean(name: string): string {
   return name.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]/gu, "\ufffd");
 }
+
+/** A text of at most `most` characters, cut in the middle: names of threads often differ at their ends. */
+export function shortened(text: string, most: number): string {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
+}
+
+/** How many there are of something, with its name in the singular or the plural. */
+export function plural(number: number, one: string): string {
+  return `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+}

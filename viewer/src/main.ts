@@ -1,16 +1,20 @@
 // Puts the report together.
+import { keepAddress } from "./address";
+import { blameMatrix } from "./blame";
 import { fromBase64 } from "./bytes";
-import { comparison, type Comparison } from "./compare";
+import { comparison, type Comparison, groupNamed, outcome } from "./compare";
 import { details } from "./details";
-import { h } from "./dom";
-import { clean } from "./format";
+import { h, label } from "./dom";
+import { clean, duration } from "./format";
 import { histogram } from "./histogram";
-import { about, cards, findings } from "./overview";
-import { blameMatrix, spanTable, stateTable, threadTable } from "./tables";
+import { blameByMark, markTable } from "./marks";
+import { about, cards, verdict } from "./overview";
+import { processTable } from "./processes";
+import { groupTable, spanTable, stateTable, waitTable } from "./tables";
 import { lightWhilePrinting, toggleTheme } from "./theme";
 import { swatch } from "./swatch";
 import { Timeline } from "./timeline/timeline";
-import { load, STATES, type Trace } from "./trace";
+import { type Group, load, STATES, type Trace } from "./trace";
 
 const MEANINGS = ["holds the lock", "wants the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
 
@@ -22,38 +26,31 @@ function legend(): HTMLElement {
   return h("ul", { class: "legend" }, ...STATES.map((name, state) => h("li", {}, swatch(state), ` ${name}`, h("span", { class: "muted" }, ` ${MEANINGS[state]}`))));
 }
 
+/** The rest of the page, once its top and the timeline are on the screen. */
 function later(work: () => void): void {
-  requestAnimationFrame(() => setTimeout(work));
-}
-
-/** The report on one trace: the numbers and the timeline at once, the rest when they are on the screen. */
-function report(trace: Trace): HTMLElement {
-  const timeline = new Timeline(trace);
-  const rest = h("div");
-  addEventListener("beforeprint", () => timeline.draw());
-  later(() => {
-    timeline.watch(trace.locks[0]);
-    rest.append(...further(trace, timeline));
-    performance.mark("offlock-complete");
-  });
-  return h(
-    "article",
-    {},
-    cards(trace),
-    section("Findings", findings(trace.summary.findings)),
-    section("Timeline", legend(), timeline.element, details(trace, timeline), stateTable(trace, timeline)),
-    rest,
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      work();
+      performance.mark("offlock-complete");
+    }),
   );
 }
 
+/** What the timeline shows, and what is selected in it. */
+function timelineSection(traces: Trace[], timeline: Timeline): HTMLElement {
+  return section("Timeline", legend(), timeline.element, details(traces, timeline), stateTable(traces, timeline));
+}
+
+/** All about one recording that is not in the timeline. */
 function further(trace: Trace, timeline: Timeline): HTMLElement[] {
   const { operations, marks } = trace.summary;
+  const contended = trace.locks.filter((lock) => lock.summary.waited > 0);
   return [
+    section("Threads", groupTable(trace, timeline)),
+    ...contended.map((lock) => section(`Which threads held the lock while others waited: ${clean(lock.name)}`, blameByMark(trace, lock), blameMatrix(trace, lock))),
     section("How long threads waited", histogram(trace)),
-    ...trace.locks.filter((lock) => lock.summary.blame.length > 0).map((lock) => section(`Which threads held the lock while others waited: ${clean(lock.name)}`, blameMatrix(trace, lock.summary))),
-    section("Threads", threadTable(trace, timeline)),
+    ...(marks.length > 0 ? [section("Marks", markTable(trace))] : []),
     ...(operations.length > 0 ? [section("Operations off the lock", spanTable("What threads did during operations", operations))] : []),
-    ...(marks.length > 0 ? [section("Marks", spanTable("What threads did during marks", marks))] : []),
   ];
 }
 
@@ -67,31 +64,104 @@ function header(title: string, subtitle: string): HTMLElement {
   );
 }
 
-async function data(): Promise<{ traces: Trace[]; compared: Comparison | null }> {
-  const text = (id: string) => document.getElementById(id)?.textContent ?? null;
-  const packed = ["offlock-trace-0", "offlock-trace-1"].map(text).filter((base64) => base64 !== null);
-  const compared = text("offlock-comparison");
-  return { traces: await Promise.all(packed.map(load)), compared: compared ? JSON.parse(new TextDecoder().decode(fromBase64(compared))) : null };
+/** The report on one recording. */
+function single(trace: Trace, timeline: Timeline): HTMLElement[] {
+  const rest = h("div");
+  later(() => {
+    timeline.watchFirst();
+    rest.append(section("Longest waits", waitTable([trace], timeline)), ...further(trace, timeline));
+  });
+  return [header(clean(trace.title), about(trace)), verdict(trace), cards(trace), timelineSection([trace], timeline), rest];
+}
+
+/** One of several recordings at a time, chosen by its name. */
+class Parts {
+  readonly element = h("div");
+  private readonly choice: HTMLElement;
+  private readonly content = h("div");
+
+  constructor(
+    private readonly named: [string, Trace][],
+    private readonly timeline: Timeline,
+  ) {
+    this.choice = h("div", { class: "parts", role: "group", "aria-label": "Recording" });
+    this.element.append(this.choice, this.content);
+  }
+
+  show(trace: Trace): void {
+    const button = ([name, each]: [string, Trace]) => h("button", { type: "button", "aria-pressed": String(each === trace), onclick: () => this.show(each) }, label(name, 60));
+    this.choice.replaceChildren(...this.named.map(button));
+    this.content.replaceChildren(h("p", { class: "muted" }, about(trace)), verdict(trace), cards(trace), ...further(trace, this.timeline));
+  }
+
+  /** From elsewhere on the page. */
+  go(trace: Trace): void {
+    this.show(trace);
+    this.element.scrollIntoView();
+  }
+}
+
+/** The report on several processes of one run: the one that lost most leads. */
+function processes(traces: Trace[], timeline: Timeline): HTMLElement[] {
+  const [worst] = traces;
+  const parts = new Parts(traces.map((trace): [string, Trace] => [trace.title, trace]), timeline);
+  const length = Math.max(...traces.map(({ end }) => end));
+  const rest = h("div");
+  later(() => {
+    timeline.watchFirst();
+    parts.show(worst);
+    rest.append(section("Longest waits", waitTable(traces, timeline)), parts.element);
+  });
+  return [
+    header(clean(worst.title), `${traces.length} processes of one run · ${duration(length)}`),
+    verdict(worst, `${worst.title}, which lost most of ${traces.length} processes`),
+    section("Processes", processTable(traces, (trace) => parts.go(trace))),
+    timelineSection(traces, timeline),
+    rest,
+  ];
+}
+
+/** The report on two recordings, before and after a change. */
+function compared(traces: Trace[], timeline: Timeline, changes: Comparison): HTMLElement[] {
+  const names = traces.map(({ title }, i): [string, Trace] => [`${i === 0 ? "Before" : "After"}: ${title}`, traces[i]]);
+  const parts = new Parts(names, timeline);
+  const rest = h("div");
+  later(() => {
+    timeline.watchFirst();
+    parts.show(traces[1]);
+    rest.append(section("Longest waits", waitTable(traces, timeline)), parts.element);
+  });
+  return [
+    header("Before and after", traces.map(({ title }) => clean(title)).join(" → ")),
+    outcome(changes),
+    timelineSection(traces, timeline),
+    section("Comparison", h("div", { class: "compared" }, ...comparison(changes, traces))),
+    rest,
+  ];
+}
+
+/** In the order of appearance groups come by their first thread; groups that are compared come in the same order in both. */
+function ranks(traces: Trace[], changes: Comparison | null): (group: Group, trace: Trace) => number {
+  if (!changes) return ({ threads }) => Math.min(...threads);
+  const orders = traces.map((trace) => changes.threads.map(({ name }) => groupNamed(trace, name)));
+  return (group, trace) => orders[trace.index].indexOf(group);
+}
+
+async function data(): Promise<{ traces: Trace[]; changes: Comparison | null }> {
+  const packed = [...document.querySelectorAll("script[id^=offlock-trace-]")].map(({ textContent }) => textContent ?? "");
+  const changes = document.getElementById("offlock-comparison")?.textContent;
+  return { traces: await Promise.all(packed.map(load)), changes: changes ? JSON.parse(new TextDecoder().decode(fromBase64(changes))) : null };
 }
 
 async function main(): Promise<void> {
   const root = document.getElementById("report") as HTMLElement;
   try {
-    const { traces, compared } = await data();
+    const { traces, changes } = await data();
     lightWhilePrinting();
-    if (compared && traces.length === 2) {
-      root.replaceChildren(
-        header("Before and after", traces.map(({ title }) => clean(title)).join(" → ")),
-        section("Comparison", ...comparison(compared)),
-        ...traces.flatMap((trace, i) => [
-          h("h1", { class: "part" }, h("span", {}, i === 0 ? "Before" : "After"), " ", h("bdi", {}, clean(trace.title))),
-          h("p", { class: "muted" }, about(trace.summary)),
-          report(trace),
-        ]),
-      );
-    } else {
-      root.replaceChildren(header(clean(traces[0].title), about(traces[0].summary)), report(traces[0]));
-    }
+    const timeline = new Timeline(traces, ranks(traces, changes));
+    addEventListener("beforeprint", () => timeline.draw());
+    root.replaceChildren(...(changes ? compared(traces, timeline, changes) : traces.length > 1 ? processes(traces, timeline) : single(traces[0], timeline)));
+    keepAddress(traces, timeline);
   } catch (error) {
     root.replaceChildren(h("p", { role: "alert" }, `This report cannot be shown: ${error instanceof Error ? error.message : error}`));
   }

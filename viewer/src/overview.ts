@@ -1,9 +1,9 @@
-// The top of a report: what was recorded, the key numbers, what they mean.
-import { h, prose } from "./dom";
-import { clean, count, duration, percent } from "./format";
-import type { Finding, Summary, Trace } from "./trace";
+// The top of a report: what was recorded, the verdict and why, the key numbers.
+import { h, label, prose } from "./dom";
+import { clean, count, duration, percent, plural } from "./format";
+import type { Finding, Trace } from "./trace";
 
-export function about(summary: Summary): string {
+export function about({ summary }: Trace): string {
   const value = (key: string) => summary.about.find(([name]) => name === key)?.[1];
   const exact = value("exact") === "false" ? "estimated from samples" : "recorded exactly";
   const started = Number(value("started"));
@@ -12,34 +12,53 @@ export function about(summary: Summary): string {
     [value("language"), value("runtime")].filter(Boolean).join(" "),
     when,
     duration(summary.length),
-    `${count(summary.threads.length)} threads`,
-    `${count(summary.events)} events`,
+    plural(summary.threads.length, "thread"),
+    plural(summary.events, "event"),
     summary.lost > 0 ? `${count(summary.lost)} lost` : null,
     exact,
   ];
   return parts.filter(Boolean).join(" · ");
 }
 
-export function cards(trace: Trace): HTMLElement {
-  const { summary } = trace;
-  const lock = trace.locks[0]?.summary;
-  const longest = summary.threads.reduce((a, b) => (a && a.longest_hold >= b.longest_hold ? a : b), summary.threads[0]);
-  const all: [string, string, string][] = [
-    ["Lock held", lock ? percent(lock.utilization) : "–", "of the time"],
-    ["Threads waiting", lock ? lock.mean_waiters.toFixed(2) : "–", "on average"],
-    ["Useful parallelism", summary.useful_parallelism.toFixed(2), "threads computing on average"],
-    ["Time waited", duration(summary.times.waiting), "by all threads together"],
-    ["Typical wait", duration(summary.waits.p50), `p99 ${duration(summary.waits.p99)}, of ${count(summary.waits.count)} waits`],
-    ["Longest hold", longest ? duration(longest.longest_hold) : "–", longest ? `by ${clean(longest.name)}` : ""],
-  ];
-  const card = ([title, value, note]: [string, string, string]) =>
-    h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("b", {}, value), h("span", {}, h("bdi", {}, note))));
-  return h("dl", { class: "cards" }, ...all.map(card));
+/** What the findings come to: the first one that is no caveat. */
+export function verdictOf({ summary }: Trace): Finding | undefined {
+  return summary.findings.find(({ weight }) => weight !== "caveat");
 }
 
-const WEIGHTS = { caveat: "Caveat", problem: "Problem", note: "Note" };
+/** The sentence before the figures on which it rests, and these. */
+export function inTwo(text: string): [string, string] {
+  const colon = text.indexOf(": ");
+  return colon < 0 ? [text, ""] : [`${text.slice(0, colon)}.`, text.slice(colon + 2)];
+}
 
-export function findings(all: Finding[]): HTMLElement {
+/** Begins with a capital letter, but leaves names as they are. */
+function capital(text: string): string {
+  return text.replace(/^\p{Ll}/u, (letter) => letter.toUpperCase());
+}
+
+/** The verdict as one sentence, then why. */
+export function verdict(trace: Trace, of: string | null = null): HTMLElement {
+  const first = verdictOf(trace);
+  if (!first) return h("section", { class: "verdict note" }, h("p", {}, "Nothing was found."));
+  const [sentence, figures] = inTwo(clean(first.text));
+  const advice = first.advice ? h("p", { class: "advice" }, ...prose(clean(first.advice))) : null;
+  const others = trace.summary.findings.filter((finding) => finding !== first);
+  const caveats = others.filter(({ weight }) => weight === "caveat");
+  return h(
+    "section",
+    { class: `verdict ${first.weight}`, "aria-label": "Verdict" },
+    of ? h("p", { class: "muted" }, label(of, 80)) : null,
+    h("h2", {}, ...prose(sentence)),
+    figures ? h("p", { class: "figures" }, ...prose(capital(figures))) : null,
+    advice,
+    findings([...caveats, ...others.filter(({ weight }) => weight !== "caveat")]),
+  );
+}
+
+const WEIGHTS = { caveat: "Caveat", problem: "Why", note: "Note" };
+
+function findings(all: Finding[]): HTMLElement | null {
+  if (all.length === 0) return null;
   const item = ({ weight, text, advice }: Finding) =>
     h(
       "li",
@@ -49,4 +68,29 @@ export function findings(all: Finding[]): HTMLElement {
       advice ? h("p", { class: "advice" }, ...prose(clean(advice))) : null,
     );
   return h("ul", { class: "findings" }, ...all.map(item));
+}
+
+/** The group that lost most in contended waits. */
+export function mostLosing({ groups }: Trace) {
+  return groups.reduce((a, b) => (a && a.summary.contended.total >= b.summary.contended.total ? a : b), groups[0]);
+}
+
+export function cards(trace: Trace): HTMLElement {
+  const { summary, locks } = trace;
+  const lock = locks[0]?.summary;
+  const worst = mostLosing(trace);
+  const waits = summary.contended;
+  const longest = summary.threads.reduce((a, b) => (a && a.longest_hold >= b.longest_hold ? a : b), summary.threads[0]);
+  const some = waits.count > 0;
+  const all: [string, string, string][] = [
+    ["Lock held", lock ? percent(lock.utilization) : "–", lock ? `of the time; ${lock.mean_waiters.toFixed(2)} threads waited on average` : "no lock was used"],
+    ["Lost to the lock", some ? percent(worst.summary.lost) : "–", some ? `of the active time of ${clean(worst.name)}` : "no thread waited while another held the lock"],
+    ["Contended waits", count(waits.count), some ? `${duration(waits.total)} in sum` : ""],
+    ["Half of them took at most", some ? duration(waits.p50) : "–", some ? `p99 ${duration(waits.p99)}, longest ${duration(waits.max)}` : ""],
+    ["Longest hold", longest ? duration(longest.longest_hold) : "–", longest ? `by ${clean(longest.name)}` : ""],
+    ["Useful parallelism", summary.useful_parallelism.toFixed(2), "threads computing on average"],
+  ];
+  const card = ([title, value, note]: [string, string, string]) =>
+    h("div", { class: "card" }, h("dt", {}, title), h("dd", {}, h("b", {}, value), h("span", {}, h("bdi", {}, note))));
+  return h("dl", { class: "cards" }, ...all.map(card));
 }

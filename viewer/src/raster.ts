@@ -65,6 +65,43 @@ export function paintStates(pixels: Pixels, band: Band, slices: Slices, range: R
   flush();
 }
 
+/** Paints the states of several threads on top of each other, to scale if `most` threads fill the band. */
+export function paintPool(pixels: Pixels, band: Band, lives: Slices[], most: number, range: Range, palette: Palette): void {
+  const columns = band.right - band.left;
+  const shares = STATES.map(() => new Float64Array(columns + 1));
+  const changes = STATES.map(() => new Float64Array(columns + 2));
+  for (const slices of lives) addShares(shares, changes, slices, range, columns);
+  const column = new Float64Array(STATES.length);
+  const whole = new Float64Array(STATES.length);
+  for (let x = 0; x < columns; x++) {
+    for (let state = 0; state < STATES.length; state++) {
+      whole[state] += changes[state][x];
+      column[state] = (shares[state][x] + Math.round(whole[state])) / most;
+    }
+    paintColumn(pixels, band, x, column, palette);
+  }
+}
+
+/** Adds the shares of a thread's states in each column; whole columns in a row as a change at their beginning and one at their end. */
+function addShares(shares: Float64Array[], changes: Float64Array[], { starts, states, count }: Slices, range: Range, columns: number): void {
+  const scale = columns / (range.to - range.from);
+  for (let i = Math.max(0, upperBound(starts, range.from, count) - 1); i < count && starts[i] < range.to; i++) {
+    const from = (Math.max(starts[i], range.from) - range.from) * scale;
+    const to = (Math.min(starts[i + 1], range.to) - range.from) * scale;
+    if (to <= from) continue;
+    const [first, last] = [Math.floor(from), Math.floor(to)];
+    const share = shares[states[i]];
+    if (first === last) {
+      share[first] += to - from;
+      continue;
+    }
+    share[first] += first + 1 - from;
+    share[last] += to - last;
+    changes[states[i]][first + 1]++;
+    changes[states[i]][last]--;
+  }
+}
+
 function fill(pixels: Pixels, band: Band, first: number, last: number, state: number, palette: Palette): void {
   for (let y = band.top; y < band.bottom; y++) {
     if (state === WAITING) {

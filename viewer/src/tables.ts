@@ -1,96 +1,86 @@
 // The same data as the pictures, in tables.
-import { h } from "./dom";
+import { h, label } from "./dom";
 import { clean, count, duration, moment, percent, size } from "./format";
 import { swatch } from "./swatch";
+import { type Column, table } from "./table";
 import { factsAbout } from "./timeline/facts";
 import type { Timeline } from "./timeline/timeline";
-import { type LockSummary, type SpanSummary, sliceAt, STATES, type ThreadSummary, type Times, type Trace, upperBound } from "./trace";
-
-const FIRST_ROWS = 100;
-
-interface Column<T> {
-  title: string;
-  cell: (row: T) => Node | string;
-  /** What to sort by; a column without is not sorted. */
-  key?: (row: T) => number | string;
-  title_cell?: boolean;
-}
-
-/** A table whose columns sort when their heads are pressed, long ones cut until asked for. */
-function table<T>(caption: string, columns: Column<T>[], rows: T[]): HTMLElement {
-  const body = h("tbody");
-  let sorted = [...rows];
-  let shown = FIRST_ROWS;
-  let by: Column<T> | null = null;
-  const more = h("button", { type: "button", class: "more", onclick: () => ((shown = Infinity), fill()) }, `Show all ${count(rows.length)}`);
-  const fill = () => {
-    body.replaceChildren(
-      ...sorted.slice(0, shown).map((row) =>
-        h("tr", {}, ...columns.map(({ cell, title_cell }) => h(title_cell ? "th" : "td", title_cell ? { scope: "row" } : {}, cell(row)))),
-      ),
-    );
-    more.hidden = rows.length <= shown;
-  };
-  const sort = (column: Column<T>) => {
-    const { key } = column;
-    if (!key) return;
-    const down = by === column ? -1 : 1;
-    by = by === column ? null : column;
-    sorted = [...rows].sort((a, b) => {
-      const [x, y] = [key(a), key(b)];
-      return (typeof x === "string" ? x.localeCompare(String(y)) : Number(y) - x) * down;
-    });
-    heads.forEach((head, i) => head.setAttribute("aria-sort", columns[i] !== column ? "none" : (typeof key(rows[0]) === "string") === (down === 1) ? "ascending" : "descending"));
-    fill();
-  };
-  const heads = columns.map((column) =>
-    h("th", { scope: "col" }, column.key ? h("button", { type: "button", onclick: () => sort(column) }, column.title) : column.title),
-  );
-  fill();
-  return h(
-    "div",
-    { class: "table", tabindex: 0, role: "region", "aria-label": caption },
-    h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...heads)), body),
-    more,
-  );
-}
+import { type Group, type SpanSummary, sliceAt, STATES, type ThreadSummary, type Times, type Trace, upperBound, type WaitTimes } from "./trace";
+import { holdersOf, longestWaits, marksBetween, type Wait } from "./waits";
 
 const KEYS: (keyof Times)[] = ["running", "waiting", "idle", "sleep", "off_lock", "gc"];
 
-export function threadTable(trace: Trace, timeline: Timeline): HTMLElement {
-  const share = (key: keyof Times): Column<ThreadSummary> => ({
+/** A group, or a thread of one, as a row. */
+interface Row {
+  name: string;
+  threads: number;
+  times: Times;
+  lifetime: number;
+  contended: WaitTimes;
+  lost: number;
+  acquired: number;
+  released: number;
+  hold: { thread: number; time: number; at: number };
+  members: Row[];
+}
+
+function threadRow(thread: number, { name, times, lifetime, contended, acquisitions, releases, longest_hold, longest_hold_at }: ThreadSummary): Row {
+  const active = contended.total + times.running + times.gc + times.off_lock;
+  const hold = { thread, time: longest_hold, at: longest_hold_at };
+  return { name, threads: 1, times, lifetime, contended, lost: active > 0 ? contended.total / active : 0, acquired: acquisitions, released: releases, hold, members: [] };
+}
+
+function groupRow(trace: Trace, { name, threads, summary }: Group): Row {
+  const members = threads.map((thread) => threadRow(thread, trace.summary.threads[thread]));
+  if (members.length === 1) return members[0];
+  const sum = (of: (row: Row) => number) => members.reduce((all, row) => all + of(row), 0);
+  const hold = members.map((row) => row.hold).reduce((a, b) => (b.time > a.time ? b : a));
+  const { times, contended, lost } = summary;
+  return { name, threads: threads.length, times, lifetime: sum((row) => row.lifetime), contended, lost, acquired: sum((row) => row.acquired), released: sum((row) => row.released), hold, members };
+}
+
+export function groupTable(trace: Trace, timeline: Timeline): HTMLElement {
+  const share = (key: keyof Times): Column<Row> => ({
     title: key.replace("_", "-"),
     cell: ({ times, lifetime }) => percent(lifetime > 0 ? times[key] / lifetime : 0),
     key: ({ times, lifetime }) => (lifetime > 0 ? times[key] / lifetime : 0),
   });
-  const time = (title: string, of: (row: ThreadSummary) => number): Column<ThreadSummary> => ({
+  const wait = (title: string, of: (waits: WaitTimes) => number): Column<Row> => ({
     title,
-    cell: (row) => duration(of(row)),
-    key: of,
+    cell: ({ contended }) => (contended.count > 0 ? duration(of(contended)) : "–"),
+    key: ({ contended }) => of(contended),
   });
-  const jump = (row: ThreadSummary) => {
-    timeline.element.scrollIntoView({ block: "center" });
-    timeline.selectAt(trace.summary.threads.indexOf(row), row.longest_hold_at);
-  };
-  return table("Threads: share of their time in each state", [
-    { title: "thread", cell: ({ name }) => h("bdi", {}, clean(name)), key: ({ name }) => name, title_cell: true },
-    time("life", ({ lifetime }) => lifetime),
-    { title: "", cell: bar },
-    ...KEYS.map(share),
-    { title: "acquired", cell: ({ acquisitions }) => count(acquisitions), key: ({ acquisitions }) => acquisitions },
-    { title: "released", cell: ({ releases }) => count(releases), key: ({ releases }) => releases },
-    time("wait p50", ({ waits }) => waits.p50),
-    time("p99", ({ waits }) => waits.p99),
-    time("max", ({ waits }) => waits.max),
-    {
-      title: "longest hold",
-      cell: (row) => h("button", { type: "button", class: "link", title: "Show it in the timeline", onclick: () => jump(row) }, duration(row.longest_hold)),
-      key: ({ longest_hold }) => longest_hold,
-    },
-  ], trace.summary.threads);
+  const number = (title: string, of: (row: Row) => number): Column<Row> => ({ title, cell: (row) => count(of(row)), key: of });
+  const rows = trace.groups.map((group) => groupRow(trace, group));
+  return table<Row>(
+    "Share of their time in each state; the share of their active time that they lost in contended waits; how long these were. A pool opens to its threads",
+    [
+      { title: "threads", cell: ({ name, threads }) => h("span", {}, label(name), threads > 1 ? h("span", { class: "muted" }, ` ×${count(threads)}`) : null), key: ({ name }) => name, heads: true },
+      { title: "", cell: bar },
+      ...KEYS.map(share),
+      { title: "lost", cell: ({ lost }) => percent(lost), key: ({ lost }) => lost },
+      number("waits", ({ contended }) => contended.count),
+      wait("p50", ({ p50 }) => p50),
+      wait("p99", ({ p99 }) => p99),
+      wait("max", ({ max }) => max),
+      {
+        title: "longest hold",
+        cell: ({ hold }) => (hold.time > 0 ? link(duration(hold.time), () => timeline.selectAt(trace, hold.thread, hold.at + trace.offset)) : "–"),
+        key: ({ hold }) => hold.time,
+      },
+      number("acquired", ({ acquired }) => acquired),
+      number("released", ({ released }) => released),
+    ],
+    rows,
+    { children: ({ members }) => members },
+  );
 }
 
-function bar({ times, lifetime }: ThreadSummary): HTMLElement {
+function link(text: string, onclick: () => void): HTMLElement {
+  return h("button", { type: "button", class: "link", title: "Show it in the timeline", onclick }, text);
+}
+
+function bar({ times, lifetime }: Row): HTMLElement {
   const order = [0, 5, 4, 1, 3, 2];
   const parts = order.map((state) => {
     const part = h("span", { class: STATES[state] });
@@ -100,95 +90,94 @@ function bar({ times, lifetime }: ThreadSummary): HTMLElement {
   return h("span", { class: "bar", "aria-hidden": "true" }, ...parts);
 }
 
+const MOST_WAITS = 20;
+const MOST_HOLDERS = 2;
+
+/** The longest contended waits of all recordings. */
+export function waitTable(traces: Trace[], timeline: Timeline): HTMLElement {
+  const waits = longestWaits(traces, MOST_WAITS);
+  if (waits.length === 0) return h("p", { class: "muted" }, "No thread waited for the lock while another one held it.");
+  const length = ({ start, end }: Wait) => end - start;
+  const show = ({ trace, thread, slice, start, end }: Wait) => {
+    timeline.selectAt(trace, thread, trace.threads[thread].slices.starts[slice]);
+    const around = Math.max(end - start, 1) * 0.6;
+    timeline.view.show(start - around, end + around);
+  };
+  const marks = ({ trace, thread, start, end }: Wait) => marksBetween(trace, thread, start, end).map(({ name }) => name);
+  const columns: (Column<Wait> | null)[] = [
+    { title: "waited", cell: (wait) => link(duration(length(wait)), () => show(wait)), key: length, heads: true },
+    { title: "thread", prose: true, cell: ({ trace, thread }) => label(trace.threads[thread].name), key: ({ trace, thread }) => trace.threads[thread].name },
+    traces.length > 1 ? { title: "recording", prose: true, cell: ({ trace }) => label(trace.title), key: ({ trace }) => trace.title } : null,
+    waits.some((wait) => marks(wait).length > 0) ? { title: "in", prose: true, cell: (wait) => label(marks(wait).slice(0, 2).join(", ")) } : null,
+    { title: "at", cell: ({ start, end }) => moment(start, end - start), key: ({ start }) => -start },
+    { title: "the lock was held by", prose: true, cell: holders },
+  ];
+  return table(`The ${count(waits.length)} longest contended waits`, columns.filter((column) => column !== null), waits);
+}
+
+function holders(wait: Wait): HTMLElement {
+  const shares = holdersOf(wait);
+  const said = shares.slice(0, MOST_HOLDERS).flatMap(([thread, time], i) => [i > 0 ? ", " : "", label(wait.trace.threads[thread].name), ` ${percent(time / (wait.end - wait.start))}`]);
+  const more = shares.length > MOST_HOLDERS ? ` and ${shares.length - MOST_HOLDERS} more` : "";
+  return h("span", {}, ...(shares.length > 0 ? said : ["no thread: it had no processor"]), more);
+}
+
 export function spanTable(caption: string, rows: SpanSummary[]): HTMLElement {
-  const share = (title: string, of: (times: Times) => number): Column<SpanSummary> => ({
+  return table(caption, spanColumns(rows), rows);
+}
+
+/** What threads did during operations or marks. */
+export function spanColumns<T extends SpanSummary>(rows: T[]): Column<T>[] {
+  const share = (title: string, of: (times: Times) => number): Column<T> => ({
     title,
     cell: ({ times, total }) => percent(total > 0 ? of(times) / total : 0),
     key: ({ times, total }) => (total > 0 ? of(times) / total : 0),
   });
-  return table(caption, [
-    { title: "name", cell: ({ name }) => h("bdi", {}, clean(name)), key: ({ name }) => name, title_cell: true },
+  const bytes: Column<T> = { title: "bytes", cell: ({ bytes }) => (bytes > 0 ? size(bytes) : ""), key: ({ bytes }) => bytes };
+  return [
+    { title: "name", cell: ({ name }) => label(name, 60), key: ({ name }) => name, heads: true },
     { title: "count", cell: (row) => count(row.count), key: (row) => row.count },
     { title: "time", cell: ({ total }) => duration(total), key: ({ total }) => total },
     share("running", ({ running, gc }) => running + gc),
     share("waiting", ({ waiting }) => waiting),
     share("off-lock", ({ off_lock }) => off_lock),
-    { title: "bytes", cell: ({ bytes }) => (bytes > 0 ? size(bytes) : ""), key: ({ bytes }) => bytes },
-  ], rows);
-}
-
-const MOST_WAITERS = 24;
-const MOST_HOLDERS = 8;
-
-/** Of the time that the thread of a row waited: the share in which the thread of a column held the lock. */
-export function blameMatrix(trace: Trace, lock: LockSummary): HTMLElement {
-  const holders = lock.holders.slice(0, MOST_HOLDERS).map(([thread]) => thread);
-  const name = (thread: number) => h("bdi", {}, clean(trace.threads[thread].name));
-  const cell = (time: number, waited: number) => {
-    const share = waited > 0 ? time / waited : 0;
-    const td = h("td", { class: "heat", title: duration(time) }, share >= 0.0005 ? percent(share) : "");
-    td.style.setProperty("--share", share.toFixed(3));
-    return td;
-  };
-  const rows = lock.blame.slice(0, MOST_WAITERS).map((row) => {
-    const by = new Map(row.by);
-    const others = row.by_others + row.by.filter(([thread]) => !holders.includes(thread)).reduce((sum, [, time]) => sum + time, 0);
-    return h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, name(row.thread)),
-      h("td", {}, duration(row.waited)),
-      ...holders.map((holder) => cell(by.get(holder) ?? 0, row.waited)),
-      cell(others, row.waited),
-      cell(row.by_no_thread, row.waited),
-    );
-  });
-  const head = (title: string) => h("th", { scope: "col" }, title);
-  const holderHead = (thread: number) => h("th", { scope: "col", class: "holder" }, h("span", {}, name(thread)));
-  const cut = lock.blame.length > MOST_WAITERS ? h("p", { class: "muted" }, `The ${MOST_WAITERS} threads of ${count(lock.blame.length)} that waited longest.`) : null;
-  return h(
-    "div",
-    { class: "table", tabindex: 0, role: "region", "aria-label": "Blame" },
-    h(
-      "table",
-      { class: "blame" },
-      h("caption", {}, "Rows: threads that waited. Columns: threads that held the lock meanwhile"),
-      h("thead", {}, h("tr", {}, h("td"), head("waited"), ...holders.map(holderHead), head("others"), head("no thread (being handed over)"))),
-      h("tbody", {}, ...rows),
-    ),
-    cut,
-  );
+    ...(rows.some(({ bytes }) => bytes > 0) ? [bytes] : []),
+  ];
 }
 
 const MOST_STATES = 300;
 
 /** The states of one thread in the part of the timeline that is shown, as a table. */
-export function stateTable(trace: Trace, timeline: Timeline): HTMLElement {
+export function stateTable(traces: Trace[], timeline: Timeline): HTMLElement {
   const place = h("div");
-  const options = trace.threads.map(({ name }, i) => h("option", { value: i }, clean(name)));
+  const options = traces.flatMap((trace) => trace.threads.map(({ name }, i) => h("option", { value: `${trace.index}.${i}` }, clean(traces.length > 1 ? `${trace.title}: ${name}` : name))));
   const choice = h("select", { id: "thread-choice", onchange: () => fill() }, ...options);
   const fill = () => {
-    const { slices } = trace.threads[Number(choice.value)] ?? trace.threads[0];
+    const [index, thread] = choice.value.split(".").map(Number);
+    const trace = traces[index];
+    const { slices } = trace.threads[thread];
     const first = Math.max(0, sliceAt(slices, Math.max(timeline.view.from, slices.starts[0])));
     const last = upperBound(slices.starts, timeline.view.to, slices.count);
-    const rows = Array.from({ length: Math.min(last - first, MOST_STATES) }, (_, i) => first + i);
+    const rows = Array.from({ length: Math.max(0, Math.min(last - first, MOST_STATES)) }, (_, i) => first + i);
     const span = (i: number) => slices.starts[i + 1] - slices.starts[i];
     place.replaceChildren(
       table<number>(`${last - first > MOST_STATES ? `The first ${MOST_STATES} of ` : ""}${count(last - first)} states between ${duration(timeline.view.from)} and ${duration(timeline.view.to)}`, [
-        { title: "from", cell: (i) => moment(slices.starts[i], span(i)), title_cell: true },
-        { title: "state", cell: (i) => h("span", {}, swatch(slices.states[i]), ` ${STATES[slices.states[i]]}`) },
+        { title: "from", cell: (i) => moment(slices.starts[i], span(i)), heads: true },
+        { title: "state", prose: true, cell: (i) => h("span", {}, swatch(slices.states[i]), ` ${STATES[slices.states[i]]}`) },
         { title: "for", cell: (i) => duration(span(i)), key: span },
-        { title: "lock held meanwhile by", cell: (i) => factsAbout(trace, { thread: Number(choice.value), slice: i }).others.slice(0, 3).map(([other]) => clean(trace.threads[other].name)).join(", ") },
+        { title: "lock held meanwhile by", prose: true, cell: (i) => factsAbout({ trace, thread, slice: i }).others.slice(0, 3).map(([other]) => clean(trace.threads[other].name)).join(", ") },
       ], rows),
     );
   };
   const box = h("details", { class: "states" }, h("summary", {}, "The timeline as a table"), h("label", { for: "thread-choice" }, "Thread "), choice, place);
   box.addEventListener("toggle", () => box.open && fill());
   let pending = 0;
-  timeline.onview = () => {
-    if (!box.open) return;
-    clearTimeout(pending);
-    pending = window.setTimeout(fill, 250);
-  };
+  timeline.listen({
+    view: () => {
+      if (!box.open) return;
+      clearTimeout(pending);
+      pending = window.setTimeout(fill, 250);
+    },
+  });
   return box;
 }

@@ -20,7 +20,9 @@ export interface Times {
 
 export interface WaitTimes {
   count: number;
+  total: number;
   p50: number;
+  p90: number;
   p99: number;
   max: number;
 }
@@ -34,16 +36,20 @@ export interface ThreadSummary {
   acquisitions: number;
   releases: number;
   waits: WaitTimes;
+  contended: WaitTimes;
   longest_hold: number;
+  /** Since the beginning of the recording, not of the page's axis. */
   longest_hold_at: number;
 }
 
-export interface BlameRow {
-  thread: number;
-  waited: number;
-  by: [thread: number, time: number][];
-  by_others: number;
-  by_no_thread: number;
+/** Threads whose names differ only in a number, or a thread alone. */
+export interface GroupSummary {
+  name: string;
+  threads: number[];
+  times: Times;
+  contended: WaitTimes;
+  /** The share of their active time that they lost in contended waits. */
+  lost: number;
 }
 
 export interface LockSummary {
@@ -54,8 +60,7 @@ export interface LockSummary {
   mean_waiters: number;
   waited: number;
   holds: number;
-  holders: [thread: number, time: number][];
-  blame: BlameRow[];
+  by_mark: MarkBlame[];
 }
 
 export interface SpanSummary {
@@ -64,6 +69,22 @@ export interface SpanSummary {
   total: number;
   bytes: number;
   times: Times;
+}
+
+/** How long others waited while threads of a group, in a mark or in none, held the lock. */
+export interface MarkBlame {
+  group: number;
+  /** The index in the summary's marks. */
+  mark: number | null;
+  held: number;
+  inflicted: number;
+}
+
+export interface MarkSummary extends SpanSummary {
+  lengths: WaitTimes;
+  /** What each instance lost in contended waits. */
+  losses: WaitTimes;
+  inflicted: number;
 }
 
 export interface Finding {
@@ -80,10 +101,12 @@ export interface Summary {
   useful_parallelism: number;
   times: Times;
   waits: WaitTimes;
+  contended: WaitTimes;
   threads: ThreadSummary[];
+  groups: GroupSummary[];
   locks: LockSummary[];
   operations: SpanSummary[];
-  marks: SpanSummary[];
+  marks: MarkSummary[];
   findings: Finding[];
 }
 
@@ -104,10 +127,22 @@ export interface Slices {
 
 export interface Thread {
   name: string;
+  /** The index of its group. */
+  group: number;
   summary: ThreadSummary;
   slices: Slices;
   regions: Span[];
-  marks: Span[];
+  /** Its marks in lanes, in which they follow each other: a mark within another one is in a later lane. */
+  marks: Span[][];
+}
+
+export interface Group {
+  index: number;
+  name: string;
+  threads: number[];
+  summary: GroupSummary;
+  /** How many of its threads lived at the same time, at most. */
+  peak: number;
 }
 
 /** The holds of a lock, in the order of time. */
@@ -124,37 +159,96 @@ export interface Lock {
   holds: Holds;
 }
 
+/** One recording. All times except those of the summary are on the page's axis. */
 export interface Trace {
+  /** Its place among the recordings of the page. */
+  index: number;
   title: string;
+  /** When it began. */
+  offset: number;
+  /** When it ended. */
+  end: number;
   summary: Summary;
   names: Map<number, string>;
   threads: Thread[];
+  groups: Group[];
   locks: Lock[];
 }
 
 const NEW_WHAT = 6;
 
-export async function load(base64: string): Promise<Trace> {
-  return decode(new Bytes(await unpack(base64)));
+interface Head {
+  title: string;
+  offset: number;
+  summary: Summary;
+  names: [number, string][];
 }
 
-function decode(bytes: Bytes): Trace {
-  const head = JSON.parse(bytes.text(bytes.number())) as { title: string; summary: Summary; names: [number, string][] };
-  const names = new Map(head.names);
-  const threads = head.summary.threads.map((summary): Thread => ({
+export async function load(base64: string, index: number): Promise<Trace> {
+  return decode(new Bytes(await unpack(base64)), index);
+}
+
+function decode(bytes: Bytes, index: number): Trace {
+  const { title, offset, summary, names: pairs } = JSON.parse(bytes.text(bytes.number())) as Head;
+  const names = new Map(pairs);
+  const groupOf = new Map(summary.groups.flatMap(({ threads }, group) => threads.map((thread) => [thread, group])));
+  const threads = summary.threads.map((summary, thread): Thread => ({
     name: summary.name,
+    group: groupOf.get(thread) as number,
     summary,
-    slices: decodeSlices(bytes, summary.start),
-    regions: decodeSpans(bytes, names),
-    marks: decodeSpans(bytes, names),
+    slices: decodeSlices(bytes, summary.start + offset),
+    regions: decodeSpans(bytes, names, offset),
+    marks: lanes(decodeSpans(bytes, names, offset)),
   }));
-  const locks = head.summary.locks.map((summary): Lock => ({
+  const locks = summary.locks.map((summary): Lock => ({
     id: summary.id,
     name: summary.name,
     summary,
     holds: decodeHolds(bytes, summary.id, threads),
   }));
-  return { title: head.title, summary: head.summary, names, threads, locks };
+  const groups = summary.groups.map((summary, index): Group => ({
+    index, summary,
+    name: summary.name,
+    threads: summary.threads,
+    peak: mostAtOnce(summary.threads.map((thread) => threads[thread].slices)),
+  }));
+  return { index, title, offset, end: offset + summary.length, summary, names, threads, groups, locks };
+}
+
+function mostAtOnce(lives: Slices[]): number {
+  const starts = lives.map(({ starts }) => starts[0]).sort((a, b) => a - b);
+  const ends = lives.map(({ starts, count }) => starts[count]).sort((a, b) => a - b);
+  let most = 1;
+  for (let i = 0, j = 0; i < starts.length; i++) {
+    while (ends[j] <= starts[i]) j++;
+    most = Math.max(most, i + 1 - j);
+  }
+  return most;
+}
+
+/** Puts each span into the first lane that is free when it begins; of two that begin together, the longer one first. */
+function lanes(spans: Span[]): Span[][] {
+  const all: Span[][] = [];
+  for (const span of spans.sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const free = all.find((lane) => lane[lane.length - 1].end <= span.start);
+    if (free) free.push(span);
+    else all.push([span]);
+  }
+  return all;
+}
+
+/** The spans of a lane that overlap a stretch of time. */
+export function spansBetween(lane: Span[], from: number, to: number): Span[] {
+  let low = 0;
+  let high = lane.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (lane[middle].end > from) high = middle;
+    else low = middle + 1;
+  }
+  const found: Span[] = [];
+  for (let i = low; i < lane.length && lane[i].start < to; i++) found.push(lane[i]);
+  return found;
 }
 
 function decodeSlices(bytes: Bytes, start: number): Slices {
@@ -190,8 +284,8 @@ function decodeSlices(bytes: Bytes, start: number): Slices {
   return slices;
 }
 
-function decodeSpans(bytes: Bytes, names: Map<number, string>): Span[] {
-  let time = 0;
+function decodeSpans(bytes: Bytes, names: Map<number, string>, offset: number): Span[] {
+  let time = offset;
   return Array.from({ length: bytes.number() }, () => {
     const start = (time += bytes.number());
     const end = start + bytes.number();

@@ -58,7 +58,8 @@ export async function open(browser, path, options = {}) {
   page.on("pageerror", (error) => page.problems.push(String(error)));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.problems.push(message.text()));
   page.on("request", (request) => page.requests.push(request.url()));
-  await page.goto(pathToFileURL(path).href);
+  const [file, fragment] = path.split("#");
+  await page.goto(`${pathToFileURL(file)}${fragment ? `#${fragment}` : ""}`);
   await page.waitForFunction(() => performance.getEntriesByName("offlock-complete").length > 0);
   return page;
 }

@@ -7,7 +7,7 @@ let browser;
 before(async () => (browser = await launch()));
 after(() => browser.close());
 
-const details = (page) => page.locator(".details").innerText();
+const details = (page) => page.locator(".details").last().innerText();
 const rows = (page) => page.locator("canvas.rows");
 
 /** Where an element is, once it is in the window: the mouse does not reach what is below. */
@@ -54,12 +54,19 @@ describe("a report", () => {
   test("says what the summary says", async () => {
     const page = await open(browser, report("web"));
     const expected = summary("web");
+    const plain = (text) => text.replaceAll("`", "");
+    const [verdict, ...others] = expected.findings;
+    const [sentence, figures] = plain(verdict.text).split(": ");
+    assert.equal(await page.locator(".verdict h2").innerText(), `${sentence}.`);
+    assert.equal((await page.locator(".verdict .figures").innerText()).toLowerCase(), figures.toLowerCase());
     const findings = await page.locator(".findings li p:not(.advice)").allInnerTexts();
-    assert.deepEqual(findings, expected.findings.map(({ text }) => text.replaceAll("`", "")));
+    assert.deepEqual(findings, others.map(({ text }) => plain(text)));
+    const named = ({ name, threads }) => (threads.length > 1 ? `▸${name} ×${threads.length}` : name);
     const names = await page.locator("section:has(> h2:text-is('Threads')) tbody th").allInnerTexts();
-    assert.deepEqual(names, expected.threads.map(({ name }) => name));
-    const waiters = await page.locator("table.blame tbody th").allInnerTexts();
-    assert.deepEqual(waiters, expected.locks[0].blame.map(({ thread }) => expected.threads[thread].name));
+    assert.deepEqual(names, expected.groups.map(named));
+    const last20 = page.locator("section:has(> h2:text-is('Longest waits')) tbody tr");
+    assert.equal(await last20.count(), 20);
+    assert.equal(await last20.first().locator("th").innerText(), `${(expected.contended.max / 1e6).toFixed(1)} ms`);
     const last = page.locator("table.blame thead th").last();
     assert.equal(await last.innerText(), "no thread (being handed over)");
     assert.ok(await last.evaluate((title) => title.scrollWidth <= title.clientWidth), "the title is cut");
@@ -91,6 +98,149 @@ describe("a report", () => {
     await page.locator(".chip").first().click();
     assert.match(await details(page), /^net +waiting for/);
     await page.close();
+  });
+
+  test("blames groups as the summary blames their threads", async () => {
+    const page = await open(browser, report("web"));
+    const { groups, locks } = summary("web");
+    const groupOf = (thread) => groups.findIndex(({ threads }) => threads.includes(thread));
+    const puma = groups.findIndex(({ name }) => name === "puma worker *");
+    const indexer = groups.findIndex(({ name }) => name === "indexer");
+    const rows = locks[0].blame.filter(({ thread }) => groupOf(thread) === puma);
+    const waited = rows.reduce((sum, row) => sum + row.waited, 0);
+    const behind = rows.flatMap(({ by }) => by).reduce((sum, [thread, time]) => sum + (groupOf(thread) === indexer ? time : 0), 0);
+    const row = page.locator("table.blame tbody tr").first();
+    assert.match(await row.locator("th").innerText(), /puma worker \* ×8/);
+    const column = (await page.locator("table.blame thead th").allInnerTexts()).indexOf("indexer");
+    assert.equal(await row.locator("td").nth(column).innerText(), `${((100 * behind) / waited).toFixed(0)}%`);
+    await row.locator(".opener").click();
+    assert.equal(await page.locator("table.blame tr.inner").count(), 8);
+    await page.close();
+  });
+
+  test("goes to a wait from the table of the longest ones", async () => {
+    const page = await open(browser, report("web"));
+    const first = page.locator("section:has(> h2:text-is('Longest waits')) tbody tr").first();
+    const [length, thread] = (await first.innerText()).split(/\t|\n/).map((text) => text.trim()).filter(Boolean);
+    await first.locator("button").click();
+    assert.ok((await details(page)).replace(/\s+/g, " ").startsWith(`${thread} waiting for ${length}`), await details(page));
+    await page.close();
+  });
+
+  test("opens and closes pools in the timeline and in the table", async () => {
+    const page = await open(browser, report("server"));
+    const tall = () => page.locator(".scroller").evaluate(({ scrollHeight }) => scrollHeight);
+    const closed = await tall();
+    await page.getByRole("button", { name: "Open pools" }).click();
+    const opened = await tall();
+    assert.ok(opened > closed + 40 * 20, `${closed}, then ${opened}`);
+    await page.getByRole("button", { name: "Close pools" }).click();
+    assert.equal(await tall(), closed);
+    const box = await visibleBox(rows(page));
+    await page.mouse.click(box.x + 30, box.y + 24 + 20);
+    assert.ok((await tall()) > closed, "a click on the name of a pool");
+    const threads = page.locator("section:has(> h2:text-is('Threads'))");
+    await threads.locator("tr", { hasText: "process_request_thread" }).locator(".opener").click();
+    assert.equal(await threads.locator("tr.inner").count(), 40);
+    await page.close();
+  });
+
+  test("shows marks as bars that tell what happened in them", async () => {
+    const page = await open(browser, report("server"));
+    assert.match(await page.locator(".by-mark li").first().innerText(), /^\d+%\s*GET \/report in puma srv tp \*/);
+    await page.getByRole("button", { name: "Open pools" }).click();
+    await page.getByRole("searchbox").fill("render");
+    assert.ok((await share(page, "--mark")) > 0.0001, "bars");
+    const longest = page.locator("section:has(> h2:text-is('Marks')) tbody tr").first();
+    assert.match(await longest.innerText(), /GET \/report/);
+    // A moment in a report: the thread with the longest hold is in one.
+    await page.locator("section:has(> h2:text-is('Threads')) tbody tr", { hasText: "puma" }).locator(".link").click();
+    assert.match(await details(page), /in GET \/report/);
+    await page.locator("body").press("f");
+    // Below the row of the pool each thread has a row of 24 pixels and two lanes of 13; the first lane is of requests.
+    const [, number] = /^puma srv tp 00(\d)/.exec(await details(page));
+    const box = await visibleBox(rows(page));
+    await page.mouse.click(box.x + box.width * 0.6, box.y + 24 + (number - 1) * 50 + 30);
+    const told = await details(page);
+    assert.match(told, /^GET \/report in puma srv tp 00\d took \d/);
+    assert.match(told, /others waited \d/);
+    await page.close();
+  });
+
+  test("sums up a range that is drawn with the mouse", async () => {
+    const page = await open(browser, report("web"));
+    const box = await visibleBox(rows(page));
+    await page.mouse.move(box.x + 500, box.y + 12);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 700, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    const sums = page.locator(".ranged");
+    await sums.locator("table").waitFor();
+    assert.match(await sums.innerText(), /selected, from \d/);
+    const all = sums.locator("tbody tr").first();
+    assert.match(await all.innerText(), /^all\s/);
+    await page.keyboard.press("Escape");
+    await sums.locator("table").waitFor({ state: "detached" });
+    await page.keyboard.press("r");
+    await sums.locator("table").waitFor();
+    const { times, contended } = summary("web");
+    const running = `${(times.running / 1e9).toFixed(2)} s`;
+    assert.ok((await all.innerText()).includes(running), `all of the recording: ${running}`);
+    assert.ok((await all.innerText()).includes(String(contended.count)));
+    await page.close();
+  });
+
+  test("takes keys wherever the focus is, but in a field", async () => {
+    const page = await open(browser, report("convoy"));
+    await page.keyboard.press("ArrowRight");
+    assert.match(await details(page), /^net +/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("/");
+    await page.keyboard.type("jnet?");
+    assert.equal(await page.getByRole("searchbox").inputValue(), "jnet?");
+    assert.match(await details(page), /^Select a state/);
+    assert.equal(await page.locator("dialog[open]").count(), 0);
+    await page.locator("h1").click();
+    await page.keyboard.press("?");
+    assert.match(await page.locator("dialog[open]").innerText(), /zoom in/);
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("dialog[open]").count(), 0);
+    await page.close();
+  });
+
+  test("keeps view and selection in the address", async () => {
+    const page = await open(browser, report("web"));
+    const hash = () => page.evaluate(() => location.hash);
+    const settle = (pattern) => page.waitForFunction((source) => new RegExp(source).test(location.hash), pattern);
+    await page.keyboard.press("ArrowRight");
+    await settle("select=");
+    const first = [await hash(), await details(page)];
+    await page.locator("section:has(> h2:text-is('Longest waits')) .link").first().click();
+    await settle("select=0\\.(?!0\\.)");
+    const second = [await hash(), await details(page)];
+    assert.notEqual(second[1], first[1]);
+    await page.goBack();
+    assert.deepEqual([await hash(), await details(page)], first);
+    await page.goForward();
+    assert.deepEqual([await hash(), await details(page)], second);
+    const copy = await open(browser, `${report("web")}${second[0]}`);
+    assert.equal(await details(copy), second[1]);
+    assert.deepEqual(copy.problems, []);
+    await copy.goto(`${copy.url().split("#")[0]}#view=9-1&select=7.x&range=a&order=none&find=%`);
+    assert.deepEqual(copy.problems, []);
+    await copy.close();
+    await page.close();
+  });
+
+  test("fits a phone", async () => {
+    for (const path of [report("server"), comparison("convoy", "web")]) {
+      const page = await open(browser, path, { viewport: { width: 390, height: 800 } });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.equal(wide, 390);
+      const { width } = await rows(page).boundingBox();
+      assert.ok(width > 320, `${width}`);
+      await page.close();
+    }
   });
 
   test("hovering and clicking tell about the state under the pointer", async () => {
@@ -185,7 +335,7 @@ describe("a report", () => {
     const table = page.locator(".states table");
     await table.waitFor();
     assert.match(await table.locator("tbody tr").nth(1).innerText(), /waiting[\s\S]*counter/);
-    await page.locator(".states select").selectOption("1");
+    await page.locator(".states select").selectOption("0.1");
     assert.match(await table.locator("tbody").innerText(), /running/);
     await page.close();
   });
@@ -206,7 +356,9 @@ describe("a report", () => {
     assert.equal(await page.locator("img").count(), 0);
     assert.equal(await page.locator("script:not([type='text/plain'])").count(), 1);
     const names = await page.locator("section:has(> h2:text-is('Threads')) tbody th").allInnerTexts();
-    assert.ok(names[0].includes("</script><script>window.owned=1</script><img src=x onerror=window.owned=1>"));
+    assert.match(names.find((name) => name.includes("script")), /^<\/script><script>win.*…/, "cut in the middle");
+    const whole = await page.locator("bdi[title]").first().getAttribute("title");
+    assert.equal(whole, "</script><script>window.owned=1</script><img src=x onerror=window.owned=1>");
     assert.ok(!names.join("").includes("\u202e"));
     await page.evaluate(() => {
       const script = document.createElement("script");
@@ -250,8 +402,13 @@ test("a million events of a hundred threads fit into six megabytes", async () =>
 test("a comparison shows both reports and what changed", async () => {
   const page = await open(browser, comparison("convoy", "web"));
   assert.deepEqual(page.problems, []);
-  assert.equal(await page.locator("canvas.rows").count(), 2);
+  assert.equal(await page.locator("canvas.rows").count(), 1, "both on one axis");
   const change = page.locator("table.compare").first().locator("tr", { hasText: "wait p99" });
-  assert.match(await change.innerText(), /99\.0 ms\s+19\.9 ms\s+× 0\.201 better/);
+  assert.match(await change.innerText(), /99\.0 ms\s+20\.2 ms\s+1\/4\.9 as much, better/);
+  assert.match(await page.locator(".verdict h2").first().innerText(), /^Threads waited for the lock /);
+  const groups = await page.locator("table.pairs tbody th").allInnerTexts();
+  assert.deepEqual(groups.sort(), ["counter", "indexer", "main", "net", "puma worker *", "reporter *"]);
+  await page.getByRole("button", { name: "Before: convoy.offlock" }).click();
+  assert.match(await page.locator("section:has(> h2:text-is('Threads')) tbody").innerText(), /counter/);
   await page.close();
 });

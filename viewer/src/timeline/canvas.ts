@@ -1,4 +1,5 @@
 // What all canvases of the timeline need.
+import { shortened } from "../format";
 import { FONT, pixelRatio } from "./layout";
 
 /** A context for a canvas of this size in CSS pixels, and the number of real pixels in one of them. */
@@ -17,14 +18,14 @@ export function contextOf(canvas: HTMLCanvasElement, width: number, height: numb
   return [context, ratio];
 }
 
-/** A text, cut to what fits into a width. */
+/** A text, cut in the middle to what fits into a width. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
-  let [low, high] = [0, text.length];
+  let [low, high] = [1, [...text].length];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+    if (context.measureText(shortened(text, middle)).width <= width) low = middle;
     else high = middle - 1;
   }
-  return low > 0 ? `${text.slice(0, low)}…` : "";
+  return low > 1 ? shortened(text, low) : "";
 }

@@ -7,16 +7,16 @@ export interface Counts {
   waiting: Float64Array;
 }
 
-/** Counts, which are kept until others are wanted: most frames want the same again. */
+/** Counts, which are kept until others of the same lock are wanted: most frames want the same again. */
 export function rememberedCounts(): (watched: Watched, from: number, to: number, columns: number) => Counts {
-  let last: string | null = null;
-  let counts: Counts;
-  return ({ lock, holds, waits }, from, to, columns) => {
-    const key = [lock.id, from, to, columns].join();
-    if (key !== last) {
-      last = key;
-      counts = { held: meanCounts(holds, from, to, columns), waiting: meanCounts(waits, from, to, columns) };
-    }
+  const kept = new Map<Watched, { key: string; counts: Counts }>();
+  return (watched, from, to, columns) => {
+    const key = [from, to, columns].join();
+    const last = kept.get(watched);
+    if (last?.key === key) return last.counts;
+    const { holds, waits } = watched;
+    const counts = { held: meanCounts(holds, from, to, columns), waiting: meanCounts(waits, from, to, columns) };
+    kept.set(watched, { key, counts });
     return counts;
   };
 }

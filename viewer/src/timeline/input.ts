@@ -1,21 +1,14 @@
-// What pointer, wheel and keys do to the timeline.
-import { GUTTER } from "./layout";
+// What pointer and wheel do to the timeline.
 import type { Pointer } from "./scene";
 import type { View } from "./view";
 
-export interface Actions {
+export interface Gestures {
   /** The pointer is here, or gone. */
   hover(pointer: Pointer | null): void;
   /** The rows were clicked, at a place in the canvas. */
   click(x: number, y: number): void;
-  /** By rows or by slices. */
-  move(rows: number, slices: number): void;
-  /** To the thread that held the lock. */
-  follow(): void;
-  /** Zooms to the selected state. */
-  fit(): void;
-  deselect(): void;
-  search(): void;
+  /** A stretch of time is being drawn. */
+  range(from: number, to: number): void;
 }
 
 export interface Canvases {
@@ -24,52 +17,80 @@ export interface Canvases {
   rows: HTMLCanvasElement;
 }
 
-export function listen({ overview, head, rows }: Canvases, view: View, actions: Actions): void {
-  rows.addEventListener("keydown", (event) => press(event, view, actions));
-  drag(rows, false, view, actions);
-  drag(head, true, view, actions);
+/** The pointer moves so far, in pixels, before that is more than a click. */
+const MOVED = 4;
+
+export function listen({ overview, head, rows }: Canvases, view: View, gestures: Gestures): void {
+  drag(rows, false, view, gestures);
+  drag(head, true, view, gestures);
   brush(overview, view);
   for (const canvas of [rows, head]) {
     canvas.addEventListener("wheel", (event) => wheel(event, view), { passive: false });
-    canvas.addEventListener("dblclick", (event) => view.zoom(0.25, view.timeAt(event.offsetX)));
-    canvas.addEventListener("pointerleave", () => actions.hover(null));
+    canvas.addEventListener("dblclick", (event) => event.offsetX > view.gutter && view.zoom(0.25, view.timeAt(event.offsetX)));
+    canvas.addEventListener("pointerleave", () => gestures.hover(null));
+    pinch(canvas, view);
   }
 }
 
-function drag(canvas: HTMLCanvasElement, head: boolean, view: View, { hover, click }: Actions): void {
-  let last: number | null = null;
-  let moved = 0;
+/** Draws a range with the mouse, or on the charts with a finger; pans with Shift, or on the rows with a finger. */
+function drag(canvas: HTMLCanvasElement, head: boolean, view: View, { hover, click, range }: Gestures): void {
+  let start: { x: number; time: number; last: number; pans: boolean } | null = null;
+  let moved = false;
+  const timeAt = (x: number) => view.timeAt(Math.min(Math.max(x, view.gutter), view.width));
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
-    [last, moved] = [event.clientX, 0];
+    const x = event.offsetX;
+    start = event.isPrimary ? { x, last: x, time: timeAt(x), pans: event.shiftKey || (event.pointerType === "touch" && !head) } : null;
+    moved = false;
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
-    hover({ x: event.offsetX, y: event.offsetY, head });
-    if (last === null) return;
-    const by = event.clientX - last;
-    moved += Math.abs(by);
-    if (moved > 3) {
-      view.pan(-by / view.scale);
-      last = event.clientX;
-      moved += 4;
+    const x = event.offsetX;
+    hover({ x, y: event.offsetY, head });
+    if (!start) return;
+    moved ||= Math.abs(x - start.x) >= MOVED;
+    if (!moved) return;
+    if (start.pans) {
+      view.pan((start.last - x) / view.scale);
+      start.last = x;
+    } else if (start.x >= view.gutter) {
+      range(Math.min(start.time, timeAt(x)), Math.max(start.time, timeAt(x)));
     }
   });
   canvas.addEventListener("pointerup", (event) => {
-    if (last !== null && moved <= 3 && !head) click(event.offsetX, event.offsetY);
-    last = null;
+    if (start && !moved && !head) click(event.offsetX, event.offsetY);
+    start = null;
   });
-  canvas.addEventListener("pointercancel", () => (last = null));
+  canvas.addEventListener("pointercancel", () => (start = null));
 }
 
-/** Chooses a stretch of the whole recording by drawing over it, or a moment by clicking. */
+/** Zooms with two fingers. */
+function pinch(canvas: HTMLCanvasElement, view: View): void {
+  const fingers = new Map<number, number>();
+  const gap = () => {
+    const [a, b] = [...fingers.values()];
+    return Math.max(Math.abs(a - b), 20);
+  };
+  canvas.addEventListener("pointerdown", (event) => event.pointerType === "touch" && fingers.set(event.pointerId, event.offsetX));
+  canvas.addEventListener("pointermove", (event) => {
+    if (!fingers.has(event.pointerId)) return;
+    if (fingers.size !== 2) return void fingers.set(event.pointerId, event.offsetX);
+    const before = gap();
+    fingers.set(event.pointerId, event.offsetX);
+    const [a, b] = [...fingers.values()];
+    view.zoom(before / gap(), view.timeAt((a + b) / 2));
+  });
+  for (const end of ["pointerup", "pointercancel"] as const) canvas.addEventListener(end, (event) => fingers.delete(event.pointerId));
+}
+
+/** Chooses a stretch of the whole axis by drawing over it, or a moment by clicking. */
 function brush(overview: HTMLCanvasElement, view: View): void {
   let start: number | null = null;
   const timeAt = (event: PointerEvent) => {
-    const width = overview.clientWidth - GUTTER;
-    return (Math.min(Math.max(event.offsetX - GUTTER, 0), width) / width) * view.length;
+    const width = overview.clientWidth - view.gutter;
+    return (Math.min(Math.max(event.offsetX - view.gutter, 0), width) / width) * view.length;
   };
-  const far = (from: number, to: number) => Math.abs(to - from) * overview.clientWidth > view.length * 3;
+  const far = (from: number, to: number) => Math.abs(to - from) * overview.clientWidth > view.length * MOVED;
   overview.addEventListener("pointerdown", (event) => {
     start = timeAt(event);
     overview.setPointerCapture(event.pointerId);
@@ -96,31 +117,4 @@ function wheel(event: WheelEvent, view: View): void {
     return;
   }
   event.preventDefault();
-}
-
-function press(event: KeyboardEvent, view: View, { move, follow, fit, deselect, search }: Actions): void {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const nearer = () => view.zoom(0.5);
-  const farther = () => view.zoom(2);
-  const act = {
-    ArrowUp: () => move(-1, 0),
-    ArrowDown: () => move(1, 0),
-    ArrowLeft: () => move(0, -1),
-    ArrowRight: () => move(0, 1),
-    Enter: follow,
-    Escape: deselect,
-    a: () => view.pan(-view.span / 5),
-    d: () => view.pan(view.span / 5),
-    "+": nearer,
-    "=": nearer,
-    w: nearer,
-    "-": farther,
-    s: farther,
-    "0": () => view.show(0, view.length),
-    f: fit,
-    "/": search,
-  }[event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
 }

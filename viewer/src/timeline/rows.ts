@@ -1,77 +1,114 @@
-// Draws a row for each thread: its name, its states, what it worked at, its marks, and the selection.
-import { clean } from "../format";
-import { OFF_LOCK, upperBound, WAITING } from "../trace";
+// Draws the rows: the charts of a process, the states of a pool or a thread, what it worked at, its marks, the selection.
+import { clean, count, percent } from "../format";
+import { OFF_LOCK, RUNNING, upperBound, WAITING } from "../trace";
+import type { Row } from "./arrange";
 import { contextOf, fitted } from "./canvas";
+import { drawChart, drawLabel, valueHere } from "./chart";
+import { highest, rememberedCounts } from "./counts";
 import { drawCrosshair } from "./crosshair";
-import { factsAbout } from "./facts";
-import { BAR, FONT, GUTTER, MARK, ROW, SMALL } from "./layout";
+import { FONT, INDENT, pixelRatio, SMALL } from "./layout";
+import { drawMarks } from "./marks";
+import { drawRange } from "./range";
 import type { Scene } from "./scene";
-import { stateDrawer } from "./states";
+import { barOf, drawSelection } from "./selection";
+import { type Painting, stateDrawer } from "./states";
 
 /** The narrowest state, in pixels, that has its operation's name written into it. */
 const NARROWEST_NAMED = 36;
 /** With more states than this in view no state is wide enough for a name. */
 const MOST_NAMED = 4_000;
-/** With more holds than these during the selected wait none is framed, or none joined to it by a line. */
-const MOST_FRAMED = 400;
-const MOST_JOINED = 12;
 
 export function rowDrawer(canvas: HTMLCanvasElement, scroller: HTMLElement, scene: Scene): () => void {
   const drawStates = stateDrawer();
+  const countsOf = rememberedCounts();
   return () => {
-    const { trace, view, theme, shown } = scene;
-    const { clientHeight: height, scrollTop: top } = scroller;
+    const { view, theme, rows } = scene;
+    const { clientHeight: height, scrollTop: scrolled } = scroller;
     const [context, ratio] = contextOf(canvas, view.width, height);
-    const first = Math.floor(top / ROW);
-    const visible = shown.slice(first, Math.ceil((top + height) / ROW));
-    const yOf = (row: number) => row * ROW - top + (ROW - BAR) / 2;
+    const visible = rows.filter(({ top, height: tall }) => top + tall > scrolled && top < scrolled + height);
     const { width: wide, height: tall } = canvas;
-    const left = Math.round(GUTTER * ratio);
-    const bands = visible.map((_, row) => ({
-      left,
-      right: wide,
-      top: Math.max(0, Math.round(yOf(first + row) * ratio)),
-      bottom: Math.min(tall, Math.round((yOf(first + row) + BAR) * ratio)),
-    }));
-    const key = [top, wide, tall, theme.panel, ...visible].join();
-    drawStates(context, { threads: visible.map((thread) => trace.threads[thread]), bands, range: view, left, theme, ratio, key });
-    visible.forEach((thread, row) => {
-      for (const draw of [drawName, drawMarks, drawOperations]) draw(context, scene, thread, yOf(first + row));
+    const left = Math.round(view.gutter * ratio);
+    const withStates = visible.filter(({ kind }) => kind !== "process");
+    const bands = withStates.map((row) => {
+      const bar = barOf(row);
+      const edge = (y: number) => Math.min(Math.max(Math.round((y - scrolled) * ratio), 0), tall);
+      return { left, right: wide, top: edge(bar.top), bottom: edge(bar.top + bar.height) };
     });
-    drawSelection(context, scene, (thread) => {
-      const row = shown.indexOf(thread);
-      return row < 0 ? null : yOf(row);
-    });
+    const key = [scrolled, wide, tall, theme.panel, ...withStates.flatMap(({ trace, group, thread, top, open }) => [trace.index, group?.index, thread, top, open])].join();
+    drawStates(context, { paintings: withStates.map(painting), bands, range: view, left, theme, ratio, key });
+    for (const row of visible) {
+      const y = row.top - scrolled;
+      if (row.kind === "process") drawProcess(context, scene, row, y, countsOf);
+      else drawName(context, scene, row, y);
+      if (row.kind !== "thread") continue;
+      drawOperations(context, scene, row, y);
+      drawMarks(context, scene, row, y);
+    }
+    drawRange(context, scene, height);
+    drawSelection(context, scene, scrolled);
     drawCrosshair(context, scene, height);
-    if (shown.length === 0) {
+    if (rows.length === 0) {
       context.fillStyle = theme.muted;
-      context.fillText("No thread matches.", GUTTER + 12, ROW / 2);
+      context.fillText("No thread matches.", view.gutter + 12, 12);
     }
   };
 }
 
-function drawName(context: CanvasRenderingContext2D, { trace, theme, selection }: Scene, thread: number, y: number): void {
-  const selected = selection?.thread === thread;
+function painting({ trace, group, thread }: Row): Painting {
+  const threads = thread >= 0 ? [thread] : (group?.threads ?? []);
+  return { lives: threads.map((each) => trace.threads[each].slices), most: thread >= 0 ? 1 : (group?.peak ?? 1) };
+}
+
+/** A triangle that points down if the row is open. */
+function drawCaret(context: CanvasRenderingContext2D, open: boolean, x: number, y: number): void {
+  context.beginPath();
+  if (open) context.roundRect(x, y - 1, 8, 1.5, 0);
+  for (const [dx, dy] of open ? [[0, -2], [8, -2], [4, 3]] : [[2, -4], [7, 0], [2, 4]]) context.lineTo(x + dx, y + dy);
+  context.closePath();
+  context.fill();
+}
+
+function drawName(context: CanvasRenderingContext2D, { view, theme, selection }: Scene, row: Row, y: number): void {
+  const { kind, trace, group, thread, key, open, inner } = row;
+  const bar = barOf(row);
+  const middle = y + bar.top - row.top + bar.height / 2 + 0.5;
+  const selected = kind === "thread" && selection?.trace === trace && selection.thread === thread;
   context.fillStyle = selected ? theme.accent : theme.text;
   context.font = selected ? `600 ${FONT}` : FONT;
-  context.fillText(fitted(context, clean(trace.threads[thread].name), GUTTER - 20), 8, y + BAR / 2 + 0.5);
+  if (key) drawCaret(context, open, 8, middle);
+  const left = key ? 20 : inner ? 8 + INDENT : 8;
+  const name = clean(kind === "pool" ? (group?.name ?? "") : trace.threads[thread].name);
+  const times = kind === "pool" ? ` ×${count(group?.threads.length ?? 0)}` : "";
+  const room = view.gutter - left - 10 - context.measureText(times).width;
+  context.fillText(fitted(context, name, room) + times, left, middle);
 }
 
-function drawMarks(context: CanvasRenderingContext2D, { trace, view, theme }: Scene, thread: number, y: number): void {
-  context.fillStyle = theme.mark;
-  let drawn = -1;
-  for (const { start, end } of trace.threads[thread].marks) {
-    if (end < view.from || start > view.to) continue;
-    const x = Math.max(view.xOf(start), GUTTER);
-    const right = Math.max(view.xOf(end), x + 1);
-    if (right - drawn < 0.5) continue;
-    context.fillRect(x, y - MARK + 1, right - x, MARK);
-    drawn = right;
+function drawProcess(context: CanvasRenderingContext2D, scene: Scene, row: Row, y: number, countsOf: ReturnType<typeof rememberedCounts>): void {
+  const { view, theme, watched } = scene;
+  const { trace, open, height } = row;
+  context.fillStyle = theme.faint;
+  context.globalAlpha = 0.12;
+  context.fillRect(0, y + 1, view.width, height - 1);
+  context.globalAlpha = 1;
+  const charts = watched.find((each) => each.trace === trace);
+  let second = "";
+  if (charts) {
+    const columns = Math.max(1, Math.round((view.width - view.gutter) * pixelRatio()));
+    const { held, waiting } = countsOf(charts, view.from, view.to, columns);
+    const half = height / 2;
+    drawChart(context, scene, { top: y + 2, height: half + 2, values: held, most: 1, color: theme.states[RUNNING] });
+    drawChart(context, scene, { top: y + half, height: half + 2, values: waiting, most: Math.ceil(highest(waiting)), color: theme.states[WAITING] });
+    second = `${clean(charts.lock.name)} held ${valueHere(held, scene, percent)}`;
   }
+  drawLabel(context, scene, y, clean(trace.title), second, 20);
+  context.fillStyle = theme.text;
+  drawCaret(context, open, 6, y + 15);
 }
 
-function drawOperations(context: CanvasRenderingContext2D, { trace, view }: Scene, thread: number, y: number): void {
+function drawOperations(context: CanvasRenderingContext2D, { view }: Scene, row: Row, y: number): void {
+  const { trace, thread, top } = row;
   const { slices } = trace.threads[thread];
+  const bar = barOf(row);
   context.font = SMALL;
   context.fillStyle = "#ffffff";
   const shortest = NARROWEST_NAMED / view.scale;
@@ -80,49 +117,9 @@ function drawOperations(context: CanvasRenderingContext2D, { trace, view }: Scen
   if (last - first > MOST_NAMED) return;
   for (let i = first; i < last; i++) {
     if (slices.states[i] !== OFF_LOCK || slices.starts[i + 1] - slices.starts[i] < shortest) continue;
-    const x = Math.max(view.xOf(slices.starts[i]), GUTTER);
+    const x = Math.max(view.xOf(slices.starts[i]), view.gutter);
     const width = Math.min(view.xOf(slices.starts[i + 1]), view.width) - x;
     const name = clean(trace.names.get(slices.whats[i]) ?? "");
-    if (width > 30) context.fillText(fitted(context, name, width - 8), x + 4, y + BAR / 2 + 0.5);
+    if (width > 30) context.fillText(fitted(context, name, width - 8), x + 4, y + bar.top - top + bar.height / 2 + 0.5);
   }
-}
-
-/** Frames the selected state and, if it waits, what held the lock meanwhile. */
-function drawSelection(context: CanvasRenderingContext2D, scene: Scene, yOf: (thread: number) => number | null): void {
-  const { trace, view, theme, selection } = scene;
-  if (!selection) return;
-  const { thread, state, start, end, lock } = factsAbout(trace, selection);
-  const y = yOf(thread);
-  const frame = (from: number, to: number, at: number) => {
-    const x = Math.max(view.xOf(from), GUTTER - 1);
-    const right = Math.min(view.xOf(to), view.width + 1);
-    if (right >= x) context.strokeRect(x, at - 1, Math.max(right - x, 1.5), BAR + 2);
-  };
-  context.strokeStyle = theme.text;
-  context.lineWidth = 1.5;
-  if (y !== null) frame(start, end, y);
-  if (state !== WAITING || !lock || y === null) return;
-  context.strokeStyle = theme.accent;
-  const { starts, ends, threads } = lock.holds;
-  const first = Math.max(0, upperBound(starts, start) - 1);
-  const held = upperBound(starts, end) - first;
-  if (held > MOST_FRAMED) return;
-  for (let i = first; i < first + held; i++) {
-    const [from, to] = [Math.max(starts[i], start), Math.min(ends[i], end)];
-    const at = yOf(threads[i]);
-    if (to <= from || at === null) continue;
-    frame(from, to, at);
-    const x = (view.xOf(from) + view.xOf(to)) / 2;
-    if (held <= MOST_JOINED && x >= GUTTER && x <= view.width) joinRows(context, x, y, at);
-  }
-}
-
-/** A dashed line from the bar at `y` to the one at `at`. */
-function joinRows(context: CanvasRenderingContext2D, x: number, y: number, at: number): void {
-  context.beginPath();
-  context.setLineDash([3, 2]);
-  context.moveTo(x, at > y ? at - 1 : at + BAR + 1);
-  context.lineTo(x, at > y ? y + BAR + 1 : y - 1);
-  context.stroke();
-  context.setLineDash([]);
 }

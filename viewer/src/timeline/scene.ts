@@ -2,6 +2,7 @@
 import type { Edges } from "../series";
 import type { Theme } from "../theme";
 import type { Lock, Trace } from "../trace";
+import type { Row } from "./arrange";
 import type { Selection } from "./facts";
 import type { View } from "./view";
 
@@ -12,20 +13,28 @@ export interface Pointer {
   head: boolean;
 }
 
-/** The lock that the charts are about. */
+/** The lock of a recording that the charts are about. */
 export interface Watched {
+  trace: Trace;
   lock: Lock;
   holds: Edges;
   waits: Edges;
 }
 
+/** A stretch of time that is selected, in nanoseconds. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
 export interface Scene {
-  readonly trace: Trace;
+  readonly traces: Trace[];
   readonly view: View;
   theme: Theme;
-  /** The threads that have a row, from the top down. */
-  shown: number[];
+  /** From the top down. */
+  rows: Row[];
   selection: Selection | null;
+  range: Range | null;
   pointer: Pointer | null;
-  watched: Watched | null;
+  watched: Watched[];
 }

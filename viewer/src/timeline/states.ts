@@ -1,11 +1,17 @@
-// The states of the visible threads as pixels, of which most stay when the view pans.
-import { type Band, type Palette, paintStates, type Pixels, type Range, shiftColumns } from "../raster";
+// The states of the visible threads and pools as pixels, of which most stay when the view pans.
+import { type Band, type Palette, paintPool, paintStates, type Pixels, type Range, shiftColumns } from "../raster";
 import { pixel, type Theme } from "../theme";
-import type { Thread } from "../trace";
+import type { Slices } from "../trace";
 
-/** What is to be painted: threads, each into its band, from column `left` on. */
+/** A thread, or threads that share a band, which is full with `most` of them. */
+export interface Painting {
+  lives: Slices[];
+  most: number;
+}
+
+/** What is to be painted, each into its band, from column `left` on. */
 export interface Wanted {
-  threads: Thread[];
+  paintings: Painting[];
   bands: Band[];
   range: Range;
   left: number;
@@ -33,7 +39,7 @@ export function stateDrawer(): (context: CanvasRenderingContext2D, wanted: Wante
   };
 }
 
-function paintedAfresh(context: CanvasRenderingContext2D, { threads, bands, range, theme, ratio, key }: Wanted): Painted {
+function paintedAfresh(context: CanvasRenderingContext2D, { paintings, bands, range, theme, ratio, key }: Wanted): Painted {
   const { width, height } = context.canvas;
   const image = context.createImageData(width, height);
   const palette = {
@@ -42,20 +48,22 @@ function paintedAfresh(context: CanvasRenderingContext2D, { threads, bands, rang
     hatchWidth: Math.max(1, Math.round(ratio)),
     hatchShift: 0,
   };
-  paint(image, palette, threads, bands, range);
+  paint(image, palette, paintings, bands, range);
   return { key, image, from: range.from, span: range.to - range.from, palette };
 }
 
-function paint(image: ImageData, palette: Palette, threads: Thread[], bands: Band[], range: Range): void {
+function paint(image: ImageData, palette: Palette, paintings: Painting[], bands: Band[], range: Range): void {
   const pixels = pixelsOf(image);
-  threads.forEach(({ slices }, row) => {
+  paintings.forEach(({ lives, most }, row) => {
     const band = bands[row];
-    if (band.bottom > band.top && band.right > band.left) paintStates(pixels, band, slices, range, palette);
+    if (band.bottom <= band.top || band.right <= band.left) return;
+    if (lives.length === 1) paintStates(pixels, band, lives[0], range, palette);
+    else paintPool(pixels, band, lives, most, range, palette);
   });
 }
 
 /** Makes what is painted already into what is wanted, if that is the same but for a pan by whole pixels. */
-function moved(painted: Painted, { key, range, left, threads, bands }: Wanted): boolean {
+function moved(painted: Painted, { key, range, left, paintings, bands }: Wanted): boolean {
   const span = range.to - range.from;
   const columns = painted.image.width - left;
   if (painted.key !== key || Math.abs(painted.span - span) > span * 1e-9) return false;
@@ -72,7 +80,7 @@ function moved(painted: Painted, { key, range, left, threads, bands }: Wanted): 
   const fresh = bands.map((band) => ({ ...band, left: left + first, right: left + last }));
   const time = (column: number) => painted.from + (column / columns) * span;
   const shifted = { ...palette, hatchShift: palette.hatchShift + first };
-  paint(painted.image, shifted, threads, fresh, { from: time(first), to: time(last) });
+  paint(painted.image, shifted, paintings, fresh, { from: time(first), to: time(last) });
   return true;
 }
 

@@ -1,5 +1,5 @@
 // The part of the recording that is shown, and where its moments lie on the canvases.
-import { GUTTER, pixelRatio } from "./layout";
+import { gutterOf, pixelRatio } from "./layout";
 
 /** In nanoseconds. */
 const SHORTEST = 50;
@@ -9,7 +9,7 @@ export class View {
   to: number;
 
   constructor(
-    /** Of the whole recording. */
+    /** Of the whole axis. */
     readonly length: number,
     private readonly scroller: HTMLElement,
     private readonly changed: () => void,
@@ -19,7 +19,12 @@ export class View {
 
   /** Of the canvases, names included. */
   get width(): number {
-    return Math.max(this.scroller.clientWidth, GUTTER + 50);
+    return Math.max(this.scroller.clientWidth, 200);
+  }
+
+  /** Of the names alone. */
+  get gutter(): number {
+    return gutterOf(this.width);
   }
 
   get span(): number {
@@ -28,15 +33,15 @@ export class View {
 
   /** CSS pixels per nanosecond. */
   get scale(): number {
-    return (this.width - GUTTER) / this.span;
+    return (this.width - this.gutter) / this.span;
   }
 
   timeAt(x: number): number {
-    return this.from + (x - GUTTER) / this.scale;
+    return this.from + (x - this.gutter) / this.scale;
   }
 
   xOf(time: number): number {
-    return GUTTER + (time - this.from) * this.scale;
+    return this.gutter + (time - this.from) * this.scale;
   }
 
   /** Shows the time between two moments. */
@@ -55,7 +60,7 @@ export class View {
   /** By whole pixels, so that most of what is painted can stay. */
   pan(by: number): void {
     const ratio = pixelRatio();
-    const pixel = this.span / (Math.round(this.width * ratio) - Math.round(GUTTER * ratio));
+    const pixel = this.span / (Math.round(this.width * ratio) - Math.round(this.gutter * ratio));
     const whole = Math.round(by / pixel) * pixel;
     this.show(this.from + whole, this.to + whole);
   }

@@ -110,7 +110,7 @@ impl Run {
 
 /// What processes are ordered by.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Loss {
+pub(in crate::trace) struct Loss {
     is_problem: bool,
     /// In contended waits, in nanoseconds.
     lost: u64,
@@ -118,7 +118,8 @@ struct Loss {
 }
 
 impl Loss {
-    fn of(summary: &Summary) -> Self {
+    /// Of a process with these numbers.
+    pub(in crate::trace) fn of(summary: &Summary) -> Self {
         Self {
             is_problem: verdict(summary).is_some_and(|verdict| verdict.kind == FindingKind::Lock),
             lost: summary.groups.iter().map(|group| group.contended.total).sum(),

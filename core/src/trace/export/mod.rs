@@ -67,7 +67,7 @@ impl Format {
             Self::Perfetto => perfetto::write(recording, timeline, out),
             Self::GvlTracing => gvl_tracing::write(recording, timeline, out),
             Self::Firefox => firefox::write(recording, timeline, out),
-            Self::Html => write_report(recording, timeline, out),
+            Self::Html => write_report(&[(recording, timeline)], out),
             Self::Collapsed => collapsed::write(recording, timeline, out),
             Self::Json => writeln!(out, "{}", Summary::of(recording, timeline).to_json()),
         }

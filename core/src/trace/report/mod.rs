@@ -2,10 +2,14 @@
 
 mod pack;
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
+
+use pack::Place;
 
 use super::analyze::compare::Comparison;
 use super::analyze::recording::Recording;
+use super::analyze::run::Loss;
 use super::analyze::summary::Summary;
 use super::analyze::timeline::Timeline;
 
@@ -14,14 +18,23 @@ const PAGE: &str = include_str!("page.html");
 /// The marker at which the data is inserted.
 const PLACE: &str = "<!--data-->";
 
-/// Writes the report of one recording.
+/// Writes the report of one process, or of several processes of one run on one axis of time. The process that lost
+/// most leads; see [`Run`](super::Run).
 ///
 /// # Errors
 ///
 /// Errors of `out`, or of compressing the data.
-pub fn write_report(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
-    let summary = Summary::of(recording, timeline);
-    write_page(&[pack::pack(recording, timeline, &summary, &title(recording))?], None, out)
+pub fn write_report(processes: &[(&Recording, &Timeline)], out: &mut dyn Write) -> io::Result<()> {
+    let first = processes.iter().map(|(recording, _)| recording.start).min().unwrap_or(0);
+    let with_summary = |&(recording, timeline)| (recording, timeline, Summary::of(recording, timeline));
+    let mut all: Vec<(&Recording, &Timeline, Summary)> = processes.iter().map(with_summary).collect();
+    all.sort_by_cached_key(|(_, _, summary)| Reverse(Loss::of(summary)));
+    let pack = |(recording, timeline, summary): &(&Recording, &Timeline, Summary)| {
+        let (title, offset) = (title(recording, all.len() > 1), recording.start - first);
+        pack::pack(recording, timeline, summary, Place { title: &title, offset })
+    };
+    let traces: Vec<Vec<u8>> = all.iter().map(pack).collect::<io::Result<_>>()?;
+    write_page(&traces, None, out)
 }
 
 /// Writes the report that compares two recordings, each with a title of its own.
@@ -37,15 +50,19 @@ pub fn write_comparison(
     let summaries = [before, after].map(|(_, recording, timeline)| Summary::of(recording, timeline));
     let comparison = Comparison::of(&summaries[0], &summaries[1]);
     let pack = |(title, recording, timeline): (&str, &Recording, &Timeline), summary| {
-        pack::pack(recording, timeline, summary, title)
+        pack::pack(recording, timeline, summary, Place { title, offset: 0 })
     };
     let traces = [pack(before, &summaries[0])?, pack(after, &summaries[1])?];
     write_page(&traces, Some(&comparison), out)
 }
 
-fn title(recording: &Recording) -> String {
-    let name = recording.about("command").or_else(|| recording.about("language"));
-    name.unwrap_or("Trace").to_owned()
+/// What the recording is of: the program, with the process's number if there are several.
+fn title(recording: &Recording, with_process: bool) -> String {
+    let name = recording.about("command").or_else(|| recording.about("language")).unwrap_or("Trace");
+    match recording.about("pid").filter(|_| with_process) {
+        Some(pid) => format!("{name} ({pid})"),
+        None => name.to_owned(),
+    }
 }
 
 /// The data is in elements that the browser neither shows nor runs, as base64, which has no character that

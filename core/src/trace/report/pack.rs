@@ -26,9 +26,18 @@ const RAW: i32 = -15;
 const MOST_ROWS: usize = 200;
 const MOST_HOLDERS: usize = 24;
 
+/// Where a recording is on the page.
+#[derive(Serialize)]
+pub(super) struct Place<'a> {
+    pub(super) title: &'a str,
+    /// How long after the beginning of the page's axis of time the recording began, in nanoseconds.
+    pub(super) offset: u64,
+}
+
 #[derive(Serialize)]
 struct Head<'a> {
-    title: &'a str,
+    #[serde(flatten)]
+    place: Place<'a>,
     names: Vec<(u32, String)>,
     summary: Summary,
 }
@@ -38,12 +47,12 @@ pub(super) fn pack(
     recording: &Recording,
     timeline: &Timeline,
     summary: &Summary,
-    title: &str,
+    place: Place<'_>,
 ) -> io::Result<Vec<u8>> {
     let mut summary = summary.clone();
     summary.locks.iter_mut().for_each(shorten);
     let head =
-        serde_json::to_vec(&Head { title, names: names(recording, timeline), summary: summary.clone() })?;
+        serde_json::to_vec(&Head { place, names: names(recording, timeline), summary: summary.clone() })?;
     let mut data = Vec::new();
     put_bytes(&mut data, &head);
     for life in &timeline.threads {
