@@ -194,7 +194,7 @@ mod tests {
             "taken by somebody who has not written yet"
         );
         std::fs::remove_file(&own).expect("ours");
-        for (writer, gets) in [(pid, asked.clone()), (pid + 1, own)] {
+        for (writer, gets) in [(pid, asked.clone()), (pid + 1, own.clone())] {
             let about = vec![("pid".to_owned(), writer.to_string())];
             std::fs::write(&asked, Recording { about, ..Recording::default() }.to_bytes()).expect("writable");
             assert_eq!(claim_for(pid, true, &asked).expect("writable").1, gets);
