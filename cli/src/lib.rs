@@ -137,15 +137,16 @@ struct Window {
     threads: Vec<String>,
 }
 
-/// Write the report page of a trace: one HTML file that needs no network
+/// Write the report page of a trace, or of the processes of a run: one HTML file that needs no network
 #[derive(Args)]
 struct Report {
     #[command(flatten)]
     window: Window,
-    /// The trace
-    file: PathBuf,
+    /// The traces: several processes of a run are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
-    /// trace, under a name that is free
+    /// first trace, under a name that is free
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Open the page in the browser

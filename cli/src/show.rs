@@ -31,9 +31,11 @@ pub(crate) fn summed_up(recording: &Recording, timeline: &Timeline) -> Summary {
 }
 
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
-    let (recording, timeline) = files::read(&arguments.file, &arguments.window)?;
-    let output = files::write_or_beside(arguments.output.as_deref(), &arguments.file, "html", |out| {
-        write_report(&[(&recording, &timeline)], out)
+    let read = |file: &PathBuf| files::read(file, &arguments.window);
+    let processes: Vec<_> = arguments.files.iter().map(read).collect::<Result<_, _>>()?;
+    let processes: Vec<_> = processes.iter().map(|(recording, timeline)| (recording, timeline)).collect();
+    let output = files::write_or_beside(arguments.output.as_deref(), &arguments.files[0], "html", |out| {
+        write_report(&processes, out)
     })?;
     if arguments.open { open(&output) } else { Ok(()) }
 }

@@ -32,7 +32,7 @@ use offlock_core::Task;
 use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
     ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE,
-    Timeline, UNTIL_VARIABLE, is_path_of_child, note_signal, until,
+    Timeline, UNTIL_VARIABLE, is_path_of_child, note_signal, until, write_report,
 };
 
 use crate::language::{with_interpreter, wrong_package};
@@ -217,8 +217,7 @@ fn afterwards(
     }
     eprintln!();
     traces.iter().for_each(|path| files::say_where(path));
-    let Some(worst) = run.processes().first() else { return Ok(()) };
-    export(Path::new(&worst.file), &outputs.exports)
+    export(&run, trace, &outputs.exports)
 }
 
 /// The processes of the run. A trace that cannot be read is reported and left out.
@@ -235,15 +234,27 @@ fn run_of(traces: &[PathBuf], first: &Path, ended: Option<(u32, ExitStatus)>) ->
     Run::new(traces.iter().filter_map(|path| process(path).map_err(report).ok()).collect())
 }
 
-/// Writes the exports of a trace.
-fn export(trace: &Path, exports: &[(Format, Option<PathBuf>)]) -> Result<(), Failure> {
-    if exports.is_empty() {
-        return Ok(());
-    }
-    let recording = files::load(trace)?;
-    let timeline = Timeline::of(&recording);
+/// Writes the exports: a page of all processes, and in other tools' formats the one that lost most.
+fn export(run: &Run, trace: &Path, exports: &[(Format, Option<PathBuf>)]) -> Result<(), Failure> {
+    let has_page = exports.iter().any(|(format, _)| *format == Format::Html);
+    let count = if exports.is_empty() {
+        0
+    } else if has_page {
+        usize::MAX
+    } else {
+        1
+    };
+    let read = |process: &Process| files::load(Path::new(&process.file));
+    let recordings: Vec<Recording> =
+        run.processes().iter().take(count).map(read).collect::<Result<_, _>>()?;
+    let timelines: Vec<Timeline> = recordings.iter().map(Timeline::of).collect();
+    let processes: Vec<_> = recordings.iter().zip(&timelines).collect();
+    let Some((recording, timeline)) = processes.first() else { return Ok(()) };
     for (format, output) in exports {
-        let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
+        let content = |out: &mut dyn io::Write| match format {
+            Format::Html => write_report(&processes, out),
+            _ => format.write(recording, timeline, out),
+        };
         files::write_or_beside(output.as_deref(), trace, format.extension(), content)?;
     }
     Ok(())

@@ -251,6 +251,16 @@ fn a_report_is_one_page_beside_the_trace() {
 }
 
 #[test]
+fn a_report_of_several_processes_is_one_page() {
+    let folder = Folder::new("report-of-several");
+    server(&folder);
+    let output = folder.run(&["report", "a.offlock", "a.11.offlock", "a.12.offlock"]);
+    assert!(output.status.success() && text(&output.stderr).contains("wrote a.html"));
+    let page = std::fs::read_to_string(folder.path("a.html")).expect("written");
+    assert!(page.contains("id=\"offlock-trace-2\"") && !page.contains("id=\"offlock-trace-3\""));
+}
+
+#[test]
 fn a_comparison_is_text_and_a_page_if_asked() {
     let folder = Folder::new("compare");
     convoy(&folder);
