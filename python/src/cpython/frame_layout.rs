@@ -54,6 +54,16 @@ pub(super) struct StrData {
 /// complete.
 pub(super) const FIRST_TRACEABLE_BEFORE: usize = 16;
 
+/// Whether a frame can be one without a caller. From 3.12 on, the interpreter has a frame of its own wherever it begins
+/// to execute Python code; before, a flag of the frame says so. Frames that are left by an exception or by a generator
+/// lose their callers, too.
+pub(super) fn is_outermost(frame: &[u8]) -> bool {
+    if cfg!(Py_3_12) { frame[LAYOUT.owner] >= OWNER_INTERPRETER } else { frame[IS_ENTRY] != 0 }
+}
+
+/// In a frame of 3.11: whether the interpreter began to execute Python code with it.
+const IS_ENTRY: usize = 68;
+
 /// Owners from this one on are the interpreter itself.
 pub(super) const OWNER_INTERPRETER: u8 = 3;
 /// A generator owns the frame, which is complete from the start.

@@ -17,7 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, Types};
-use super::frame_layout::{LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER};
+use super::frame_layout::{LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, is_outermost};
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
 
@@ -104,7 +104,7 @@ fn describe(
     Some(())
 }
 
-/// The frames of a thread; `None` if one cannot be read.
+/// The frames of a thread; `None` if one cannot be read, or has just been left.
 fn walk(memory: &mut impl Memory, thread_state: usize) -> Option<RawStack> {
     let at = memory.word(thread_state + LAYOUT.thread_frame)?;
     let mut next = match LAYOUT.indirect {
@@ -138,7 +138,8 @@ const INSTRUCTION: usize = 2;
 struct Torn;
 
 impl RawFrame {
-    /// Reads the frame at an address, none if it is the interpreter's own, and the address of its caller.
+    /// Reads the frame at an address, none if it is the interpreter's own, and the address of its caller. `None` if
+    /// it cannot be read, or has lost its caller.
     fn read(memory: &mut impl Memory, address: usize) -> Option<(Option<Self>, usize)> {
         let mut bytes = [0; FRAME];
         memory.read(address, &mut bytes)?;
@@ -149,7 +150,8 @@ impl RawFrame {
             instruction: word(LAYOUT.instruction)?,
             owner: bytes[LAYOUT.owner],
         };
-        Some(((frame.owner < OWNER_INTERPRETER).then_some(frame), word(LAYOUT.previous)?))
+        let previous = word(LAYOUT.previous).filter(|previous| *previous != 0 || is_outermost(&bytes))?;
+        Some(((frame.owner < OWNER_INTERPRETER).then_some(frame), previous))
     }
 
     /// What it executes. Nothing if it executes no Python code, or has only been made.

@@ -121,9 +121,9 @@ fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<Sampl
     stacks.map(sample).collect()
 }
 
-/// Samples of a hold are about 1 ms apart. If the last one is longer than this before the release, in nanoseconds,
+/// Samples of a hold are 1 to 2 ms apart. If the last one is longer than this before the release, in nanoseconds,
 /// the holder was then in a function in which no sample could be taken.
-const CLOSE: u64 = 3_000_000;
+const CLOSE: u64 = 4_000_000;
 
 /// Cuts a hold at its samples.
 fn cut(lock: u32, hold: &Hold, samples: &[Sample], pieces: &mut Vec<Piece>) {
