@@ -139,12 +139,12 @@ fn each_piece_of_a_hold_belongs_to_the_sample_at_its_end() {
 
 #[test]
 fn the_summary_names_the_lines() {
-    let samples = [(1, ms(4), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)];
+    let samples = [(1, ms(3), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)];
     let recording = sampled(known(), &samples);
     let text = Summary::of(&recording, &Timeline::of(&recording)).to_text();
     for expected in [
         "Code that others waited for",
-        "send       7.00 ms (78%)       4.00 ms  web *   /srv/app.py:7",
+        "send       8.00 ms (89%)       5.00 ms  web *   /srv/app.py:7",
         "18% of the waiting was behind holds too short for a stack",
     ] {
         assert!(text.contains(expected), "{text}");
@@ -157,7 +157,7 @@ fn the_summary_names_the_lines() {
 #[test]
 fn collapsed_stacks_count_what_others_lost() {
     let samples = [
-        (1, ms(4), Kind::StackHolding, PARSE),
+        (1, ms(3), Kind::StackHolding, PARSE),
         (1, ms(8), Kind::StackReleasing, SEND),
         (1, ms(21), Kind::StackReleasing, DEEP),
     ];
@@ -167,8 +167,8 @@ fn collapsed_stacks_count_what_others_lost() {
     Format::Collapsed.write(&recording, &Timeline::of(&recording), &mut out).expect("memory");
     assert_eq!(
         String::from_utf8(out).expect("text"),
-        "main (/srv/app.py:3);App.parse (/srv/app.py:41) 2000000\n\
-         main (/srv/app.py:3);send,  (/srv/app.py:7) 7000000\n\
+        "main (/srv/app.py:3);App.parse (/srv/app.py:41) 1000000\n\
+         main (/srv/app.py:3);send,  (/srv/app.py:7) 8000000\n\
          … 90 frames left out;App.parse (/srv/app.py:42) 1000000\n"
     );
 }
