@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Behind, Blame, Flaw, Kind, Life, MachineUsed, MarkBlame, Moment, RecordedThread, Recording, Stand, State,
-    Summary, Timeline, Used, Weight, pack_size,
+    Behind, Blame, FindingKind, Flaw, Kind, Life, MachineUsed, MarkBlame, Moment, RecordedThread, Recording,
+    Stand, State, Strength, Summary, Timeline, Used, Weight, pack_size,
 };
 use proptest::prelude::*;
 use simulate::{Interpreter, LOCK, Script, Step, Truth, ms, simulate};
@@ -97,7 +97,7 @@ fn in_a_convoy_a_network_thread_pays_a_time_slice_for_each_input() {
 #[test]
 fn a_free_lock_is_blamed_on_hand_overs_only_where_there_are_many() {
     const SWITCH_LESS: &str = "Switch less";
-    const NO_PROCESSOR: &str = "The lock is not the cause.";
+    const NO_PROCESSOR: &str = "Give the program more processors";
     for (hand_over, hold, rounds, expected) in [
         (50_000, 20_000, 2_000, Some(SWITCH_LESS)),
         (500_000, 100_000, 500, Some(SWITCH_LESS)),
@@ -154,13 +154,47 @@ fn a_pool_that_takes_turns_is_the_holder_and_idle_time_hides_nothing() {
     );
 }
 
+/// The threads of a pool in a mark, and one beside them in another.
+#[test]
+fn the_verdict_and_its_cause_name_the_marks() {
+    let report = [Step::Idle(ms(100)), Step::Hold(ms(300))];
+    let hello = [Step::Idle(ms(20)), Step::Hold(200_000)];
+    let pool = (1..=3).map(|i| Script::new(&format!("web tp 00{i}"), report.into_iter().cycle().take(20)));
+    let reactor = Script::new("reactor", hello.into_iter().cycle().take(100));
+    let (mut recording, _) = simulate(RUBY, &pool.chain([reactor]).collect::<Vec<_>>());
+    for thread in recording.threads.values_mut() {
+        let name = if thread.name == "reactor" { 8 } else { 9 };
+        let begin = Moment { time: recording.start, kind: Kind::MarkBegin, argument: name, native: 0 };
+        thread.moments.insert(0, begin);
+    }
+    recording.names.extend([(8, "GET /hello".into()), (9, "GET /report".into())]);
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    let found = |kind| summary.findings.iter().find(|finding| finding.kind == kind).expect("found");
+    let (verdict, cause) = (found(FindingKind::Lock), found(FindingKind::MainHolder));
+    assert_eq!((verdict.strength, verdict.mark.as_deref()), (Some(Strength::Strong), Some("GET /hello")));
+    assert_eq!((cause.group.as_deref(), cause.mark.as_deref()), (Some("web tp *"), Some("GET /report")));
+    assert!(
+        cause.text.starts_with("`GET /report` of `web tp *` (3 threads) held the lock for"),
+        "{}",
+        cause.text
+    );
+}
+
+#[test]
+fn the_typical_hold_is_that_of_half_of_the_time() {
+    let steps = [Step::Hold(ms(10)), Step::Idle(1_000), Step::Hold(ms(30)), Step::Idle(1_000)];
+    let short = [Step::Hold(10_000), Step::Idle(1_000)].into_iter().cycle().take(200);
+    let (.., summary) = analyse(&[Script::new("alone", steps.into_iter().chain(short))]);
+    assert!(about(summary.groups[0].typical_hold, ms(30)), "{:?}", summary.groups);
+}
+
 #[test]
 fn uncontended_acquisitions_are_no_waits() {
     let steps = [Step::Idle(ms(1)), Step::Hold(1_000)];
     let (.., summary) = analyse(&[Script::new("alone", steps.into_iter().cycle().take(2_000))]);
     let thread = &summary.threads[0];
     assert_eq!((thread.contended.count, thread.contended.total), (0, 0));
-    assert!(summary.findings[0].text.contains("no thread lost more than 0%"), "{:?}", summary.findings);
+    assert!(summary.findings[0].text.contains("lost 0% of their active time"), "{:?}", summary.findings);
 }
 
 #[test]

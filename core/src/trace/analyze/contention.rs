@@ -7,7 +7,7 @@ use super::timeline::{Life, LockLife, Stretch, Timeline};
 
 /// A wait of this length, in nanoseconds, is contended even if no other thread held the lock meanwhile: the
 /// thread had no processor.
-const LATE: u64 = 1_000_000;
+pub(super) const LATE: u64 = 1_000_000;
 
 /// The contended waits of each thread, in order. O(w · log h) for w waits and h holds.
 pub(super) fn contended_waits(timeline: &Timeline) -> Vec<Vec<Stretch>> {

@@ -43,7 +43,7 @@ pub enum FindingKind {
     Saturated,
     /// A cause: the lock changes hands so often that this takes much of the time.
     HandOver,
-    /// Threads wanted the lock, or had it, but had no processor.
+    /// The verdict, or beside another one: threads that were ready to run had no processor.
     MachineFull,
     /// Garbage collection takes much of the time with the lock.
     Garbage,
@@ -52,9 +52,10 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Whether this is the answer to the question whether the lock is the problem. A summary has one.
+    /// Whether this is an answer to the question whether the lock is the problem. The first in a summary is the
+    /// verdict; that the machine is full may come in addition.
     pub fn is_verdict(self) -> bool {
-        matches!(self, Self::Unused | Self::TooShort | Self::NotTheLock | Self::Lock)
+        matches!(self, Self::Unused | Self::TooShort | Self::NotTheLock | Self::MachineFull | Self::Lock)
     }
 
     /// How to take a finding of this kind.

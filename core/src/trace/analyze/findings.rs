@@ -1,32 +1,26 @@
 //! Findings: what the numbers of a recording mean, and what to do about it.
 //!
-//! The verdict comes first (`verdict.rs`), then its causes: a list of rules, each with fixed thresholds. A
-//! rule that matches gives one finding with the numbers in its text. `core/tests/trace_analysis.rs` checks
-//! each on recordings with known causes.
+//! The verdict comes first (`verdict.rs`), then its causes (`causes.rs`), then what is good to know. A rule that
+//! matches gives one finding with the numbers in its text. `core/tests/trace_analysis.rs` checks each on
+//! recordings with known causes, and the programs in the folder `verdicts` on real ones.
 
+use super::causes;
 use super::finding::{Finding, FindingKind, Strength};
-use super::summary::{GroupSummary, LockSummary, Summary, ThreadSummary, per};
-use super::units::{duration, list, percent};
-use super::verdict::{LONG_ENOUGH, Verdict};
+use super::summary::{GroupSummary, MarkSummary, Summary, per};
+use super::units::{capital, duration, list, percent};
+use super::verdict::{LONG_ENOUGH, Problem, Verdict, machine_is_full};
 
-/// The share of the time for which a lock was held or wanted below which the waits for it cause little.
+/// The share of the recording below which collecting garbage costs little.
 const LITTLE: f64 = 0.05;
 
 /// The findings, the most important ones first.
 pub(super) fn of(summary: &Summary) -> Vec<Finding> {
-    let words = Words::of(summary);
     let mut all = caveats(summary);
     let verdict = Verdict::of(summary);
     all.push(judged(summary, &verdict));
-    if let Verdict::Problem(..) = verdict {
-        let locks = summary.locks.iter();
-        for lock in locks.filter(|lock| per(lock.waited, lock.waited + lock.held) >= LITTLE) {
-            let lock = Contended::new(summary, lock);
-            all.extend(main_holder(&lock, &words));
-            all.extend(brief_users(&lock, &words));
-            all.extend(saturated(&lock, &words));
-            all.extend(hand_over(&lock));
-        }
+    if let Verdict::Lock(_) = verdict {
+        all.extend(causes::of(summary));
+        all.extend(machine_is_full(summary).map(|lost| machine_full(summary, lost, "too")));
     }
     all.extend(garbage(summary));
     all.extend(off_lock(summary));
@@ -35,20 +29,17 @@ pub(super) fn of(summary: &Summary) -> Vec<Finding> {
 
 /// The verdict in words, with what it rests on.
 fn judged(summary: &Summary, verdict: &Verdict<'_>) -> Finding {
-    match *verdict {
+    match verdict {
         Verdict::Unused => Finding::new(
             FindingKind::Unused,
             "No thread used an interpreter lock during this recording.".into(),
         ),
         Verdict::TooShort => too_short(summary),
-        Verdict::NoProblem(lost) => {
-            let text = format!(
-                "The lock is not what slows this program down: no thread lost more than {} of its active time waiting for it.",
-                percent(lost)
-            );
-            Finding::new(FindingKind::NotTheLock, text)
+        Verdict::NotTheLock(lost) => not_the_lock(summary, *lost),
+        Verdict::MachineFull(lost) => {
+            machine_full(summary, *lost, "and the lock is not what slows this program down")
         }
-        Verdict::Problem(group, strength) => problem(group, strength),
+        Verdict::Lock(problem) => the_lock(problem),
     }
 }
 
@@ -66,117 +57,71 @@ fn too_short(summary: &Summary) -> Finding {
     Finding::new(FindingKind::TooShort, text).advise(advice)
 }
 
-fn problem(group: &GroupSummary, strength: Strength) -> Finding {
-    let how = match strength {
+fn not_the_lock(summary: &Summary, lost: f64) -> Finding {
+    let longest = summary.groups.iter().map(|group| group.contended.max).max().unwrap_or(0);
+    let text = format!(
+        "The lock is not what slows this program down: its threads lost {} of their active time waiting for it, {} at most at a time.",
+        percent(lost),
+        duration(longest)
+    );
+    Finding::new(FindingKind::NotTheLock, text)
+}
+
+fn machine_full(summary: &Summary, lost: f64, addition: &str) -> Finding {
+    let busy = |share: Option<f64>, what: &str| Some(format!("{what} {}", percent(share?)));
+    let processors = summary.processors.map(|count| format!("{count:.0} processors"));
+    let known =
+        [processors, busy(summary.busy, "of which it used"), busy(summary.machine_busy, "machine busy")];
+    let known: Vec<String> = known.into_iter().flatten().collect();
+    let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
+    let text = format!(
+        "The machine is full, {addition}: for {} of their active time, threads that were ready to run, or waited for such a thread, had no processor{known}.",
+        percent(lost)
+    );
+    let advice = "Give the program more processors, or less work: fewer threads that compute at a time, fewer other programs.";
+    Finding::new(FindingKind::MachineFull, text).advise(advice)
+}
+
+fn the_lock(problem: &Problem<'_>) -> Finding {
+    let how = match problem.strength {
         Strength::Weak => "a little",
         Strength::Clear => "clearly",
         Strength::Strong => "strongly",
     };
+    let mut losers = Vec::new();
+    losers.extend(problem.group.map(|(group, lost)| group_lost(group, lost)));
+    losers.extend(problem.mark.map(|(mark, lost)| mark_lost(mark, lost)));
+    let text = format!("Waiting for the lock slows this program down {how}: {}.", losers.join("; "));
+    Finding {
+        strength: Some(problem.strength),
+        group: problem.group.map(|(group, _)| group.name.clone()),
+        mark: problem.mark.map(|(mark, _)| mark.span.name.clone()),
+        ..Finding::new(FindingKind::Lock, text)
+    }
+}
+
+fn group_lost(group: &GroupSummary, lost: f64) -> String {
     let waits = &group.contended;
-    let text = format!(
-        "Waiting for the lock slows this program down {how}: {} lost {} of {} active time in {} waits (p50 {}, p99 {}, longest {}).",
+    format!(
+        "{} lost {} of {} active time in {} waits (p50 {}, p99 {}, longest {})",
         group.named(),
-        percent(group.lost),
+        percent(lost),
         if group.threads.len() == 1 { "its" } else { "their" },
         waits.count,
         duration(waits.p50),
         duration(waits.p99),
         duration(waits.max),
-    );
-    Finding { strength: Some(strength), ..Finding::new(FindingKind::Lock, text).about(&group.name) }
+    )
 }
 
-/// A lock that threads waited for, and the groups of these threads.
-struct Contended<'a> {
-    summary: &'a Summary,
-    lock: &'a LockSummary,
-    /// The index in `summary.groups` for each thread.
-    group_of: Vec<usize>,
-}
-
-impl<'a> Contended<'a> {
-    fn new(summary: &'a Summary, lock: &'a LockSummary) -> Self {
-        let mut group_of = vec![0; summary.threads.len()];
-        for (index, group) in summary.groups.iter().enumerate() {
-            group.threads.iter().for_each(|thread| group_of[*thread] = index);
-        }
-        Self { summary, lock, group_of }
-    }
-
-    fn group(&self, thread: usize) -> &'a GroupSummary {
-        &self.summary.groups[self.group_of[thread]]
-    }
-
-    /// The group during whose holds others waited longest, for how long, and for how long they waited in all.
-    /// The threads of a group wait for each other; a thread alone does not wait for itself.
-    fn worst(&self) -> Option<(usize, u64, u64)> {
-        let mut inflicted = vec![0_u64; self.summary.groups.len()];
-        for (holder, time) in self.lock.blame.iter().flat_map(|row| &row.by) {
-            inflicted[self.group_of[*holder]] += time;
-        }
-        let worst =
-            (0..inflicted.len()).max_by_key(|group| (inflicted[*group], std::cmp::Reverse(*group)))?;
-        let is_alone = self.summary.groups[worst].threads.len() == 1;
-        let others = self.lock.blame.iter().filter(|row| !is_alone || self.group_of[row.thread] != worst);
-        Some((worst, inflicted[worst], others.map(|row| row.waited).sum()))
-    }
-
-    /// The groups that waited longest, except `but` if that is a single thread, and how many more there are.
-    fn waiters(&self, but: usize) -> String {
-        let mut seen = Vec::new();
-        for row in &self.lock.blame {
-            let group = self.group_of[row.thread];
-            if !seen.contains(&group) && (group != but || self.summary.groups[but].threads.len() > 1) {
-                seen.push(group);
-            }
-        }
-        list(seen.into_iter().map(|group| match group {
-            own if own == but => "its own threads".to_owned(),
-            group => self.summary.groups[group].named(),
-        }))
-    }
-
-    fn name(&self) -> String {
-        if self.summary.locks.len() > 1 { format!("the lock {}", self.lock.name) } else { "the lock".into() }
-    }
-}
-
-/// The numbers of all threads of a group together.
-struct Totals {
-    acquisitions: u64,
-    longest_hold: u64,
-    holding: u64,
-    waiting: u64,
-}
-
-impl Totals {
-    fn of(summary: &Summary, group: &GroupSummary) -> Self {
-        let members = || group.threads.iter().map(|thread| &summary.threads[*thread]);
-        Self {
-            acquisitions: members().map(|thread: &ThreadSummary| thread.acquisitions).sum(),
-            longest_hold: members().map(|thread| thread.longest_hold).max().unwrap_or(0),
-            holding: group.times.holding(),
-            waiting: group.times.waiting,
-        }
-    }
-}
-
-/// What depends on the interpreter.
-struct Words {
-    elsewhere: &'static str,
-    time_slice: u64,
-}
-
-impl Words {
-    fn of(summary: &Summary) -> Self {
-        match summary.about("language") {
-            Some("ruby") => Self { elsewhere: "another process or a Ractor", time_slice: 100_000_000 },
-            Some("python") => {
-                Self { elsewhere: "another process or a subinterpreter", time_slice: 5_000_000 }
-            }
-            _ => Self { elsewhere: "another process", time_slice: 10_000_000 },
-        }
-    }
+fn mark_lost(mark: &MarkSummary, lost: f64) -> String {
+    format!(
+        "`{}` lost {} of its time, {} each on average (p99 {})",
+        mark.span.name,
+        percent(lost),
+        duration(mark.losses.total / mark.losses.count.max(1)),
+        duration(mark.losses.p99),
+    )
 }
 
 fn caveats(summary: &Summary) -> Vec<Finding> {
@@ -214,139 +159,6 @@ fn estimate(obstacle: Option<&str>) -> String {
          time that it used a processor; of waiting, only the sampler's own is seen, which stands for any thread that \
          wants the lock."
     )
-}
-
-/// Most of the waiting was behind one thread, or behind one pool.
-fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
-    let (holder, inflicted, waited) = lock.worst()?;
-    let share = per(inflicted, waited);
-    if share < 0.5 {
-        return None;
-    }
-    let group = &lock.summary.groups[holder];
-    let totals = Totals::of(lock.summary, group);
-    let text = format!(
-        "{} held {} for {} of the time in which {} waited; the longest hold took {}.",
-        group.named(),
-        lock.name(),
-        percent(share),
-        lock.waiters(holder),
-        duration(totals.longest_hold),
-    );
-    let (it, computes, takes) =
-        if group.threads.len() == 1 { ("It", "computes", "takes") } else { ("They", "compute", "take") };
-    let advice = if totals.longest_hold * 2 >= words.time_slice {
-        format!(
-            "{it} {computes} with the lock. Move that work off the lock (an operation that releases it, such as offlock's) or to {}.",
-            words.elsewhere
-        )
-    } else {
-        let each = duration(totals.holding / totals.acquisitions.max(1));
-        format!(
-            "{it} {takes} the lock {} times for {each} each. Do more per turn (batch calls), or move that work to {}.",
-            totals.acquisitions, words.elsewhere
-        )
-    };
-    Some(Finding::new(FindingKind::MainHolder, text).about(&group.name).advise(advice))
-}
-
-/// Threads that need the lock briefly, but wait about a time slice for it each time.
-fn brief_users(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
-    let suffers = |group: &GroupSummary| {
-        let totals = Totals::of(lock.summary, group);
-        let turns = totals.acquisitions.max(1);
-        let (wait, hold) = (totals.waiting / turns, totals.holding / turns);
-        totals.acquisitions >= 5 && wait * 2 >= words.time_slice && hold * 5 <= wait
-    };
-    let mut sufferers: Vec<&GroupSummary> = Vec::new();
-    for group in lock.lock.blame.iter().map(|row| lock.group(row.thread)) {
-        if !sufferers.iter().any(|other| std::ptr::eq(*other, group)) && suffers(group) {
-            sufferers.push(group);
-        }
-    }
-    let first = Totals::of(lock.summary, sufferers.first()?);
-    let turns = first.acquisitions.max(1);
-    let text = format!(
-        "{} needed {} only briefly ({} at a time) but waited {} for it on average, {} times: each input or output costs up to a time slice ({}) of the thread that computes.",
-        list(sufferers.iter().map(|group| group.named())),
-        lock.name(),
-        duration(first.holding / turns),
-        duration(first.waiting / turns),
-        first.acquisitions,
-        duration(words.time_slice),
-    );
-    let advice = format!(
-        "Take the computing threads out of this process's lock (off the lock, or {}); then these threads run at full speed.",
-        words.elsewhere
-    );
-    Some(Finding::new(FindingKind::BriefUsers, text).about(&sufferers[0].name).advise(advice))
-}
-
-/// The lock is always held, and threads queue for it.
-fn saturated(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
-    if lock.lock.utilization < 0.9 || lock.lock.mean_waiters < 0.5 {
-        return None;
-    }
-    let text = format!(
-        "{} was held {} of the time, and on average {:.1} threads waited for it; {:.2} threads computed at a time.",
-        capital(&lock.name()),
-        percent(lock.lock.utilization),
-        lock.lock.mean_waiters,
-        lock.summary.useful_parallelism,
-    );
-    let advice =
-        format!("More threads cannot make this faster. Move work off the lock or to {}.", words.elsewhere);
-    Some(Finding::new(FindingKind::Saturated, text).advise(advice))
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// The longest time, in nanoseconds, for which a lock is free while it passes to a thread that is awake: that
-/// takes microseconds.
-const LONG_WAY: u64 = 1_000_000;
-/// The number of hand-overs, in total or per second, below which fewer of them would gain little.
-const FEW_HAND_OVERS: u64 = 100;
-
-/// During much of the waiting, no thread held the lock.
-fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
-    let Contended { summary, lock, .. } = *contended;
-    let free: u64 = lock.blame.iter().map(|row| row.by_no_thread).sum();
-    let share = per(free, lock.waited);
-    if summary.is_estimate() || share < 0.25 {
-        return None;
-    }
-    let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
-    // Several threads may wait while it passes to one.
-    let on_the_way = free.min(summary.length.saturating_sub(lock.held)) / lock.holds.max(1);
-    let few = lock.holds < FEW_HAND_OVERS || per_second < FEW_HAND_OVERS as f64;
-    if few || on_the_way > LONG_WAY {
-        return Some(kept_from_a_processor(contended, share, on_the_way));
-    }
-    let text = format!(
-        "For {} of the waiting no thread held {}: it was being handed over, {per_second:.0} times a second.",
-        percent(share),
-        contended.name(),
-    );
-    Some(
-        Finding::new(FindingKind::HandOver, text).advise(
-            "Switch less: batch small operations, use fewer threads, keep small work under the lock.",
-        ),
-    )
-}
-
-/// The lock was free, and the threads that wanted it did not run.
-fn kept_from_a_processor(lock: &Contended<'_>, share: f64, each: u64) -> Finding {
-    let text = format!(
-        "For {} of the waiting no thread held {}: the threads that wanted it had no processor yet, {} each time.",
-        percent(share),
-        lock.name(),
-        duration(each),
-    );
-    let advice = "The lock is not the cause. Let fewer threads compute at a time, or give the program more processors.";
-    Finding::new(FindingKind::MachineFull, text).advise(advice)
 }
 
 fn garbage(summary: &Summary) -> Option<Finding> {

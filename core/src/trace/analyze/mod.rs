@@ -5,13 +5,15 @@
 //! `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`;
 //! `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others, and
 //! `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
-//! `verdict.rs` judges them, and `findings.rs` says in words what they mean. `compare.rs` puts two summaries
-//! side by side, `run.rs` orders those of several processes, and `text.rs` prints them.
+//! `loss.rs` and `verdict.rs` judge them, and `findings.rs` and `causes.rs` say in words what they mean.
+//! `compare.rs` puts two summaries side by side, `run.rs` orders those of several processes, and `text.rs` prints
+//! them.
 
 mod assemble;
 pub(super) mod blame;
 pub(super) mod blamed_code;
 mod blamed_code_text;
+mod causes;
 pub(super) mod code;
 pub(super) mod compare;
 mod contention;
@@ -20,6 +22,7 @@ pub(super) mod finding;
 mod findings;
 mod groups;
 pub(super) mod look;
+mod loss;
 mod marks;
 pub(super) mod readings;
 pub(super) mod recording;

@@ -146,6 +146,7 @@ fn in_short(summary: &Summary) -> &'static str {
         Some((FindingKind::Lock, Some(Strength::Clear))) => "slowed down clearly",
         Some((FindingKind::Lock, _)) => "slowed down strongly",
         Some((FindingKind::NotTheLock, _)) => "not the lock",
+        Some((FindingKind::MachineFull, _)) => "too few processors",
         Some((FindingKind::TooShort, _)) => "too short to tell",
         _ => "used no lock",
     }

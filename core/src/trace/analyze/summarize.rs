@@ -17,7 +17,7 @@ impl Summary {
         let with_contended = timeline.threads.iter().zip(&contended);
         let threads: Vec<ThreadSummary> = with_contended.map(|(life, waits)| thread(life, waits)).collect();
         let times = Times::sum(threads.iter().map(|thread| thread.times));
-        let groups = groups(&threads, &contended);
+        let groups = groups(timeline, &threads, &contended);
         let (marks, by_mark) = marks::summarize(recording, timeline, &contended, &groups);
         let locks = timeline.locks.iter().zip(by_mark).map(|(each, by_mark)| lock(timeline, each, by_mark));
         let (processors, cpu) = (processors(recording), process_cpu(recording));
@@ -76,18 +76,31 @@ fn machine_busy(recording: &Recording) -> Option<f64> {
     (total > 0).then(|| per(busy, total))
 }
 
-fn groups(threads: &[ThreadSummary], contended: &[Vec<Stretch>]) -> Vec<GroupSummary> {
+fn groups(timeline: &Timeline, threads: &[ThreadSummary], contended: &[Vec<Stretch>]) -> Vec<GroupSummary> {
     let found = Groups::new(threads.iter().map(|thread| thread.name.as_str()));
     let group = |(name, members): (String, Vec<usize>)| {
         let times = Times::sum(members.iter().map(|member| threads[*member].times));
         let contended = WaitTimes::of(members.iter().flat_map(|member| &contended[*member]));
         let lost = per(contended.total, contended.total + times.computing());
         let usage = Usage::sum(members.iter().map(|member| threads[*member].usage));
-        GroupSummary { name, threads: members, times, contended, lost, usage }
+        let typical_hold = typical_hold(members.iter().flat_map(|member| &timeline.threads[*member].holds));
+        GroupSummary { name, threads: members, times, contended, lost, typical_hold, usage }
     };
     let mut groups: Vec<GroupSummary> = found.names.into_iter().zip(found.members).map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.times.waiting + group.times.computing()));
     groups
+}
+
+fn typical_hold<'a>(holds: impl Iterator<Item = &'a Stretch>) -> u64 {
+    let mut lengths: Vec<u64> = holds.map(Stretch::length).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let half = lengths.iter().sum::<u64>().div_ceil(2);
+    let mut sum = 0;
+    let reached = |length: &&u64| {
+        sum += **length;
+        sum >= half
+    };
+    lengths.iter().find(reached).copied().unwrap_or(0)
 }
 
 fn thread(life: &Life, contended: &[Stretch]) -> ThreadSummary {

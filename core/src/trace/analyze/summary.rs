@@ -137,6 +137,8 @@ pub struct GroupSummary {
     /// The share of their active time that they lost in contended waits. Active is a thread that waits for
     /// the lock, holds it, or computes without it; how long it sleeps or is blocked changes nothing.
     pub lost: f64,
+    /// Half of the time for which they held a lock was in holds of at least this length, in nanoseconds.
+    pub typical_hold: u64,
     /// How those of them used the processors of which that was recorded.
     pub usage: Option<Usage>,
 }

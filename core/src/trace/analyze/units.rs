@@ -45,3 +45,9 @@ pub(in crate::trace) fn size(bytes: u64) -> String {
         _ => format!("{:.1} GB", b / 1e9),
     }
 }
+
+/// A text that begins with a capital letter.
+pub(in crate::trace) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

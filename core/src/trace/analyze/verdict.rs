@@ -1,22 +1,37 @@
 //! The verdict: whether waiting for the lock slows the program down.
 //!
-//! The measure is the share of their active time that the threads of a group lose in contended waits
-//! ([`GroupSummary::lost`]). Time in which a thread sleeps or is blocked on something else is left out of
-//! it, so a server that is idle most of the day is judged by the time in which it works, and a pool of ten
-//! threads like a single one. Uncontended waits are left out, too: there are many, and each takes 60 ns.
+//! The measure is the share of their active time that the threads of a group lose in contended waits for the
+//! lock ([`Loss::to_lock`](super::loss::Loss::to_lock)). Time in which a thread sleeps or is blocked on something else is left out of it,
+//! so a server that is idle most of the day is judged by the time in which it works, and a pool of ten threads
+//! like a single one. Uncontended waits are left out, too: there are many, and each takes 60 ns. So are waits
+//! for a processor, while the lock is free.
 //!
-//! | a group loses | the verdict |
+//! Where the program marks what it does, such as requests, the measure is also the share of a mark's duration
+//! that it loses in this way, because a pool that computes most of the time loses little by the few quick
+//! requests that lose nearly all of theirs.
+//!
+//! | a group or a mark loses | the verdict |
 //! |---|---|
 //! | less than 5 % | the lock is not the problem: the work on the lock would pay back less than that |
 //! | 5 % to 15 % | a problem, weak |
 //! | 15 % to 50 % | a problem, clear |
 //! | 50 % and more | a problem, strong: without the lock its threads would do at least twice as much |
 //!
-//! To tell at all, the recording has to last [`LONG_ENOUGH`]; and a loss counts if it rests on
-//! [`ENOUGH_WAITS`] contended waits, or on [`ENOUGH_TIME`] of them together.
+//! A loss counts if it rests on [`ENOUGH_WAITS`] contended waits, or if fewer together took 5 % of the
+//! recording (not less than [`ENOUGH_TIME`], but half a second is enough), and if anybody can notice it. Nobody
+//! can if the waits are short ([`LATE`]) and the threads idle for nine tenths of their lives: then what they are
+//! blocked on takes a thousand times as long as the lock.
+//!
+//! To tell at all, the recording has to last [`LONG_ENOUGH`]. It is also too short to tell if waits that took
+//! 5 % of it are too few and too short to count.
+//!
+//! If the lock is not the problem, too few processors may be: the threads that were ready to run waited for
+//! them for [`FULL`] of their active time.
 
+use super::contention::LATE;
 use super::finding::Strength;
-use super::summary::{GroupSummary, Summary};
+use super::loss::Loss;
+use super::summary::{GroupSummary, MarkSummary, Summary, WaitTimes, per};
 
 /// The share of active time from which on a loss is a problem.
 const WEAK: f64 = 0.05;
@@ -29,8 +44,23 @@ const STRONG: f64 = 0.5;
 pub(super) const LONG_ENOUGH: u64 = 100_000_000;
 /// The number of contended waits that is enough to judge by.
 const ENOUGH_WAITS: u64 = 10;
-/// The time in contended waits that is enough, in nanoseconds, even if they are few.
-const ENOUGH_TIME: u64 = 50_000_000;
+/// The time in contended waits that may be enough, in nanoseconds, even if they are few, and the time that is.
+const ENOUGH_TIME: (u64, u64) = (50_000_000, 500_000_000);
+/// Threads that are active for less than this share of their lives notice long waits only.
+const BUSY: f64 = 0.1;
+/// The share of active time without a processor from which on the machine is full.
+const FULL: f64 = 0.15;
+
+/// The threads that lost most, the mark that lost the greatest part of its time, and how much.
+#[derive(Debug, PartialEq)]
+pub(super) struct Problem<'a> {
+    /// The group that lost most time, with the share of its active time.
+    pub(super) group: Option<(&'a GroupSummary, f64)>,
+    /// The mark that lost the greatest share of its duration, and this share.
+    pub(super) mark: Option<(&'a MarkSummary, f64)>,
+    /// By the greater of the two shares.
+    pub(super) strength: Strength,
+}
 
 /// What the numbers say.
 #[derive(Debug, PartialEq)]
@@ -39,10 +69,12 @@ pub(super) enum Verdict<'a> {
     Unused,
     /// The recording is too short, or has too few contended waits.
     TooShort,
-    /// No group lost much; the one that lost most lost this share.
-    NoProblem(f64),
-    /// This group lost most time, and too much.
-    Problem(&'a GroupSummary, Strength),
+    /// No group lost much; all threads together lost this share of their active time.
+    NotTheLock(f64),
+    /// The threads waited for processors, not for the lock, for this share of their active time.
+    MachineFull(f64),
+    /// The lock slows the program down.
+    Lock(Problem<'a>),
 }
 
 impl<'a> Verdict<'a> {
@@ -51,24 +83,60 @@ impl<'a> Verdict<'a> {
         if summary.locks.is_empty() {
             return Self::Unused;
         }
-        let most =
-            |groups: Vec<&'a GroupSummary>| groups.into_iter().max_by_key(|group| group.contended.total);
-        let losing = |group: &&GroupSummary| group.lost >= WEAK;
-        let losing: Vec<&GroupSummary> = summary.groups.iter().filter(losing).collect();
-        let judged = losing.iter().copied().filter(|group| is_enough(group)).collect();
-        match most(judged) {
-            _ if summary.length < LONG_ENOUGH => Self::TooShort,
-            Some(group) => Self::Problem(group, strength(group.lost)),
-            None if losing.is_empty() => {
-                Self::NoProblem(summary.groups.iter().map(|group| group.lost).fold(0.0, f64::max))
-            }
-            None => Self::TooShort,
+        if summary.length < LONG_ENOUGH {
+            return Self::TooShort;
+        }
+        match (Problem::of(summary), machine_is_full(summary)) {
+            (Some(problem), _) => Self::Lock(problem),
+            (None, Some(lost)) => Self::MachineFull(lost),
+            (None, _) if summary.groups.iter().any(|group| may_be_lost(summary, group)) => Self::TooShort,
+            _ => Self::NotTheLock(Loss::of_all(summary).to_lock()),
         }
     }
 }
 
-fn is_enough(group: &GroupSummary) -> bool {
-    group.contended.count >= ENOUGH_WAITS || group.contended.total >= ENOUGH_TIME
+/// The share of their active time that all threads lost for want of a processor, if that is much.
+pub(super) fn machine_is_full(summary: &Summary) -> Option<f64> {
+    let lost = Loss::of_all(summary).to_processors();
+    (lost >= FULL).then_some(lost)
+}
+
+impl<'a> Problem<'a> {
+    fn of(summary: &'a Summary) -> Option<Self> {
+        let groups = summary.groups.iter().map(|group| (group, Loss::of(summary, group).to_lock()));
+        let groups = groups.filter(|(group, lost)| {
+            *lost >= WEAK && is_enough(summary, &group.contended) && is_noticed(group)
+        });
+        let group = groups.max_by_key(|(group, _)| group.contended.total);
+        let to_lock = Loss::of_all(summary).of_waiting();
+        let marks = summary.marks.iter().map(|mark| (mark, lost(mark) * to_lock));
+        let marks = marks.filter(|(mark, lost)| *lost >= WEAK && is_enough(summary, &mark.contended));
+        let mark = marks.max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let most = group.map_or(0.0, |(_, lost)| lost).max(mark.map_or(0.0, |(_, lost)| lost));
+        (most > 0.0).then(|| Self { group, mark, strength: strength(most) })
+    }
+}
+
+/// The share of a mark's duration that it lost in contended waits.
+fn lost(mark: &MarkSummary) -> f64 {
+    per(mark.losses.total, mark.lengths.total)
+}
+
+fn is_enough(summary: &Summary, waits: &WaitTimes) -> bool {
+    let (least, most) = ENOUGH_TIME;
+    let much = ((summary.length as f64 * WEAK) as u64).clamp(least, most);
+    waits.count >= ENOUGH_WAITS || waits.total >= much
+}
+
+fn is_noticed(group: &GroupSummary) -> bool {
+    let active = group.contended.total + group.times.computing();
+    group.contended.p99 >= LATE || per(active, group.times.total()) >= BUSY
+}
+
+/// Whether the group might lose much in a longer recording.
+fn may_be_lost(summary: &Summary, group: &GroupSummary) -> bool {
+    let is_big = per(group.contended.total, summary.length) >= WEAK;
+    is_big && !is_enough(summary, &group.contended) && Loss::of(summary, group).to_lock() >= WEAK
 }
 
 fn strength(lost: f64) -> Strength {
@@ -82,23 +150,40 @@ fn strength(lost: f64) -> Strength {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::analyze::summary::{LockSummary, Times, WaitTimes, per};
+    use crate::trace::analyze::summary::{BlameRow, LockSummary, SpanSummary, Times};
 
     const MS: u64 = 1_000_000;
 
-    /// A recording of `length` with a group for each pair of active time and contended waits.
-    fn summary(length: u64, groups: &[(u64, u64, u64)]) -> Summary {
-        let group = |&(active, count, total): &(u64, u64, u64)| GroupSummary {
+    /// A group's active time without waits, its number of contended waits, and the time in them, of 2 ms.
+    type Figures = (u64, u64, u64);
+
+    fn waits(count: u64, total: u64) -> WaitTimes {
+        let length = if count == 0 { 0 } else { 2 * MS };
+        WaitTimes { count, total, p50: length, p90: length, p99: length, max: length }
+    }
+
+    /// A recording of `length` with these groups of a thread each.
+    fn summary(length: u64, groups: &[Figures]) -> Summary {
+        let group = |(index, &(active, count, total)): (usize, &Figures)| GroupSummary {
             name: format!("{total}"),
-            threads: vec![0],
+            threads: vec![index],
             times: Times { running: active, waiting: total, ..Times::default() },
-            contended: WaitTimes { count, total, ..WaitTimes::default() },
-            lost: per(total, total + active),
+            contended: waits(count, total),
             ..GroupSummary::default()
         };
-        let lock = LockSummary { name: "GIL".into(), ..LockSummary::default() };
-        let groups = groups.iter().map(group).collect();
-        Summary { length, groups, locks: vec![lock], ..Summary::default() }
+        let groups = groups.iter().enumerate().map(group).collect();
+        Summary { length, groups, locks: vec![LockSummary::default()], ..Summary::default() }
+    }
+
+    fn strength_of(summary: &Summary) -> Option<Strength> {
+        match Verdict::of(summary) {
+            Verdict::Lock(problem) => Some(problem.strength),
+            Verdict::NotTheLock(lost) => {
+                assert!(lost < WEAK);
+                None
+            }
+            verdict => panic!("{verdict:?}"),
+        }
     }
 
     /// From figures to verdicts.
@@ -106,7 +191,6 @@ mod tests {
     fn the_table_of_verdicts() {
         use Strength::{Clear, Strong, Weak};
         for (length, groups, expected) in [
-            // One group: active time, number of contended waits, time in them.
             (1000 * MS, vec![(96 * MS, 100, 4 * MS)], None),
             (1000 * MS, vec![(95 * MS, 100, 5 * MS)], Some(Weak)),
             (1000 * MS, vec![(86 * MS, 100, 14 * MS)], Some(Weak)),
@@ -118,15 +202,82 @@ mod tests {
             // The group that lost most is judged, not an average with those that lost nothing.
             (1000 * MS, vec![(900 * MS, 100, MS), (10 * MS, 100, 30 * MS)], Some(Strong)),
             (1000 * MS, vec![(100 * MS, 100, 20 * MS), (1000 * MS, 100, 60 * MS)], Some(Weak)),
+            // Few waits count if they took 5 % of the recording, or half a second.
+            (1001 * MS, vec![(MS, 9, 50 * MS), (990 * MS, 0, 0)], None),
+            (1000 * MS, vec![(MS, 9, 50 * MS), (900 * MS, 0, 0)], Some(Strong)),
+            (60_000 * MS, vec![(MS, 9, 499 * MS), (60_000 * MS, 0, 0)], None),
+            (60_000 * MS, vec![(MS, 9, 500 * MS), (60_000 * MS, 0, 0)], Some(Strong)),
         ] {
-            let summary = summary(length, &groups);
-            match (Verdict::of(&summary), expected) {
-                (Verdict::Problem(_, strength), Some(expected)) => {
-                    assert_eq!(strength, expected, "{groups:?}")
-                }
-                (Verdict::NoProblem(lost), None) => assert!(lost < WEAK, "{groups:?}"),
-                (verdict, _) => panic!("{groups:?}: {verdict:?}, not {expected:?}"),
-            }
+            assert_eq!(strength_of(&summary(length, &groups)), expected, "{groups:?}");
+        }
+    }
+
+    /// The share of its duration that a mark loses, in a pool that loses 4 %.
+    #[test]
+    fn a_request_that_loses_much_is_a_problem_of_a_pool_that_loses_little() {
+        use Strength::{Clear, Strong, Weak};
+        for (count, length, lost, expected) in [
+            (20, 1000 * MS, 40 * MS, None),
+            (20, 1000 * MS, 50 * MS, Some(Weak)),
+            (20, 100 * MS, 20 * MS, Some(Clear)),
+            (20, 60 * MS, 40 * MS, Some(Strong)),
+            (9, 60 * MS, 40 * MS, None),
+        ] {
+            let mark = MarkSummary {
+                span: SpanSummary { name: "GET /hello".into(), ..SpanSummary::default() },
+                lengths: WaitTimes { count, total: length, ..WaitTimes::default() },
+                losses: waits(count, lost),
+                contended: waits(count, lost),
+                ..MarkSummary::default()
+            };
+            let pool = summary(1000 * MS, &[(960 * MS, 20, 40 * MS)]);
+            let summary = Summary { marks: vec![mark], ..pool };
+            assert_eq!(strength_of(&summary), expected, "{count} {length} {lost}");
+        }
+    }
+
+    #[test]
+    fn nobody_notices_short_waits_of_threads_that_idle() {
+        for (p99, idle, is_noticed) in [
+            (100_000, 9_900 * MS, false),
+            (100_000, 800 * MS, true),
+            (LATE, 9_900 * MS, true),
+            (LATE - 1, 9_900 * MS, false),
+        ] {
+            let mut summary = summary(10_000 * MS, &[(90 * MS, 100, 10 * MS)]);
+            summary.groups[0].contended.p99 = p99;
+            summary.groups[0].times.idle = idle;
+            assert_eq!(matches!(Verdict::of(&summary), Verdict::Lock(_)), is_noticed, "{p99} {idle}");
+        }
+    }
+
+    /// Waits of two threads, part of it while no thread held the lock, which was handed over a number of times.
+    #[test]
+    fn waiting_for_a_processor_is_not_waiting_for_the_lock() {
+        for (free, holds, expected) in [
+            (0, 100, "lock"),
+            (100 * MS, 100, "lock"),
+            (190 * MS, 100, "machine"),
+            // Handed over all the time, in 19 µs.
+            (190 * MS, 10_000, "lock"),
+        ] {
+            let row = |thread| BlameRow {
+                thread,
+                waited: 100 * MS,
+                by: Vec::new(),
+                by_others: 0,
+                by_no_thread: free / 2,
+            };
+            let lock = LockSummary { holds, blame: vec![row(0), row(1)], ..LockSummary::default() };
+            let threads =
+                summary(1000 * MS, &[(100 * MS, holds / 2, 100 * MS), (100 * MS, holds / 2, 100 * MS)]);
+            let summary = Summary { locks: vec![lock], ..threads };
+            let verdict = match Verdict::of(&summary) {
+                Verdict::Lock(_) => "lock",
+                Verdict::MachineFull(_) => "machine",
+                verdict => panic!("{verdict:?}"),
+            };
+            assert_eq!(verdict, expected, "{free} {holds}");
         }
     }
 
@@ -137,11 +288,11 @@ mod tests {
             (99 * MS, vec![], true),
             (100 * MS, vec![(40 * MS, 1000, 40 * MS)], false),
             // Few waits, short and long ones.
-            (1000 * MS, vec![(MS, 9, 49 * MS)], true),
-            (1000 * MS, vec![(MS, 10, MS)], false),
-            (1000 * MS, vec![(MS, 1, 50 * MS)], false),
+            (900 * MS, vec![(MS, 9, 49 * MS)], true),
+            (900 * MS, vec![(MS, 10, MS)], false),
+            (900 * MS, vec![(MS, 1, 50 * MS)], false),
             // The loss that counts is that of the group with enough waits.
-            (1000 * MS, vec![(MS, 9, 49 * MS), (MS, 100, 10 * MS)], false),
+            (900 * MS, vec![(MS, 9, 49 * MS), (MS, 100, 10 * MS)], false),
         ] {
             let summary = summary(length, &groups);
             assert_eq!(Verdict::of(&summary) == Verdict::TooShort, expected, "{length} {groups:?}");
