@@ -16,7 +16,8 @@ const PARSE: u32 = 2;
 const SEND: u32 = 3;
 const DEEP: u32 = 5;
 
-/// Frames: main at 3 calls parse at 41 (stack 2) or send at 7 (stack 3); 90 frames were left out above parse at 42.
+/// Frames: main at 3 calls parse at 41 (stack 2) or send at 7 (stack 3); 90 frames were left out above parse
+/// at 42.
 fn with_code(mut recording: Recording) -> Recording {
     let function = |name: &str, line| RecordedFunction { name: name.into(), file: 1, line };
     let code = &mut recording.code;
@@ -43,8 +44,8 @@ fn sampled(mut recording: Recording, samples: &[(u32, u64, Kind, u32)]) -> Recor
     with_code(recording)
 }
 
-/// The holder has the lock from 0 to 8 ms and from 20 to 21 ms; `web 1` and `web 2` wait from 2 to 8 and 5 to 9 ms, and
-/// `net` from 20 to 21 ms.
+/// The holder has the lock from 0 to 8 ms and from 20 to 21 ms; `web 1` and `web 2` wait from 2 to 8 and 5 to
+/// 9 ms, and `net` from 20 to 21 ms.
 fn known() -> Recording {
     use Kind::*;
     let thread = |name: &str, stand, moments: &[(u64, Kind)]| RecordedThread {

@@ -1,9 +1,9 @@
 //! What code objects say of themselves: names, files, lines.
 //!
-//! An address does not identify a code object: `exec` makes and frees them, and the next one may lie at the same
-//! place. Keeping each alive would need its reference count, which another thread may be changing. So all that is
-//! shown of a code object is copied out whenever it is met, and these bytes identify it: two that say the same are
-//! the same to the reader of a trace, and one can never get another one's name.
+//! An address does not identify a code object: `exec` makes and frees them, and the next one may lie at the
+//! same place. Keeping each alive would need its reference count, which another thread may be changing. So
+//! all that is shown of a code object is copied out whenever it is met, and these bytes identify it: two that
+//! say the same are the same to the reader of a trace, and one can never get another one's name.
 
 use super::frame_layout::{
     BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,

@@ -7,8 +7,8 @@
 //!                  code object ─▶ qualified name, file name, first line, table of lines
 //! ```
 //!
-//! The offsets differ between versions. `frames.rs` relies on them only after they have given the same stack as
-//! `sys._getframe`.
+//! The offsets differ between versions. `frames.rs` relies on them only after they have given the same stack
+//! as `sys._getframe`.
 
 /// The offsets of one version, in bytes.
 pub(super) struct FrameLayout {
@@ -16,8 +16,8 @@ pub(super) struct FrameLayout {
     pub(super) thread_frame: usize,
     /// In that struct, if there is one: the address of the innermost frame.
     pub(super) indirect: Option<usize>,
-    /// In a frame: its code object, the address of its caller, the address of its instruction, and a byte that
-    /// says what owns it.
+    /// In a frame: its code object, the address of its caller, the address of its instruction, and a byte
+    /// that says what owns it.
     pub(super) code: usize,
     pub(super) previous: usize,
     pub(super) instruction: usize,
@@ -50,13 +50,13 @@ pub(super) struct StrData {
     pub(super) other: usize,
 }
 
-/// In a code object: the offset before `instructions` of the number of the first instruction at which the frame is
-/// complete.
+/// In a code object: the offset before `instructions` of the number of the first instruction at which the
+/// frame is complete.
 pub(super) const FIRST_TRACEABLE_BEFORE: usize = 16;
 
-/// Whether a frame can be one without a caller. From 3.12 on, the interpreter has a frame of its own wherever it begins
-/// to execute Python code; before, a flag of the frame says so. Frames that are left by an exception or by a generator
-/// lose their callers, too.
+/// Whether a frame can be one without a caller. From 3.12 on, the interpreter has a frame of its own wherever
+/// it begins to execute Python code; before, a flag of the frame says so. Frames that are left by an
+/// exception or by a generator lose their callers, too.
 pub(super) fn is_outermost(frame: &[u8]) -> bool {
     if cfg!(Py_3_12) { frame[LAYOUT.owner] >= OWNER_INTERPRETER } else { frame[IS_ENTRY] != 0 }
 }
@@ -117,8 +117,8 @@ pub(super) const LAYOUT: FrameLayout = FrameLayout {
     instructions: 208,
 };
 
-/// In a `str`'s state: how many bytes a character takes, whether the characters follow the header, and whether
-/// they are all ASCII.
+/// In a `str`'s state: how many bytes a character takes, whether the characters follow the header, and
+/// whether they are all ASCII.
 pub(super) fn str_state(state: u32) -> (u32, bool, bool) {
     let state = if cfg!(Py_3_14) { state >> 16 } else { state >> 2 };
     (state & 7, state >> 3 & 1 == 1, state >> 4 & 1 == 1)

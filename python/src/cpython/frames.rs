@@ -1,9 +1,10 @@
 //! The stacks of CPython's threads, read without calling the interpreter.
 //!
-//! They are taken at moments when nothing of it may be called: by a thread that is just releasing or acquiring the
-//! lock, and by a thread that waits for it, of the thread that holds it. Then the holder runs on, but it cannot
-//! release the lock while its mutex is held, so that its thread state stays. What is read in the middle of a
-//! change is noticed, as an object of another type or an instruction outside of its code, and read again.
+//! They are taken at moments when nothing of it may be called: by a thread that is just releasing or
+//! acquiring the lock, and by a thread that waits for it, of the thread that holds it. Then the holder runs
+//! on, but it cannot release the lock while its mutex is held, so that its thread state stays. What is read
+//! in the middle of a change is noticed, as an object of another type or an instruction outside of its code,
+//! and read again.
 //!
 //! [`probe`] verifies the layout: the calling thread's own stack, read in this way, must be the one that
 //! `sys._getframe` shows.
@@ -60,16 +61,16 @@ fn types() -> Types {
 /// The stack of the calling thread, whose thread state is at this address; `None` if it runs no Python code.
 ///
 /// # Safety
-/// The layout was verified ([`probe`]), the thread state belongs to the calling thread, and the thread executes
-/// nothing of the interpreter's but a release or an acquisition of the lock.
+/// The layout was verified ([`probe`]), the thread state belongs to the calling thread, and the thread
+/// executes nothing of the interpreter's but a release or an acquisition of the lock.
 pub(super) unsafe fn own_stack(thread_state: usize) -> Option<Stack> {
     // SAFETY: the thread's frames change only if the thread runs, and keep their code objects alive.
     let mut memory = unsafe { Own::new() };
     read(&mut memory, thread_state)
 }
 
-/// The stack of another thread, whose thread state is at this address; `None` if it cannot be read, or runs no
-/// Python code.
+/// The stack of another thread, whose thread state is at this address; `None` if it cannot be read, or runs
+/// no Python code.
 pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
     (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state))
 }
@@ -82,8 +83,8 @@ fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
     Stack::of(frames, rounded(stack.beyond))
 }
 
-/// Passes what the code of each frame says to `each`, innermost frames first. `None` if some of it cannot be read, or
-/// makes no sense.
+/// Passes what the code of each frame says to `each`, innermost frames first. `None` if some of it cannot be
+/// read, or makes no sense.
 fn describe(
     memory: &mut impl Memory,
     stack: &RawStack,
@@ -123,8 +124,8 @@ fn walk(memory: &mut impl Memory, thread_state: usize) -> Option<RawStack> {
     Some(stack)
 }
 
-/// A number of frames, rounded down to a power of two: the stacks of a deep recursion at its different depths have
-/// their outermost frame in common.
+/// A number of frames, rounded down to a power of two: the stacks of a deep recursion at its different depths
+/// have their outermost frame in common.
 fn rounded(count: usize) -> u32 {
     count.checked_ilog2().map_or(0, |log| 1 << log)
 }
@@ -138,8 +139,8 @@ const INSTRUCTION: usize = 2;
 struct Torn;
 
 impl RawFrame {
-    /// Reads the frame at an address, none if it is the interpreter's own, and the address of its caller. `None` if
-    /// it cannot be read, or has lost its caller.
+    /// Reads the frame at an address, none if it is the interpreter's own, and the address of its caller.
+    /// `None` if it cannot be read, or has lost its caller.
     fn read(memory: &mut impl Memory, address: usize) -> Option<(Option<Self>, usize)> {
         let mut bytes = [0; FRAME];
         memory.read(address, &mut bytes)?;

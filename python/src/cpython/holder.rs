@@ -19,12 +19,13 @@ use super::frames;
 use crate::lock::feed;
 use crate::lock::waiters::{self, LockIndex, Waiter};
 
-/// How far before the condition the address of the last holder's thread state lies, and whether the lock is held.
+/// How far before the condition the address of the last holder's thread state lies, and whether the lock is
+/// held.
 const LAST_HOLDER: usize = 24;
 const IS_LOCKED: usize = 16;
 
-/// How long to wait between two looks at the holder. Each wakes a thread, which costs the holder some 50 µs of its
-/// processor.
+/// How long to wait between two looks at the holder. Each wakes a thread, which costs the holder some 50 µs
+/// of its processor.
 const SLICE: Duration = Duration::from_millis(2);
 
 /// The address of the thread state of the thread that acquired the lock last.
@@ -38,8 +39,8 @@ fn is_locked(cond: usize) -> bool {
     unsafe { &*((cond - IS_LOCKED) as *const AtomicI32) }.load(Ordering::Relaxed) == 1
 }
 
-/// Verifies all that is needed to take stacks. The calling thread holds the lock of one of these conditions; its index
-/// is returned.
+/// Verifies all that is needed to take stacks. The calling thread holds the lock of one of these conditions;
+/// its index is returned.
 ///
 /// # Errors
 /// A sentence that says what is not as expected.
@@ -57,13 +58,13 @@ pub(super) fn own_stack(cond: usize) -> Option<Stack> {
     if !frames::is_verified() {
         return None;
     }
-    // SAFETY: the layout was verified. A thread sets the last holder to its own state when it acquires the lock,
-    // before it signals that, and no other thread can acquire it before the mutex is released.
+    // SAFETY: the layout was verified. A thread sets the last holder to its own state when it acquires the
+    // lock, before it signals that, and no other thread can acquire it before the mutex is released.
     unsafe { frames::own_stack(last_holder(cond)) }
 }
 
-/// Waits for the lock with this condition as the interpreter asked, by calling `wait` with a time. Looks at the
-/// holder's stack meanwhile. The thread has wanted the lock since `since`.
+/// Waits for the lock with this condition as the interpreter asked, by calling `wait` with a time. Looks at
+/// the holder's stack meanwhile. The thread has wanted the lock since `since`.
 pub(super) fn wait(
     lock: LockIndex,
     since: Ticks,
@@ -91,7 +92,8 @@ pub(super) fn wait(
     result
 }
 
-/// When the holder's stack is due, for a thread that waits since `since`; `None` if stacks are no longer recorded.
+/// When the holder's stack is due, for a thread that waits since `since`; `None` if stacks are no longer
+/// recorded.
 fn due(lock: LockIndex, since: Ticks) -> Option<Ticks> {
     let taken = waiters::last_taken(lock);
     let after_taken = if taken == 0 { 0 } else { taken + trace::ticks(SLICE) };

@@ -1,9 +1,9 @@
 //! Lines from a code object's table (`co_linetable`, the same from CPython 3.11 on).
 //!
-//! The table describes the instructions in order, each entry a run of up to 8 of them. An entry begins with a byte
-//! whose highest bit is set; four bits say what follows, three how many instructions there are, minus one. The
-//! line is relative to that of the entry before, at first to the function's first line; columns are skipped here.
-//! CPython's `Objects/locations.md` describes it.
+//! The table describes the instructions in order, each entry a run of up to 8 of them. An entry begins with a
+//! byte whose highest bit is set; four bits say what follows, three how many instructions there are, minus
+//! one. The line is relative to that of the entry before, at first to the function's first line; columns are
+//! skipped here. CPython's `Objects/locations.md` describes it.
 
 /// The line of the instruction with this index; `None` if it has none.
 pub(super) fn line_of(table: &[u8], first_line: u32, instruction: usize) -> Option<u32> {

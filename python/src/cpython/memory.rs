@@ -26,8 +26,8 @@ pub(super) struct Own(());
 
 impl Own {
     /// # Safety
-    /// All addresses that are read must come from the calling thread's own frames, with a layout that was verified,
-    /// while no other thread changes what they refer to.
+    /// All addresses that are read must come from the calling thread's own frames, with a layout that was
+    /// verified, while no other thread changes what they refer to.
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
@@ -46,7 +46,8 @@ impl Memory for Own {
         if address == 0 {
             return None;
         }
-        // SAFETY: by the promise of `new`, the bytes are readable and do not change; `out` is memory of its own.
+        // SAFETY: by the promise of `new`, the bytes are readable and do not change; `out` is memory of its
+        // own.
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, out.as_mut_ptr(), out.len()) };
         Some(())
     }
@@ -54,8 +55,8 @@ impl Memory for Own {
 
 const PAGE: usize = 4096;
 
-/// Memory that another thread may be changing or freeing. The system reads it, for which a wrong address is an error
-/// and not a crash. The last page is kept, because the frames of a thread lie side by side.
+/// Memory that another thread may be changing or freeing. The system reads it, for which a wrong address is
+/// an error and not a crash. The last page is kept, because the frames of a thread lie side by side.
 pub(super) struct Foreign {
     process: libc::pid_t,
     page_at: usize,

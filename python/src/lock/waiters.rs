@@ -1,7 +1,7 @@
 //! Which threads wait for each lock, since when, and when the holder's stack was last taken.
 //!
-//! Every function here is called while the lock's own mutex is held, except for [`after_fork_in_child`]. So each
-//! lock's numbers have one user at a time, and plain loads and stores of atomics are enough.
+//! Every function here is called while the lock's own mutex is held, except for [`after_fork_in_child`]. So
+//! each lock's numbers have one user at a time, and plain loads and stores of atomics are enough.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 

@@ -1,8 +1,9 @@
 //! The code that others waited for: which lines held a lock while threads wanted it, and for how long.
 //!
-//! A hold of the lock is cut at its stack samples, and each piece belongs to the sample at its end. The stack at the
-//! release is no sample: it says where the hold ended, which may be a line that took no time. It counts only if the
-//! last sample is long before, or if there is none. Otherwise the rest belongs to the last sample:
+//! A hold of the lock is cut at its stack samples, and each piece belongs to the sample at its end. The stack
+//! at the release is no sample: it says where the hold ended, which may be a line that took no time. It
+//! counts only if the last sample is long before, or if there is none. Otherwise the rest belongs to the last
+//! sample:
 //!
 //! ```text
 //! holder    ├──────┬───────┬─────┤
@@ -12,10 +13,10 @@
 //! lost           4+    7   +   5         parse 16
 //! ```
 //!
-//! What others lost to a piece is the number of threads that waited meanwhile, integrated over time. One sweep over
-//! the pieces and over the starts and ends of all waits of the lock computes it: for each group of threads it keeps
-//! the integral up to the present, so a piece costs the difference of two of them. With n waits and p pieces this
-//! takes O(n log n + p · [`GROUPS`]) steps.
+//! What others lost to a piece is the number of threads that waited meanwhile, integrated over time. One
+//! sweep over the pieces and over the starts and ends of all waits of the lock computes it: for each group of
+//! threads it keeps the integral up to the present, so a piece costs the difference of two of them. With n
+//! waits and p pieces this takes O(n log n + p · [`GROUPS`]) steps.
 
 use std::collections::HashMap;
 
@@ -121,8 +122,8 @@ fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<Sampl
     stacks.map(sample).collect()
 }
 
-/// Samples of a hold are 1 to 2 ms apart. If the last one is longer than this before the release, in nanoseconds,
-/// the holder was then in a function in which no sample could be taken.
+/// Samples of a hold are 1 to 2 ms apart. If the last one is longer than this before the release, in
+/// nanoseconds, the holder was then in a function in which no sample could be taken.
 const CLOSE: u64 = 4_000_000;
 
 /// Cuts a hold at its samples.
@@ -182,7 +183,8 @@ impl Waiting {
         Self { edges, next: 0, columns: vec![(0, 0, 0); columns.groups.len() + 1] }
     }
 
-    /// How long the threads of each column waited between two times, which are not before those of the last call.
+    /// How long the threads of each column waited between two times, which are not before those of the last
+    /// call.
     fn between(&mut self, start: u64, end: u64) -> Vec<u64> {
         let before = self.until(start);
         self.until(end).iter().zip(before).map(|(after, before)| after - before).collect()

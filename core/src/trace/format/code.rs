@@ -1,7 +1,7 @@
 //! The program's code in a trace: files, functions and stacks, each written once.
 //!
-//! A stack is a frame and the stack of its caller, so that stacks with common callers share them: the frames of
-//! a trace are the nodes of a tree, and an event names a stack by the number of its innermost frame.
+//! A stack is a frame and the stack of its caller, so that stacks with common callers share them: the frames
+//! of a trace are the nodes of a tree, and an event names a stack by the number of its innermost frame.
 //!
 //! ```text
 //! main:3 ─ serve:10 ─┬─ parse:41      stack 3: main, serve, parse

@@ -1,8 +1,9 @@
 //! The functions and stacks that the stack events name.
 //!
-//! A feed numbers a function when it first meets it, possibly in a callback of the interpreter, and describes it
-//! then or later, when the interpreter lets it read names. A stack becomes a path in one tree of frames, so an
-//! event needs one number, whatever the depth, and a frame that was seen before costs a look-up in a hash table.
+//! A feed numbers a function when it first meets it, possibly in a callback of the interpreter, and describes
+//! it then or later, when the interpreter lets it read names. A stack becomes a path in one tree of frames,
+//! so an event needs one number, whatever the depth, and a frame that was seen before costs a look-up in a
+//! hash table.
 //!
 //! Guarded by a mutex: a feed comes here at most about once per millisecond, and only while a thread waits.
 
@@ -162,8 +163,8 @@ impl Function {
 }
 
 impl Stack {
-    /// The stack of these frames, outermost first, below `left_out` further ones. `None` if no trace is recorded, or
-    /// if there are no frames.
+    /// The stack of these frames, outermost first, below `left_out` further ones. `None` if no trace is
+    /// recorded, or if there are no frames.
     pub fn of(frames: impl IntoIterator<Item = Frame>, left_out: u32) -> Option<Self> {
         let mut known = code_table().known();
         if !is_tracing() {
@@ -174,8 +175,8 @@ impl Stack {
         (innermost != 0).then_some(Self(innermost))
     }
 
-    /// The thread with this [`id`](super::thread::Thread::id) held the lock while it had this stack, and another
-    /// thread waited. May be called on any native thread.
+    /// The thread with this [`id`](super::thread::Thread::id) held the lock while it had this stack, and
+    /// another thread waited. May be called on any native thread.
     pub fn holding(self, at: Ticks, thread: u32) {
         self.record(at, thread, Kind::StackHolding);
     }
