@@ -123,6 +123,27 @@ def test_unpacking(message: str, call: str, release: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
+        "msgpack.packb(large)",
+        "msgpack.packb(large + odd, default=str)",
+        "msgpack.packb([memoryview(large[0])] * 200)",
+        "msgpack.packb(small)",
+        "msgpack.Packer(default=str).pack(large + odd)",
+        "msgpack.Packer(autoreset=False, default=str).pack(large + odd)",
+    ],
+)
+def test_packing(call: str) -> None:
+    # Much is left to be packed when memory runs out.
+    setup = """
+        large, small = [bytes(1 << 20)] * 200, ["a" * 20] * 5_000_000
+        odd = [object(), "text", 1.5, {"key": b"bytes"}] * 1000
+        """
+    usual = "msgpack.packb(large[:3] + odd, default=str)"
+    assert ends(setup, call, 60 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         "enc.encode_ordinary(text)",
         "enc.encode(text, release='never')",
         "enc.encode_packed(text)",

@@ -23,7 +23,7 @@ pub(crate) struct BytesSink<'py> {
     end: *mut u8,
     /// An unshared bytes object, once the message is longer than `SHORT`; then the pointers point into it.
     long: Option<NonNull<ffi::PyObject>>,
-    /// Memory ran out: everything written since is missing.
+    /// Memory ran out: the message is lost, and nothing more is written.
     failed: bool,
 }
 
@@ -56,8 +56,7 @@ impl<'py> BytesSink<'py> {
     #[inline]
     fn finish(&mut self) -> PyResult<Bound<'py, PyAny>> {
         if self.failed {
-            return Err(PyErr::take(self.py)
-                .unwrap_or_else(|| PyMemoryError::with_message("no memory for the message")));
+            return Err(PyMemoryError::with_message("no memory for the message"));
         }
         let length = self.length();
         match self.long.take() {
@@ -77,38 +76,45 @@ impl<'py> BytesSink<'py> {
     /// Reserves capacity for `more` bytes, and for half as much again.
     #[cold]
     fn grow(&mut self, more: usize) {
-        let length = self.length();
-        let Some(capacity) = length.checked_add(more).and_then(|needed| needed.checked_add(needed / 2))
-        else {
-            self.failed = true;
+        if self.failed {
             return;
-        };
-        let mut object = self.long.take().map_or(ptr::null_mut(), NonNull::as_ptr);
-        // SAFETY: either makes a new bytes and copies the `length` written bytes into it, or resizes the
-        // existing one, of which this is the only reference. Both leave a bytes of `capacity` bytes, or null
-        // with an exception set.
-        unsafe {
-            if object.is_null() {
-                object = ffi::PyBytes_FromStringAndSize(ptr::null(), capacity.cast_signed());
-                if !object.is_null() {
-                    ptr::copy_nonoverlapping(self.start, contents(object), length);
-                }
-            } else {
-                object = new_bytes::resize(object, capacity);
-            }
         }
-        self.long = NonNull::new(object);
-        let Some(object) = self.long else {
-            self.failed = true;
-            self.end = self.at; // no spare capacity
-            return;
-        };
+        let length = self.length();
+        let capacity = length.checked_add(more).and_then(|needed| needed.checked_add(needed / 2));
+        let object = capacity.and_then(|capacity| Some((self.moved(capacity)?, capacity)));
+        let Some((object, capacity)) = object else { return self.fail() };
+        self.long = Some(object);
         // SAFETY: the bytes is alive and has `capacity` bytes, of which `length` were written.
         unsafe {
             self.start = contents(object.as_ptr());
             self.at = self.start.add(length);
             self.end = self.start.add(capacity);
         }
+    }
+
+    /// A bytes of `capacity` bytes that begins with the message; `None` when there is no memory. The message is then lost.
+    fn moved(&mut self, capacity: usize) -> Option<NonNull<ffi::PyObject>> {
+        let capacity = isize::try_from(capacity).ok()?;
+        // SAFETY: either resizes the existing bytes, of which this is the only reference, or makes a new one and
+        // copies the written bytes into it. Both give a bytes of `capacity` bytes, or null with an exception set.
+        unsafe {
+            if let Some(object) = self.long.take() {
+                return NonNull::new(new_bytes::resize(object.as_ptr(), capacity.cast_unsigned()));
+            }
+            let object = NonNull::new(ffi::PyBytes_FromStringAndSize(ptr::null(), capacity))?;
+            ptr::copy_nonoverlapping(self.start, contents(object.as_ptr()), self.length());
+            Some(object)
+        }
+    }
+
+    /// Gives up the message, whose memory may be freed already. The exception is not kept: callbacks of the program
+    /// may run before the end of the message, and must not find one.
+    #[cold]
+    fn fail(&mut self) {
+        drop(PyErr::take(self.py));
+        self.failed = true;
+        let nothing = ptr::dangling_mut();
+        (self.start, self.at, self.end) = (nothing, nothing, nothing);
     }
 }
 
