@@ -97,6 +97,11 @@ fn code_points() {
     });
 }
 
+fn found(encoding: &Encoding, text: &str, which: Specials<'_>) -> Option<(usize, String)> {
+    let found = encoding.find_special(text, which, &Task::new()).unwrap();
+    found.map(|(at, word)| (at, word.to_owned()))
+}
+
 #[test]
 fn specials() {
     each("specials.jsonl", 400, |case| {
@@ -106,11 +111,9 @@ fn specials() {
             (Specials::All, allowed) if allowed == "all" => None,
             (Specials::All, allowed) => {
                 let allowed: Vec<_> = allowed.as_array().unwrap().iter().map(text).collect();
-                encoding
-                    .find_special(given, Specials::Except(&allowed))
-                    .map(|(at, word)| (at, word.to_owned()))
+                found(encoding, given, Specials::Except(&allowed))
             }
-            (listed, _) => encoding.find_special(given, listed).map(|(at, word)| (at, word.to_owned())),
+            (listed, _) => found(encoding, given, listed),
         });
         if let Some(error) = case.get("error") {
             let (at, word) = refused.unwrap_or_else(|| panic!("not refused: {case}"));

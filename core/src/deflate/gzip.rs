@@ -135,7 +135,7 @@ impl GzipDecoder {
                 Place::Header => self.read_header(input),
                 Place::Body => self.read_body(input, out, task),
                 Place::Trailer => self.read_trailer(input),
-                Place::Between => self.skip_zeros(input),
+                Place::Between => self.skip_zeros(input, task),
             };
             let error_base = self.read;
             self.read += (before - input.len()) as u64;
@@ -242,9 +242,8 @@ impl GzipDecoder {
         Ok(None)
     }
 
-    fn skip_zeros(&mut self, input: &mut &[u8]) -> Result<Option<Status>, Error> {
-        let zeros = input.iter().take_while(|&&byte| byte == 0).count();
-        *input = &input[zeros..];
+    fn skip_zeros(&mut self, input: &mut &[u8], task: &Task<'_>) -> Result<Option<Status>, Error> {
+        *input = &input[leading_zeros(input, task)?..];
         if input.is_empty() {
             return Ok(Some(Status::More));
         }
@@ -373,9 +372,24 @@ pub fn gunzip(input: &[u8], threads: usize, out: &mut Output<'_>, task: &Task<'_
             }
             None => first_member(&input[at..], out, task).map_err(|error| error.after(at))?,
         };
-        at += input[at..].iter().take_while(|&&byte| byte == 0).count();
+        at += leading_zeros(&input[at..], task)?;
     }
     Ok(())
+}
+
+/// How many zero bytes `input` begins with.
+fn leading_zeros(input: &[u8], task: &Task<'_>) -> Result<usize, Error> {
+    const BETWEEN_CHECKS: usize = 1 << 20;
+    let mut zeros = 0;
+    for part in input.chunks(BETWEEN_CHECKS) {
+        task.check()?;
+        let found = part.iter().take_while(|&&byte| byte == 0).count();
+        zeros += found;
+        if found < part.len() {
+            break;
+        }
+    }
+    Ok(zeros)
 }
 
 #[cfg(test)]
@@ -394,6 +408,31 @@ mod tests {
             assert!(decoder.partial.len() <= LARGEST_HEADER + 1);
         }
         assert!(failed);
+    }
+
+    #[test]
+    fn an_endless_name_is_refused_in_one_piece_too() {
+        let mut bytes = vec![0x1f, 0x8b, 8, NAME, 0, 0, 0, 0, 0, 3];
+        bytes.resize(3 << 20, b'n');
+        bytes.push(0);
+        assert_eq!(Header::parse(&bytes).unwrap_err().kind, ErrorKind::Data);
+    }
+
+    #[test]
+    fn zeros_after_a_member_are_skipped_until_the_task_is_stopped() {
+        let mut file = Output::new();
+        super::super::compress(b"content", 6, 31, &mut file, &Task::new()).unwrap();
+        let mut file = file.into_bytes().into_vec();
+        file.resize(file.len() + (5 << 20), 0);
+        assert_eq!(gunzip(&file, 1, &mut Output::new(), &Task::new()), Ok(()));
+        let checks = std::sync::atomic::AtomicUsize::new(0);
+        let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 4;
+        let stopped = gunzip(&file, 1, &mut Output::new(), &Task::with_poll(&poll));
+        assert_eq!(stopped.unwrap_err().kind, ErrorKind::Stopped);
+        let mut decoder = GzipDecoder::new(Members::All).unwrap();
+        checks.store(0, std::sync::atomic::Ordering::Relaxed);
+        let stopped = decoder.run(&mut &file[..], &mut Output::new(), &Task::with_poll(&poll));
+        assert_eq!(stopped.unwrap_err().kind, ErrorKind::Stopped);
     }
 
     #[test]

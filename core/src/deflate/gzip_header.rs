@@ -78,6 +78,8 @@ impl Header {
         if !MAGIC.starts_with(&input[..input.len().min(2)]) {
             return Err(Error::new(ErrorKind::NotGzip, 0));
         }
+        // What a header may be does not depend on how much of the file is there.
+        let input = &input[..input.len().min(LARGEST_HEADER + 1)];
         let mut fields = Fields { input, at: FIXED };
         let Some(&[_, _, method, flags, m0, m1, m2, m3, extra_flags, os]) = input.first_chunk() else {
             return Ok(None);

@@ -11,7 +11,6 @@ use wide::u8x16;
 
 use super::{Error, STRETCH, Span};
 use crate::memory::OutOfMemory;
-use crate::task::Stretches;
 use crate::{Task, memory};
 
 /// The characters that end a line.
@@ -80,7 +79,7 @@ pub fn lines(text: &[u8], ends: LineEnds, keep: bool, task: &Task<'_>) -> Result
 pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>, Error> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    let mut take = |at| {
+    let take = |at| {
         memory::push(&mut pieces, Span { start, end: at })?;
         start = at + separator.len();
         Ok(())
@@ -88,14 +87,35 @@ pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>
     if let [byte] = *separator {
         for_each_match(text, |bytes| bytes.simd_eq(splat(byte)), task, take)?;
     } else {
-        let mut stretches = Stretches::new(task, STRETCH);
-        for at in memmem::find_iter(text, separator) {
-            stretches.check(at)?;
-            take(at)?;
-        }
+        for_each_occurrence(text, separator, task, take)?;
     }
     memory::push(&mut pieces, Span { start, end: text.len() })?;
     Ok(pieces)
+}
+
+/// Calls `found` with the offset of each occurrence of `separator` that does not overlap the one before, in order.
+/// The task is checked where there are no occurrences, too.
+fn for_each_occurrence(
+    text: &[u8],
+    separator: &[u8],
+    task: &Task<'_>,
+    mut found: impl FnMut(usize) -> Result<(), OutOfMemory>,
+) -> Result<(), Error> {
+    let finder = memmem::Finder::new(separator);
+    let stretch = STRETCH.max(separator.len());
+    let mut from = 0;
+    while from < text.len() {
+        task.check()?;
+        // All that begin in the stretch.
+        let part = &text[from..text.len().min(from + stretch + separator.len() - 1)];
+        let mut next = from + stretch;
+        for at in finder.find_iter(part) {
+            found(from + at)?;
+            next = next.max(from + at + separator.len());
+        }
+        from = next;
+    }
+    Ok(())
 }
 
 /// The parts of `text` between each offset and the next: one fewer than there are offsets.
@@ -375,6 +395,32 @@ mod tests {
                 assert_eq!(cut(&text, &spans), naive_lines(&text, keep), "{text:?}");
             }
         }
+    }
+
+    #[test]
+    fn separators_are_found_across_the_ends_of_stretches() {
+        for separator in ["ab", "aab", "aa", "aaa"] {
+            for before in STRETCH - 4..STRETCH + 4 {
+                let text = format!("{}{}", "c".repeat(before), "aaabaab".repeat(3));
+                let spans = split(text.as_bytes(), separator.as_bytes(), &Task::new()).unwrap();
+                assert_eq!(cut(&text, &spans), text.split(separator).collect::<Vec<_>>(), "{before}");
+            }
+        }
+        let (long, short) = ("d".repeat(2 * STRETCH), "d".repeat(2 * STRETCH - 1));
+        let text = format!("a{long}{short}b{long}c");
+        let spans = split(text.as_bytes(), long.as_bytes(), &Task::new()).unwrap();
+        assert_eq!(cut(&text, &spans), text.split(&long).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_search_that_finds_no_separator_is_stopped() {
+        let task = Task::new();
+        task.stop();
+        assert!(matches!(split(b"text without a separator", b"ab", &task), Err(Error::Stopped)));
+        let checks = std::sync::atomic::AtomicUsize::new(0);
+        let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 3;
+        let stopped = split(&vec![b'a'; 10 * STRETCH], b"ab", &Task::with_poll(&poll));
+        assert!(matches!(stopped, Err(Error::Stopped)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::split::Splitter;
 use super::vocabulary::{SHORT, Vocabulary};
 use super::{Error, ErrorKind, Specials, TokenId};
 use crate::task::Stretches;
-use crate::{Task, memory};
+use crate::{Stopped, Task, memory};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -185,8 +185,8 @@ impl Encoding {
     ) -> Result<Truncated, Error> {
         let mut kept = Truncated { bytes: 0, tokens: Vec::new() };
         let mut tokens = Vec::new();
-        for segment in self.segments(text, allowed) {
-            let whole = match segment {
+        for segment in self.segments(text, allowed, task) {
+            let whole = match segment? {
                 Segment::Special(range, token) => {
                     tokens.push(token);
                     self.keep(text, range, &mut tokens, max, &mut kept)?
@@ -322,10 +322,18 @@ impl Encoding {
         self.specials.text(token)
     }
 
-    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any
-    /// strings.
-    pub fn find_special<'a>(&'a self, text: &str, which: Specials<'a>) -> Option<(usize, &'a str)> {
-        self.specials.find(text, which)
+    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any strings.
+    ///
+    /// # Errors
+    ///
+    /// `Stopped`.
+    pub fn find_special<'a>(
+        &'a self,
+        text: &str,
+        which: Specials<'a>,
+        task: &Task<'_>,
+    ) -> Result<Option<(usize, &'a str)>, Stopped> {
+        self.specials.find(text, which, task)
     }
 
     /// The beginning of a run.
@@ -343,8 +351,8 @@ impl Encoding {
         mut after: impl FnMut(&mut Vec<TokenId>),
     ) -> Result<(), Error> {
         let mut encoder = self.encoder(task);
-        for segment in self.segments(text, allowed) {
-            match segment {
+        for segment in self.segments(text, allowed, task) {
+            match segment? {
                 Segment::Special(_, token) => memory::push(out, token)?,
                 Segment::Ordinary(range) => {
                     let start = range.start;
@@ -361,33 +369,42 @@ impl Encoding {
         Ok(())
     }
 
-    pub(super) fn segments<'t>(
-        &self,
-        text: &'t str,
+    /// Cuts `text` at the special tokens that are allowed. The task is checked where these are few, and once for
+    /// every stretch of text where they are many.
+    pub(super) fn segments<'a>(
+        &'a self,
+        text: &'a str,
         allowed: Specials<'_>,
-    ) -> impl Iterator<Item = Segment> + use<'t, '_> {
+        task: &'a Task<'a>,
+    ) -> impl Iterator<Item = Result<Segment, Stopped>> + use<'a> {
         let allowed = self.specials.choose(allowed);
+        let mut stretches = Stretches::new(task, STRETCH);
         let mut at = 0;
         let mut waiting = None;
         std::iter::from_fn(move || {
             if let Some(special) = waiting.take() {
-                return Some(special);
+                return Some(Ok(special));
             }
             if at >= text.len() {
                 return None;
             }
             let start = at;
-            let Some(found) = self.specials.next_allowed(text, start, &allowed) else {
-                at = text.len();
-                return Some(Segment::Ordinary(start..at));
+            let checked = stretches.check(start);
+            let found = match checked.and_then(|()| self.specials.next_allowed(text, start, &allowed, task)) {
+                Ok(Some(found)) => found,
+                Ok(None) => {
+                    at = text.len();
+                    return Some(Ok(Segment::Ordinary(start..at)));
+                }
+                Err(stopped) => return Some(Err(stopped)),
             };
             at = found.end;
             let special = Segment::Special(found.start..found.end, found.token);
             if found.start == start {
-                return Some(special);
+                return Some(Ok(special));
             }
             waiting = Some(special);
-            Some(Segment::Ordinary(start..found.start))
+            Some(Ok(Segment::Ordinary(start..found.start)))
         })
     }
 }

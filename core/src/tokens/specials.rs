@@ -6,8 +6,13 @@
 //! a hit takes O(length · log count) steps.
 
 use super::{Error, ErrorKind, TokenId};
+use crate::{Stopped, Task};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The amount of text that is searched between two checks of the task, in bytes.
+const STRETCH: usize = 16 << 10;
 
 /// A choice among the special tokens of an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,34 +94,46 @@ impl SpecialTokens {
     /// The first special token at or after `from` that is allowed.
     ///
     /// As in tiktoken, one that is not allowed hides the others that begin at the same place.
-    pub(super) fn next_allowed(&self, text: &str, from: usize, allowed: &Choice) -> Option<Found> {
+    pub(super) fn next_allowed(
+        &self,
+        text: &str,
+        from: usize,
+        allowed: &Choice,
+        task: &Task<'_>,
+    ) -> Result<Option<Found>, Stopped> {
         if allowed.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut from = from;
-        loop {
-            let (start, index) = self.needles.find(text.as_bytes(), from, |_| true)?;
+        while let Some((start, index)) = self.needles.find(text.as_bytes(), from, |_| true, task)? {
             if allowed.has(index) {
                 let end = start + self.needles.texts[index].len();
-                return Some(Found { start, end, token: self.tokens[index] });
+                return Ok(Some(Found { start, end, token: self.tokens[index] }));
             }
             from = start + 1;
         }
+        Ok(None)
     }
 
     /// The first of the strings `which` in `text`, whether the encoding has them or not.
-    pub(super) fn find<'a>(&'a self, text: &str, which: Specials<'a>) -> Option<(usize, &'a str)> {
+    pub(super) fn find<'a>(
+        &'a self,
+        text: &str,
+        which: Specials<'a>,
+        task: &Task<'_>,
+    ) -> Result<Option<(usize, &'a str)>, Stopped> {
+        let text = text.as_bytes();
         match which {
-            Specials::None => None,
+            Specials::None => Ok(None),
             Specials::Only(texts) => {
                 let needles = Needles::new(texts.iter().map(|&text| text.to_owned()).collect());
-                let (start, index) = needles.find(text.as_bytes(), 0, |_| true)?;
-                Some((start, texts[index]))
+                let found = needles.find(text, 0, |_| true, task)?;
+                Ok(found.map(|(start, index)| (start, texts[index])))
             }
             Specials::All | Specials::Except(_) => {
                 let wanted = self.choose(which);
-                let (start, index) = self.needles.find(text.as_bytes(), 0, |index| wanted.has(index))?;
-                Some((start, &self.needles.texts[index]))
+                let found = self.needles.find(text, 0, |index| wanted.has(index), task)?;
+                Ok(found.map(|(start, index)| (start, self.needles.texts[index].as_str())))
             }
         }
     }
@@ -167,13 +184,39 @@ impl Needles {
 
     /// The leftmost match at or after `from` among the strings that `wanted` accepts: its position and its
     /// index.
-    fn find(&self, text: &[u8], from: usize, wanted: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+    fn find(
+        &self,
+        text: &[u8],
+        from: usize,
+        wanted: impl Fn(usize) -> bool,
+        task: &Task<'_>,
+    ) -> Result<Option<(usize, usize)>, Stopped> {
         if self.texts.is_empty() {
-            return None;
+            return Ok(None);
         }
         let mut from = from;
-        while from <= text.len() {
-            let start = from + self.prefix.find(&text[from..])?;
+        loop {
+            let end = text.len().min(from + STRETCH);
+            let found = self.find_in(text, from..end, &wanted);
+            if found.is_some() || end == text.len() {
+                return Ok(found);
+            }
+            task.check()?;
+            from = end;
+        }
+    }
+
+    /// The same among the matches that begin in `starts` or at its end.
+    fn find_in(
+        &self,
+        text: &[u8],
+        starts: Range<usize>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Option<(usize, usize)> {
+        let prefixes = &text[..text.len().min(starts.end + self.prefix.needle().len())];
+        let mut from = starts.start;
+        while from <= starts.end {
+            let start = from + self.prefix.find(&prefixes[from..])?;
             if let Some(index) = self.first_at(&text[start..], &wanted) {
                 return Some((start, index));
             }
@@ -215,4 +258,48 @@ fn common_prefix<'a>(a: &'a [u8], b: &[u8]) -> &'a [u8] {
 
 fn bad(message: String) -> Error {
     ErrorKind::BadVocabulary { message }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn specials(texts: &[&str]) -> SpecialTokens {
+        SpecialTokens::new(texts.iter().map(|&text| text.to_owned()).zip(0..)).unwrap()
+    }
+
+    #[test]
+    fn they_are_found_across_the_ends_of_stretches() {
+        let (specials, task) = (specials(&["<|one|>", "<|two|>"]), Task::new());
+        for at in [0, 1, STRETCH - 8, STRETCH - 7, STRETCH - 1, STRETCH, STRETCH + 1, 3 * STRETCH - 3] {
+            let text = format!("{}<|two|><|one|>", "<|".repeat(at / 2) + &"x".repeat(at % 2));
+            for which in [Specials::All, Specials::Except(&["<|one|>"]), Specials::Only(&["<|two|>"])] {
+                assert_eq!(specials.find(&text, which, &task), Ok(Some((at, "<|two|>"))));
+            }
+            assert_eq!(specials.find(&text, Specials::Only(&["<|one|>"]), &task), Ok(Some((at + 7, "<|one|>"))));
+            let allowed = specials.choose(Specials::All);
+            let found = specials.next_allowed(&text, 0, &allowed, &task).unwrap().unwrap();
+            assert_eq!((found.start, found.end), (at, at + 7));
+        }
+    }
+
+    #[test]
+    fn the_empty_string_is_found_everywhere() {
+        let (specials, task) = (specials(&["<|one|>"]), Task::new());
+        for text in ["", "text"] {
+            assert_eq!(specials.find(text, Specials::Only(&[""]), &task), Ok(Some((0, ""))));
+        }
+    }
+
+    #[test]
+    fn a_search_that_finds_nothing_is_stopped() {
+        let (specials, checks) = (specials(&["<|one|>"]), AtomicUsize::new(0));
+        let poll = || checks.fetch_add(1, Ordering::Relaxed) == 2;
+        let text = "<|on".repeat(2 * STRETCH);
+        assert_eq!(specials.find(&text, Specials::All, &Task::with_poll(&poll)), Err(Stopped));
+        checks.store(0, Ordering::Relaxed);
+        let allowed = specials.choose(Specials::All);
+        assert!(specials.next_allowed(&text, 0, &allowed, &Task::with_poll(&poll)).is_err());
+    }
 }

@@ -60,8 +60,8 @@ impl Encoding {
 
     fn encode_tail(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Tail, Error> {
         let mut tail = Tail { tokens: Vec::new(), last_piece: 0 };
-        for segment in self.segments(text, allowed) {
-            match segment {
+        for segment in self.segments(text, allowed, task) {
+            match segment? {
                 Segment::Special(_, token) => {
                     memory::push(&mut tail.tokens, token)?;
                     tail.last_piece = 0;

@@ -36,7 +36,7 @@ impl Tokenizer {
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
-                policy.apply(encoding, &utf8, |allowed| encoding.encode(&utf8, allowed, task))
+                policy.apply(encoding, &utf8, task, |allowed| encoding.encode(&utf8, allowed, task))
             })
             .map(Large::new)
     }
@@ -52,7 +52,7 @@ impl Tokenizer {
         let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
         let all = batch.region(&TOKENS_ENCODE_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
-            policy.apply_all(encoding, &texts, |allowed| {
+            policy.apply_all(encoding, &texts, task, |allowed| {
                 encoding.encode_batch(&texts, allowed, batch.threads, task)
             })
         })?;

@@ -175,7 +175,7 @@ impl Tokenizer {
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
-                policy.apply(encoding, &utf8, |allowed| encoding.count(&utf8, allowed, task))
+                policy.apply(encoding, &utf8, task, |allowed| encoding.count(&utf8, allowed, task))
             })
             .map(Int)
     }
@@ -203,7 +203,7 @@ impl Tokenizer {
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
-                policy.apply(encoding, &utf8, |allowed| encoding.truncate(&utf8, max, allowed, task))
+                policy.apply(encoding, &utf8, task, |allowed| encoding.truncate(&utf8, max, allowed, task))
             })?;
         long_str::from_utf8(text.py(), &utf8[..kept.bytes])
     }
@@ -262,7 +262,7 @@ impl Tokenizer {
         let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
         let counts = batch.region(&TOKENS_COUNT_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
-            policy.apply_all(encoding, &texts, |allowed| {
+            policy.apply_all(encoding, &texts, task, |allowed| {
                 encoding.count_batch(&texts, allowed, batch.threads, task)
             })
         })?;
@@ -291,7 +291,7 @@ impl Tokenizer {
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
-                policy.apply(encoding, &utf8, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
+                policy.apply(encoding, &utf8, task, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
             })?;
         let (settled, ways, yielder) =
             (Large::new(settled), Large::new(Lists(ways)), &mut Yielder::of(release));

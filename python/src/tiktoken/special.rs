@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use offlock_core::Task;
 use offlock_core::tokens::{self, Encoding, Specials};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -12,6 +13,9 @@ use pyo3::types::{PyFrozenSet, PySet, PyString};
 use super::error::EncodeError;
 use crate::error::WithMessage;
 use crate::objects::imported;
+
+/// The number of texts between two checks of the task.
+const BETWEEN_CHECKS: usize = 1024;
 
 /// The special tokens that become ids where they occur in a text, and those that may not occur in it.
 #[derive(Default)]
@@ -64,9 +68,10 @@ impl Policy {
         &self,
         encoding: &Encoding,
         text: &str,
+        task: &Task<'_>,
         encode: impl FnOnce(Specials<'_>) -> Result<T, tokens::Error>,
     ) -> Result<T, EncodeError> {
-        self.check(encoding, text, None)?;
+        self.check(encoding, text, None, task)?;
         self.with_allowed(encode)
     }
 
@@ -75,10 +80,14 @@ impl Policy {
         &self,
         encoding: &Encoding,
         texts: &[&str],
+        task: &Task<'_>,
         encode: impl FnOnce(Specials<'_>) -> Result<T, tokens::Error>,
     ) -> Result<T, EncodeError> {
         for (index, text) in texts.iter().enumerate() {
-            self.check(encoding, text, Some(index))?;
+            if index % BETWEEN_CHECKS == 0 {
+                task.check().map_err(tokens::Error::from).map_err(EncodeError::Core)?;
+            }
+            self.check(encoding, text, Some(index), task)?;
         }
         self.with_allowed(encode)
     }
@@ -91,11 +100,18 @@ impl Policy {
         encode(self.allowed.specials(&texts)).map_err(EncodeError::Core)
     }
 
-    fn check(&self, encoding: &Encoding, text: &str, index: Option<usize>) -> Result<(), EncodeError> {
+    fn check(
+        &self,
+        encoding: &Encoding,
+        text: &str,
+        index: Option<usize>,
+        task: &Task<'_>,
+    ) -> Result<(), EncodeError> {
         let texts = self.disallowed.texts();
-        match encoding.find_special(text, self.disallowed.specials(&texts)) {
-            None => Ok(()),
-            Some((at, token)) => Err(EncodeError::Disallowed {
+        match encoding.find_special(text, self.disallowed.specials(&texts), task) {
+            Ok(None) => Ok(()),
+            Err(stopped) => Err(EncodeError::Core(stopped.into())),
+            Ok(Some((at, token))) => Err(EncodeError::Disallowed {
                 token: token.to_owned(),
                 at: text[..at].chars().count(),
                 index,
