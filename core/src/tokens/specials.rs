@@ -277,7 +277,10 @@ mod tests {
             for which in [Specials::All, Specials::Except(&["<|one|>"]), Specials::Only(&["<|two|>"])] {
                 assert_eq!(specials.find(&text, which, &task), Ok(Some((at, "<|two|>"))));
             }
-            assert_eq!(specials.find(&text, Specials::Only(&["<|one|>"]), &task), Ok(Some((at + 7, "<|one|>"))));
+            assert_eq!(
+                specials.find(&text, Specials::Only(&["<|one|>"]), &task),
+                Ok(Some((at + 7, "<|one|>")))
+            );
             let allowed = specials.choose(Specials::All);
             let found = specials.next_allowed(&text, 0, &allowed, &task).unwrap().unwrap();
             assert_eq!((found.start, found.end), (at, at + 7));

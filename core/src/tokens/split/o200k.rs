@@ -1,7 +1,9 @@
 //! The pattern of o200k_base, matched by hand.
 
 use super::classes::{Class, class_at};
-use super::scan::{blanks, contraction_of_any_case, lower_letters, run, up_to_three_numbers};
+use super::scan::{
+    LONG_RUN, blanks, contraction_of_any_case, lower_letters, repeated, run, up_to_three_numbers,
+};
 
 /// The pattern.
 pub(in crate::tokens) const PATTERN: &str = concat!(
@@ -37,14 +39,18 @@ fn word(text: &[u8], at: usize) -> Result<usize, usize> {
     let mut end = at;
     let mut after_caseless = None;
     loop {
-        let (class, next) = class_at(text, end);
-        match class {
-            Class::Upper => {}
-            Class::Caseless | Class::Mark => after_caseless = Some(next),
-            Class::Lower => return Ok(lower_letters(text, next)),
-            _ => return after_caseless.ok_or(end),
+        for _ in 0..LONG_RUN {
+            let (class, next) = class_at(text, end);
+            match class {
+                Class::Upper => {}
+                Class::Caseless | Class::Mark => after_caseless = Some(next),
+                Class::Lower => return Ok(lower_letters(text, next)),
+                _ => return after_caseless.ok_or(end),
+            }
+            end = next;
         }
-        end = next;
+        // In ASCII all other letters are upper case.
+        end = repeated(text, end);
     }
 }
 
