@@ -83,8 +83,17 @@ pub fn str(out: &mut impl Sink, bytes: &[u8]) {
     if bytes.len() < 32 {
         return out.put_headed(0xa0 | low_byte(bytes.len()), bytes);
     }
-    header(out, bytes.len(), [0xd9, 0xda, 0xdb]);
+    str_header(out, bytes.len());
     out.put(bytes);
+}
+
+/// Appends the header of a string; its bytes are to follow.
+pub fn str_header(out: &mut impl Sink, length: usize) {
+    if length < 32 {
+        out.put(&[0xa0 | low_byte(length)]);
+    } else {
+        header(out, length, [0xd9, 0xda, 0xdb]);
+    }
 }
 
 /// Appends a string or binary data in the format's first version, which has neither str 8 nor bin.

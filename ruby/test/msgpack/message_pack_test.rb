@@ -51,6 +51,32 @@ module MessagePackTests
       assert_operator times[1], :<, times[0] * 20
     end
 
+    # Long Strings are copied in pieces, between which other threads may run.
+    def test_long_strings
+      text, binary = "é" * 400_000, "\xFF".b * 600_000
+      value = [text, binary, { "in a Hash" => text, binary => nil }, text.encode("UTF-16LE")]
+      expected = value[..2] + [text]
+      packed = MessagePack.pack(value)
+      assert_equal packed, MessagePack::Packer.new.write(value).to_s
+      built = [:auto, :always, :never].map { |release| MessagePack.unpack(packed, release: release) }
+      built << MessagePack::Unpacker.new.feed(packed).read << MessagePack.unpack_all([packed])[0]
+      built << MessagePack::Unpacker.new.feed(packed[0, 900_000]).feed(packed[900_000..]).read
+      built << MessagePack.unpack(packed, freeze: true)
+      assert_equal [expected], built.uniq
+      assert_equal [[Encoding::UTF_8, Encoding::BINARY]], built.map { |made| made[0, 2].map(&:encoding) }.uniq
+    end
+
+    def test_the_headers_of_long_strings
+      text = "é" * 400_000
+      size = [text.bytesize].pack("N")
+      [["\xDB", text], ["\xDB", text.dup.force_encoding("US-ASCII")], ["\xC6", text.b]].each do |header, string|
+        assert_equal header.b + size + text.b, MessagePack.pack(string)
+        assert_equal "\xDB".b + size + text.b, MessagePack::Packer.new(compatibility_mode: true).write(string).to_s
+      end
+      extension = MessagePack::Packer.new.write_ext(7, text).to_s
+      assert_equal text.b, MessagePack.unpack(extension, allow_unknown_ext: true).payload
+    end
+
     def test_what_a_message_takes_does_not_depend_on_the_one_before
       long = "x" * 300_000
       [1_000, 300, 100_000, 600, 300_000, 700].each do |length|

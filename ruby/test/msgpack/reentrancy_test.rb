@@ -453,12 +453,18 @@ class ReentrancyTest < Minitest::Test
       end
       pieces = Array.new(100_000) { "piece \#{_1}" }
       packed = Offlock::Zlib.deflate("some text " * 3_000_000).freeze
+      long = Array.new(4) { "long text " * 1_000_000 }
+      long_message = M.pack(long + [long[0].b]).freeze
       3.times do
         attempt { unpacker.feed(message) && unpacker.read }
         attempt { unpacker.feed(message) && unpacker.each { |object| object } }
         attempt { M.pack(objects) }
         attempt { packer.write(objects) && packer.full_pack }
         attempt { M.unpack(message.dup) }
+        attempt { M.pack(long.map(&:dup)) }
+        attempt { packer.write(long.map(&:dup)) && packer.to_s }
+        attempt { M.unpack(long_message) }
+        attempt { unpacker.feed(long_message) && unpacker.read }
         attempt { Offlock::Strings.split(text, ",") }
         attempt { M.unpack_all([message] * 3) }
         attempt { Offlock::Zlib.inflate(packed) }

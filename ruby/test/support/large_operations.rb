@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 # Operations that take some tenths of a second and make or read many objects.
 module LargeOperations
   module_function
@@ -23,10 +25,18 @@ module LargeOperations
     "MessagePack.pack of a Hash" => [
       -> { { "a" => { 1 => maps }, "b" => maps.each_slice(2).to_a.to_h } }, ->(object) { Offlock::MessagePack.pack(object) }
     ],
+    "MessagePack.pack of a long String" => [-> { "x" * 150_000_000 }, ->(text) { Offlock::MessagePack.pack(text) }],
+    "Packer#write_bin" => [-> { "x".b * 150_000_000 }, ->(bytes) { Offlock::MessagePack::Packer.new.write_bin(bytes) }],
     "Packer" => [
       -> { maps }, ->(objects) { Offlock::MessagePack::Packer.new.write(objects).full_pack }
     ],
     "MessagePack.unpack" => [-> { message }, ->(bytes) { Offlock::MessagePack.unpack(bytes) }],
+    "MessagePack.unpack of a long String" => [
+      -> { Offlock::MessagePack.pack("x" * 150_000_000) }, ->(bytes) { Offlock::MessagePack.unpack(bytes) }
+    ],
+    "Unpacker#read of long binary data" => [
+      -> { Offlock::MessagePack.pack("x".b * 150_000_000) }, ->(bytes) { Offlock::MessagePack::Unpacker.new.feed(bytes).read }
+    ],
     "MessagePack.unpack under the lock" => [-> { message }, ->(bytes) { Offlock::MessagePack.unpack(bytes, release: :never) }],
     "Unpacker#read" => [-> { message }, ->(bytes) { Offlock::MessagePack::Unpacker.new.feed(bytes).read }],
     "Unpacker#each" => [-> { message }, ->(bytes) { Offlock::MessagePack::Unpacker.new.feed(bytes).each(&:size) }],
@@ -39,6 +49,10 @@ module LargeOperations
     ],
     "MessagePack.extract" => [-> { message }, ->(bytes) { Offlock::MessagePack.extract(bytes, "name") }],
     "MessagePack.view" => [-> { message }, ->(bytes) { Offlock::MessagePack.view(bytes).first }],
+    "GzipReader#readlines" => [
+      -> { Offlock::Zlib.gzip("\n" * 5_000_000) }, ->(file) { Offlock::Zlib::GzipReader.new(StringIO.new(file)).readlines }
+    ],
+    "encode of blanks" => [-> { " " * 150_000_000 }, ->(text) { gpt2.encode(text) }],
     "encode" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text) }],
     "encode packed" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text, packed: true) }],
     "encode_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.encode_batch(texts) }],

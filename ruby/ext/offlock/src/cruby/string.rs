@@ -120,7 +120,7 @@ impl StringWriter {
 }
 
 /// The number of bytes that are copied at once.
-const PIECE: usize = 256 << 10;
+pub(crate) const PIECE: usize = 256 << 10;
 
 /// Bytes that are copied into a String in pieces, between which other threads may run.
 pub(crate) trait Pieces {

@@ -14,7 +14,8 @@ use super::options::{MAX_DEPTH, Options};
 use super::registry::{Callable, UnpackEntry};
 use super::unpacker::{self, Unpacker};
 use crate::cruby::ractor::RactorOwn;
-use crate::cruby::{Gvl, Handle, Hash, Id, Natives, Object, classes, raise};
+use crate::cruby::string::PIECE;
+use crate::cruby::{Gvl, Handle, Hash, Id, Natives, Object, Str, classes, encodings, raise};
 use crate::region::Pace;
 
 /// Builds objects from `source`.
@@ -97,13 +98,40 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
 
     #[inline]
     fn string(&mut self, bytes: &[u8]) -> Object {
+        if !self.options.freeze
+            && bytes.len() > PIECE
+            && let Some(string) = self.in_pieces(bytes)
+        {
+            return self.gvl.in_encoding(string, encodings::utf8()).into();
+        }
         self.copied += bytes.len();
         if self.options.freeze { self.gvl.interned(bytes) } else { self.gvl.utf8(bytes) }.into()
     }
 
     fn binary(&mut self, bytes: &[u8]) -> Object {
+        let binary = self.payload(bytes);
+        self.frozen(binary)
+    }
+
+    /// A new binary String.
+    fn payload(&mut self, bytes: &[u8]) -> Object {
+        if bytes.len() > PIECE
+            && let Some(string) = self.in_pieces(bytes)
+        {
+            return string.into();
+        }
         self.copied += bytes.len();
-        self.frozen(self.gvl.binary(bytes).into())
+        self.gvl.binary(bytes).into()
+    }
+
+    /// A new binary String. While it is copied other threads may run, if that cannot change the bytes.
+    #[cold]
+    #[inline(never)]
+    fn in_pieces(&mut self, bytes: &[u8]) -> Option<Str> {
+        let keeper = self.source.keeper(self.gvl)?;
+        let string = self.outside(|gvl, _| gvl.copied(&bytes));
+        std::hint::black_box(keeper);
+        Some(string)
     }
 
     /// Returns the object, frozen if the options demand it.
@@ -240,17 +268,16 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         if is_symbol {
             return self.gvl.symbol(payload);
         }
-        self.copied += payload.len();
         let object = match entry {
             Some(UnpackEntry { unpacker: Some(callable), recursive: true, .. }) => {
                 self.recursive(callable, payload, depth)
             }
             Some(UnpackEntry { unpacker: Some(callable), .. }) => {
-                let payload = self.gvl.binary(payload).into();
+                let payload = self.payload(payload);
                 self.call(callable, payload)
             }
             _ if self.options.allow_unknown_ext => {
-                let payload = self.gvl.binary(payload).into();
+                let payload = self.payload(payload);
                 self.outside(|gvl, _| extension_value(gvl, kind, payload))
             }
             _ => {

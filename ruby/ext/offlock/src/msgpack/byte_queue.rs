@@ -65,6 +65,11 @@ impl ByteQueue {
         }
     }
 
+    /// The frozen String that is read in place.
+    pub(super) fn whole(&self) -> Option<Object> {
+        self.whole.map(Share::object)
+    }
+
     /// The offset of the first byte that is not taken.
     #[inline]
     pub(super) const fn head(&self) -> usize {

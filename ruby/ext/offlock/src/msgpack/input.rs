@@ -10,7 +10,7 @@ use offlock_core::msgpack::{Direct, Indexed, Source};
 use super::options::LIMITS;
 use super::unpacker::Unpacker;
 use crate::cruby::string::Share;
-use crate::cruby::{Gvl, Handle, Natives, Str};
+use crate::cruby::{Gvl, Handle, Natives, Object, Str};
 
 /// A source whose memory other code can change.
 pub(super) trait Input<'a>: Source<'a> {
@@ -18,6 +18,10 @@ pub(super) trait Input<'a>: Source<'a> {
     fn unpacker(&self) -> Option<Handle<Unpacker>> {
         None
     }
+
+    /// An object that, while it is on the stack, keeps the bytes that were read as they are, also when other code runs.
+    /// `None` if there is none: the bytes are gone once that code changes the `Unpacker`.
+    fn keeper(&self, gvl: &Gvl) -> Option<Object>;
 
     /// Called before other code runs. The bytes are not used until `resume`.
     fn suspend(&mut self, gvl: &mut Gvl);
@@ -63,6 +67,10 @@ impl UnpackerInput<'_> {
 impl<'a> Input<'a> for UnpackerInput<'a> {
     fn unpacker(&self) -> Option<Handle<Unpacker>> {
         Some(self.unpacker)
+    }
+
+    fn keeper(&self, gvl: &Gvl) -> Option<Object> {
+        self.unpacker.get(&gvl.natives).bytes.whole()
     }
 
     fn suspend(&mut self, gvl: &mut Gvl) {
@@ -111,6 +119,10 @@ impl StringInput<'_> {
 }
 
 impl<'a> Input<'a> for StringInput<'a> {
+    fn keeper(&self, _: &Gvl) -> Option<Object> {
+        self.share.map(Share::object)
+    }
+
     fn suspend(&mut self, gvl: &mut Gvl) {
         if self.share.is_none() {
             let share = self.share.insert(gvl.share(self.string));
@@ -126,8 +138,12 @@ impl<'a> Input<'a> for StringInput<'a> {
     }
 }
 
-/// The tape and the bytes of an index never change.
+/// The tape and the bytes of an index never change, and the caller has them on its stack.
 impl<'a> Input<'a> for Indexed<'a> {
+    fn keeper(&self, _: &Gvl) -> Option<Object> {
+        Some(Object::NIL)
+    }
+
     fn suspend(&mut self, _: &mut Gvl) {}
     fn resume(&mut self, _: &mut Gvl) {}
 }

@@ -1,13 +1,13 @@
 //! Packs Ruby objects into a message.
 
-use offlock_core::msgpack::write::{self, MAX_LENGTH};
+use offlock_core::msgpack::write::{self, MAX_LENGTH, Sink as _};
 
 use super::byte_queue::{self, ByteQueue, HasQueue as _};
 use super::globals::globals;
 use super::packer::{self, Packer};
 use super::registry::PackEntry;
 use super::sink::Rewind;
-use crate::cruby::string::StringWriter;
+use crate::cruby::string::{PIECE, StringWriter};
 use crate::cruby::{
     Array, Bignum, Entries, Gvl, Handle, Hash, Kind, Locked, Natives, Object, Str, Symbol, classes,
     for_each_entry, raise,
@@ -189,6 +189,10 @@ impl<T: Target> Writer<'_, T> {
         let encoding = self.gvl.objects.encoding(string);
         let bytes = self.gvl.objects.bytes(string);
         check_length(bytes.len(), "string");
+        if bytes.len() > PIECE && !self.in_hash {
+            drop(bytes);
+            return self.long_string(string);
+        }
         let out = self.target.sink(&mut self.gvl.natives);
         let names = globals();
         if self.compatible {
@@ -212,12 +216,33 @@ impl<T: Target> Writer<'_, T> {
             return false;
         }
         let utf8 = self.gvl.encode(string, globals().utf8);
-        let bytes = self.gvl.objects.bytes(utf8);
-        check_length(bytes.len(), "string");
-        write::str(self.target.sink(&mut self.gvl.natives), &bytes);
-        let work = Pace::copying(bytes.len());
-        drop(bytes);
-        work == 0 || self.keep_pace(work)
+        self.string(utf8)
+    }
+
+    /// Writes a long String in pieces, between which other threads may run and change the String.
+    #[cold]
+    #[inline(never)]
+    fn long_string(&mut self, string: Str) -> Written {
+        let encoding = self.gvl.objects.encoding(string);
+        let names = globals();
+        let is_text = encoding == names.utf8 || encoding == names.us_ascii;
+        if !self.compatible && !is_text && encoding != names.binary {
+            return self.transcoded(string);
+        }
+        let share = self.gvl.share(string);
+        let (length, compatible) = (share.bytes().len(), self.compatible);
+        match (compatible, is_text) {
+            (true, _) => write::raw_header(self.out(), length),
+            (false, true) => write::str_header(self.out(), length),
+            (false, false) => write::bin_header(self.out(), length),
+        }
+        for piece in share.bytes().chunks(PIECE) {
+            self.out().put(piece);
+            // Never refused: this is outside of any Hash.
+            self.keep_pace(Pace::copying(piece.len()));
+        }
+        std::hint::black_box(share);
+        true
     }
 
     /// Writes a Symbol.
