@@ -26,9 +26,10 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use offlock_core::{Operation, SpinHint, Task, time_slice};
@@ -138,7 +139,7 @@ impl<'a> Region<'a> {
         T: Send,
         E: IntoException,
     {
-        let watch = Watch::new(self.cancel);
+        let watch = Watch::new(self.cancel, self.bytes < self.operation.break_even);
         let poll = || watch.poll();
         let guarded = || {
             catch_unwind(AssertUnwindSafe(|| {
@@ -286,33 +287,39 @@ const SWITCH_INTERVAL: u64 = 5_000_000;
 /// The state that the checks of one run read: whether it was cancelled, and, on the main thread, signals.
 struct Watch<'a> {
     /// The thread that started the run; checks in threads that help with the work read only `cancel`.
-    owner: ThreadId,
+    owner: usize,
     cancel: Option<&'a Cancel>,
+    /// Whether `interrupt` has an exception. Small calls, which are never interrupted, read only this.
+    interrupted: AtomicBool,
     signals: Mutex<Signals>,
 }
 
 #[derive(Default)]
 struct Signals {
+    /// Whether the next check is the only one of a small call, which needs no look at the clock.
+    skips_check: bool,
     next_look: Option<Instant>,
     interrupt: Option<PyErr>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(cancel: Option<&'a Cancel>) -> Self {
-        Self { owner: thread::current().id(), cancel, signals: Mutex::default() }
+    fn new(cancel: Option<&'a Cancel>, small: bool) -> Self {
+        let signals = Mutex::new(Signals { skips_check: small, ..Signals::default() });
+        Self { owner: this_thread(), cancel, interrupted: AtomicBool::new(false), signals }
     }
 
     /// True when the run has to stop.
     fn poll(&self) -> bool {
-        self.cancel.is_some_and(Cancel::cancelled) || self.interrupted()
+        self.cancel.is_some_and(Cancel::cancelled) || self.is_interrupted()
     }
 
-    fn interrupted(&self) -> bool {
-        if thread::current().id() != self.owner || !self.look_is_due() || !runs_signal_handlers() {
+    fn is_interrupted(&self) -> bool {
+        if this_thread() != self.owner || !self.look_is_due() || !runs_signal_handlers() {
             return false;
         }
         let raised = Python::attach(|py| py.check_signals()).err();
         let stop = raised.is_some();
+        self.interrupted.store(stop, Ordering::Relaxed);
         let mut signals = self.signals();
         signals.interrupt = raised;
         signals.next_look = Some(Instant::now() + LOOK_EVERY);
@@ -322,19 +329,28 @@ impl<'a> Watch<'a> {
     /// Counts from the first check on, and from the end of the last check for signals: time spent waiting for
     /// the lock is not work.
     fn look_is_due(&self) -> bool {
+        let mut signals = self.signals();
+        if std::mem::take(&mut signals.skips_check) {
+            return false;
+        }
         let now = Instant::now();
-        let next = *self.signals().next_look.get_or_insert(now + LOOK_EVERY);
-        now >= next
+        now >= *signals.next_look.get_or_insert(now + LOOK_EVERY)
     }
 
     fn take_interrupt(&self) -> Option<PyErr> {
-        self.signals().interrupt.take()
+        if self.interrupted.load(Ordering::Relaxed) { self.signals().interrupt.take() } else { None }
     }
 
     /// Never contended: only checks on the owner's thread get here.
     fn signals(&self) -> MutexGuard<'_, Signals> {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A number that no other living thread has. `thread::current().id()` takes several times as long.
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| ptr::from_ref(here).addr())
 }
 
 /// Whether CPython may run signal handlers on this thread: only the main one does.

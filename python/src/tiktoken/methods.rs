@@ -291,7 +291,9 @@ impl Tokenizer {
             .release(release)
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| {
-                policy.apply(encoding, &utf8, task, |allowed| encoding.encode_with_unstable(&utf8, allowed, task))
+                policy.apply(encoding, &utf8, task, |allowed| {
+                    encoding.encode_with_unstable(&utf8, allowed, task)
+                })
             })?;
         let (settled, ways, yielder) =
             (Large::new(settled), Large::new(Lists(ways)), &mut Yielder::of(release));
