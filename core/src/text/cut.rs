@@ -93,8 +93,8 @@ pub fn split(text: &[u8], separator: &[u8], task: &Task<'_>) -> Result<Vec<Span>
     Ok(pieces)
 }
 
-/// Calls `found` with the offset of each occurrence of `separator` that does not overlap the one before, in order.
-/// The task is checked where there are no occurrences, too.
+/// Calls `found` with the offset of each occurrence of `separator` that does not overlap the one before, in
+/// order. The task is checked where there are no occurrences, too.
 fn for_each_occurrence(
     text: &[u8],
     separator: &[u8],

@@ -322,7 +322,8 @@ impl Encoding {
         self.specials.text(token)
     }
 
-    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any strings.
+    /// The first of the strings `which` in `text`, and its byte offset. `Specials::Only` may list any
+    /// strings.
     ///
     /// # Errors
     ///
@@ -369,8 +370,8 @@ impl Encoding {
         Ok(())
     }
 
-    /// Cuts `text` at the special tokens that are allowed. The task is checked where these are few, and once for
-    /// every stretch of text where they are many.
+    /// Cuts `text` at the special tokens that are allowed. The task is checked where these are few, and once
+    /// for every stretch of text where they are many.
     pub(super) fn segments<'a>(
         &'a self,
         text: &'a str,

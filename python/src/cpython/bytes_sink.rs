@@ -92,11 +92,13 @@ impl<'py> BytesSink<'py> {
         }
     }
 
-    /// A bytes of `capacity` bytes that begins with the message; `None` when there is no memory. The message is then lost.
+    /// A bytes of `capacity` bytes that begins with the message; `None` when there is no memory. The message
+    /// is then lost.
     fn moved(&mut self, capacity: usize) -> Option<NonNull<ffi::PyObject>> {
         let capacity = isize::try_from(capacity).ok()?;
-        // SAFETY: either resizes the existing bytes, of which this is the only reference, or makes a new one and
-        // copies the written bytes into it. Both give a bytes of `capacity` bytes, or null with an exception set.
+        // SAFETY: either resizes the existing bytes, of which this is the only reference, or makes a new one
+        // and copies the written bytes into it. Both give a bytes of `capacity` bytes, or null with an
+        // exception set.
         unsafe {
             if let Some(object) = self.long.take() {
                 return NonNull::new(new_bytes::resize(object.as_ptr(), capacity.cast_unsigned()));
@@ -107,8 +109,8 @@ impl<'py> BytesSink<'py> {
         }
     }
 
-    /// Gives up the message, whose memory may be freed already. The exception is not kept: callbacks of the program
-    /// may run before the end of the message, and must not find one.
+    /// Gives up the message, whose memory may be freed already. The exception is not kept: callbacks of the
+    /// program may run before the end of the message, and must not find one.
     #[cold]
     fn fail(&mut self) {
         drop(PyErr::take(self.py));

@@ -1,9 +1,9 @@
 //! Steps that several patterns share.
 //!
 //! Runs of ASCII are scanned eight bytes at a time with ordinary 64-bit arithmetic (SWAR): one expression
-//! computes for all eight bytes whether they belong to the run. So are repetitions of one character in long runs
-//! of other classes, so that a run of a hundred million blanks, too, is cut in a few milliseconds: within a
-//! piece no interrupt is looked for.
+//! computes for all eight bytes whether they belong to the run. So are repetitions of one character in long
+//! runs of other classes, so that a run of a hundred million blanks, too, is cut in a few milliseconds:
+//! within a piece no interrupt is looked for.
 
 use super::classes::{Class, class_at};
 
@@ -26,8 +26,8 @@ pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> us
     }
 }
 
-/// The end of the repetitions of the character before `at`, as far as eight bytes can be read at a time. In UTF-8
-/// only ASCII characters are repeated without other bytes in between.
+/// The end of the repetitions of the character before `at`, as far as eight bytes can be read at a time. In
+/// UTF-8 only ASCII characters are repeated without other bytes in between.
 #[cold]
 pub(super) fn repeated(text: &[u8], at: usize) -> usize {
     let word = ONES * u64::from(text[at - 1]);

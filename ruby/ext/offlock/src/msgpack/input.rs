@@ -19,7 +19,8 @@ pub(super) trait Input<'a>: Source<'a> {
         None
     }
 
-    /// An object that, while it is on the stack, keeps the bytes that were read as they are, also when other code runs.
+    /// An object that, while it is on the stack, keeps the bytes that were read as they are, also when other
+    /// code runs.
     /// `None` if there is none: the bytes are gone once that code changes the `Unpacker`.
     fn keeper(&self, gvl: &Gvl) -> Option<Object>;
 

@@ -255,8 +255,8 @@ impl ReadBuffer {
         Ok(Some(line))
     }
 
-    /// Appends the following complete lines to `lines`, separated as in `line`. Other threads get the lock from time to
-    /// time.
+    /// Appends the following complete lines to `lines`, separated as in `line`. Other threads get the lock
+    /// from time to time.
     fn lines_to(ruby: &Ruby, this: &Self, lines: RArray, separator: Value, chomp: bool) -> Result<(), Error> {
         let mut pace = Pace::new();
         while let Some(line) = Self::line(ruby, this, separator, chomp)? {
