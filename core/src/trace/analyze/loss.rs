@@ -102,17 +102,17 @@ impl Loss {
 
     /// The share of their active time that they lost to the lock. With enough processors, this is what would
     /// be left.
-    pub(super) fn to_lock(&self) -> f64 {
+    pub(super) fn to_lock(self) -> f64 {
         per(self.to_lock, self.to_lock + self.computing)
     }
 
     /// The share of their active time for which they had no processor.
-    pub(super) fn to_processors(&self) -> f64 {
+    pub(super) fn to_processors(self) -> f64 {
         per(self.to_processors, self.waited + self.computing)
     }
 
     /// The lock's share of the contended waits.
-    pub(super) fn of_waiting(&self) -> f64 {
+    pub(super) fn of_waiting(self) -> f64 {
         per(self.to_lock, self.waited)
     }
 }

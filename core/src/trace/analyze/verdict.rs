@@ -1,7 +1,7 @@
 //! The verdict: whether waiting for the lock slows the program down.
 //!
 //! The measure is the share of their active time that the threads of a group lose in contended waits for the
-//! lock ([`Loss::to_lock`](super::loss::Loss::to_lock)). Time in which a thread sleeps or is blocked on something else is left out of it,
+//! lock ([`Loss::to_lock`]). Time in which a thread sleeps or is blocked on something else is left out of it,
 //! so a server that is idle most of the day is judged by the time in which it works, and a pool of ten threads
 //! like a single one. Uncontended waits are left out, too: there are many, and each takes 60 ns. So are waits
 //! for a processor, while the lock is free.
