@@ -3,23 +3,26 @@
 //! A small call stays under the lock, because releasing and re-acquiring the lock costs more than the call. A
 //! loop of small calls therefore never releases the lock, and a thread that needs the lock for a few
 //! microseconds waits until the interpreter forces a switch: 5 ms in CPython, 100 ms in CRuby. So each thread
-//! has a *time slice*: once it has held the lock for about a millisecond, its next call yields.
+//! has a *time slice*: once it has held the lock for about a millisecond (in CRuby, where yielding costs less,
+//! a quarter of that), its next call yields.
 //!
 //! # How long a slice is
 //!
 //! Yielding to a thread that runs for a moment costs microseconds. Yielding to a thread that computes costs
 //! the whole time for which the interpreter lets that thread run; a thread that did so every millisecond
 //! would get a hundredth of its share. The CPU time that the process used while the thread was away tells the
-//! two cases apart. A slice lasts as long as the other threads then used a CPU, divided among the threads
-//! that are queueing here, but at least a millisecond and at most the interpreter's own slice. (Not as long
-//! as the thread was away: on a busy machine, a thread that got the lock may wait for a CPU.)
+//! two cases apart. If it is at least half of the interpreter's own slice, some thread computes: then a slice
+//! lasts as long as the other threads used a CPU, divided among the threads that are queueing here, and at
+//! most as long as the interpreter's own. (Not as long as the thread was away: on a busy machine, a thread
+//! that got the lock may wait for a CPU.) Otherwise the others gave the lock up by themselves, and a slice is
+//! as short as can be: a request of a web server takes the lock many times, and waits for a slice each time.
 //!
 //! | the other threads | they run for | the slice |
 //! |---|---|---|
-//! | sleep most of the time | microseconds | 1 ms |
+//! | sleep most of the time | microseconds | the shortest |
 //! | one computes, in CPython | 5 ms | 4.75 ms: each thread gets half of the time |
 //! | one computes, in CRuby | 100 ms | 95 ms |
-//! | three also make small calls, for 1 ms each | 3 ms | 1 ms |
+//! | three also make small calls | three of the shortest | the shortest |
 //!
 //! A slice is a little shorter than the share, so that the effect of a single long turn dies out: by a
 //! twentieth, and by a quarter among threads that yield to each other and would otherwise pass a long turn
@@ -31,7 +34,7 @@
 //! calls the slice therefore counts the thread's CPU time. A slice as long as the interpreter's own begins
 //! anew if the thread was off the CPU for half as long: the interpreter has just switched threads, and
 //! yielding soon after would give the other threads two turns for one. These clocks take 0.3 µs together, so
-//! they are read only after about a million ticks of the processor's counter. Reading the counter takes ten
+//! they are read only after a quarter of a million ticks of the processor's counter. Reading the counter takes ten
 //! nanoseconds or more, a tenth of the smallest calls, so only one in a few of those reads it.
 
 use std::cell::{Cell, RefCell};
@@ -42,13 +45,9 @@ use crate::clock::now as ticks;
 use crate::fork::after_fork_in_child;
 use crate::os::{monotonic_nanoseconds, process_cpu_nanoseconds, thread_cpu_nanoseconds};
 
-/// The shortest slice of a thread that makes small calls, in nanoseconds.
-const SHORTEST: u64 = 1_000_000;
-/// Ticks between two readings of the clocks: 0.25 to 0.5 ms if the counter runs at 2 to 4 GHz, 1 ms if it
+/// Ticks between two readings of the clocks: 0.06 to 0.13 ms if the counter runs at 2 to 4 GHz, 0.26 ms if it
 /// counts nanoseconds.
-const LOOK_AFTER: u64 = 1 << 20;
-/// The same in the middle of a long call, which has no other work in between.
-const LOOK_IN_CALL_AFTER: u64 = LOOK_AFTER / 4;
+const LOOK_AFTER: u64 = 1 << 18;
 
 /// The current time on both clocks, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,12 +72,13 @@ struct TimeSlice {
 }
 
 impl TimeSlice {
-    /// Whether the thread has held the lock for its slice. It may have lost the lock between two calls.
-    fn is_over_between_calls(&mut self, now: Moment) -> bool {
+    /// Whether the thread has held the lock for its slice, and for `shortest` nanoseconds. It may have lost the
+    /// lock between two calls.
+    fn is_over_between_calls(&mut self, now: Moment, shortest: u64) -> bool {
         let (passed, ran) = self.since_last(now);
-        let switched = self.length > SHORTEST && passed.saturating_sub(ran) > self.length / 2;
+        let switched = self.length > shortest && passed.saturating_sub(ran) > self.length / 2;
         self.held = if switched { 0 } else { self.held + ran };
-        self.held >= self.length.max(SHORTEST)
+        self.held >= self.length.max(shortest)
     }
 
     /// The same in the middle of a call, during which the thread holds the lock.
@@ -101,7 +101,7 @@ impl TimeSlice {
     fn returned(&mut self, now: Moment, ran: u64, others: u32, longest: u64) {
         let share = ran / u64::from(others.max(1));
         let shorter = if others == 0 { share / 20 } else { share / 4 };
-        self.length = (share - shorter).min(longest);
+        self.length = if ran < longest / 2 { 0 } else { (share - shorter).min(longest) };
         self.held = 0;
         self.last = Some(now);
     }
@@ -127,18 +127,7 @@ static QUEUE: AtomicU32 = AtomicU32::new(0);
 /// Whether it is time to read the clocks, according to the processor's counter.
 #[inline]
 pub fn look_is_due() -> bool {
-    have_passed(LOOK_AFTER)
-}
-
-/// The same in the middle of a long call.
-#[inline]
-pub fn look_is_due_in_call() -> bool {
-    have_passed(LOOK_IN_CALL_AFTER)
-}
-
-#[inline]
-fn have_passed(some: u64) -> bool {
-    LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= some)
+    LOOKED_AT.with(|looked_at| ticks().wrapping_sub(looked_at.get()) >= LOOK_AFTER)
 }
 
 /// The same before a call over `bytes` bytes. Takes a nanosecond if they are few, so that every call can ask.
@@ -150,9 +139,10 @@ pub fn look_is_due_before_call(bytes: usize) -> bool {
     rest.is_none() && look_is_due()
 }
 
-/// Whether the calling thread, which begins a call with the lock held, has held it for its slice.
-pub fn is_over_between_calls() -> bool {
-    look(TimeSlice::is_over_between_calls)
+/// Whether the calling thread, which begins a call with the lock held, has held it for its slice, or for
+/// `shortest` nanoseconds if that is more.
+pub fn is_over_between_calls(shortest: u64) -> bool {
+    look(|slice, now| slice.is_over_between_calls(now, shortest))
 }
 
 /// Whether the calling thread, which has held the lock since the call began or since it last yielded, has
@@ -236,7 +226,7 @@ mod tests {
             let began = self.now.wall;
             while self.now.wall - began < most {
                 self.runs(MS / 2);
-                if self.slice.is_over_between_calls(self.now) {
+                if self.slice.is_over_between_calls(self.now, MS) {
                     break;
                 }
             }
@@ -297,7 +287,14 @@ mod tests {
     #[test]
     fn threads_that_yield_to_each_other_share_what_a_return_takes() {
         let mut thread = Simulated::default();
-        thread.returns_after(3 * MS, 3, 100 * MS);
+        thread.returns_after(4 * MS, 2, 5 * MS);
+        assert_eq!(thread.calls(100 * MS), 3 * MS / 2);
+    }
+
+    #[test]
+    fn a_slice_is_the_shortest_beside_threads_that_give_the_lock_up_by_themselves() {
+        let mut thread = Simulated::default();
+        thread.returns_after(49 * MS, 0, 100 * MS);
         assert_eq!(thread.calls(100 * MS), MS);
     }
 
@@ -329,11 +326,11 @@ mod tests {
     fn a_thread_that_holds_the_lock_for_a_slice_is_told_to_yield_once() {
         restart();
         let began = std::time::Instant::now();
-        while !(look_is_due() && is_over_between_calls()) {
+        while !(look_is_due() && is_over_between_calls(MS)) {
             assert!(began.elapsed().as_secs() < 10, "it ends");
         }
-        assert!(thread_cpu_nanoseconds() >= SHORTEST);
+        assert!(thread_cpu_nanoseconds() >= MS);
         assert_eq!(yielding(5 * MS, || 7), 7);
-        assert!(!look_is_due() && !is_over_between_calls());
+        assert!(!look_is_due() && !is_over_between_calls(MS));
     }
 }

@@ -226,7 +226,7 @@ pub(crate) fn yield_between_calls(py: Python<'_>, bytes: usize) -> PyResult<()> 
 fn look_between_calls(py: Python<'_>) -> PyResult<()> {
     if is_only_thread(py) {
         time_slice::restart();
-    } else if time_slice::is_over_between_calls() {
+    } else if time_slice::is_over_between_calls(SHORTEST_SLICE) {
         yield_lock(py);
         py.check_signals()?;
     }
@@ -237,7 +237,7 @@ fn look_between_calls(py: Python<'_>) -> PyResult<()> {
 /// regularly.
 #[inline]
 pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
-    if time_slice::look_is_due_in_call() {
+    if time_slice::look_is_due() {
         look_in_call(py);
         py.check_signals()?;
     }
@@ -247,7 +247,7 @@ pub(crate) fn yield_in_call(py: Python<'_>) -> PyResult<()> {
 /// As [`yield_in_call`], without a check for signals.
 #[inline]
 pub(crate) fn step_aside_in_call(py: Python<'_>) {
-    if time_slice::look_is_due_in_call() {
+    if time_slice::look_is_due() {
         look_in_call(py);
     }
 }
@@ -277,6 +277,8 @@ fn yield_lock(py: Python<'_>) {
 
 /// About 70 µs with the overhead of the system.
 const ARRIVAL: Duration = Duration::from_micros(15);
+/// A thread that makes small calls yields after this many nanoseconds if it has the lock for so long.
+const SHORTEST_SLICE: u64 = 1_000_000;
 /// A thread in the middle of a call that makes many objects yields after this many nanoseconds, because each
 /// yield costs the pause. Including the work between two checks, it has held the lock for 2 ms at most.
 const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
