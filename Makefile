@@ -15,8 +15,8 @@ build: setup ## build the extensions for the preferred Ruby and Python
 test: setup ## run all tests: the core, every Ruby, every Python, the documentation's examples
 	@script/test
 
-demo: setup ## compare holding the lock with releasing it, on this machine's texts or on INPUT=path
-	@script/demo $(if $(INPUT),"$(INPUT)")
+demo: ## serve pages beside a report that holds the lock, find it, replace one import, compare
+	@script/demo
 
 lint: setup ## check format, lints, types and layering
 	@script/lint

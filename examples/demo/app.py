@@ -1,4 +1,4 @@
-"""A web application (ASGI): quick requests, and a report that reads a large MessagePack message.
+"""A web application (ASGI): pages, and a report that reads a large MessagePack message.
 
 The demo serves it twice: as it is, and with offlock's MessagePack in place of msgpack's.
 """
@@ -38,8 +38,8 @@ def report() -> str:
 
 
 async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Answer `/hello` at once. `/report` is made on another thread, so that the event loop could go on."""
-    text = await asyncio.to_thread(report) if scope["path"] == "/report" else "hello\n"
+    """Answer `/page` at once. `/report` is made on another thread, so that the event loop could go on."""
+    text = await asyncio.to_thread(report) if scope["path"] == "/report" else "a page\n"
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(text))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})

@@ -85,3 +85,6 @@ replace_gems_load_path() {
   gems_load_path "$folder"
   printf '%s:' "$folder"/usr/lib/*/rubygems-integration/*/gems/nio4r-*/lib "$folder/puma/lib"
 }
+
+# The folder of their commands.
+replace_gems_bin() { echo "$TOOLS/gems-replace/puma/source/bin"; }

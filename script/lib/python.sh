@@ -81,6 +81,17 @@ make_venv() {
   "$1/bin/python" -m pip install --disable-pip-version-check -r "$3"
 }
 
+# need_demo_venv SERIES: makes the environment of a Python with what the demo needs, unless it has that already. Set-up adds
+# the rest later.
+need_demo_venv() {
+  local venv=$TOOLS/venv-$1 python
+  if "$venv/bin/python" -c 'import msgpack, uvicorn' 2>/dev/null; then return 0; fi
+  python=$(pythons | awk -v series="$1" '$1 == series { print $2 }')
+  need_ensurepip "$1" "$python"
+  logged "$TOOLS/log/venv-demo" "Making a virtual environment for Python $1 with uvicorn and msgpack" \
+    make_venv "$venv" "$python" "$ROOT/examples/demo/requirements.txt"
+}
+
 # Makes a virtual environment with the tools that read exported traces in tests.
 need_export_venv() {
   local venv=$TOOLS/venv-export requirements=$ROOT/cli/tests/requirements.txt
