@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use offlock_core::trace::{Recording, Timeline, files};
 
-use crate::{Failure, Window, progress};
+use crate::arguments::Window;
+use crate::failure::Failure;
+use crate::progress;
 
 /// Reads the part of a trace that is meant. If the trace is damaged, prints a warning and returns what is readable.
 pub(crate) fn read(path: &Path, window: &Window) -> Result<(Recording, Timeline), Failure> {

@@ -9,9 +9,11 @@ use offlock_core::trace::{
     Comparison, Format, Process, Recording, Run, Summary, Timeline, write_comparison, write_report,
 };
 
-use crate::{Compare, Export, Failure, Report, Window, files, look, progress};
+use crate::arguments::{self, Compare, Export, ExportFormat, Report, Window};
+use crate::failure::Failure;
+use crate::{files, look, progress};
 
-pub(crate) fn summary(arguments: &crate::Summary) -> Result<(), Failure> {
+pub(crate) fn summary(arguments: &arguments::Summary) -> Result<(), Failure> {
     let run = run(&arguments.files, &arguments.window)?;
     let text = if arguments.json { run.to_json() + "\n" } else { run.to_text_as(look::of(&io::stdout())) };
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))
@@ -95,7 +97,7 @@ fn worst(traces: &[PathBuf]) -> Result<PathBuf, Failure> {
 
 pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
     let by_name = arguments.output.as_deref().and_then(Format::of_path);
-    let Some(format) = arguments.format.map(crate::ExportFormat::core).or(by_name) else {
+    let Some(format) = arguments.format.map(ExportFormat::core).or(by_name) else {
         return Err(Failure {
             message: "which format? Give --format, or an output file whose extension implies one".into(),
             status: 2,

@@ -35,10 +35,12 @@ use offlock_core::trace::{
     Timeline, UNTIL_VARIABLE, is_path_of_child, note_signal, until, write_report,
 };
 
+use crate::arguments::Trace;
+use crate::failure::Failure;
 use crate::language::{with_interpreter, wrong_package};
 use crate::show::summed_up;
 use crate::signals::Running;
-use crate::{Failure, Trace, files, look};
+use crate::{files, look};
 
 /// The default path of the trace.
 const DEFAULT_OUTPUT: &str = "trace.offlock";

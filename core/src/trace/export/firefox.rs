@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::holders::Holders;
-use super::{pid, process_name};
+use super::process::{pid, process_name};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, STATES, State, Timeline};
 

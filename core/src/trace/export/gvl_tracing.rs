@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::holders::Holders;
-use super::{labelled, pid};
+use super::process::{labelled, pid};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, State, Timeline};
 use crate::trace::format::event::Kind;

@@ -7,6 +7,7 @@ mod firefox;
 mod gvl_tracing;
 mod holders;
 mod perfetto;
+mod process;
 mod proto;
 
 use std::io::{self, Write};
@@ -72,20 +73,4 @@ impl Format {
             Self::Json => writeln!(out, "{}", Summary::of(recording, timeline).to_json()),
         }
     }
-}
-
-/// The id of the traced process.
-fn pid(recording: &Recording) -> u32 {
-    recording.about("pid").and_then(|pid| pid.parse().ok()).unwrap_or(1)
-}
-
-/// The name of the traced process, labelled if the trace is an estimate.
-fn process_name(recording: &Recording) -> String {
-    let name = recording.about("command").or_else(|| recording.about("language"));
-    labelled(recording, name.unwrap_or("program"))
-}
-
-fn labelled(recording: &Recording, name: &str) -> String {
-    let label = if recording.is_estimate() { " (estimated from samples)" } else { "" };
-    format!("{name}{label}")
 }

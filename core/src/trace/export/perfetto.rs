@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::holders::{Holder, Holders};
+use super::process::{pid, process_name};
 use super::proto::Message;
-use super::{pid, process_name};
 use crate::Task;
 use crate::deflate::{Output, compress};
 use crate::trace::analyze::recording::Recording;

@@ -1,0 +1,231 @@
+//! The arguments of the command and of its subcommands. The doc comments are the help texts.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use offlock_core::trace::{Format, stacks_from};
+
+use crate::{duration, signals};
+
+/// Shows which threads of a Ruby or Python program hold the interpreter lock (GVL, GIL), which threads wait for
+/// it, and what to do about it.
+#[derive(Parser)]
+#[command(name = "offlock", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    max_term_width = 110,
+    after_help = "Examples:
+  offlock trace -- python app.py              Run a program, then say whether the lock slows it down
+  offlock trace --report -- bundle exec puma  Also write a page that shows every wait
+  offlock summary trace.offlock               Show the answer again
+  offlock compare before.offlock after.offlock
+
+The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Trace(Trace),
+    Summary(Summary),
+    Report(Report),
+    Compare(Compare),
+    Export(Export),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Run a Ruby or Python program and record which threads hold the lock and which wait for it
+///
+/// The program is not changed and keeps its exit status, signals, input and output. Children that are Ruby or
+/// Python programs as well are recorded into files of their own, named with their process ids. A signal sent
+/// to `offlock trace` is passed on to the program; the terminal's own signals (Ctrl-C) reach the program
+/// anyway.
+///
+/// Traces are readable by their owner only. They hold the program's name but not its arguments, which may be
+/// secret. An existing FILE is replaced if it is a regular file. A link is refused, and so is, without
+/// --output, a file that is not a trace. Other files get names that are free: trace-2.html beside a
+/// trace.html.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock trace -- ruby app.rb
+  offlock trace -o web.offlock --report -- bundle exec puma
+  offlock trace --for 30s -- gunicorn app:app
+  offlock trace --signal URG -- python server.py
+  offlock trace -o run.pftrace -- python -m app")]
+pub(crate) struct Trace {
+    /// Where to write the trace; with another tool's extension (.pftrace, …) it is exported as well [default:
+    /// trace.offlock]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Stop recording after this time, such as 30s or 5m, and show the summary; the program goes on
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse, conflicts_with = "signal")]
+    pub(crate) period: Option<Duration>,
+    /// Begin to record when the program gets this signal, such as URG, and stop when it gets it again; each
+    /// recording has a file of its own. The program must not use the signal itself
+    #[arg(long, value_name = "SIGNAL", value_parser = signals::parse)]
+    pub(crate) signal: Option<signals::Named>,
+    /// Keep the program's arguments in the trace
+    #[arg(long)]
+    pub(crate) keep_arguments: bool,
+    /// Record which code held the lock once a thread has waited this long: 1ms, 200us, or off [default: 1ms]
+    #[arg(long, value_name = "WAIT", value_parser = stacks)]
+    pub(crate) stacks: Option<String>,
+    /// Also write the report page beside the trace
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Print no summary after the program has ended
+    #[arg(long, overrides_with = "summary")]
+    pub(crate) no_summary: bool,
+    /// Print a summary to standard error after the program has ended (the default)
+    #[arg(long, overrides_with = "no_summary")]
+    pub(crate) summary: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// Refuses a text that traced programs would not understand.
+fn stacks(text: &str) -> Result<String, String> {
+    stacks_from(text).map(|_| text.to_owned())
+}
+
+/// Show what traces say, in numbers and in words
+///
+/// Of several traces, such as those of a server's processes, the summary of the process that lost most time to
+/// the lock is shown, and a line for each of the others.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock summary trace.offlock
+  offlock summary trace.offlock trace.*.offlock
+  offlock summary --json trace.offlock | jq .findings
+  ssh server cat trace.offlock | offlock summary -")]
+pub(crate) struct Summary {
+    #[command(flatten)]
+    pub(crate) window: Window,
+    /// The traces, or - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print JSON, times in nanoseconds; of several traces an object with the list `processes`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The part of a recording that is meant.
+#[derive(Args, Default)]
+pub(crate) struct Window {
+    /// Leave out what happened before this time since the start of the recording, such as 10s
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) from: Option<Duration>,
+    /// Leave out what happened after this time since the start of the recording
+    #[arg(long, visible_alias = "until", value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) to: Option<Duration>,
+    /// Show only the threads whose names contain this, and the others as one; may be repeated
+    #[arg(long = "thread", value_name = "NAME")]
+    pub(crate) threads: Vec<String>,
+}
+
+/// Write the report page of a trace, or of the processes of a run: one HTML file that needs no network
+#[derive(Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) window: Window,
+    /// The traces: several processes of a run are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
+    /// first trace, under a name that is free
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+/// Compare two traces of a program, from before and after a change
+///
+/// Of a run of several processes, those that lost most are compared.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock compare before.offlock after.offlock --report both.html
+  offlock compare before*.offlock --after after*.offlock")]
+pub(crate) struct Compare {
+    /// The traces from before and after the change; with --after, all traces from before
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The traces from after the change
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) after: Vec<PathBuf>,
+    /// Also write a page with both reports, or - for standard output instead of the text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// Write a trace in the format of another tool
+#[derive(Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) window: Window,
+    /// The trace
+    pub(crate) file: PathBuf,
+    /// The format; by default the one that the output's extension implies
+    #[arg(short, long)]
+    pub(crate) format: Option<ExportFormat>,
+    /// Where to write, replacing an existing regular file, or - for standard output; by default beside the
+    /// trace, under a name that is free
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Print a script that makes a shell complete this command's arguments
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock completions bash > ~/.local/share/bash-completion/completions/offlock
+  offlock completions fish > ~/.config/fish/completions/offlock.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or that of a subcommand
+#[derive(Args)]
+#[command(after_help = "Example:
+  offlock man trace | man -l -")]
+pub(crate) struct Man {
+    /// The subcommand
+    pub(crate) subcommand: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// For ui.perfetto.dev (.pftrace)
+    Perfetto,
+    /// The JSON of the gem gvl-tracing (.gvl.json)
+    GvlTracing,
+    /// For profiler.firefox.com (.firefox.json)
+    Firefox,
+    /// The code that others waited for, as collapsed stacks for flame graph tools and speedscope (.folded)
+    Collapsed,
+    /// The summary as JSON, times in nanoseconds (.json)
+    Json,
+    /// The report page (.html)
+    Html,
+}
+
+impl ExportFormat {
+    pub(crate) fn core(self) -> Format {
+        match self {
+            Self::Perfetto => Format::Perfetto,
+            Self::GvlTracing => Format::GvlTracing,
+            Self::Firefox => Format::Firefox,
+            Self::Collapsed => Format::Collapsed,
+            Self::Json => Format::Json,
+            Self::Html => Format::Html,
+        }
+    }
+}
