@@ -58,7 +58,7 @@ module MessagePackTests
       expected = value[..2] + [text]
       packed = MessagePack.pack(value)
       assert_equal packed, MessagePack::Packer.new.write(value).to_s
-      built = [:auto, :always, :never].map { |release| MessagePack.unpack(packed, release: release) }
+      built = %i[auto always never].map { |release| MessagePack.unpack(packed, release: release) }
       built << MessagePack::Unpacker.new.feed(packed).read << MessagePack.unpack_all([packed])[0]
       built << MessagePack::Unpacker.new.feed(packed[0, 900_000]).feed(packed[900_000..]).read
       built << MessagePack.unpack(packed, freeze: true)
