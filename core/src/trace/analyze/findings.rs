@@ -8,7 +8,7 @@ use super::causes;
 use super::finding::{Finding, FindingKind, Strength};
 use super::summary::{GroupSummary, MarkSummary, Summary, per};
 use super::units::{capital, duration, list, percent};
-use super::verdict::{LONG_ENOUGH, Problem, Verdict, machine_is_full};
+use super::verdict::{LONG_ENOUGH, Problem, Verdict, WEAK, machine_is_full};
 
 /// The share of the recording below which collecting garbage costs little.
 const LITTLE: f64 = 0.05;
@@ -58,13 +58,20 @@ fn too_short(summary: &Summary) -> Finding {
 }
 
 fn not_the_lock(summary: &Summary, lost: f64) -> Finding {
-    let longest = summary.groups.iter().map(|group| group.contended.max).max().unwrap_or(0);
-    let text = format!(
-        "The lock is not what slows this program down: its threads lost {} of their active time waiting for it, {} at most at a time.",
-        percent(lost),
-        duration(longest)
-    );
-    Finding::new(FindingKind::NotTheLock, text)
+    let waits = || summary.groups.iter().map(|group| &group.contended);
+    let longest = duration(waits().map(|waits| waits.max).max().unwrap_or(0));
+    let all = duration(waits().map(|waits| waits.total).sum());
+    let why = if lost < WEAK {
+        format!(
+            "its threads lost {} of their active time waiting for it, {longest} at most at a time",
+            percent(lost)
+        )
+    } else {
+        format!(
+            "its threads, which idle most of the time, waited for it for {all} in all, {longest} at most at a time"
+        )
+    };
+    Finding::new(FindingKind::NotTheLock, format!("The lock is not what slows this program down: {why}."))
 }
 
 fn machine_full(summary: &Summary, lost: f64, addition: &str) -> Finding {

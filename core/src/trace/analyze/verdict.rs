@@ -26,7 +26,8 @@
 //! 5 % of it are too few and too short to count.
 //!
 //! If the lock is not the problem, too few processors may be: the threads that were ready to run waited for
-//! them for [`FULL`] of their active time.
+//! them for [`FULL`] of their active time, and the processors were in use ([`IN_USE`]). On an idle machine, a
+//! thread that is late is one that takes long to wake up.
 
 use super::contention::LATE;
 use super::finding::Strength;
@@ -34,7 +35,7 @@ use super::loss::Loss;
 use super::summary::{GroupSummary, MarkSummary, Summary, WaitTimes, per};
 
 /// The share of active time from which on a loss is a problem.
-const WEAK: f64 = 0.05;
+pub(super) const WEAK: f64 = 0.05;
 /// From here on it is clear.
 const CLEAR: f64 = 0.15;
 /// From here on it is strong.
@@ -50,6 +51,8 @@ const ENOUGH_TIME: (u64, u64) = (50_000_000, 500_000_000);
 const BUSY: f64 = 0.1;
 /// The share of active time without a processor from which on the machine is full.
 const FULL: f64 = 0.15;
+/// The share of the processors' time below which the machine is not full.
+const IN_USE: f64 = 0.7;
 
 /// The threads that lost most, the mark that lost the greatest part of its time, and how much.
 #[derive(Debug, PartialEq)]
@@ -98,7 +101,8 @@ impl<'a> Verdict<'a> {
 /// The share of their active time that all threads lost for want of a processor, if that is much.
 pub(super) fn machine_is_full(summary: &Summary) -> Option<f64> {
     let lost = Loss::of_all(summary).to_processors();
-    (lost >= FULL).then_some(lost)
+    let is_in_use = summary.machine_busy.is_none_or(|busy| busy >= IN_USE);
+    (lost >= FULL && is_in_use).then_some(lost)
 }
 
 impl<'a> Problem<'a> {
@@ -278,6 +282,23 @@ mod tests {
                 verdict => panic!("{verdict:?}"),
             };
             assert_eq!(verdict, expected, "{free} {holds}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_idles_is_not_full() {
+        for (busy, is_full) in [(None, true), (Some(0.7), true), (Some(0.69), false), (Some(0.0), false)] {
+            let row = BlameRow {
+                thread: 0,
+                waited: 100 * MS,
+                by: Vec::new(),
+                by_others: 0,
+                by_no_thread: 100 * MS,
+            };
+            let lock = LockSummary { holds: 50, blame: vec![row], ..LockSummary::default() };
+            let threads = summary(1000 * MS, &[(100 * MS, 50, 100 * MS)]);
+            let summary = Summary { locks: vec![lock], machine_busy: busy, ..threads };
+            assert_eq!(matches!(Verdict::of(&summary), Verdict::MachineFull(_)), is_full, "{busy:?}");
         }
     }
 
