@@ -111,7 +111,7 @@ def mistakes(case: Case, found: Found) -> list[str]:
     verdict, wrong = found.verdict, []
     right = case.verdict.split("|")
     # Other programs, or the clients of a server, may use all processors.
-    if "not_the_lock" in right and (found.summary["machine_busy"] or 0) >= 0.9:
+    if "not_the_lock" in right and (found.summary["machine_busy"] or 0) >= 0.7:
         right.append("machine_full")
     if verdict["kind"] not in right:
         return [f"the verdict is {verdict['kind']}, not {case.verdict}"]
