@@ -281,7 +281,7 @@ const ARRIVAL: Duration = Duration::from_micros(15);
 const SHORTEST_SLICE: u64 = 1_000_000;
 /// A thread in the middle of a call that makes many objects yields after this many nanoseconds, because each
 /// yield costs the pause. Including the work between two checks, it has held the lock for 2 ms at most.
-const SHORTEST_SLICE_IN_CALL: u64 = 1_500_000;
+const SHORTEST_SLICE_IN_CALL: u64 = 1_250_000;
 /// How long CPython lets a thread run while others wait (`sys.getswitchinterval`), in nanoseconds, by
 /// default.
 const SWITCH_INTERVAL: u64 = 5_000_000;

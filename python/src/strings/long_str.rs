@@ -108,6 +108,8 @@ pub(crate) fn written<'py>(
         Ok(Some((pieces, kind, chars)))
     })?;
     let Some((pieces, kind, chars)) = measured else { return Ok(None) };
+    // Neither of the two runs may last long enough to look for signals.
+    py.check_signals()?;
     let mut new = NewStr::new(py, in_place, kind, chars).ok_or_else(|| PyErr::fetch(py))?;
     let room = new.contents();
     region.run(py, |task| {
