@@ -110,7 +110,8 @@ def test_the_lock_is_held_for_two_milliseconds_at_most(name: str) -> None:
 @watched
 def test_the_parts_of_a_large_file_are_freed_a_few_at_a_time() -> None:
     packed = gzip.compress(bytes(160 << 20), 1)
-    assert_holds_are_short(lambda: gzip.GzipFile(fileobj=io.BytesIO(packed)).read(), LONGEST)
+    # The C library may give up to 64 MB at the end of the heap back to the system when one part is freed.
+    assert_holds_are_short(lambda: gzip.GzipFile(fileobj=io.BytesIO(packed)).read(), 10.0)
 
 
 def assert_holds_are_short(call: Call, longest: float) -> None:

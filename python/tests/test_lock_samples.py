@@ -126,7 +126,7 @@ def test_estimates_are_labelled_wherever_they_are_shown(tmp_path: Path) -> None:
         check=True,
     ).stdout
     assert "estimated from samples" in shown
-    assert "\n  ? These numbers are estimated" in shown
+    assert "\n? These numbers are estimated" in shown
 
 
 def test_live_numbers_stay_zero_and_say_so() -> None:

@@ -40,7 +40,7 @@ impl Text {
         if is_ascii(bytes) {
             return Self::Ascii;
         }
-        if std::str::from_utf8(bytes).is_ok() { Self::Utf8 } else { Self::Invalid }
+        if simdutf8::basic::from_utf8(bytes).is_ok() { Self::Utf8 } else { Self::Invalid }
     }
 
     pub(super) const fn from_bits(bits: u64) -> Self {

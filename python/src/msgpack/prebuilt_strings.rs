@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::cpython::allocator_hook;
 use crate::error::no_memory;
 use crate::gil_yield::Yielder;
+use crate::large::LARGE;
 use crate::strings::batch::{Built, StrBuilder, StrClass};
 
 /// The builder that lays out strings, if there is one.
@@ -25,7 +26,8 @@ impl PrebuiltStrings {
     }
 
     /// Lays out the strings at these places, which ascend. `None` when that is not possible: the strings have
-    /// to be made one by one then, which also raises their errors.
+    /// to be made one by one then, which also raises their errors. So do messages with a huge string, because
+    /// the work on a string is not interrupted here.
     pub(super) fn lay_out<'a>(
         &self,
         bytes: &'a [u8],
@@ -33,7 +35,11 @@ impl PrebuiltStrings {
         task: &Task<'_>,
     ) -> Option<Built<Pieces<'a>>> {
         let maker = self.0.as_ref()?;
-        maker.make(Pieces::new(bytes, spans()?, task).ok()?, task).ok()
+        let spans = spans()?;
+        if spans.iter().any(|span| span.end - span.start >= LARGE) {
+            return None;
+        }
+        maker.make(Pieces::new(bytes, spans, task).ok()?, task).ok()
     }
 }
 
