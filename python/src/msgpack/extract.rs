@@ -50,7 +50,7 @@ pub(super) fn extract<'py>(
         Ok::<_, DecodeError>((found, made, end))
     })?;
     let mut yielder = Yielder::of(release);
-    let ready = prebuilt_strings::publish(py, made)?;
+    let ready = prebuilt_strings::publish(py, made, &mut yielder)?;
     let list = found.list(&mut Strings { py, bytes, ready, release }, &mut yielder)?;
     whole(list, bytes, end)
 }

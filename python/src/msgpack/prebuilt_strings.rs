@@ -47,11 +47,12 @@ impl PrebuiltStrings {
 pub(super) fn publish<'py>(
     py: Python<'py>,
     made: Option<Built<Pieces<'_>>>,
+    yielder: &mut Yielder,
 ) -> PyResult<std::vec::IntoIter<Bound<'py, PyAny>>> {
     let mut strings = Vec::new();
     if let Some(made) = made {
         strings = memory::with_capacity(made.len()).map_err(no_memory)?;
-        made.publish(py, &mut Yielder::default(), |string| {
+        made.publish(py, yielder, |string| {
             strings.push(string);
             Ok(())
         })?;

@@ -155,7 +155,8 @@ fn decode_long<'py>(
             Ok::<_, DecodeError>((tape, end, strings))
         })?;
     let tape = Large::new(tape);
-    let mut builder = Builder::new(py, options, None).with(prebuilt_strings::publish(py, strings)?);
+    let strings = prebuilt_strings::publish(py, strings, &mut Yielder::of(options.release))?;
+    let mut builder = Builder::new(py, options, None).with(strings);
     let object = builder.build(&mut Indexed::at(&tape, bytes, 0))?;
     whole(object, bytes, end)
 }
