@@ -94,12 +94,23 @@ impl StringWriter {
         self.string
     }
 
+    /// Adds capacity for `more` bytes, unless there is as much.
+    pub(crate) fn expect(&mut self, more: usize) {
+        if self.end.addr() - self.at.addr() < more {
+            self.set_capacity(self.length() + more);
+        }
+    }
+
     /// Adds capacity for `more` bytes, and at least doubles the capacity.
     #[cold]
     fn grow(&mut self, more: usize) {
-        let length = self.length();
         let first = if self.string.is_nil() { LAST.get() * 9 / 8 } else { 0 };
-        let capacity = first.max((length + more) * 2);
+        self.set_capacity(first.max((self.length() + more) * 2));
+    }
+
+    fn set_capacity(&mut self, capacity: usize) {
+        let length = self.length();
+        debug_assert!(capacity >= length);
         // SAFETY: the String has a capacity of `capacity` bytes after this, and keeps the `length` bytes
         // written.
         unsafe {

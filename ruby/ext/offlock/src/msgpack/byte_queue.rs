@@ -1,7 +1,7 @@
 //! Bytes that are appended at the end and taken from the front, optionally from or to an IO: the bytes of a
 //! packer, an unpacker or a `Buffer`.
 
-use offlock_core::memory;
+use offlock_core::memory::{self, OutOfMemory};
 use offlock_core::msgpack::write::Sink;
 
 use super::sink::Rewind;
@@ -154,6 +154,10 @@ impl Sink for ByteQueue {
     fn put(&mut self, bytes: &[u8]) {
         append(self.sink(), bytes);
     }
+
+    fn expect(&mut self, bytes: usize) {
+        memory::reserve(self.sink(), bytes).unwrap_or_else(|none| no_memory(none));
+    }
 }
 
 impl Rewind for ByteQueue {
@@ -169,9 +173,12 @@ impl Rewind for ByteQueue {
 /// Appends `bytes`, or raises `NoMemoryError` when no value remains to be dropped.
 #[inline]
 fn append(own: &mut Vec<u8>, bytes: &[u8]) {
-    if let Err(none) = memory::append(own, bytes) {
-        raise(classes::no_memory_error(), format_args!("{none}"))
-    }
+    memory::append(own, bytes).unwrap_or_else(|none| no_memory(none));
+}
+
+#[cold]
+fn no_memory(none: OutOfMemory) -> ! {
+    raise(classes::no_memory_error(), format_args!("{none}"))
 }
 
 /// An object that has a queue.

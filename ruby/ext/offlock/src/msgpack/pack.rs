@@ -236,6 +236,8 @@ impl<T: Target> Writer<'_, T> {
             (false, true) => write::str_header(self.out(), length),
             (false, false) => write::bin_header(self.out(), length),
         }
+        // Otherwise the memory would be copied each time that it doubles, in one go.
+        self.out().expect(length);
         for piece in share.bytes().chunks(PIECE) {
             self.out().put(piece);
             // Never refused: this is outside of any Hash.

@@ -27,4 +27,8 @@ impl Sink for StringWriter {
     fn put(&mut self, bytes: &[u8]) {
         Self::put(self, bytes);
     }
+
+    fn expect(&mut self, bytes: usize) {
+        Self::expect(self, bytes);
+    }
 }
