@@ -10,13 +10,15 @@
 //! instead of n joins. What remains linear in n is the first scan over the bytes, and writing the result.
 //! Pieces to which this does not apply are left to the other methods.
 
-use super::TokenId;
-use crate::memory::{self, OutOfMemory};
+use super::{Error, TokenId};
+use crate::{Task, memory};
 
 /// Shorter pieces are left to the other methods.
 const SHORTEST: usize = 32;
 /// Pieces with more stretches are left to the other methods.
 const MOST_STRETCHES: usize = 8;
+/// Tokens that are written between two checks of the task.
+const AT_ONCE: usize = 1 << 18;
 
 /// Adjacent parts of the same length and with the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,8 @@ pub(super) fn encode(
     piece: &[u8],
     rank: impl Fn(usize, usize) -> Option<TokenId>,
     out: &mut Vec<TokenId>,
-) -> Result<bool, OutOfMemory> {
+    task: &Task<'_>,
+) -> Result<bool, Error> {
     let Some(mut stretches) = stretches(piece) else { return Ok(false) };
     while let Some(lowest) = lowest(&stretches, &rank) {
         match join(&stretches, lowest, &rank) {
@@ -70,10 +73,20 @@ pub(super) fn encode(
             out.truncate(before);
             return Ok(false);
         };
-        memory::reserve(out, stretch.count)?;
-        out.resize(out.len() + stretch.count, token);
+        repeat(token, stretch.count, out, task)?;
     }
     Ok(true)
+}
+
+/// Appends a token `count` times.
+fn repeat(token: TokenId, count: usize, out: &mut Vec<TokenId>, task: &Task<'_>) -> Result<(), Error> {
+    memory::reserve(out, count)?;
+    let end = out.len() + count;
+    while out.len() < end {
+        task.check()?;
+        out.resize(end.min(out.len() + AT_ONCE), token);
+    }
+    Ok(())
 }
 
 /// The stretches of equal bytes in `piece`; `None` if it is short or there are too many.
@@ -97,13 +110,13 @@ fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
 
 /// The number of equal bytes at the beginning. Fast for a long run, which may be as long as the text.
 fn equal_bytes(bytes: &[u8]) -> usize {
-    const AT_ONCE: usize = 4096;
+    const CHUNK: usize = 4096;
     let is_other = |byte: &u8| *byte != bytes[0];
     if let Some(few) = bytes.iter().take(SHORTEST).position(is_other) {
         return few;
     }
     let differs = |chunk: &[u8]| chunk.iter().fold(0, |bits, byte| bits | (byte ^ bytes[0])) != 0;
-    let same = bytes.chunks(AT_ONCE).position(differs).map_or(bytes.len(), |chunk| chunk * AT_ONCE);
+    let same = bytes.chunks(CHUNK).position(differs).map_or(bytes.len(), |chunk| chunk * CHUNK);
     same + bytes[same..].iter().position(is_other).unwrap_or(bytes.len() - same)
 }
 
@@ -215,7 +228,7 @@ mod tests {
             let piece = [before, "a".repeat(length), after].concat().into_bytes();
             let mut tokens = vec![7];
             let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).copied();
-            if encode(&piece, rank, &mut tokens).unwrap() {
+            if encode(&piece, rank, &mut tokens, &Task::new()).unwrap() {
                 prop_assert_eq!(&tokens[1..], by_the_book(&piece, &ranks));
             } else {
                 prop_assert_eq!(tokens, [7]);
@@ -231,7 +244,10 @@ mod tests {
         for length in SHORTEST..100 {
             let piece = ["a".repeat(length).as_str(), "b"].concat().into_bytes();
             let mut tokens = Vec::new();
-            assert!(encode(&piece, |from, to| ranks.get(&piece[from..to]).copied(), &mut tokens).unwrap());
+            assert!(
+                encode(&piece, |from, to| ranks.get(&piece[from..to]).copied(), &mut tokens, &Task::new())
+                    .unwrap()
+            );
             assert_eq!(tokens, by_the_book(&piece, &ranks));
         }
     }
@@ -239,9 +255,9 @@ mod tests {
     #[test]
     fn what_is_no_run_is_left_alone() {
         let rank = |from: usize, to: usize| (to - from == 1).then_some(0);
-        assert!(!encode(b"aaaaaaaa", rank, &mut Vec::new()).unwrap());
-        assert!(!encode(&b"ab".repeat(100), rank, &mut Vec::new()).unwrap());
-        assert!(!encode(&[b'a'; 100], |_, _| None, &mut Vec::new()).unwrap());
-        assert!(encode(&[b'a'; 100], rank, &mut Vec::new()).unwrap());
+        assert!(!encode(b"aaaaaaaa", rank, &mut Vec::new(), &Task::new()).unwrap());
+        assert!(!encode(&b"ab".repeat(100), rank, &mut Vec::new(), &Task::new()).unwrap());
+        assert!(!encode(&[b'a'; 100], |_, _| None, &mut Vec::new(), &Task::new()).unwrap());
+        assert!(encode(&[b'a'; 100], rank, &mut Vec::new(), &Task::new()).unwrap());
     }
 }

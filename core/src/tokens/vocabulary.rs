@@ -177,7 +177,7 @@ impl Vocabulary {
         if key.is_some_and(|key| cache.pieces.recall(key, out)) {
             return Ok(());
         }
-        if self.run(text, &piece, out)? {
+        if self.run(text, &piece, out, task)? {
             return Ok(());
         }
         let before = out.len();
@@ -192,9 +192,15 @@ impl Vocabulary {
 
     /// Appends the tokens of a piece that is a run; false if it is not.
     #[inline(never)]
-    fn run(&self, text: &[u8], piece: &Range<usize>, out: &mut Vec<u32>) -> Result<bool, OutOfMemory> {
+    fn run(
+        &self,
+        text: &[u8],
+        piece: &Range<usize>,
+        out: &mut Vec<u32>,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
         let index = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);
-        runs::encode(&text[piece.clone()], index, out)
+        runs::encode(&text[piece.clone()], index, out, task)
     }
 
     /// As [`split`](Self::split), for any vocabulary.
@@ -205,7 +211,7 @@ impl Vocabulary {
         out: &mut Vec<u32>,
         task: &Task<'_>,
     ) -> Result<(), Error> {
-        if self.run(text, &piece, out)? {
+        if self.run(text, &piece, out, task)? {
             return Ok(());
         }
         let index = |from: usize, to: usize| self.table.get(text, piece.start + from, to - from);

@@ -51,5 +51,6 @@ mod tests;
 mod yielding;
 
 pub(crate) use pace::Pace;
+pub(crate) use release::drop_aside;
 pub(crate) use run::{Region, Release, define};
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};

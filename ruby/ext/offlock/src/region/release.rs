@@ -49,6 +49,28 @@ pub(super) fn release_and_take() {
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
 
+/// Drops a vector without the lock if it is large: to give 100 MB back to the system takes some milliseconds.
+///
+/// The calling thread must hold the lock.
+pub(crate) fn drop_aside<T: Send>(vector: Vec<T>) {
+    const LARGE: usize = 2 << 20;
+    let mut vector = Some(vector).filter(|vector| vector.capacity() * size_of::<T>() >= LARGE);
+    if vector.is_some() {
+        // SAFETY: the lock is held, and `take` gets what it expects, which outlives the call. If an interrupt is
+        // pending, Ruby does not call it, and the vector is dropped here.
+        unsafe {
+            rb_sys::rb_nogvl(Some(take::<T>), (&raw mut vector).cast(), None, ptr::null_mut(), FLAGS);
+        }
+    }
+}
+
+/// Drops an `Option<Vec<T>>`.
+unsafe extern "C" fn take<T>(vector: *mut c_void) -> *mut c_void {
+    // SAFETY: `drop_aside` passes such a value, and uses it only afterwards.
+    drop(unsafe { (*vector.cast::<Option<Vec<T>>>()).take() });
+    ptr::null_mut()
+}
+
 /// Returns whether the thread has interrupts to handle. The calling thread must hold the lock.
 pub(super) fn is_interrupted() -> bool {
     // SAFETY: the lock is held.

@@ -18,7 +18,7 @@ use crate::error::{IntoException, exception, no_memory};
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
-use crate::region::{Pace, Region, Release};
+use crate::region::{Pace, Region, Release, drop_aside};
 
 /// A thread that helps with a batch must have at least this many bytes to work on.
 const BYTES_PER_THREAD: usize = 32 << 10;
@@ -119,7 +119,9 @@ impl Encoding {
         let ids = Region::new(&TOKENS_ENCODE, view.len()).release(release).run(ruby, |task| {
             Ok::<_, TokensError>(core.encode(view.checked(task)?, allowed.specials(), task)?)
         })?;
-        ids::build(ruby, &ids, packed, &mut Pace::new())
+        let built = ids::build(ruby, &ids, packed, &mut Pace::new());
+        drop_aside(ids);
+        built
     }
 
     fn count(
