@@ -283,6 +283,26 @@ fn start_and_stop_may_be_called_by_anyone_at_any_time() {
     assert!(!is_tracing());
 }
 
+/// Frames are closed while a queue is read, not after it.
+#[test]
+fn a_long_backlog_of_one_thread_becomes_several_frames() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    let (thread, lock) = (Thread::start(now(), "feeder"), Lock::new("L"));
+    for _ in 0..1_000_000 {
+        thread.acquired(now_holding(), lock);
+        thread.released(now(), lock, Reason::Blocks);
+    }
+    thread.end(now());
+    let stats = trace.stop().expect("memory");
+    assert_eq!((stats.events, stats.lost), (2_000_002, 0));
+    let bytes = memory.take();
+    let recording = read(&bytes);
+    assert_eq!((recording.damage, recording.events), (None, 2_000_002));
+    let moments = &recording.threads[&thread.id()].moments;
+    assert!(moments.is_sorted_by_key(|moment| moment.time));
+}
+
 #[test]
 fn a_dropped_trace_is_stopped() {
     let _alone = alone();

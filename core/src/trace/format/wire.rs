@@ -219,6 +219,11 @@ impl Section {
         self.count
     }
 
+    /// The size in bytes.
+    pub(in crate::trace) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Appends the section to a body, unless it is empty.
     pub(in crate::trace) fn finish(&mut self, native: u32, body: &mut Vec<u8>) {
         if self.count > 0 {

@@ -118,10 +118,15 @@ impl Drain {
             self.section.begin(base);
             let open = reader.read(|record| {
                 let Some(event) = Event::unpack(record, now.ticks) else { return };
-                events += u64::from(event.kind.is_event());
+                let counts = u64::from(event.kind.is_event());
+                (events, total) = (events + counts, total + counts);
                 self.section.put(Event { time: self.scale.place(event.time), ..event });
+                if self.section.len() > FRAME {
+                    gathered.add(&mut self.section, native, std::mem::take(&mut events));
+                    self.write(&mut gathered);
+                    self.section.begin(base);
+                }
             });
-            total += events;
             if is_metered && open {
                 self.meter.thread(native, |event| self.section.put(event));
             }

@@ -11,7 +11,8 @@
 //! - A thread writes a record into its chunk with plain (relaxed) stores and publishes it by storing the new
 //!   count with release ordering. A full chunk is linked to the next one.
 //! - The drain reads the count with acquire ordering, so it sees all records below it. It follows the links
-//!   and returns emptied chunks to the pool.
+//!   and returns emptied chunks to the pool. It stops at the chunk that was the last one when it began, so a
+//!   thread that records as fast as the drain reads cannot keep it for ever.
 //! - The pool's free list is a Treiber stack of chunk numbers. The head carries a tag in its upper half that
 //!   changes with every removal, against the ABA problem: a chunk that was taken and returned in between is
 //!   not mistaken for the one that was there all along.
@@ -128,18 +129,25 @@ impl Pool {
 pub(super) struct Queue {
     native: AtomicU32,
     first: AtomicU32,
+    last: AtomicU32,
     closed: AtomicBool,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { native: AtomicU32::new(0), first: AtomicU32::new(NONE), closed: AtomicBool::new(true) }
+        Self {
+            native: AtomicU32::new(0),
+            first: AtomicU32::new(NONE),
+            last: AtomicU32::new(NONE),
+            closed: AtomicBool::new(true),
+        }
     }
 
     /// Assigns a queue that is not in use to a native thread.
     pub(super) fn open(&self, native: u32) {
         self.native.store(native, Ordering::Relaxed);
         self.first.store(NONE, Ordering::Relaxed);
+        self.last.store(NONE, Ordering::Relaxed);
         self.closed.store(false, Ordering::Release);
     }
 
@@ -182,6 +190,8 @@ impl Writer {
     pub(super) fn extend(&mut self) -> bool {
         let Some(chunk) = self.pool.take() else { return false };
         let link = self.chunk.map_or(&self.queue.first, |full| &full.next);
+        // Before the link, so that a reader that followed it finds the chunk, or a later one, to be the last.
+        self.queue.last.store(chunk.number(), Ordering::Release);
         link.store(chunk.number(), Ordering::Release);
         self.chunk = Some(chunk);
         true
@@ -201,10 +211,11 @@ impl Reader {
         Self { pool, queue, chunk: NONE, read: 0 }
     }
 
-    /// Passes all records written so far to `each`, in order. Returns false once the queue is closed and
-    /// empty; its chunks have then been returned.
+    /// Passes all records written so far to `each`, in order, and at most the rest of a chunk of those that are
+    /// written meanwhile. Returns false once the queue is closed and empty; its chunks have then been returned.
     pub(super) fn read(&mut self, mut each: impl FnMut([u64; 2])) -> bool {
         let closed = self.queue.closed.load(Ordering::Acquire);
+        let last = self.queue.last.load(Ordering::Acquire);
         if self.chunk == NONE {
             self.chunk = self.queue.first.load(Ordering::Acquire);
         }
@@ -217,8 +228,12 @@ impl Reader {
             // The link is set after the last record, so records may have been added between the two reads
             // above.
             self.read_chunk(chunk, &mut each);
+            let number = std::mem::replace(&mut self.chunk, next);
+            self.read = 0;
             self.pool.give(chunk);
-            (self.chunk, self.read) = (next, 0);
+            if number == last {
+                break;
+            }
         }
         !closed
     }
@@ -286,6 +301,31 @@ mod tests {
         writer.close();
         assert!(!reader.read(|_| unreachable!()));
         assert!(pool.used.load(Ordering::Relaxed) <= 4, "the same chunks again and again");
+    }
+
+    #[test]
+    fn a_reader_does_not_chase_a_writer_that_never_pauses() {
+        let (_, mut writer, mut reader) = pair();
+        let before = RECORDS as u64 + 10;
+        for number in 0..before {
+            assert!(push(&mut writer, [number, 0]));
+        }
+        let (mut read, mut written) = (0, before);
+        // One more record is written for each that is read.
+        assert!(reader.read(|[number, _]| {
+            assert_eq!(number, read);
+            assert!(push(&mut writer, [written, 0]));
+            (read, written) = (read + 1, written + 1);
+            assert!(read <= before + RECORDS as u64, "the rest of the last chunk is the bound");
+        }));
+        assert!(read >= before);
+        assert!(reader.read(|[number, _]| {
+            assert_eq!(number, read);
+            read += 1;
+        }));
+        writer.close();
+        assert!(!reader.read(|_| read += 1));
+        assert_eq!(read, written);
     }
 
     #[test]
