@@ -104,7 +104,7 @@ fn computing_in_other_code_is_told_from_idling() {
     let lock = Lock::new("GIL");
     let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
     let turn = |name: &'static str, work: fn()| {
-        let thread = Thread::start(now(), name);
+        let (thread, started) = (Thread::start(now(), name), std::time::Instant::now());
         for _ in 0..3 {
             thread.wants(now(), lock);
             thread.acquired(now_holding(), lock);
@@ -112,10 +112,12 @@ fn computing_in_other_code_is_told_from_idling() {
             work();
         }
         thread.end(now());
+        started.elapsed()
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| turn("computes", || compute(30)));
+    let computed = std::thread::scope(|scope| {
+        let computes = scope.spawn(|| turn("computes", || compute(30)));
         scope.spawn(|| turn("sleeps", || std::thread::sleep(std::time::Duration::from_millis(30))));
+        computes.join().expect("no panic")
     });
     trace.stop().expect("memory takes everything");
     let recording = read(&memory.take());
@@ -123,7 +125,13 @@ fn computing_in_other_code_is_told_from_idling() {
     let thread = |name: &str| summary.threads.iter().find(|thread| thread.name == name).expect("recorded");
     let computes = thread("computes").usage.expect("recorded");
     assert!(computes.others > 70_000_000 && computes.others <= computes.cpu, "{computes:?}");
-    assert!(thread("computes").times.off_lock > 20_000_000, "{:?}", thread("computes").times);
+    // A system that does not tell how long threads lacked a processor leaves this open if that was most of the time.
+    let had_processor = computed < Duration::from_millis(150);
+    assert!(
+        !had_processor || thread("computes").times.off_lock > 20_000_000,
+        "{:?}",
+        thread("computes").times
+    );
     let sleeps = thread("sleeps").usage.expect("recorded");
     assert!(sleeps.cpu < 15_000_000, "{sleeps:?}");
     assert!(thread("sleeps").times.off_lock < 15_000_000, "{:?}", thread("sleeps").times);
