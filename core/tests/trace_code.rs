@@ -189,47 +189,100 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A simulated program of which there is a sample every 7 ms of a hold and at each release. A thread has a function of
+/// its own, and is on line 1 or 2 of it by turns, or on line 3 as it releases the lock.
+fn random(scripts: Vec<Vec<Step>>) -> (Recording, Timeline) {
+    let interpreter = Interpreter { time_slice: ms(10), hand_over: 3_000, origin: 5_000_000 };
+    let scripts = scripts.into_iter().enumerate().map(|(i, steps)| Script::new(&format!("t {i}"), steps));
+    let (mut recording, _) = simulate(interpreter, &scripts.collect::<Vec<_>>());
+    let bare = Timeline::of(&recording);
+    let mut samples = Vec::new();
+    for (index, life) in bare.threads.iter().enumerate() {
+        let function = index as u32 + 1;
+        let stack = |line: u32| function + line * 100;
+        recording
+            .code
+            .functions
+            .insert(function, RecordedFunction { name: life.name.clone(), file: 0, line: 0 });
+        let frame = |line| (stack(line), RecordedFrame { caller: 0, function, line });
+        recording.code.frames.extend((1..=3).map(frame));
+        for hold in life.holds.iter().filter(|hold| hold.length() > 0) {
+            let during =
+                (hold.start..hold.end).step_by(ms(7) as usize).skip(1).zip([1, 2].into_iter().cycle());
+            samples.extend(during.map(|(time, line)| (life.id, time, Kind::StackHolding, stack(line))));
+            samples.push((life.id, hold.end, Kind::StackReleasing, stack(3)));
+        }
+    }
+    let code = recording.code.clone();
+    (Recording { code, ..sampled(recording, &samples) }, bare)
+}
+
+/// What others lost to each line of each function.
+fn lost_by_line(recording: &Recording) -> BTreeMap<(String, u32), u64> {
+    let code = Summary::of(recording, &Timeline::of(recording)).code;
+    code.lines.into_iter().map(|line| ((line.function, line.line), line.lost)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every thread has a stack of its own, and is sampled every 7 ms and at each release.
     #[test]
     fn blame_agrees_with_a_slow_calculation(
         scripts in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..6),
     ) {
-        let interpreter = Interpreter { time_slice: ms(10), hand_over: 3_000, origin: 5_000_000 };
-        let scripts = scripts.into_iter().enumerate().map(|(i, steps)| Script::new(&format!("t {i}"), steps));
-        let (mut recording, _) = simulate(interpreter, &scripts.collect::<Vec<_>>());
-        let bare = Timeline::of(&recording);
-        let mut samples = Vec::new();
-        for (index, life) in bare.threads.iter().enumerate() {
-            let stack = index as u32 + 1;
-            recording.code.functions.insert(stack, RecordedFunction { name: life.name.clone(), file: 0, line: 0 });
-            recording.code.frames.insert(stack, RecordedFrame { caller: 0, function: stack, line: 1 });
-            for hold in life.holds.iter().filter(|hold| hold.length() > 0) {
-                let during = (hold.start..hold.end).step_by(ms(7) as usize).skip(1);
-                samples.extend(during.map(|time| (life.id, time, Kind::StackHolding, stack)));
-                samples.push((life.id, hold.end, Kind::StackReleasing, stack));
-            }
-        }
-        let code = recording.code.clone();
-        let recording = Recording { code, ..sampled(recording, &samples) };
+        let (recording, bare) = random(scripts);
         let timeline = Timeline::of(&recording);
         prop_assert_eq!(&timeline, &bare);
 
         let pieces = blamed_pieces(&recording, &timeline);
         for piece in &pieces {
             prop_assert_eq!(piece.lost, lost_slowly(&timeline, piece.lock, piece.start, piece.end));
-            prop_assert_eq!(piece.stack as usize, piece.thread + 1);
+            prop_assert_eq!(piece.stack as usize % 100, piece.thread + 1);
         }
         let code = Summary::of(&recording, &timeline).code;
         prop_assert_eq!((code.known, code.unknown), (pieces.iter().map(|piece| piece.lost).sum(), 0));
         prop_assert_eq!(code.lines.iter().map(|line| line.lost).sum::<u64>(), code.known);
         for line in &code.lines {
             let of_thread = timeline.threads.iter().position(|life| life.name == line.function).expect("known");
-            let lost: u64 = pieces.iter().filter(|piece| piece.thread == of_thread).map(|piece| piece.lost).sum();
+            let stack = of_thread as u32 + 1 + line.line * 100;
+            let lost: u64 = pieces.iter().filter(|piece| piece.stack == stack).map(|piece| piece.lost).sum();
             prop_assert_eq!(line.lost, lost);
             prop_assert_eq!(line.groups.iter().map(|(_, lost)| lost).sum::<u64>(), lost);
         }
+    }
+
+    /// What is lost before a time and what is lost after it are, line by line, what is lost.
+    #[test]
+    fn a_cut_divides_the_blame(
+        scripts in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..6),
+        at in 0.0..1.0,
+    ) {
+        let (recording, _) = random(scripts);
+        let at = ((recording.end - recording.start) as f64 * at) as u64;
+        let mut sum = BTreeMap::new();
+        for period in [0..at, at..u64::MAX] {
+            for (line, lost) in lost_by_line(&recording.clone().cut(period, |_| true)) {
+                *sum.entry(line).or_default() += lost;
+            }
+        }
+        prop_assert_eq!(sum, lost_by_line(&recording));
+    }
+
+    /// The threads that are left out keep the blame for what the others waited.
+    #[test]
+    fn a_cut_to_threads_shows_what_these_waited_for(
+        scripts in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..6),
+    ) {
+        let (recording, timeline) = random(scripts);
+        let mut expected = BTreeMap::new();
+        for piece in blamed_pieces(&recording, &timeline) {
+            let first = Timeline { threads: vec![timeline.threads[0].clone()], ..Timeline::default() };
+            let lost = lost_slowly(&first, piece.lock, piece.start, piece.end);
+            if lost > 0 {
+                let function = timeline.threads[piece.thread].name.clone();
+                *expected.entry((function, piece.stack / 100)).or_default() += lost;
+            }
+        }
+        prop_assert_eq!(lost_by_line(&recording.cut(0..u64::MAX, |name| name == "t 0")), expected);
     }
 }

@@ -124,7 +124,7 @@ fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<Sampl
 
 /// Samples of a hold are 1 to 2 ms apart. If the last one is longer than this before the release, in
 /// nanoseconds, the holder was then in a function in which no sample could be taken.
-const CLOSE: u64 = 4_000_000;
+pub(super) const CLOSE: u64 = 4_000_000;
 
 /// Cuts a hold at its samples.
 fn cut(lock: u32, hold: &Hold, samples: &[Sample], pieces: &mut Vec<Piece>) {

@@ -3,12 +3,13 @@
 //! The result is a recording like any other. What a thread was doing at the cut does not follow from the
 //! events after it, so events at the cut say it again: that the thread is off the lock, that it waits, which
 //! operations and marks are open. Their number is small, but acquisitions and releases are counted with them.
-//! The threads that are left out stay as one, `other threads`, which holds the lock whenever one of them did:
-//! waiting stays explained.
+//! The threads that are left out stay as one, `other threads`, which holds the lock whenever one of them did,
+//! with the stacks that they had: waiting stays explained.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::cut_stacks::{self, is_of_lock, is_stack_of_holder};
 use super::readings::{MachineUsed, Used};
 use super::recording::{Moment, RecordedThread, Recording};
 use crate::trace::format::definition::Stand;
@@ -68,10 +69,6 @@ struct Cut {
     is_estimate: bool,
 }
 
-fn is_of_lock(moment: &Moment) -> bool {
-    matches!(moment.kind, Kind::Wants | Kind::Acquired | Kind::Released)
-}
-
 impl Cut {
     /// A thread's part in the period; `None` if it did not live then.
     fn thread(&self, thread: RecordedThread) -> Option<RecordedThread> {
@@ -83,11 +80,14 @@ impl Cut {
             return None;
         }
         let first = moments.partition_point(|moment| moment.time < self.start);
-        let after = first + moments[first..].partition_point(|moment| moment.time <= self.end);
-        let [before, within, after] = [&moments[..first], &moments[first..after], &moments[after..]];
+        let last = first + moments[first..].partition_point(|moment| moment.time <= self.end);
+        let [before, within, after] = [&moments[..first], &moments[first..last], &moments[last..]];
         let [at_start, at_end] = self.lock_at(before, within, after);
         let open = open(before).into_iter().map(|moment| Moment { time: self.start, ..moment });
-        let moments = at_start.into_iter().chain(open).chain(within.iter().copied()).chain(at_end).collect();
+        let first_stack = cut_stacks::at_start(self.start, before, &moments[first..]);
+        let last_stack = cut_stacks::at_end(self.end, &moments[..last], after);
+        let moments = at_start.into_iter().chain(open).chain(first_stack);
+        let moments = moments.chain(within.iter().copied()).chain(last_stack).chain(at_end).collect();
         let stand = if before.is_empty() { thread.stand } else { Stand::Unknown };
         Some(RecordedThread { name: thread.name, stand, moments })
     }
@@ -126,8 +126,9 @@ impl Cut {
         }
     }
 
-    /// Adds the holds of a thread that is left out, by lock.
+    /// Adds the holds of a thread that is left out and its stacks meanwhile, by lock.
     fn add_holds(&self, thread: &RecordedThread, holds: &mut BTreeMap<u32, Vec<Moment>>) {
+        add_stacks(thread, holds);
         let mut held = None;
         for moment in thread.moments.iter().filter(|moment| is_of_lock(moment)) {
             let (lock, _) = unpack_release(moment.argument);
@@ -164,6 +165,20 @@ impl Cut {
         };
         let within = readings.iter().filter(|reading| (self.start..=self.end).contains(&reading.time()));
         at(self.start).into_iter().chain(within.copied()).chain(at(self.end)).collect()
+    }
+}
+
+/// Adds the stacks of a thread that is left out, to the lock that it holds: that of the event before, or of the
+/// first event.
+fn add_stacks(thread: &RecordedThread, holds: &mut BTreeMap<u32, Vec<Moment>>) {
+    let Some(first) = thread.moments.iter().find(|moment| is_of_lock(moment)) else { return };
+    let mut lock = unpack_release(first.argument).0;
+    for moment in &thread.moments {
+        if is_of_lock(moment) {
+            lock = unpack_release(moment.argument).0;
+        } else if is_stack_of_holder(moment) {
+            holds.entry(lock).or_default().push(*moment);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
-//! `recording.rs` reads the file, `cut.rs` cuts it; `timeline.rs` turns events into the states of each
+//! `recording.rs` reads the file, `cut.rs` cuts it and `cut_stacks.rs` its stacks; `timeline.rs` turns events into the states of each
 //! thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts the threads together;
 //! `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`;
 //! `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others, and
@@ -18,6 +18,7 @@ pub(super) mod code;
 pub(super) mod compare;
 mod contention;
 mod cut;
+mod cut_stacks;
 pub(super) mod finding;
 mod findings;
 mod groups;
