@@ -23,6 +23,8 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "python"
 SERVERS_START_WITHIN = 60
 LIGHT_CLIENTS = 2
+# What Puma 5.6 ends with now and then on Ruby 3.4, also without offlock, while it waits for its threads.
+FALSE_DEADLOCK = "No live threads left. Deadlock?"
 VERDICTS = {"unused", "too_short", "not_the_lock", "machine_full", "lock"}
 
 
@@ -203,7 +205,8 @@ def _traced(case: Case, trace: Path, seconds: float, port: int | None) -> Iterat
         output, _ = process.communicate(timeout=120)
     finally:
         process.kill()
-    if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
+    is_false_deadlock = case.is_server and FALSE_DEADLOCK in output
+    if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM) and not is_false_deadlock:
         raise AssertionError(f"{case} ended with {process.returncode}:\n{output}")
 
 
