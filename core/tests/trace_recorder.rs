@@ -484,7 +484,7 @@ fn stacks_are_in_every_trace_that_runs() {
         texts.map(|text| format!("{} {}:{}", text.function, text.file, text.line)).collect()
     };
     let [outer, inner] = ["main /srv/app.py:3", "serve /srv/app.py:10"].map(str::to_owned);
-    let cut = ["parse /srv/app.py:41".to_owned(), inner.clone(), "… 7 frames left out :0".to_owned()];
+    let cut = ["parse /srv/app.py:41".to_owned(), inner.clone(), "… 4 frames left out :0".to_owned()];
     let (first, second) = (read(&first_memory.take()), read(&second_memory.take()));
     assert_eq!(shown(&first, Kind::StackHolding), [inner.clone(), outer.clone()]);
     for recording in [first, second] {

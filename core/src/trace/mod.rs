@@ -43,10 +43,10 @@
 //!   that is false. If the interpreter sometimes reports a release that it then does not make, the feed calls
 //!   [`holds`](Thread::holds) wherever it knows better.
 //! - It calls [`Lock::new`] once for each interpreter lock.
-//! - Once a thread has waited for [`stacks_after`], it records stacks: of the holder, about every millisecond for
-//!   as long as a thread waits ([`Stack::holding`]) and as it releases the lock
-//!   ([`Stack::releasing`]), and of the thread that waits ([`Stack::waiting`]). It numbers functions
-//!   with [`Function::numbered`], describes each once, in its own time, and forgets the numbers when [`code_era`]
+//! - Once a thread has waited for [`stacks_after`], it records stacks: of the holder, about every two milliseconds
+//!   for as long as a thread waits ([`Stack::holding`]) and as it releases the lock ([`Stack::releasing`]), and
+//!   of the thread that waits ([`Stack::waiting`]). [`Waiters`] says when, and [`SampleTimer`] if the threads
+//!   that wait cannot look at the holder themselves. The feed numbers functions with [`Function::numbered`], describes each once, in its own time, and forgets the numbers when [`code_era`]
 //!   changes.
 //! - It calls [`watch_forks`] when the library is loaded. After a fork the child records nothing until it
 //!   starts a trace of its own. Before that, the feed calls `rename` on the thread that forked and on its
@@ -94,9 +94,11 @@ pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;
 pub use record::metrics::{self, Metric, ThreadMetrics};
 pub use record::mode::{is_active, is_tracing, now_holding, now_releasing, stacks_after};
+pub use record::sample_timer::SampleTimer;
 pub use record::session::{Memory, Options, Trace};
 pub use record::sink::Stats;
 pub use record::thread::Thread;
+pub use record::waiters::Waiters;
 pub use report::{write_comparison, write_report};
 
 pub use crate::clock::{Ticks, nanoseconds, now, source, ticks};

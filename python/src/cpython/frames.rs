@@ -80,7 +80,7 @@ fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
     let mut frames = Vec::with_capacity(stack.frames.len());
     describe(memory, &stack, |text, instruction, known| frames.push(known.frame(&text, instruction)))?;
     frames.reverse();
-    Stack::of(frames, rounded(stack.beyond))
+    Stack::of(frames, stack.beyond)
 }
 
 /// Passes what the code of each frame says to `each`, innermost frames first. `None` if some of it cannot be
@@ -122,12 +122,6 @@ fn walk(memory: &mut impl Memory, thread_state: usize) -> Option<RawStack> {
         next = previous;
     }
     Some(stack)
-}
-
-/// A number of frames, rounded down to a power of two: the stacks of a deep recursion at its different depths
-/// have their outermost frame in common.
-fn rounded(count: usize) -> u32 {
-    count.checked_ilog2().map_or(0, |log| 1 << log)
 }
 
 /// The size of the part of a frame that is read.

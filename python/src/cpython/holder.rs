@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use libc::timespec;
-use offlock_core::trace::{self, Stack, Ticks, stacks_after};
+use offlock_core::trace::{self, Stack, Ticks};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -23,10 +23,6 @@ use crate::lock::waiters::{self, LockIndex, Waiter};
 /// held.
 const LAST_HOLDER: usize = 24;
 const IS_LOCKED: usize = 16;
-
-/// How long to wait between two looks at the holder. Each wakes a thread, which costs the holder some 50 µs
-/// of its processor.
-const SLICE: Duration = Duration::from_millis(2);
 
 /// The address of the thread state of the thread that acquired the lock last.
 fn last_holder(cond: usize) -> usize {
@@ -92,26 +88,18 @@ pub(super) fn wait(
     result
 }
 
-/// When the holder's stack is due, for a thread that waits since `since`; `None` if stacks are no longer
-/// recorded.
-fn due(lock: LockIndex, since: Ticks) -> Option<Ticks> {
-    let taken = waiters::last_taken(lock);
-    let after_taken = if taken == 0 { 0 } else { taken + trace::ticks(SLICE) };
-    Some(after_taken.max(since.saturating_add(stacks_after()?)))
-}
-
 fn until_next_look(lock: LockIndex, since: Ticks) -> Option<Duration> {
-    let due = due(lock, since)?;
+    let due = waiters::of(lock).due(since)?;
     Some(Duration::from_nanos(trace::nanoseconds(due.saturating_sub(trace::now()))))
 }
 
 /// Takes the holder's stack if it is due. The thread that calls this waits since `since`.
 fn observe(lock: LockIndex, since: Ticks, cond: usize) {
     let now = trace::now();
-    if due(lock, since).is_none_or(|due| now < due) || !is_locked(cond) || !frames::is_verified() {
+    if waiters::of(lock).due(since).is_none_or(|due| now < due) || !is_locked(cond) || !frames::is_verified() {
         return;
     }
-    waiters::take(lock, now);
+    waiters::of(lock).take(now);
     if let Some(stack) = frames::foreign_stack(last_holder(cond)) {
         feed::held(lock, now, stack);
     }

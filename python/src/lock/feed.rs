@@ -245,19 +245,6 @@ pub(crate) fn holds(index: LockIndex) {
     waiters::set_holder(index, current().id());
 }
 
-/// The least time between two stacks that are recorded at releases, in nanoseconds: threads that hand the lock over
-/// more often are not slowed down by that.
-const BETWEEN_RELEASES: u64 = 100_000;
-
-/// Whether the stack of the holder is to be recorded as it releases the lock.
-fn wants_stack(index: LockIndex, now: Ticks) -> bool {
-    let Some(after) = trace::stacks_after() else { return false };
-    let waited = waiters::longest_wait(index, now);
-    waited != 0
-        && waited >= after
-        && trace::nanoseconds(now.saturating_sub(waiters::last_taken(index))) >= BETWEEN_RELEASES
-}
-
 /// The holder of the lock had this stack at a time, which another thread has read.
 pub(crate) fn held(index: LockIndex, at: Ticks, stack: Stack) {
     let holder = waiters::holder(index);
@@ -269,7 +256,7 @@ pub(crate) fn held(index: LockIndex, at: Ticks, stack: Stack) {
 /// The thread has this stack as it releases the lock, at the time that [`released`] has returned.
 #[cold]
 pub(crate) fn stack_at_release(index: LockIndex, at: Ticks, stack: Option<Stack>) {
-    waiters::take(index, at);
+    waiters::of(index).take(at);
     if let Some(stack) = stack {
         stack.releasing(at, current().id());
     }
@@ -300,7 +287,7 @@ pub(crate) fn released(index: LockIndex) -> Option<Ticks> {
     if requested {
         RECENT.with(|recent| recent.given_up.set(Some((now, Effort::so_far()))));
     }
-    wants_stack(index, now).then_some(now)
+    waiters::of(index).wants_release(now).then_some(now)
 }
 
 /// The thread has waited for another one to acquire the lock that it released, which does not count as its own

@@ -26,12 +26,13 @@ module Offlock
       # @param path [String, Pathname] the file; an existing file is replaced
       # @param limit [Integer, nil] the maximum size of the trace in bytes
       # @param arguments [Boolean] whether to store the program's arguments
+      # @param stacks [Numeric, nil] see {Trace#initialize}
       # @yieldparam trace [Trace]
       # @return the value of the block
       # @raise [SystemCallError] if the file cannot be written
       # @raise [Ractor::UnsafeError] in a Ractor other than the main one, which records all Ractors
-      def trace(path, limit: nil, arguments: false)
-        running = Trace.new(path, limit: limit, arguments: arguments)
+      def trace(path, limit: nil, arguments: false, stacks: Trace::STACKS)
+        running = Trace.new(path, limit: limit, arguments: arguments, stacks: stacks)
         yield running
       ensure
         running&.stop
@@ -39,10 +40,11 @@ module Offlock
 
       # Records a trace in memory while the block runs, and returns its summary.
       #
+      # @param stacks [Numeric, nil] see {Trace#initialize}
       # @yieldparam trace [Trace]
       # @return [Summary]
-      def measure
-        running = Trace.new
+      def measure(stacks: Trace::STACKS)
+        running = Trace.new(stacks: stacks)
         begin
           yield running
         ensure
@@ -57,16 +59,17 @@ module Offlock
       # @param path [String, Pathname] the file; an existing file is replaced
       # @param limit [Integer, nil] the maximum size of the trace in bytes
       # @param arguments [Boolean] whether to store the program's arguments
+      # @param stacks [Numeric, nil] see {Trace#initialize}
       # @return [Boolean] true if it started the trace; false if the trace is running already, or in a trap handler that
       #   interrupts this method or {stop}
       # @raise [SystemCallError] if the file cannot be written
       # @raise [Ractor::UnsafeError] in another Ractor
-      def start(path, limit: nil, arguments: false)
+      def start(path, limit: nil, arguments: false, stacks: Trace::STACKS)
         Instrumentation.check_ractor
         Instrumentation.exclusively(false) do
           next false if @started&.running?
 
-          @started = Trace.new(path, limit: limit, arguments: arguments)
+          @started = Trace.new(path, limit: limit, arguments: arguments, stacks: stacks)
           true
         end
       end

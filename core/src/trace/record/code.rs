@@ -163,14 +163,16 @@ impl Function {
 }
 
 impl Stack {
-    /// The stack of these frames, outermost first, below `left_out` further ones. `None` if no trace is
-    /// recorded, or if there are no frames.
-    pub fn of(frames: impl IntoIterator<Item = Frame>, left_out: u32) -> Option<Self> {
+    /// The stack of these frames, outermost first, below `left_out` further ones. That number is rounded down
+    /// to a power of two: the stacks of a deep recursion at its different depths have their outermost frame in
+    /// common. `None` if no trace is recorded, or if there are no frames.
+    pub fn of(frames: impl IntoIterator<Item = Frame>, left_out: usize) -> Option<Self> {
         let mut known = code_table().known();
         if !is_tracing() {
             return None;
         }
-        let cut = (left_out > 0).then_some(Frame { function: Function(LEFT_OUT), line: left_out });
+        let rounded = left_out.checked_ilog2().map(|log| 1 << log.min(u32::BITS - 1));
+        let cut = rounded.map(|line| Frame { function: Function(LEFT_OUT), line });
         let innermost = cut.into_iter().chain(frames).fold(0, |caller, frame| known.frame(caller, frame));
         (innermost != 0).then_some(Self(innermost))
     }

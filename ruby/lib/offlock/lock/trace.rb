@@ -42,15 +42,19 @@ module Offlock
       #   (`app.offlock`, or `app-2.offlock` if that exists, and so on).
       # @param limit [Integer, nil] the maximum size of the trace in bytes; {Stats#lost} counts the events beyond it
       # @param arguments [Boolean] whether to store the program's arguments
+      # @param stacks [Numeric, nil] record which code held the lock once a thread has waited for it for this many
+      #   seconds; nil records none
       # @param gvl_tracing [Boolean] whether to write gvl-tracing's format, regardless of the name
+      # @raise [ArgumentError] if +stacks+ is negative, or not a number
       # @raise [SystemCallError] if the file cannot be written
       # @raise [IOError] if the path is something that offlock does not replace
       # @raise [Ractor::UnsafeError] in a Ractor other than the main one, which records all Ractors
-      def initialize(path = nil, limit: nil, arguments: false, gvl_tracing: false)
+      def initialize(path = nil, limit: nil, arguments: false, stacks: STACKS, gvl_tracing: false)
         Instrumentation.check_ractor
         record do
           about = Instrumentation.about(arguments)
-          Native::Recorder.start([path&.to_s, gvl_tracing], about, Instrumentation.threads, Ractor.current, limit)
+          bounds = [limit, stacks&.to_f]
+          Native::Recorder.start([path&.to_s, gvl_tracing], about, Instrumentation.threads, Ractor.current, bounds)
         end
       end
 
@@ -115,6 +119,9 @@ module Offlock
         RUNNING.delete(self)
         Instrumentation.attend(RUNNING)
       end
+
+      # After how many seconds of waiting for the lock stacks are recorded, by default.
+      STACKS = 0.001
 
       # The traces to stop when the program ends.
       RUNNING = [] # rubocop:disable Style/MutableConstant

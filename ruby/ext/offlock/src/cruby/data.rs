@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 
+use magnus::Ruby;
 use rb_sys::*;
 
 use super::gvl::{Gvl, Natives};
@@ -86,6 +87,12 @@ pub(super) unsafe extern "C" fn alloc<T: Data>(class: VALUE) -> VALUE {
     let data = Box::into_raw(Box::<T>::default());
     // SAFETY: the object takes ownership of the box; the type matches.
     unsafe { rb_data_typed_object_wrap(class, data.cast(), &raw const T::DATA_TYPE.0) }
+}
+
+/// Makes an object for the data that no program can reach, and that is marked for ever.
+pub(crate) fn keep_marked<T: Data>(_: &Ruby) {
+    // SAFETY: an object without a class, which Ruby permits for data of its own and of extensions.
+    unsafe { rb_gc_register_mark_object(alloc::<T>(0)) };
 }
 
 /// An object that holds a `T`. Like any object it must be on the stack, or marked, as long as it is used.

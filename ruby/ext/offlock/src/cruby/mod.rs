@@ -27,6 +27,7 @@ pub(crate) mod classes;
 mod coerce;
 mod data;
 pub(crate) mod encodings;
+pub(crate) mod frames;
 mod gvl;
 mod hash;
 pub(crate) mod lent_string;
@@ -41,7 +42,7 @@ pub(crate) use call::{adjust_memory, catch, forget, has_keywords, line_separator
 pub(crate) use class::{
     Arguments, Class, Method, define_class, define_module, define_shared_constant, include, methods,
 };
-pub(crate) use data::{Data, DataType, Handle, Marker};
+pub(crate) use data::{Data, DataType, Handle, Marker, keep_marked};
 pub(crate) use gvl::{Gvl, Locked, Natives, Objects};
 pub(crate) use hash::{Entries, for_each_entry};
 pub(crate) use object::{Array, Bignum, Hash, Id, Kind, Object, Str, Symbol};

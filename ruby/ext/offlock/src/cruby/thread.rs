@@ -42,6 +42,10 @@ impl RubyThread {
         unsafe { (rb_sys::ruby_native_thread_p() != 0).then(Self::current) }
     }
 
+    pub(super) const fn as_raw(self) -> VALUE {
+        self.0
+    }
+
     /// The object, if it is a thread. It must be on the stack as long as the thread is used.
     pub(crate) fn of(object: Value) -> Option<Self> {
         let is_thread = object.is_kind_of(Ruby::get_with(object).class_thread());

@@ -11,10 +11,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread};
+use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Waiters};
 
+use super::stacks::{self, Waiting};
 use crate::cruby::Object;
 use crate::cruby::thread::{
     self, Hook, Ractor, RactorAddress, RubyThread, ThreadEvent, ThreadSlot, add_hook,
@@ -30,6 +31,7 @@ struct ThreadRecord {
     ractor: RactorAddress,
     /// Whether the thread is inside `sleep`.
     sleeps: AtomicBool,
+    waiting: Waiting,
 }
 
 /// The Ractors that have threads, and the names of those that are about to have threads.
@@ -47,6 +49,8 @@ const MOST_NAMELESS: usize = 64;
 /// The recorder's data about a Ractor that has threads.
 struct RactorThreads {
     lock: Lock,
+    /// The threads that wait for the lock, unless it is the main Ractor's.
+    waiters: Option<Arc<Waiters>>,
     /// Threads of the Ractor that were discovered by their events, in that order, and have no name of their own.
     nameless: Vec<&'static Thread>,
     /// Those of them that have ended.
@@ -71,15 +75,21 @@ fn ractors() -> MutexGuard<'static, Ractors> {
 
 impl Ractors {
     /// Records a thread of the Ractor, also as nameless if `nameless` is given.
-    fn enter(&mut self, ractor: RactorAddress, nameless: Option<&'static Thread>) -> Lock {
-        let unknown = if self.present.is_empty() { MAIN } else { OTHER };
+    fn enter(
+        &mut self,
+        ractor: RactorAddress,
+        nameless: Option<&'static Thread>,
+    ) -> (Lock, Option<Arc<Waiters>>) {
+        let is_main = self.present.is_empty();
+        let unknown = if is_main { MAIN } else { OTHER };
         let name = self.names.get(&ractor);
-        let new = || RactorThreads::new(Lock::new(name.map_or(unknown, |name| &name.lock)));
+        let waiters = || (!is_main).then(Arc::default);
+        let new = || RactorThreads::new(Lock::new(name.map_or(unknown, |name| &name.lock)), waiters());
         let present = self.present.entry(ractor).or_insert_with(new);
         present.threads += 1;
         present.nameless.extend(nameless);
         present.name_threads(name);
-        present.lock
+        (present.lock, present.waiters.clone())
     }
 
     /// Records that the thread has a name of its own.
@@ -137,8 +147,8 @@ impl RactorName {
 }
 
 impl RactorThreads {
-    fn new(lock: Lock) -> Self {
-        Self { lock, nameless: Vec::new(), ended: Vec::new(), threads: 0, named: 0 }
+    fn new(lock: Lock, waiters: Option<Arc<Waiters>>) -> Self {
+        Self { lock, waiters, nameless: Vec::new(), ended: Vec::new(), threads: 0, named: 0 }
     }
 
     fn name_threads(&mut self, name: Option<&RactorName>) {
@@ -164,11 +174,12 @@ const NAMELESS: &str = "thread";
 /// The child has one thread, whose lock stays the same. Another thread may have been changing the parent's table.
 extern "C" fn after_fork_in_child() {
     RACTORS.forget();
+    stacks::after_fork_in_child();
     let own = RubyThread::current_if_any().map(|thread| RECORDS.get(thread));
     if let Some(known) = own.flatten() {
         ractors()
             .present
-            .insert(known.ractor, RactorThreads { threads: 1, ..RactorThreads::new(known.lock) });
+            .insert(known.ractor, RactorThreads { threads: 1, ..RactorThreads::new(known.lock, None) });
     }
 }
 
@@ -188,14 +199,16 @@ fn known(thread: RubyThread) -> &'static ThreadRecord {
 #[cold]
 fn adopt(thread: RubyThread, own: &'static Thread, is_nameless: bool) -> &'static ThreadRecord {
     let ractor = thread.ractor();
-    let lock = ractors().enter(ractor, is_nameless.then_some(own));
-    RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps: AtomicBool::new(false) })
+    let (lock, waiters) = ractors().enter(ractor, is_nameless.then_some(own));
+    let (sleeps, waiting) = (AtomicBool::new(false), Waiting::new(waiters));
+    RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps, waiting })
 }
 
 /// Removes the record of an ended thread, which has no further events.
 fn forget(thread: RubyThread) {
     // SAFETY: the thread has no further events.
     if let Some(known) = unsafe { RECORDS.take(thread) } {
+        known.waiting.ends();
         ractors().leave(known.ractor, known.thread);
         known.thread.end(trace::now());
     }
@@ -216,11 +229,21 @@ impl Hook for Recording {
         }
         let known = known(thread);
         match event {
-            ThreadEvent::Ready => known.thread.wants(trace::now(), known.lock),
-            ThreadEvent::Resumed => known.thread.acquired(trace::now_holding(), known.lock),
+            ThreadEvent::Ready => {
+                let now = trace::now();
+                known.thread.wants(now, known.lock);
+                known.waiting.begins(now);
+            }
+            ThreadEvent::Resumed => {
+                let now = trace::now_holding();
+                known.thread.acquired(now, known.lock);
+                known.waiting.acquired(now, thread, known.thread.id());
+            }
             ThreadEvent::Suspended => {
+                let now = trace::now_releasing();
                 known.thread.holds(known.lock);
-                known.thread.released(trace::now_releasing(), known.lock, known.reason());
+                known.waiting.releases(now, thread, known.thread.id());
+                known.thread.released(now, known.lock, known.reason());
             }
             ThreadEvent::Started | ThreadEvent::Exited => {}
         }
@@ -283,6 +306,11 @@ pub(super) fn name_ractor(ractor: Ractor, name: RactorName) {
 /// The recorder's thread of a Ruby thread, if it is known.
 pub(super) fn find(thread: RubyThread) -> Option<&'static Thread> {
     RECORDS.get(thread).map(|known| known.thread)
+}
+
+/// The waits of a known thread, and the number of the recorder's thread.
+pub(super) fn waiting_of(thread: RubyThread) -> Option<(&'static Waiting, u32)> {
+    RECORDS.get(thread).map(|known| (&known.waiting, known.thread.id()))
 }
 
 /// The recorder's thread of the current Ruby thread. The lock is held.

@@ -2,9 +2,11 @@
 
 mod events;
 mod exclusion;
+mod stacks;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::cruby::thread::{Ractor, RubyThread};
 use events::RactorName;
@@ -84,9 +86,9 @@ impl Recorder {
         about: Vec<(String, String)>,
         threads: RArray,
         ractor: Value,
-        limit: Option<u64>,
+        (limit, stacks): (Option<u64>, Option<f64>),
     ) -> Result<Self, Error> {
-        let options = Options { about, limit, stacks: None };
+        let options = Options { about, limit, stacks: wait(ruby, stacks)? };
         Self::begin(ruby, threads, ractor, || match path {
             Some(path) => Capture::to_file(path, as_gvl_tracing.then_some(Format::GvlTracing), &options),
             None => Capture::to_memory(&options),
@@ -103,7 +105,7 @@ impl Recorder {
         if !trace::is_requested() {
             return Ok(None);
         }
-        let options = Options { about, stacks: None, ..Options::default() };
+        let options = Options { about, ..Options::default() };
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = || Capture::from_environment(&options).unwrap_or_else(nothing);
         Self::begin(ruby, threads, ractor, start).map(Some)
@@ -116,6 +118,7 @@ impl Recorder {
         start: impl FnOnce() -> std::io::Result<Capture>,
     ) -> Result<Self, Error> {
         watch(ractor);
+        stacks::prepare(ruby);
         let own = ruby.thread_current().as_raw();
         for entry in threads {
             let (thread, name, ready) = ThreadEntry::try_convert(entry)?;
@@ -128,7 +131,9 @@ impl Recorder {
                 events::name_thread(thread, &name, Some(stand));
             }
         }
-        start().map(|capture| Self(Mutex::new(capture))).map_err(|error| system_call_error(ruby, &error))
+        let capture = start().map_err(|error| system_call_error(ruby, &error))?;
+        stacks::start();
+        Ok(Self(Mutex::new(capture)))
     }
 
     /// Stops the trace; a second call changes nothing.
@@ -142,7 +147,10 @@ impl Recorder {
                 events::name_thread(thread, &name, None);
             }
         }
-        let stats = this.capture().stop().map_err(|error| system_call_error(ruby, &error))?;
+        stacks::name_functions(ruby);
+        let stats = this.capture().stop();
+        stacks::stopped();
+        let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
         Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
     }
 
@@ -163,6 +171,17 @@ impl Recorder {
     fn capture(&self) -> MutexGuard<'_, Capture> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The duration of a number of seconds.
+fn wait(ruby: &Ruby, seconds: Option<f64>) -> Result<Option<Duration>, Error> {
+    let wait = |seconds| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            let text = format!("stacks: {seconds} is not a possible number of seconds");
+            Error::new(ruby.exception_arg_error(), text)
+        })
+    };
+    seconds.map(wait).transpose()
 }
 
 /// The `Errno` exception of a failed system call, an IOError for other errors.

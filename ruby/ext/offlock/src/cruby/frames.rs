@@ -1,0 +1,136 @@
+//! The stacks of threads, by Ruby's profiling API, and functions that run inside a thread's own code.
+
+use std::ffi::{c_int, c_void};
+
+use magnus::rb_sys::{FromRawValue, protect};
+use magnus::{Integer, RString, Ruby, Value};
+use rb_sys::*;
+
+use super::data::Marker;
+use super::object::Object;
+use super::thread::RubyThread;
+
+/// The most frames of a stack that are looked at.
+const MOST: usize = 1 << 10;
+
+/// What a frame executes: a method, or a part of a program. It must be on a thread's stack, or marked, as long
+/// as it is used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Code(VALUE);
+
+// SAFETY: an address; only the lock's holder calls functions of Ruby with it, or a thread that cannot get or
+// lose the lock meanwhile.
+unsafe impl Send for Code {}
+
+/// Space for the frames of a stack.
+pub(crate) struct Frames {
+    codes: Box<[VALUE]>,
+    lines: Box<[c_int]>,
+}
+
+impl Frames {
+    pub(crate) fn new() -> Self {
+        Self { codes: vec![0; MOST].into(), lines: vec![0; MOST].into() }
+    }
+
+    /// The innermost frames of a thread, innermost first, each with its line; 0 in C. Allocates nothing. The
+    /// thread is the current one, or is about to release the lock, or has just acquired it.
+    pub(crate) fn of(&mut self, thread: RubyThread) -> impl DoubleEndedIterator<Item = (Code, u32)> {
+        let (codes, lines) = (self.codes.as_mut_ptr(), self.lines.as_mut_ptr());
+        // SAFETY: a live thread whose stack does not change meanwhile, and space for so many frames.
+        let count = unsafe { rb_profile_thread_frames(thread.as_raw(), 0, MOST as c_int, codes, lines) };
+        let count = usize::try_from(count).unwrap_or(0);
+        let line = |line: &c_int| u32::try_from(*line).unwrap_or(0);
+        self.codes[..count].iter().zip(&self.lines).map(move |(code, at)| (Code(*code), line(at)))
+    }
+}
+
+/// How Ruby calls the files of its methods that are written in Ruby.
+const INTERNAL: &[u8] = b"<internal:";
+
+impl Code {
+    /// Whether it is a function in C, or one of Ruby's own in Ruby: its position says nothing about the
+    /// program. Allocates nothing. The lock is held, or as for [`Frames::of`].
+    pub(crate) fn is_native(self) -> bool {
+        // SAFETY: what `rb_profile_thread_frames` returned, for as long as the type says. A function in C has
+        // no first line. Other code has a path, a frozen String.
+        unsafe {
+            if rb_profile_frame_first_lineno(self.0) == Qnil as VALUE {
+                return true;
+            }
+            let path = RString::from_value(Value::from_raw(rb_profile_frame_path(self.0)));
+            path.is_some_and(|path| path.as_slice().starts_with(INTERNAL))
+        }
+    }
+
+    /// The qualified name, as in `Report#rows`, `Report.build` or `<main>`.
+    pub(crate) fn name(self, ruby: &Ruby) -> String {
+        let qualified = text(ruby, || {
+            // SAFETY: as in `is_native`; the lock is held.
+            unsafe { rb_profile_frame_qualified_method_name(self.0) }
+        });
+        qualified.or_else(|| {
+            text(ruby, || {
+                // SAFETY: as above.
+                unsafe { rb_profile_frame_full_label(self.0) }
+            })
+        })
+        .unwrap_or_else(|| "?".to_owned())
+    }
+
+    /// The path of the file, as in a backtrace.
+    pub(crate) fn path(self, ruby: &Ruby) -> String {
+        let path = text(ruby, || {
+            // SAFETY: as in `name`.
+            unsafe { rb_profile_frame_path(self.0) }
+        });
+        path.unwrap_or_default()
+    }
+
+    /// The first line; 0 in C.
+    pub(crate) fn first_line(self, _: &Ruby) -> u32 {
+        // SAFETY: as in `name`; returns a small Integer or nil.
+        let line = unsafe { Value::from_raw(rb_profile_frame_first_lineno(self.0)) };
+        Integer::from_value(line).and_then(|line| line.to_u32().ok()).unwrap_or(0)
+    }
+
+    /// Keeps it alive, and where it is. Called by the garbage collector.
+    pub(crate) fn mark(self, marker: &Marker) {
+        marker.mark(Object::raw(self.0));
+    }
+}
+
+/// The text that a function of Ruby returns; `None` if it is nil, or if there is no memory for it.
+fn text(_: &Ruby, get: impl FnOnce() -> VALUE) -> Option<String> {
+    let value = protect(get).ok()?;
+    // SAFETY: an object that was just returned.
+    let text = RString::from_value(unsafe { Value::from_raw(value) })?;
+    // SAFETY: nothing of Ruby runs while the bytes are read.
+    Some(String::from_utf8_lossy(unsafe { text.as_slice() }).into_owned())
+}
+
+/// A function that the thread with the main Ractor's lock calls at the next point where it looks for
+/// interrupts.
+#[derive(Clone, Copy)]
+pub(crate) struct Job(rb_postponed_job_handle_t);
+
+impl Job {
+    /// Registers a function, for ever; `None` if Ruby has no place for it. The function may make objects.
+    pub(crate) fn register(_: &Ruby, run: fn(&Ruby)) -> Option<Self> {
+        unsafe extern "C" fn call(run: *mut c_void) {
+            // SAFETY: the address of a function that `register` passed.
+            let run: fn(&Ruby) = unsafe { std::mem::transmute(run) };
+            // SAFETY: Ruby calls jobs with the lock held.
+            run(&unsafe { Ruby::get_unchecked() });
+        }
+        // SAFETY: the function is never unloaded.
+        let handle = unsafe { rb_postponed_job_preregister(0, Some(call), run as *mut c_void) };
+        (handle != rb_postponed_job_handle_t::MAX).then_some(Self(handle))
+    }
+
+    /// Has it called soon. Any thread may call this.
+    pub(crate) fn trigger(self) {
+        // SAFETY: a registered job; the function sets two atomic flags.
+        unsafe { rb_postponed_job_trigger(self.0) };
+    }
+}

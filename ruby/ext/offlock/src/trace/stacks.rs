@@ -1,0 +1,253 @@
+//! The stacks of the thread that holds the lock, and of threads that have waited for it.
+//!
+//! While a thread waits, a timer has the holder look at its own stack every two milliseconds: it does so where
+//! it looks for interrupts, so a function in C is seen when it returns. Only the main Ractor's threads can be
+//! reached in this way. A thread that releases a lock for which another one waits shows its stack in Ruby's
+//! callback, in all Ractors.
+//!
+//! In a callback no function may be called that makes objects. So what frames execute gets a number there, and
+//! a name later, by the timer's next call or at the end of the trace. Until the last trace ends, the code is
+//! marked, so its address stands for nothing else.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use magnus::Ruby;
+use offlock_core::trace::{
+    Frame, Function, Remade, SampleTimer, Stack, Ticks, Waiters, code_era, now, stacks_after,
+};
+
+use super::events;
+use crate::cruby::frames::{Code, Frames, Job};
+use crate::cruby::thread::RubyThread;
+use crate::cruby::{Data, DataType, Marker, keep_marked};
+
+/// The most frames of a stack that are kept: the innermost ones.
+const KEPT: usize = 64;
+
+/// The threads that wait for the main Ractor's lock.
+static MAIN: Waiters = Waiters::new();
+
+static TIMER: SampleTimer = SampleTimer::new(&MAIN, || {
+    if let Some(Some(job)) = JOB.get() {
+        job.trigger();
+    }
+});
+
+static JOB: OnceLock<Option<Job>> = OnceLock::new();
+
+/// What is known of the program's code.
+struct Functions {
+    /// The recorder's era for which the numbers are valid.
+    era: u32,
+    numbers: HashMap<Key, Function>,
+    /// Whether each known code is native.
+    natives: HashMap<Code, bool>,
+    unnamed: Vec<(Key, Function)>,
+    space: Frames,
+}
+
+/// Code, and for native code also that which called it, whose file it gets, as in Ruby's backtraces.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    code: Code,
+    caller: Option<Code>,
+}
+
+static FUNCTIONS: Remade<Mutex<Functions>> = Remade::new();
+
+fn functions() -> MutexGuard<'static, Functions> {
+    let functions = FUNCTIONS.get_or_make(|| Mutex::new(Functions::new()));
+    functions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Functions {
+    fn new() -> Self {
+        Self {
+            era: code_era(),
+            numbers: HashMap::new(),
+            natives: HashMap::new(),
+            unnamed: Vec::new(),
+            space: Frames::new(),
+        }
+    }
+
+    /// Forgets the numbers that the recorder has forgotten.
+    fn forget_earlier(&mut self) {
+        let era = code_era();
+        if self.era != era {
+            self.era = era;
+            self.numbers.clear();
+            self.natives.clear();
+            self.unnamed.clear();
+        }
+    }
+
+    /// The stack of a thread, as [`Frames::of`] allows; `None` if it executes nothing.
+    fn stack(&mut self, thread: RubyThread) -> Option<Stack> {
+        self.forget_earlier();
+        let Self { numbers, natives, unnamed, space, .. } = self;
+        let raw = space.of(thread);
+        let (mut frames, mut program) = (Vec::with_capacity(KEPT), None);
+        for (code, line) in raw.rev() {
+            let is_native = *natives.entry(code).or_insert_with(|| code.is_native());
+            if !is_native {
+                program = Some((code, line));
+            }
+            let key = Key { code, caller: program.map(|(caller, _)| caller).filter(|_| is_native) };
+            let function = *numbers.entry(key).or_insert_with(|| {
+                let function = Function::numbered();
+                unnamed.push((key, function));
+                function
+            });
+            frames.push(Frame { function, line: program.map_or(0, |(_, line)| line) });
+        }
+        let beyond = frames.len().saturating_sub(KEPT);
+        Stack::of(frames.into_iter().skip(beyond), beyond)
+    }
+}
+
+/// The thread's wait for its lock, as far as stacks are concerned.
+pub(super) struct Waiting {
+    /// Those who wait for the same lock, unless it is the main Ractor's.
+    others: Option<Arc<Waiters>>,
+    place: AtomicUsize,
+}
+
+/// The place of a thread that does not wait.
+const NOWHERE: usize = usize::MAX;
+
+impl Waiting {
+    pub(super) fn new(others: Option<Arc<Waiters>>) -> Self {
+        Self { others, place: AtomicUsize::new(NOWHERE) }
+    }
+
+    fn waiters(&self) -> &Waiters {
+        self.others.as_deref().unwrap_or(&MAIN)
+    }
+
+    /// The thread begins to wait.
+    #[inline]
+    pub(super) fn begins(&self, now: Ticks) {
+        if stacks_after().is_some() && self.place.load(Ordering::Relaxed) == NOWHERE {
+            let place = self.waiters().enter(now);
+            self.place.store(place.unwrap_or(NOWHERE), Ordering::Relaxed);
+            if self.others.is_none() {
+                TIMER.wake();
+            }
+        }
+    }
+
+    /// The thread waits no more. Returns since when it did, if it was among the waiters.
+    #[inline]
+    pub(super) fn ends(&self) -> Option<Ticks> {
+        let place = self.place.swap(NOWHERE, Ordering::Relaxed);
+        (place != NOWHERE).then(|| self.waiters().leave(place))
+    }
+
+    /// The thread with this id has acquired the lock at a time.
+    #[inline]
+    pub(super) fn acquired(&self, at: Ticks, thread: RubyThread, id: u32) {
+        let Some((since, after)) = self.ends().zip(stacks_after()) else { return };
+        if since != 0
+            && at.saturating_sub(since) >= after
+            && let Some(stack) = functions().stack(thread)
+        {
+            stack.waiting(since, id);
+        }
+    }
+
+    /// The thread is about to release the lock at a time.
+    #[inline]
+    pub(super) fn releases(&self, at: Ticks, thread: RubyThread, id: u32) {
+        if self.waiters().wants_release(at) {
+            self.waiters().take(at);
+            if let Some(stack) = functions().stack(thread) {
+                stack.releasing(at, id);
+            }
+        }
+    }
+
+    /// The thread, which is the current one, holds the lock.
+    fn holds(&self, thread: RubyThread, id: u32) {
+        let (now, waiters) = (now(), self.waiters());
+        let due = waiters.oldest().and_then(|since| waiters.due(since));
+        if due.is_some_and(|due| due <= now) {
+            waiters.take(now);
+            if let Some(stack) = functions().stack(thread) {
+                stack.holding(now, id);
+            }
+        }
+    }
+}
+
+/// What the holder of the main Ractor's lock does when the timer asks.
+fn sample(ruby: &Ruby) {
+    let thread = RubyThread::current();
+    if let Some((waiting, id)) = events::waiting_of(thread) {
+        waiting.holds(thread, id);
+    }
+    name_functions(ruby);
+}
+
+/// Describes the functions that the recorder does not know yet.
+pub(super) fn name_functions(ruby: &Ruby) {
+    loop {
+        // Naming makes objects, and the collector then marks what is in the table.
+        let next = functions().unnamed.pop();
+        let Some((Key { code, caller }, function)) = next else { return };
+        let line = if caller.is_none() { code.first_line(ruby) } else { 0 };
+        function.describe(&code.name(ruby), &caller.unwrap_or(code).path(ruby), line);
+        std::hint::black_box(code);
+    }
+}
+
+/// Keeps the code alive that has a number. Belongs to an object that exists for ever.
+#[derive(Default)]
+struct KnownCode;
+
+impl Data for KnownCode {
+    const DATA_TYPE: &'static DataType = &DataType::of::<Self>(c"Offlock::Lock::KnownCode");
+
+    fn mark(&self, marker: &Marker) {
+        let functions = functions();
+        let keys = functions.numbers.keys().chain(functions.unnamed.iter().map(|(key, _)| key));
+        keys.for_each(|key| {
+            key.code.mark(marker);
+            key.caller.iter().for_each(|code| code.mark(marker));
+        });
+    }
+
+    fn size(&self) -> usize {
+        let functions = functions();
+        functions.numbers.len() * size_of::<(Key, Function)>() + functions.natives.len() * size_of::<Code>()
+    }
+}
+
+/// Prepares for stacks. Called before the first trace starts.
+pub(super) fn prepare(ruby: &Ruby) {
+    JOB.get_or_init(|| {
+        keep_marked::<KnownCode>(ruby);
+        Job::register(ruby, sample)
+    });
+}
+
+/// A trace has started.
+pub(super) fn start() {
+    TIMER.start();
+}
+
+/// A trace has stopped. After the last one, nothing is kept alive any more.
+pub(super) fn stopped() {
+    if stacks_after().is_none() {
+        functions().forget_earlier();
+    }
+}
+
+/// In the child of a fork, which has one thread, and whose traces are to begin.
+pub(super) fn after_fork_in_child() {
+    FUNCTIONS.forget();
+    TIMER.forget();
+    MAIN.clear();
+}
