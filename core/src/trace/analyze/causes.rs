@@ -253,12 +253,15 @@ fn saturated(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
     Some(Finding::new(FindingKind::Saturated, text).advise(advice))
 }
 
+/// From so many hand-overs a second on, they are worth avoiding. Where fewer take long, the system was late.
+const OFTEN: f64 = 50.0;
+
 /// During much of the waiting, no thread held the lock, although there were processors.
 fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
     let Contended { summary, lock, .. } = *contended;
     let free = Free::of(summary, lock);
     let share = per(free.waited, lock.waited);
-    if summary.is_estimate() || free.is_late || share < 0.25 {
+    if summary.is_estimate() || free.is_late || share < 0.25 || free.per_second < OFTEN {
         return None;
     }
     let text = format!(
