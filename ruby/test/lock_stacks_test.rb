@@ -1,0 +1,198 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+
+# The code that others waited for, in programs whose truth is known by construction.
+class LockStacksTest < Minitest::Test
+  include Texts
+
+  MS = 1_000_000
+  NUMBERS = Array.new(60_000) { |i| i * 7_919 % 1_000_003 }
+
+  def test_a_method_that_computes_is_named
+    code = beside_waiter { 5.times { compute_for(0.02) || sleep(0.001) } }
+    assert_known code
+    assert_operator share(code, /compute_for|clock_gettime/, "# computes"), :>=, 0.95, code[:lines].inspect
+  end
+
+  def test_a_function_in_c_is_named_at_the_line_that_called_it
+    code = beside_waiter { 5.times { NUMBERS.sort_by { |number| -number } && sleep(0.001) } } # sorts
+    assert_known code
+    assert_operator share(code, //, "# sorts"), :>=, 0.95, code[:lines].inspect
+  end
+
+  def test_a_function_in_c_that_never_gives_the_lock_up_is_one_hold
+    code = beside_waiter { 7**4_000_000 } # one call
+    worst = code[:lines].first
+    assert_equal ["Integer#**", "# one call"], [worst[:function], line(worst)[/# one call/]]
+    assert_operator worst[:longest_hold], :>, 30 * MS
+  end
+
+  def test_blocks_iterators_and_evaluated_code_are_named
+    code = beside_waiter do
+      [1, 2, 3].each { |_| compute_for(0.01) }
+      eval("sleep(0.001) || compute_for(0.03)", binding, "made.rb", 7) # rubocop:disable Style/EvalWithLocation
+      Fiber.new { compute_for(0.01) }.resume
+    end
+    assert_known code
+    assert_operator share(code, /compute_for|clock_gettime/, "# computes"), :>=, 0.95, code[:lines].inspect
+  end
+
+  def test_the_end_of_a_hold_is_not_taken_for_the_whole
+    code = beside_waiter { 20.times { compute_for(0.008) || sleep(0.001) } }
+    sleeps = code[:lines].select { |row| row[:function].end_with?("sleep") }.sum { |row| row[:lost] }
+    assert_operator sleeps, :<, code[:known] / 3, code[:lines].inspect
+  end
+
+  def test_without_stacks_there_are_none
+    code = beside_waiter(stacks: nil) { compute_for(0.05) }
+    assert_empty code[:lines]
+    assert_equal 0, code[:known]
+    [-1, Float::NAN].each do |wait|
+      assert_raises(ArgumentError) { Offlock::Lock::Trace.new(stacks: wait) }
+    end
+  end
+
+  def test_code_that_is_collected_never_lends_its_name
+    stacks = folded(<<~'RUBY')
+      beside_waiter do
+        60.times do |number|
+          source = "\n" * (number % 7) + "def f#{number}\n hold 0.003\nend\nf#{number}"
+          Module.new.module_eval(source.sub("def f", "def self.f").sub(/^f/, "self.f"), "<made #{number}>", 1)
+          GC.start if number % 5 == 0
+          GC.compact if number % 20 == 0
+          sleep 0.001
+        end
+      end
+    RUBY
+    made = stacks.scan(/f(\d+) \(<made (\d+)>:(\d+)\)/)
+    assert_operator made.size, :>, 20, stacks[0, 2_000]
+    made.each do |function, file, line|
+      assert_equal function, file
+      assert_equal (function.to_i % 7) + 2, line.to_i
+    end
+  end
+
+  PROGRAMS = {
+    "threads that die" => <<~RUBY,
+      beside_waiter do
+        50.times { 3.times.map { Thread.new { hold 0.001 } }.each(&:join) }
+        20.times { Thread.new { hold 1 }.tap { sleep 0.002 }.kill.join }
+      end
+    RUBY
+    "deep recursion" => <<~RUBY,
+      def deep(depth) = depth.zero? ? 10.times { hold(0.003) || sleep(0.0005) } : deep(depth - 1)
+      beside_waiter { deep(5_000) }
+    RUBY
+    "forks" => <<~RUBY,
+      beside_waiter do
+        10.times do
+          child = fork do
+            stats = Offlock::Lock.measure { Thread.new { hold 0.02 }.join }
+            exit!(stats.to_h[:threads].empty? ? 1 : 0)
+          end
+          hold 0.003
+          Process.wait(child)
+          raise "the child failed" unless $?.success?
+        end
+      end
+    RUBY
+    "ractors" => <<~RUBY,
+      Warning[:experimental] = false
+      ractors = 2.times.map do
+        Ractor.new do
+          threads = 3.times.map { Thread.new { 20.times { t = Time.now + 0.003; nil while Time.now < t } } }
+          threads.each(&:join)
+          :done
+        end
+      end
+      beside_waiter { 50.times { hold(0.002) || sleep(0.0005) } }
+      ractors.each { |ractor| ractor.respond_to?(:take) ? ractor.take : ractor.value }
+    RUBY
+    "garbage collection at every object" => <<~RUBY,
+      beside_waiter do
+        GC.stress = true
+        10.times { Array.new(20) { |i| i.to_s } && sleep(0.0005) }
+        GC.stress = false
+      end
+    RUBY
+    "signals and traps" => <<~RUBY,
+      trap("USR1") { hold 0.002 }
+      beside_waiter { 30.times { Process.kill("USR1", $$); hold 0.002; sleep 0.0005 } }
+    RUBY
+    "fibers" => <<~RUBY,
+      beside_waiter { 30.times { Fiber.new { hold 0.002; Fiber.yield; hold 0.002 }.then { |f| f.resume; sleep 0.0005; f.resume } } }
+    RUBY
+  }.freeze
+
+  PROGRAMS.each do |name, program|
+    define_method("test_#{name.tr(" ", "_")}") do
+      stacks = folded(program, "RUBY_MN_THREADS" => (name.hash.odd? ? "1" : "0"))
+      refute_includes stacks, "? (", "all code has a name"
+      assert_operator stacks.lines.size, :>, 0
+    end
+  end
+
+  private
+
+  def compute_for(seconds)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+    nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline # computes
+  end
+
+  # What is said of the block, while a thread wants the lock every millisecond.
+  def beside_waiter(stacks: 0.0, &body)
+    summary = Offlock::Lock.measure(stacks: stacks) do
+      done = false
+      waiter = Thread.new { sleep 0.001 until done }
+      Thread.new(&body).join
+      done = true
+      waiter.join
+    end
+    assert_equal 0, summary.to_h[:violations]
+    summary.to_h[:code]
+  end
+
+  PRELUDE = <<~RUBY
+    def hold(seconds)
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+      nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+    end
+
+    def beside_waiter(&body)
+      done = false
+      waiter = Thread.new { sleep 0.001 until done }
+      Thread.new(&body).join
+      done = true
+      waiter.join
+    end
+  RUBY
+
+  # The collapsed stacks of a program.
+  def folded(program, environment = {})
+    before = environment.to_h { |name, _| [name, ENV.fetch(name, nil)] }
+    ENV.update(environment)
+    Dir.mktmpdir do |folder|
+      path = File.join(folder, "app.folded")
+      output, status = run_ruby("#{PRELUDE}\nOfflock::Lock.trace(#{path.dump}, stacks: 0.0) do\n#{program}\nend")
+      assert_predicate status, :success?, output
+      File.read(path)
+    end
+  ensure
+    ENV.update(before)
+  end
+
+  def assert_known(code)
+    assert_operator code[:known], :>, 20 * MS
+    assert_operator code[:known], :>, 20 * code[:unknown]
+  end
+
+  def line(row) = File.file?(row[:file]) ? File.readlines(row[:file])[row[:line] - 1] : ""
+
+  # The part of the known time that was lost to lines with a text, in a function.
+  def share(code, function, text)
+    rows = code[:lines].select { |row| row[:function].match?(function) && line(row).include?(text) }
+    rows.sum { |row| row[:lost] }.fdiv([code[:known], 1].max)
+  end
+end
