@@ -2,7 +2,8 @@
 
 # Measures the overhead of tracing the lock in Ruby: script/ruby bench/lock/ruby_bench.rb [--json FILE]
 #
-# - Each workload runs untraced, with the three metrics enabled, and with a trace into a file, in one process and in turn.
+# - Each workload runs untraced, with the three metrics enabled, and with a trace into a file, without stacks and with
+#   them, in one process and in turn.
 #   A ratio is the median over the rounds of a time as a multiple of the untraced time of the same round.
 # - gvltools and gvl-tracing are measured as well, where they can be loaded.
 # - Each workload runs in processes that have and have not loaded offlock.
@@ -69,7 +70,7 @@ class Watch
   class << self
     # @return [Hash{Symbol => Proc}] each is called with a workload
     def all
-      { off: :call.to_proc, metrics: method(:metrics), tracing: method(:tracing), **peers }
+      { off: :call.to_proc, metrics: method(:metrics), tracing: tracing(nil), stacks: tracing(0.001), **peers }
     end
 
     # @return [Array<Offlock::Lock::Stats>] of the traces so far
@@ -84,9 +85,11 @@ class Watch
       METRICS.each(&:disable)
     end
 
-    def tracing(workload)
-      trace = Offlock::Lock.trace(path("offlock")) { |running| workload.call && running }
-      stats << trace.stop
+    def tracing(stacks)
+      lambda do |workload|
+        trace = Offlock::Lock.trace(path("offlock"), stacks: stacks) { |running| workload.call && running }
+        self.stats << trace.stop
+      end
     end
 
     def peers
