@@ -3,6 +3,8 @@
 
 #[path = "../tests/simulate/mod.rs"]
 mod simulate;
+#[path = "simulate/stacks.rs"]
+mod stacks;
 
 use std::process::ExitCode;
 
@@ -16,18 +18,18 @@ fn main() -> ExitCode {
     let [kind, file] = arguments.as_slice() else { return usage() };
     let (interpreter, scripts) = match kind.as_str() {
         "convoy" => (RUBY, convoy()),
-        "web" => (Interpreter { time_slice: 10_000_000, ..RUBY }, web()),
+        "web" | "stacks" => (Interpreter { time_slice: 10_000_000, ..RUBY }, web()),
         "hostile" => (RUBY, hostile()),
         "server" => (Interpreter { time_slice: 10_000_000, ..RUBY }, server()),
         "million" => (Interpreter { time_slice: 1_000_000, hand_over: 2_000, ..RUBY }, million()),
         _ => return usage(),
     };
     let (mut recording, _) = simulate::simulate(interpreter, &scripts);
-    if kind == "hostile" {
-        recording.names.insert(simulate::OPERATION, HOSTILE.into());
-    }
-    if kind == "server" {
-        mark_requests(&mut recording);
+    match kind.as_str() {
+        "server" => mark_requests(&mut recording),
+        "stacks" => stacks::add(&mut recording),
+        "hostile" => rename(&mut recording),
+        _ => {}
     }
     match std::fs::write(file, recording.to_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("simulate convoy|web|server|hostile|million FILE");
+    eprintln!("simulate convoy|web|server|stacks|hostile|million FILE");
     ExitCode::from(2)
 }
 
@@ -149,6 +151,14 @@ fn hostile() -> Vec<Script> {
     let steps = [Step::Hold(ms(10)), Step::OffLock(ms(5)), Step::Hold(ms(10))];
     let names = [HOSTILE, "\"'`--><!--${window.owned=1}\\u003c\u{2028}", "\u{202e}rtl\u{0}\u{7}", ""];
     names.iter().map(|name| Script::new(name, steps)).collect()
+}
+
+/// Gives such names to what is no thread, too.
+fn rename(recording: &mut Recording) {
+    recording.names.insert(simulate::OPERATION, HOSTILE.into());
+    stacks::add(recording);
+    recording.code.functions.values_mut().for_each(|function| function.name = HOSTILE.into());
+    recording.code.files.values_mut().for_each(|file| *file = HOSTILE.into());
 }
 
 /// About a million events of a hundred threads.

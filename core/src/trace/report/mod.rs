@@ -1,5 +1,6 @@
 //! The report page: one HTML file that needs no network, built from `viewer/`.
 
+mod code;
 mod pack;
 
 use std::cmp::Reverse;

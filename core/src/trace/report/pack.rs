@@ -4,13 +4,14 @@
 //! Numbers are LEB128. For each thread: the number of its states, then for each state `duration · 8 + state`;
 //! before it, if the lock or the operation differs from that of the thread's last state of this kind,
 //! `what · 8 + 6`. Then operations and marks, each as start (relative to the previous one's), duration, name, bytes.
-//! For each lock: the number of its holds, and their threads in order.
+//! For each lock: the number of its holds, and their threads in order. Then the stacks; see [`Stacks`].
 
 use std::collections::BTreeSet;
 use std::io;
 
 use serde::Serialize;
 
+use super::code::{Function, Stacks};
 use crate::Task;
 use crate::deflate::{Output, compress};
 use crate::trace::analyze::recording::Recording;
@@ -39,6 +40,7 @@ struct Head<'a> {
     #[serde(flatten)]
     place: Place<'a>,
     names: Vec<(u32, String)>,
+    functions: Vec<Function>,
     summary: Summary,
 }
 
@@ -51,8 +53,10 @@ pub(super) fn pack(
 ) -> io::Result<Vec<u8>> {
     let mut summary = summary.clone();
     summary.locks.iter_mut().for_each(shorten);
-    let head =
-        serde_json::to_vec(&Head { place, names: names(recording, timeline), summary: summary.clone() })?;
+    let locks: Vec<u32> = summary.locks.iter().map(|lock| lock.id).collect();
+    let stacks = Stacks::of(recording, timeline);
+    let functions = stacks.functions();
+    let head = serde_json::to_vec(&Head { place, names: names(recording, timeline), functions, summary })?;
     let mut data = Vec::new();
     put_bytes(&mut data, &head);
     for life in &timeline.threads {
@@ -60,9 +64,10 @@ pub(super) fn pack(
         put_spans(&life.regions, &mut data);
         put_spans(&life.marks, &mut data);
     }
-    for lock in &summary.locks {
-        put_holders(timeline, lock.id, &mut data);
+    for lock in &locks {
+        put_holders(timeline, *lock, &mut data);
     }
+    stacks.put(&mut data);
     let mut packed = Output::new();
     compress(&data, LEVEL, RAW, &mut packed, &Task::new()).map_err(io::Error::other)?;
     Ok(packed.into_bytes().into_vec())
