@@ -1,14 +1,17 @@
 // What is selected in the timeline, in words, with ways to go on from there.
 import { h, label } from "./dom";
 import { clean, duration, moment, percent, plural } from "./format";
+import { stackList } from "./frames";
 import { byGroup } from "./sums";
 import { swatch } from "./swatch";
 import { rangeTable } from "./range";
+import { stackOfWait, stacksDuring } from "./stacks";
 import { factsAbout, factsAboutMark, type Selection } from "./timeline/facts";
 import type { Timeline } from "./timeline/timeline";
 import { type Share, STATES, type Trace, WAITING } from "./trace";
 
 const MOST_OTHERS = 10;
+const MOST_STACKS = 4;
 
 export function details(traces: Trace[], timeline: Timeline): HTMLElement {
   const selected = h("div", { class: "details", "aria-live": "polite" });
@@ -51,7 +54,18 @@ function aboutState(timeline: Timeline, selection: Selection): HTMLElement[] {
   const share = (time: number) => (waits ? `${duration(time)} (${percent(time / length)})` : duration(time));
   const free = waits && length - held > 0 ? h("span", { class: "muted" }, `no thread (being handed over): ${share(length - held)}`) : null;
   parts.push(h("p", {}, `${title} `, ...chips(trace, others, share, (thread) => timeline.follow(thread)), free));
-  return parts;
+  return [...parts, ...stacksOf(selection, lock.id, waits ? others.map(([other]) => other) : [selection.thread], start, end)];
+}
+
+/** The stacks of the threads that held a lock between two moments, and of the selected thread if it waited meanwhile. */
+function stacksOf({ trace, thread }: Selection, lock: number, holders: number[], start: number, end: number): HTMLElement[] {
+  const stacks = stacksDuring(trace, holders, lock, start, end);
+  const own = stackOfWait(trace, thread, start, end);
+  const share = (time: number) => `for ${duration(time)} (${percent(time / (end - start))})`;
+  const all = stacks.slice(0, MOST_STACKS).map(([stack, time]) => stackList(stack, h("b", {}, "Held the lock"), ` ${share(time)}`));
+  if (own) all.push(stackList(own, h("b", {}, "Waited for it")));
+  const rest = stacks.length - MOST_STACKS;
+  return all.length > 0 ? [h("div", { class: "stacks" }, ...all), ...(rest > 0 ? [h("p", { class: "muted" }, `and ${plural(rest, "more stack")} of holders`)] : [])] : [];
 }
 
 /** Each other thread, or each pool if there are many, to be followed. */

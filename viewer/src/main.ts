@@ -1,6 +1,7 @@
 // Puts the report together.
 import { keepAddress } from "./address";
 import { blameMatrix } from "./blame";
+import { blamedCode } from "./blamed";
 import { fromBase64 } from "./bytes";
 import { comparison, type Comparison, groupNamed, outcome } from "./compare";
 import { details } from "./details";
@@ -22,8 +23,10 @@ function section(title: string, ...content: (Node | string | null)[]): HTMLEleme
   return h("section", {}, h("h2", {}, title), ...content);
 }
 
-function legend(): HTMLElement {
-  return h("ul", { class: "legend" }, ...STATES.map((name, state) => h("li", {}, swatch(state), ` ${name}`, h("span", { class: "muted" }, ` ${MEANINGS[state]}`))));
+function legend(traces: Trace[]): HTMLElement {
+  const stacks = traces.some(({ threads }) => threads.some(({ pieces, waiting }) => pieces.count + waiting.stacks.length > 0));
+  const tick = stacks ? h("li", {}, h("span", { class: "tick" }), "stack", h("span", { class: "muted" }, " taken while a thread waited")) : null;
+  return h("ul", { class: "legend" }, ...STATES.map((name, state) => h("li", {}, swatch(state), ` ${name}`, h("span", { class: "muted" }, ` ${MEANINGS[state]}`))), tick);
 }
 
 /** The rest of the page, once its top and the timeline are on the screen. */
@@ -38,7 +41,7 @@ function later(work: () => void): void {
 
 /** What the timeline shows, and what is selected in it. */
 function timelineSection(traces: Trace[], timeline: Timeline): HTMLElement {
-  return section("Timeline", legend(), timeline.element, details(traces, timeline), stateTable(traces, timeline));
+  return section("Timeline", legend(traces), timeline.element, details(traces, timeline), stateTable(traces, timeline));
 }
 
 /** All about one recording that is not in the timeline. */
@@ -69,7 +72,8 @@ function single(trace: Trace, timeline: Timeline): HTMLElement[] {
   const rest = h("div");
   later(() => {
     timeline.watchFirst();
-    rest.append(section("Longest waits", waitTable([trace], timeline)), ...further(trace, timeline));
+    const code = blamedCode(trace, timeline);
+    rest.append(...(code ? [code] : []), section("Longest waits", waitTable([trace], timeline)), ...further(trace, timeline));
   });
   return [header(clean(trace.title), about(trace)), verdict(trace), cards(trace), timelineSection([trace], timeline), rest];
 }
@@ -79,6 +83,8 @@ class Parts {
   readonly element = h("div");
   private readonly choice: HTMLElement;
   private readonly content = h("div");
+  /** What was shown already, with what was chosen in it. */
+  private readonly known = new Map<Trace, Node[]>();
 
   constructor(
     private readonly named: [string, Trace][],
@@ -91,7 +97,14 @@ class Parts {
   show(trace: Trace): void {
     const button = ([name, each]: [string, Trace]) => h("button", { type: "button", "aria-pressed": String(each === trace), onclick: () => this.show(each) }, label(name, 60));
     this.choice.replaceChildren(...this.named.map(button));
-    this.content.replaceChildren(h("p", { class: "muted" }, about(trace)), verdict(trace), cards(trace), ...further(trace, this.timeline));
+    const known = this.known.get(trace) ?? this.about(trace);
+    this.known.set(trace, known);
+    this.content.replaceChildren(...known);
+  }
+
+  private about(trace: Trace): Node[] {
+    const code = blamedCode(trace, this.timeline);
+    return [h("p", { class: "muted" }, about(trace)), verdict(trace), cards(trace), ...(code ? [code] : []), ...further(trace, this.timeline)];
   }
 
   /** From elsewhere on the page. */

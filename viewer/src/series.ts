@@ -40,6 +40,16 @@ export function waitEdges(threads: Thread[], lock: number): Edges {
   return edges(starts.sort(), ends.sort());
 }
 
+/** When at least one of the intervals is under way. */
+export function unionOf({ starts, ends }: Edges): Edges {
+  const [first, last]: [number[], number[]] = [[], []];
+  for (let i = 0; i < starts.length; i++) {
+    if (i === 0 || starts[i] > ends[i - 1]) first.push(starts[i]);
+    if (i + 1 === starts.length || starts[i + 1] > ends[i]) last.push(ends[i]);
+  }
+  return edges(Float64Array.from(first), Float64Array.from(last));
+}
+
 /** With more edges than this to a column the sums are used: then columns are so wide that rounding does not matter. */
 const MANY = 16;
 
@@ -49,16 +59,17 @@ export function meanCounts(edges: Edges, from: number, to: number, columns: numb
 }
 
 /** The area below the number of intervals under way, up to a moment, is the sum of how long ago each began less how long ago each ended. */
-function fromSums({ starts, ends, startSums, endSums }: Edges, from: number, to: number, columns: number): Float64Array {
-  const area = (time: number) => {
-    const [i, j] = [upperBound(starts, time), upperBound(ends, time)];
-    return (i - j) * time - (startSums[i] - endSums[j]);
-  };
+export function areaUntil({ starts, ends, startSums, endSums }: Edges, time: number): number {
+  const [i, j] = [upperBound(starts, time), upperBound(ends, time)];
+  return (i - j) * time - (startSums[i] - endSums[j]);
+}
+
+function fromSums(edges: Edges, from: number, to: number, columns: number): Float64Array {
   const means = new Float64Array(columns);
   const width = (to - from) / columns;
-  let before = area(from);
+  let before = areaUntil(edges, from);
   for (let column = 0; column < columns; column++) {
-    const after = area(from + (column + 1) * width);
+    const after = areaUntil(edges, from + (column + 1) * width);
     means[column] = Math.max(0, after - before) / width;
     before = after;
   }

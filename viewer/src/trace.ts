@@ -1,5 +1,6 @@
 // The trace as the core packed it: a summary, and the states of every thread in typed arrays.
 import { Bytes, unpack } from "./bytes";
+import { CodeReader, type Pieces, type WaitingStacks } from "./code";
 
 export const STATES = ["running", "waiting", "idle", "sleep", "off-lock", "gc"] as const;
 export const RUNNING = 0;
@@ -107,7 +108,26 @@ export interface Summary {
   locks: LockSummary[];
   operations: SpanSummary[];
   marks: MarkSummary[];
+  code: BlamedCode;
   findings: Finding[];
+}
+
+/** A line that held a lock while others waited. */
+export interface BlamedLine {
+  function: string;
+  file: string;
+  /** 0 if it is unknown. */
+  line: number;
+  lost: number;
+  longest_hold: number;
+  groups: [group: number, lost: number][];
+}
+
+/** The code that others waited for: how long they did is known of holds with a stack. */
+export interface BlamedCode {
+  lines: BlamedLine[];
+  known: number;
+  unknown: number;
 }
 
 export interface Span {
@@ -134,6 +154,10 @@ export interface Thread {
   regions: Span[];
   /** Its marks in lanes, in which they follow each other: a mark within another one is in a later lane. */
   marks: Span[][];
+  /** What it ran while others waited. */
+  pieces: Pieces;
+  /** Where it was as it waited itself. */
+  waiting: WaitingStacks;
 }
 
 export interface Group {
@@ -182,6 +206,7 @@ interface Head {
   offset: number;
   summary: Summary;
   names: [number, string][];
+  functions: [name: string, file: string][];
 }
 
 export async function load(base64: string, index: number): Promise<Trace> {
@@ -189,10 +214,10 @@ export async function load(base64: string, index: number): Promise<Trace> {
 }
 
 function decode(bytes: Bytes, index: number): Trace {
-  const { title, offset, summary, names: pairs } = JSON.parse(bytes.text(bytes.number())) as Head;
+  const { title, offset, summary, names: pairs, functions } = JSON.parse(bytes.text(bytes.number())) as Head;
   const names = new Map(pairs);
   const groupOf = new Map(summary.groups.flatMap(({ threads }, group) => threads.map((thread) => [thread, group])));
-  const threads = summary.threads.map((summary, thread): Thread => ({
+  const lives = summary.threads.map((summary, thread) => ({
     name: summary.name,
     group: groupOf.get(thread) as number,
     summary,
@@ -204,8 +229,10 @@ function decode(bytes: Bytes, index: number): Trace {
     id: summary.id,
     name: summary.name,
     summary,
-    holds: decodeHolds(bytes, summary.id, threads),
+    holds: decodeHolds(bytes, summary.id, lives),
   }));
+  const code = new CodeReader(bytes, functions, offset);
+  const threads = lives.map((life): Thread => ({ ...life, pieces: code.pieces(), waiting: code.waiting() }));
   const groups = summary.groups.map((summary, index): Group => ({
     index, summary,
     name: summary.name,
@@ -295,7 +322,7 @@ function decodeSpans(bytes: Bytes, names: Map<number, string>, offset: number): 
 }
 
 /** The data has only the order of the threads that held the lock; the times follow from the threads' states. */
-function decodeHolds(bytes: Bytes, lock: number, threads: Thread[]): Holds {
+function decodeHolds(bytes: Bytes, lock: number, threads: { slices: Slices }[]): Holds {
   const count = bytes.number();
   const holds = { starts: new Float64Array(count), ends: new Float64Array(count), threads: new Uint32Array(count) };
   const next = new Uint32Array(threads.length);

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const target = fileURLToPath(new URL("../../target/debug", import.meta.url));
-const offlock = process.env.OFFLOCK ?? join(target, "offlock");
+export const offlock = process.env.OFFLOCK ?? join(target, "offlock");
 const simulate = process.env.SIMULATE ?? join(target, "examples", "simulate");
 export const folder = mkdtempSync(join(tmpdir(), "offlock-viewer-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -25,7 +25,8 @@ const flags = [
 export const launch = () =>
   chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: flags });
 
-function trace(kind) {
+/** The path of a made-up trace. */
+export function trace(kind) {
   const path = join(folder, `${kind}.offlock`);
   execFileSync(simulate, [kind, path]);
   return path;

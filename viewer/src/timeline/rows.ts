@@ -8,6 +8,7 @@ import { highest, rememberedCounts } from "./counts";
 import { drawCrosshair } from "./crosshair";
 import { FONT, INDENT, pixelRatio, SMALL } from "./layout";
 import { drawMarks } from "./marks";
+import { drawPieces } from "./pieces";
 import { drawRange } from "./range";
 import type { Scene } from "./scene";
 import { barOf, drawSelection } from "./selection";
@@ -42,6 +43,7 @@ export function rowDrawer(canvas: HTMLCanvasElement, scroller: HTMLElement, scen
       else drawName(context, scene, row, y);
       if (row.kind !== "thread") continue;
       drawOperations(context, scene, row, y);
+      drawPieces(context, scene, row, y);
       drawMarks(context, scene, row, y);
     }
     drawRange(context, scene, height);
