@@ -22,7 +22,8 @@ use crate::{clock, os, processors};
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The description of the program in the file, in this order: `language`, `runtime`, `command`, … The
-    /// recorder adds `pid`, `parent`, `clock`, `started`, `start`, `offlock` and `processors`.
+    /// recorder adds `pid`, `parent`, `clock`, `started`, `start`, `offlock`, `processors` and, if stacks are
+    /// recorded, `stacks`: after how many nanoseconds.
     pub about: Vec<(String, String)>,
     /// The greatest size of the file; further events are counted as lost.
     pub limit: Option<u64>,
@@ -204,7 +205,8 @@ fn about(options: &Options) -> Vec<(String, String)> {
         ("offlock", env!("CARGO_PKG_VERSION").to_owned()),
     ];
     let processors = processors::allowed().map(|count| ("processors", count.to_string()));
-    let ours = ours.into_iter().chain(processors).map(|(key, value)| (key.to_owned(), value));
+    let stacks = options.stacks.map(|wait| ("stacks", wait.as_nanos().to_string()));
+    let ours = ours.into_iter().chain(processors).chain(stacks).map(|(key, value)| (key.to_owned(), value));
     options.about.iter().cloned().chain(ours).collect()
 }
 
