@@ -161,6 +161,9 @@ pub(crate) struct Compare {
     /// The traces from after the change
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) after: Vec<PathBuf>,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Also write a page with both reports, or - for standard output instead of the text
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

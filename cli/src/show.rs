@@ -59,7 +59,8 @@ pub(crate) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let piped = arguments.report.as_deref() == Some(Path::new("-"));
     if !piped {
         let summaries = (summed_up(&before, &before_timeline), summed_up(&after, &after_timeline));
-        let text = Comparison::of(&summaries.0, &summaries.1).to_text();
+        let comparison = Comparison::of(&summaries.0, &summaries.1);
+        let text = if arguments.json { comparison.to_json() + "\n" } else { comparison.to_text() };
         files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))?;
     }
     let Some(page) = &arguments.report else { return Ok(()) };

@@ -66,8 +66,10 @@ mod report;
 
 pub use analyze::blame::{Blame, COLUMNS, Row};
 pub use analyze::blamed_code::{Piece, blamed_pieces};
+pub use analyze::change::Better;
 pub use analyze::code::{Code, FrameText, RecordedFrame, RecordedFunction};
-pub use analyze::compare::{Better, Comparison, Measure, ThreadChange, Unit};
+pub use analyze::compare::{Comparison, Measure, ThreadChange, Unit};
+pub use analyze::compare_code::{CodeChanges, FunctionChange};
 pub use analyze::finding::{Finding, FindingKind, Strength, Weight};
 pub use analyze::look::Look;
 pub use analyze::readings::{MachineUsed, Used};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::change::Better;
+use super::compare_code::CodeChanges;
 use super::groups::pattern;
 use super::summary::{Summary, per};
 use super::table::{Table, printable};
@@ -19,18 +21,6 @@ pub enum Unit {
     Share,
     /// Anything else.
     Number,
-}
-
-/// Which direction is an improvement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// Less of it.
-    Less,
-    /// More of it.
-    More,
-    /// Neither direction is.
-    Neither,
 }
 
 /// A number of both recordings.
@@ -72,12 +62,18 @@ pub struct Comparison {
     pub measures: Vec<Measure>,
     /// The threads by group, those that run and wait longest first.
     pub threads: Vec<ThreadChange>,
+    /// The code that others waited for.
+    pub code: CodeChanges,
 }
 
 impl Comparison {
     /// Compares two recordings.
     pub fn of(before: &Summary, after: &Summary) -> Self {
-        Self { measures: measures(before, after), threads: threads(before, after) }
+        Self {
+            measures: measures(before, after),
+            threads: threads(before, after),
+            code: CodeChanges::of(before, after),
+        }
     }
 
     /// The comparison as text.
@@ -93,7 +89,13 @@ impl Comparison {
         if self.threads.len() > ROWS {
             out.push_str(&format!("  … and {} more\n", self.threads.len() - ROWS));
         }
+        self.code.write(&mut out);
         out
+    }
+
+    /// The comparison as JSON, times in nanoseconds.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers and texts only")
     }
 }
 
@@ -154,28 +156,14 @@ fn threads(before: &Summary, after: &Summary) -> Vec<ThreadChange> {
     all
 }
 
-/// The smallest change that is called better or worse.
-const NOTABLE: f64 = 0.05;
-
 impl Measure {
     fn of(name: &'static str, unit: Unit, better: Better, [before, after]: [f64; 2]) -> Self {
-        let mut measure = Self { name, unit, before, after, better, change: change(before, after) };
-        match measure.verdict() {
-            Some(true) => measure.change.push_str(", better"),
-            Some(false) => measure.change.push_str(", worse"),
-            None => {}
-        }
-        measure
+        Self { name, unit, before, after, better, change: better.change(before, after) }
     }
 
     /// Whether the second recording is notably better (`Some(true)`) or worse.
     pub fn verdict(&self) -> Option<bool> {
-        let notable = is_notable(self.before, self.after);
-        match self.better {
-            Better::Less if notable => Some(self.after < self.before),
-            Better::More if notable => Some(self.after > self.before),
-            _ => None,
-        }
+        self.better.verdict(self.before, self.after)
     }
 
     fn format(&self, value: f64) -> String {
@@ -190,33 +178,6 @@ impl Measure {
     fn row(&self) -> Vec<String> {
         vec![self.name.into(), self.format(self.before), self.format(self.after), self.change.clone()]
     }
-}
-
-fn is_notable(before: f64, after: f64) -> bool {
-    (after - before).abs() > NOTABLE * before.max(after)
-}
-
-/// A change in words. A factor says something between 1/100 and 100; beyond, the two numbers do.
-fn change(before: f64, after: f64) -> String {
-    let factor = after / before;
-    match (before, after) {
-        (before, after) if before == after => "the same".into(),
-        (0.0, _) => "new".into(),
-        (_, 0.0) => "gone".into(),
-        (before, after) if !is_notable(before, after) => "about the same".into(),
-        _ if factor > 100.0 => "over 100 times as much".into(),
-        _ if factor >= 2.0 => format!("{} times as much", rounded(factor)),
-        _ if factor > 1.0 => format!("{:.0}% more", (factor - 1.0) * 100.0),
-        _ if factor > 0.5 => format!("{:.0}% less", (1.0 - factor) * 100.0),
-        _ if factor >= 0.01 => format!("1/{} as much", rounded(1.0 / factor)),
-        _ => "almost gone".into(),
-    }
-}
-
-/// A factor of at least 2, in two digits.
-fn rounded(factor: f64) -> String {
-    let rounded = if factor < 9.95 { (factor * 10.0).round() / 10.0 } else { factor.round() };
-    format!("{rounded}")
 }
 
 impl ThreadChange {

@@ -1,21 +1,23 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
-//! `recording.rs` reads the file, `cut.rs` cuts it and `cut_stacks.rs` its stacks; `timeline.rs` turns events into the states of each
-//! thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts the threads together;
-//! `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps in `sweep.rs`;
-//! `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others, and
-//! `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
+//! `recording.rs` reads the file, `cut.rs` cuts it and `cut_stacks.rs` its stacks; `timeline.rs` turns events
+//! into the states of each thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts
+//! the threads together; `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps
+//! in `sweep.rs`; `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others,
+//! and `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
 //! `loss.rs` and `verdict.rs` judge them, and `findings.rs` and `causes.rs` say in words what they mean.
-//! `compare.rs` puts two summaries side by side, `run.rs` orders those of several processes, and `text.rs` prints
-//! them.
+//! `compare.rs` puts two summaries side by side, and `compare_code.rs` the code, `change.rs` says in words
+//! what became of a number; `run.rs` orders those of several processes, and `text.rs` prints them.
 
 mod assemble;
 pub(super) mod blame;
 pub(super) mod blamed_code;
 mod blamed_code_text;
 mod causes;
+pub(super) mod change;
 pub(super) mod code;
 pub(super) mod compare;
+pub(super) mod compare_code;
 mod contention;
 mod cut;
 mod cut_stacks;
