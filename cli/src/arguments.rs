@@ -212,9 +212,11 @@ pub(crate) enum ExportFormat {
     GvlTracing,
     /// For profiler.firefox.com (.firefox.json)
     Firefox,
-    /// The code that others waited for, as collapsed stacks for flame graph tools and speedscope (.folded)
+    /// The code that others waited for, for speedscope.app (.speedscope.json)
+    Speedscope,
+    /// The code that others waited for, as collapsed stacks for flame graph tools (.folded)
     Collapsed,
-    /// The summary as JSON, times in nanoseconds (.json)
+    /// The summary as JSON, times in nanoseconds, and the stacks (.json)
     Json,
     /// The report page (.html)
     Html,
@@ -226,6 +228,7 @@ impl ExportFormat {
             Self::Perfetto => Format::Perfetto,
             Self::GvlTracing => Format::GvlTracing,
             Self::Firefox => Format::Firefox,
+            Self::Speedscope => Format::Speedscope,
             Self::Collapsed => Format::Collapsed,
             Self::Json => Format::Json,
             Self::Html => Format::Html,

@@ -6,10 +6,11 @@ mod simulate;
 use std::collections::BTreeMap;
 
 use offlock_core::trace::{
-    Format, Kind, Moment, RecordedFrame, RecordedFunction, RecordedThread, Recording, Stand, Summary,
-    Timeline, blamed_pieces,
+    CodeChanges, Comparison, Format, Kind, Moment, RecordedFrame, RecordedFunction, RecordedThread,
+    Recording, Stand, Summary, Timeline, blamed_pieces,
 };
 use proptest::prelude::*;
+use serde_json::Value;
 use simulate::{Interpreter, LOCK, Script, Step, ms, simulate};
 
 const PARSE: u32 = 2;
@@ -164,14 +165,101 @@ fn collapsed_stacks_count_what_others_lost() {
     ];
     let mut recording = sampled(known(), &samples);
     recording.code.functions.get_mut(&3).expect("send").name = "send;\n".into();
-    let mut out = Vec::new();
-    Format::Collapsed.write(&recording, &Timeline::of(&recording), &mut out).expect("memory");
     assert_eq!(
-        String::from_utf8(out).expect("text"),
+        exported(Format::Collapsed, &recording),
         "main (/srv/app.py:3);App.parse (/srv/app.py:41) 1000000\n\
          main (/srv/app.py:3);send,  (/srv/app.py:7) 8000000\n\
          … 90 frames left out;App.parse (/srv/app.py:42) 1000000\n"
     );
+}
+
+fn exported(format: Format, recording: &Recording) -> String {
+    let mut out = Vec::new();
+    format.write(recording, &Timeline::of(recording), &mut out).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+fn json(format: Format, recording: &Recording) -> Value {
+    serde_json::from_str(&exported(format, recording)).expect("JSON")
+}
+
+#[test]
+fn waits_name_the_line_that_held_the_lock() {
+    let samples = [(1, ms(3), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)];
+    let recording = sampled(known(), &samples);
+    // `web 1` waited 1 ms for `parse` and 5 ms for `send`; `web 2` only for `send`.
+    let events = json(Format::GvlTracing, &recording);
+    let code = |event: &Value| event["args"]["code"].as_str().map(str::to_owned);
+    let events = events.as_array().expect("a list");
+    assert_eq!(events.iter().filter_map(code).collect::<Vec<_>>(), ["send (/srv/app.py:7)"; 2]);
+    let profile = json(Format::Firefox, &recording);
+    let markers = profile["threads"][1]["markers"]["data"].as_array().expect("a list");
+    let codes: Vec<&str> = markers.iter().filter_map(|marker| marker["code"].as_str()).collect();
+    assert_eq!(codes, ["send (/srv/app.py:7)"]);
+}
+
+#[test]
+fn json_has_the_stacks() {
+    let samples = [(1, ms(3), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)];
+    let export = json(Format::Json, &sampled(known(), &samples));
+    let frame = |function: &str, line: u32, caller: Option<u32>| serde_json::json!({"function": function, "file": "/srv/app.py", "line": line, "caller": caller});
+    let frames =
+        [frame("main", 3, None), frame("App.parse", 41, Some(0)), frame("send", 7, Some(0))].to_vec();
+    assert_eq!(export["frames"], Value::Array(frames));
+    let sample = |start, end, lost, frame: u32| {
+        let times = [start, end, lost].map(ms);
+        serde_json::json!({
+            "lock": LOCK, "thread": 0, "start": times[0], "end": times[1], "lost": times[2], "frame": frame,
+        })
+    };
+    assert_eq!(export["samples"], Value::Array([sample(0, 3, 1, 1), sample(3, 8, 8, 2)].to_vec()));
+    assert!(export["code"]["known"].is_u64(), "the summary is there, too");
+}
+
+fn compared(before: &Recording, after: &Recording) -> (CodeChanges, String) {
+    let [before, after] = [before, after].map(|each| Summary::of(each, &Timeline::of(each)));
+    let comparison = Comparison::of(&before, &after);
+    let json: Value = serde_json::from_str(&comparison.to_json()).expect("JSON");
+    assert_eq!(json["code"]["functions"].as_array().expect("a list").len(), comparison.code.functions.len());
+    let text = comparison.to_text();
+    (comparison.code, text)
+}
+
+#[test]
+fn functions_are_compared_by_what_was_lost_to_them() {
+    use Kind::{StackHolding as Holding, StackReleasing as Releasing};
+    let before = sampled(known(), &[(1, ms(3), Holding, PARSE), (1, ms(8), Releasing, SEND)]);
+    let after = sampled(known(), &[(1, ms(6), Holding, PARSE), (1, ms(21), Releasing, DEEP)]);
+    let (code, text) = compared(&before, &after);
+    let changes: Vec<_> =
+        code.functions.iter().map(|each| (&*each.function, each.before, each.after, &*each.change)).collect();
+    assert_eq!(
+        changes,
+        [("App.parse", ms(1), ms(10), "10 times as much, worse"), ("send", ms(8), 0, "gone, better")]
+    );
+    assert!(text.contains("App.parse      1.00 ms  10.0 ms  10 times as much, worse  /srv/app.py"), "{text}");
+
+    let (code, text) = compared(&after, &after);
+    assert_eq!(code, CodeChanges::default());
+    assert!(!text.contains("Code that others"), "{text}");
+}
+
+#[test]
+fn code_is_compared_only_if_both_recordings_have_stacks() {
+    let with = sampled(known(), &[(1, ms(8), Kind::StackReleasing, SEND)]);
+    let (code, text) = compared(&with, &known());
+    assert_eq!((code.functions.len(), code.without_stacks), (0, vec!["after"]));
+    assert!(text.ends_with("\nThe trace from after has no stacks, so the code is not compared.\n"), "{text}");
+    assert!(compared(&known(), &with).1.contains("The trace from before has no stacks"));
+
+    let (code, text) = compared(&known(), &known());
+    assert_eq!(code.without_stacks, ["before", "after"]);
+    assert!(!text.contains("no stacks"), "nobody has asked for stacks: {text}");
+
+    // Stacks were recorded, but there was nothing to see any more.
+    let mut quick = known();
+    quick.about.push(("stacks".into(), "1000000".into()));
+    assert_eq!(compared(&with, &quick).0.functions[0].change, "gone, better");
 }
 
 /// Integrates over the waits of all threads, one by one.
@@ -284,5 +372,60 @@ proptest! {
             }
         }
         prop_assert_eq!(lost_by_line(&recording.cut(0..u64::MAX, |name| name == "t 0")), expected);
+    }
+
+    /// What the exports count is what was lost, and the parts of holds are where they were.
+    #[test]
+    fn exports_add_up(scripts in prop::collection::vec(prop::collection::vec(step(), 1..8), 1..6)) {
+        let (recording, timeline) = random(scripts);
+        let pieces = blamed_pieces(&recording, &timeline);
+        let known: u64 = pieces.iter().map(|piece| piece.lost).sum();
+        let numbers = |list: &Value| -> Vec<u64> {
+            list.as_array().expect("a list").iter().map(|number| number.as_u64().expect("a number")).collect()
+        };
+
+        let profiles = json(Format::Speedscope, &recording)["profiles"].take();
+        let [lost, held @ ..] = &profiles.as_array().expect("a list")[..] else { panic!("no profile") };
+        prop_assert_eq!(numbers(&lost["weights"]).iter().sum::<u64>(), known);
+        for profile in held {
+            let name = profile["name"].as_str().expect("a name");
+            let thread = timeline.threads.iter().position(|life| name.starts_with(&format!("{}:", life.name)));
+            let (mut open, mut last) = (Vec::new(), 0);
+            let mut spans = Vec::new();
+            for event in profile["events"].as_array().expect("a list") {
+                let (at, frame) = (event["at"].as_u64().expect("a time"), &event["frame"]);
+                prop_assert!(last <= at);
+                last = at;
+                if event["type"] == "O" {
+                    open.push((frame, at));
+                } else {
+                    let (opened, since) = open.pop().expect("one that was opened");
+                    prop_assert_eq!(opened, frame);
+                    spans.push((since, at));
+                }
+            }
+            prop_assert!(open.is_empty());
+            // Stacks have one frame here. Equal ones without a gap between them are one.
+            let mut expected: Vec<(u64, u64, u32, u64)> = Vec::new();
+            for piece in pieces.iter().filter(|piece| Some(piece.thread) == thread) {
+                match expected.last_mut() {
+                    Some((_, end, stack, hold)) if (*stack, *hold) == (piece.stack, piece.hold) => *end = piece.end,
+                    _ => expected.push((piece.start, piece.end, piece.stack, piece.hold)),
+                }
+            }
+            prop_assert_eq!(spans, expected.iter().map(|each| (each.0, each.1)).collect::<Vec<_>>());
+        }
+
+        let threads = json(Format::Firefox, &recording)["threads"].take();
+        for (index, thread) in threads.as_array().expect("a list").iter().enumerate() {
+            let weights = thread["samples"]["weight"].as_array().expect("a list");
+            let sum: f64 = weights.iter().map(|weight| weight.as_f64().expect("a number")).sum();
+            let lost: u64 = pieces.iter().filter(|piece| piece.thread == index).map(|piece| piece.lost).sum();
+            prop_assert!((sum - lost as f64 / 1e6).abs() < 1e-6, "{sum} {lost}");
+        }
+
+        let samples = json(Format::Json, &recording)["samples"].take();
+        let lost = samples.as_array().expect("a list").iter().map(|sample| sample["lost"].as_u64().expect("a number"));
+        prop_assert_eq!(lost.sum::<u64>(), known);
     }
 }

@@ -56,7 +56,8 @@ impl BlamedCode {
         for lock in &timeline.locks {
             let mut waiting = Waiting::new(timeline, lock, &columns);
             let pieces = pieces(recording, timeline, lock);
-            code.unknown += lost_in_holds(timeline, lock, &columns);
+            let holds = lock.holds.iter().map(|hold| (hold.start, hold.end));
+            code.unknown += lost_during(timeline, lock, holds).iter().sum::<u64>();
             for mut piece in pieces {
                 let lost = waiting.between(piece.start, piece.end);
                 piece.lost = lost.iter().sum();
@@ -70,18 +71,32 @@ impl BlamedCode {
     }
 }
 
-/// The pieces of all holds of which there are stacks, and what others lost to each.
+/// The pieces of all holds of which there are stacks, and what others lost to each; lock by lock, in the order of
+/// [`Timeline::locks`], and in the order of time.
 pub fn blamed_pieces(recording: &Recording, timeline: &Timeline) -> Vec<Piece> {
-    let columns = Columns::new(timeline, &[]);
-    let mut all = Vec::new();
-    for lock in &timeline.locks {
-        let mut waiting = Waiting::new(timeline, lock, &columns);
-        all.extend(pieces(recording, timeline, lock).into_iter().map(|piece| {
-            let lost = waiting.between(piece.start, piece.end).iter().sum();
-            Piece { lost, ..piece }
-        }));
-    }
-    all
+    let of_lock = |lock: &LockLife| {
+        let pieces = pieces(recording, timeline, lock);
+        let lost = lost_during(timeline, lock, pieces.iter().map(|piece| (piece.start, piece.end)));
+        pieces.into_iter().zip(lost).map(|(piece, lost)| Piece { lost, ..piece }).collect::<Vec<_>>()
+    };
+    timeline.locks.iter().flat_map(of_lock).collect()
+}
+
+/// How long all threads together waited for a lock during each of some spans, which are in the order of time. Of
+/// spans that overlap, the first one counts.
+pub(in crate::trace) fn lost_during(
+    timeline: &Timeline,
+    lock: &LockLife,
+    spans: impl Iterator<Item = (u64, u64)>,
+) -> Vec<u64> {
+    let mut waiting = Waiting::new(timeline, lock, &Columns::new(timeline, &[]));
+    let mut last = 0;
+    let lost = |(start, end): (u64, u64)| {
+        let start = start.max(last);
+        last = end.max(start);
+        waiting.between(start, last).iter().sum()
+    };
+    spans.map(lost).collect()
 }
 
 /// The pieces of a lock's holds, without what was lost, in the order of time.
@@ -200,12 +215,6 @@ impl Waiting {
         }
         self.columns.iter().map(|(count, since, sum)| sum + count * (time - since)).collect()
     }
-}
-
-/// How long threads waited for a lock while another one held it.
-fn lost_in_holds(timeline: &Timeline, lock: &LockLife, columns: &Columns) -> u64 {
-    let mut waiting = Waiting::new(timeline, lock, columns);
-    lock.holds.iter().map(|hold| waiting.between(hold.start, hold.end).iter().sum::<u64>()).sum()
 }
 
 /// Gathers the lines.

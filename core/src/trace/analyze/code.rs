@@ -1,6 +1,7 @@
 //! The functions and stacks of a recording, by the numbers in its events.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::trace::format::code::{CodeDefinition, LEFT_OUT, take_definition};
 use crate::trace::format::wire::Bytes;
@@ -39,7 +40,7 @@ pub struct Code {
 }
 
 /// A frame of a stack in words.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameText {
     /// The function's qualified name.
     pub function: String,
@@ -49,12 +50,32 @@ pub struct FrameText {
     pub line: u32,
 }
 
+impl fmt::Display for FrameText {
+    /// As in `App.parse (app.py:41)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, file, line } = self;
+        match (file.is_empty(), line) {
+            (true, _) => f.write_str(function),
+            (false, 0) => write!(f, "{function} ({file})"),
+            (false, line) => write!(f, "{function} ({file}:{line})"),
+        }
+    }
+}
+
 impl Code {
     /// The frames of a stack, innermost first.
     pub fn stack(&self, stack: u32) -> impl Iterator<Item = RecordedFrame> + '_ {
-        let frame = |id: u32| self.frames.get(&id).copied();
+        self.numbered_stack(stack).map(|(_, frame)| frame)
+    }
+
+    /// The frames of a stack with their numbers, innermost first.
+    pub(in crate::trace) fn numbered_stack(
+        &self,
+        stack: u32,
+    ) -> impl Iterator<Item = (u32, RecordedFrame)> + '_ {
+        let frame = |id: u32| self.frames.get(&id).map(|frame| (id, *frame));
         // Callers have lesser numbers, so this ends.
-        std::iter::successors(frame(stack), move |inner| frame(inner.caller))
+        std::iter::successors(frame(stack), move |(_, inner)| frame(inner.caller))
     }
 
     /// What a frame is called, and where it is.

@@ -35,10 +35,5 @@ fn stack_of(recording: &Recording, stack: u32) -> String {
 
 /// What separates frames and stacks in the format cannot be part of a frame.
 fn frame_of(text: &FrameText) -> String {
-    let shown = match (text.file.is_empty(), text.line) {
-        (true, _) => text.function.clone(),
-        (false, 0) => format!("{} ({})", text.function, text.file),
-        (false, line) => format!("{} ({}:{line})", text.function, text.file),
-    };
-    shown.replace(';', ",").replace(['\n', '\r'], " ")
+    text.to_string().replace(';', ",").replace(['\n', '\r'], " ")
 }

@@ -1,17 +1,20 @@
 //! The Firefox Profiler's processed profile, version 48; newer profilers upgrade it when they load it.
 //!
-//! Each state of a thread is an interval marker and also a sample, weighted with the state's duration, so
-//! that the profiler's overview has something to draw.
+//! Each state of a thread is an interval marker. Samples say what a thread did, in its stack or by the name of its
+//! state, and how long others waited for it meanwhile: the call tree and the flame graph are of that time.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::firefox_samples::{Sample, Tables, milliseconds, samples};
 use super::holders::Holders;
+use super::numbered::Numbered;
 use super::process::{pid, process_name};
+use crate::trace::analyze::blamed_code::blamed_pieces;
 use crate::trace::analyze::recording::Recording;
-use crate::trace::analyze::timeline::{Life, STATES, State, Timeline};
+use crate::trace::analyze::timeline::{Life, State, Timeline};
 
 const FORMAT: u32 = 48;
 const GECKO_FORMAT: u32 = 28;
@@ -28,19 +31,18 @@ fn color(state: State) -> &'static str {
     }
 }
 
-fn milliseconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
-}
-
 /// Writes the profile.
 pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(recording, timeline))?;
-    let mut holders = Holders::new(recording, timeline);
-    for (index, life) in timeline.threads.iter().enumerate() {
+    let pieces = blamed_pieces(recording, timeline);
+    let mut holders = Holders::new(recording, timeline, &pieces);
+    let samples = samples(timeline, &pieces);
+    for (index, (life, samples)) in timeline.threads.iter().zip(&samples).enumerate() {
         if index > 0 {
             out.write_all(b",")?;
         }
-        serde_json::to_writer(&mut *out, &Thread::of(recording, index == 0, life, &mut holders))?;
+        let thread = Thread::of(recording, index == 0, life, samples, &mut holders);
+        serde_json::to_writer(&mut *out, &thread)?;
     }
     out.write_all(b"]}\n")
 }
@@ -57,6 +59,7 @@ fn meta(recording: &Recording, timeline: &Timeline) -> Value {
             {"key": "what", "label": "Lock or operation", "format": "string"},
             {"key": "heldBy", "label": "Held meanwhile by", "format": "string"},
             {"key": "during", "label": "In the mark", "format": "string"},
+            {"key": "code", "label": "In the function", "format": "string"},
         ]);
         json!({"name": state.name(), "display": DISPLAY, "data": data})
     };
@@ -97,7 +100,7 @@ struct Thread {
     paused_ranges: [(); 0],
     pid: String,
     tid: u32,
-    samples: Samples,
+    samples: Value,
     markers: Markers,
     stack_table: Value,
     frame_table: Value,
@@ -105,16 +108,6 @@ struct Thread {
     resource_table: Value,
     native_symbols: Value,
     string_array: Vec<String>,
-}
-
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Samples {
-    stack: Vec<usize>,
-    time: Vec<f64>,
-    weight: Vec<f64>,
-    weight_type: &'static str,
-    length: usize,
 }
 
 #[derive(Serialize, Default)]
@@ -129,26 +122,35 @@ struct Markers {
     length: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Payload {
     #[serde(rename = "type")]
     schema: &'static str,
     what: String,
-    /// The thread that held the lock, and its mark.
+    /// The thread that held the lock, its mark and its code.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     during: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 /// The phase of a marker with a beginning and an end.
 const INTERVAL_PHASE: u8 = 1;
 
 impl Thread {
-    fn of(recording: &Recording, is_main_thread: bool, life: &Life, holders: &mut Holders<'_>) -> Self {
-        let mut strings: Vec<String> = State::ALL.map(|state| state.name().to_owned()).into();
-        let markers = Markers::of(recording, life, holders, &mut strings);
+    fn of(
+        recording: &Recording,
+        is_main_thread: bool,
+        life: &Life,
+        samples: &[Sample],
+        holders: &mut Holders<'_>,
+    ) -> Self {
+        let mut tables = Tables::new(&recording.code);
+        let samples = tables.samples(samples);
+        let markers = Markers::of(recording, life, holders, &mut tables.strings);
         Self {
             name: life.name.clone(),
             is_main_thread,
@@ -161,35 +163,25 @@ impl Thread {
             paused_ranges: [],
             pid: pid(recording).to_string(),
             tid: life.id,
-            samples: Samples::of(life),
+            samples,
             markers,
-            stack_table: stack_table(),
-            frame_table: frame_table(),
-            func_table: func_table(),
+            stack_table: tables.stack_table(),
+            frame_table: tables.frame_table(),
+            func_table: tables.func_table(),
             resource_table: json!({"lib": [], "name": [], "host": [], "type": [], "length": 0}),
             native_symbols: json!({"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0}),
-            string_array: strings,
+            string_array: tables.strings.rows().to_vec(),
         }
-    }
-}
-
-impl Samples {
-    /// The samples of a thread. A sample's stack has one frame, the state: stack, frame and function have the
-    /// state's number.
-    fn of(life: &Life) -> Self {
-        let mut samples = Self { weight_type: "tracing-ms", ..Self::default() };
-        for (slice, end) in life.states() {
-            samples.stack.push(slice.state as usize);
-            samples.time.push(milliseconds(slice.start));
-            samples.weight.push(milliseconds(end - slice.start));
-        }
-        samples.length = samples.stack.len();
-        samples
     }
 }
 
 impl Markers {
-    fn of(recording: &Recording, life: &Life, holders: &mut Holders<'_>, strings: &mut Vec<String>) -> Self {
+    fn of(
+        recording: &Recording,
+        life: &Life,
+        holders: &mut Holders<'_>,
+        strings: &mut Numbered<String>,
+    ) -> Self {
         let mut markers = Self::default();
         for (slice, end) in life.states() {
             let what = match slice.state {
@@ -197,16 +189,19 @@ impl Markers {
                 state if state.holds() || state == State::Waiting => recording.lock_name(slice.what),
                 _ => String::new(),
             };
-            let holder = holders.of(slice, end).map(|holder| holders.named(holder));
-            let (held_by, during) = holder.map_or((None, None), |(name, mark)| (Some(name.to_owned()), mark));
-            let payload = Payload { schema: slice.state.name(), what, held_by, during };
-            markers.push(slice.state as usize, slice.state as usize, slice.start, end, payload);
+            let mut payload = Payload { schema: slice.state.name(), what, ..Payload::default() };
+            if let Some(holder) = holders.of(slice, end).map(|holder| holders.named(holder)) {
+                payload.held_by = Some(holder.thread.to_owned());
+                (payload.during, payload.code) = (holder.mark, holder.code);
+            }
+            let name = strings.number(slice.state.name().to_owned());
+            markers.push(name, slice.state as usize, slice.start, end, payload);
         }
         for mark in &life.marks {
             let what = recording.name(mark.name);
-            strings.push(what.clone());
-            let payload = Payload { schema: "mark", what, held_by: None, during: None };
-            markers.push(strings.len() - 1, State::Running as usize, mark.start, mark.end, payload);
+            let name = strings.number(what.clone());
+            let payload = Payload { schema: "mark", what, ..Payload::default() };
+            markers.push(name, State::Running as usize, mark.start, mark.end, payload);
         }
         markers
     }
@@ -220,32 +215,4 @@ impl Markers {
         self.category.push(category);
         self.length += 1;
     }
-}
-
-fn numbers() -> [usize; STATES] {
-    State::ALL.map(|state| state as usize)
-}
-
-const ZERO: [u8; STATES] = [0; STATES];
-const NO: [bool; STATES] = [false; STATES];
-const NONE: [i8; STATES] = [-1; STATES];
-const NULL: [(); STATES] = [(); STATES];
-
-fn stack_table() -> Value {
-    json!({"frame": numbers(), "prefix": NULL, "category": numbers(), "subcategory": ZERO, "length": STATES})
-}
-
-fn frame_table() -> Value {
-    json!({
-        "address": NONE, "inlineDepth": ZERO, "category": numbers(), "subcategory": ZERO, "func": numbers(),
-        "nativeSymbol": NULL, "innerWindowID": NULL, "implementation": NULL, "line": NULL, "column": NULL,
-        "length": STATES,
-    })
-}
-
-fn func_table() -> Value {
-    json!({
-        "name": numbers(), "isJS": NO, "relevantForJS": NO, "resource": NONE, "fileName": NULL,
-        "lineNumber": NULL, "columnNumber": NULL, "length": STATES,
-    })
 }

@@ -1,5 +1,5 @@
 //! The JSON of the gem gvl-tracing: Chrome's trace events, with a begin and an end event for each state of a
-//! thread. That of a wait has the thread that held the lock meanwhile, and its mark, as arguments.
+//! thread. That of a wait has the thread that held the lock meanwhile, its mark and its code, as arguments.
 
 use std::io::{self, Write};
 
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::holders::Holders;
 use super::process::{labelled, pid};
+use crate::trace::analyze::blamed_code::blamed_pieces;
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, State, Timeline};
 use crate::trace::format::event::Kind;
@@ -34,7 +35,8 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     let title = labelled(recording, &format!("Ruby threads view ({runtime})"));
     let process = json!({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": title}});
     write!(out, "[\n  {process}")?;
-    let mut holders = Holders::new(recording, timeline);
+    let pieces = blamed_pieces(recording, timeline);
+    let mut holders = Holders::new(recording, timeline, &pieces);
     for life in &timeline.threads {
         write_thread(recording, life, &mut holders, out)?;
     }
@@ -58,8 +60,9 @@ fn write_thread(
     write!(out, ",\n  {named}")?;
     for (slice, end) in life.states() {
         let mut event = begin(name(slice.state), slice.start);
-        if let Some((holder, mark)) = holders.of(slice, end).map(|holder| holders.named(holder)) {
-            let args = [("held_by", Some(holder.to_owned())), ("mark", mark)];
+        if let Some(holder) = holders.of(slice, end).map(|holder| holders.named(holder)) {
+            let args =
+                [("held_by", Some(holder.thread.to_owned())), ("mark", holder.mark), ("code", holder.code)];
             event["args"] = args.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         }
         write_pair(pid, life.id, event, end, out)?;

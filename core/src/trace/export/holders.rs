@@ -1,5 +1,8 @@
 //! Who held the lock during a wait.
 
+use std::collections::{BTreeMap, HashMap};
+
+use crate::trace::analyze::blamed_code::Piece;
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Hold, Life, LockLife, Slice, State, Timeline};
 
@@ -10,6 +13,18 @@ pub(super) struct Holder {
     pub(super) thread: usize,
     /// The name of the innermost mark in which it held the lock longest.
     pub(super) mark: Option<u32>,
+    /// The stack whose innermost line held the lock longest, if stacks are known.
+    pub(super) stack: Option<u32>,
+}
+
+/// A holder in words.
+pub(super) struct Named<'a> {
+    /// The name of the thread.
+    pub(super) thread: &'a str,
+    /// The name of the mark.
+    pub(super) mark: Option<String>,
+    /// The function, with file and line.
+    pub(super) code: Option<String>,
 }
 
 /// So many holds during one wait are looked at. More threads than that take turns only with very short holds.
@@ -23,12 +38,16 @@ pub(super) struct Holders<'a> {
     marks: Vec<Vec<(u64, Option<u32>)>>,
     /// How long each thread held the lock in the present wait.
     held: Vec<u64>,
+    /// The pieces of each lock's holds that have stacks, in the order of time.
+    pieces: HashMap<u32, &'a [Piece]>,
 }
 
 impl<'a> Holders<'a> {
-    pub(super) fn new(recording: &'a Recording, timeline: &'a Timeline) -> Self {
+    /// `pieces` are those of [`blamed_pieces`](crate::trace::analyze::blamed_code::blamed_pieces).
+    pub(super) fn new(recording: &'a Recording, timeline: &'a Timeline, pieces: &'a [Piece]) -> Self {
         let marks = timeline.threads.iter().map(innermost_marks).collect();
-        Self { recording, timeline, marks, held: vec![0; timeline.threads.len()] }
+        let pieces = pieces.chunk_by(|a, b| a.lock == b.lock).map(|of_lock| (of_lock[0].lock, of_lock));
+        Self { recording, timeline, marks, held: vec![0; timeline.threads.len()], pieces: pieces.collect() }
     }
 
     /// The holder during a slice that ends at `end`; `None` if it is no wait, or if nobody held the lock.
@@ -44,7 +63,22 @@ impl<'a> Holders<'a> {
         let thread = thread?;
         let longest =
             holds().filter(|hold| hold.thread == thread).max_by_key(|hold| hold.end - hold.start)?;
-        Some(Holder { thread, mark: self.mark_at(thread, longest.start) })
+        let stack = self.stack_during(lock.id, thread, slice.start, end);
+        Some(Holder { thread, mark: self.mark_at(thread, longest.start), stack })
+    }
+
+    /// The stack of a thread on whose innermost line it held a lock longest between two points in time.
+    fn stack_during(&self, lock: u32, thread: usize, start: u64, end: u64) -> Option<u32> {
+        let pieces = self.pieces.get(&lock)?;
+        let first = pieces.partition_point(|piece| piece.end <= start);
+        let pieces = pieces[first..].iter().take(MOST).take_while(|piece| piece.start < end);
+        let mut held: BTreeMap<(u32, u32), (u64, u32)> = BTreeMap::new();
+        for piece in pieces.filter(|piece| piece.thread == thread) {
+            let Some(frame) = self.recording.code.stack(piece.stack).next() else { continue };
+            let (sum, _) = held.entry((frame.function, frame.line)).or_insert((0, piece.stack));
+            *sum += piece.end.min(end) - piece.start.max(start);
+        }
+        held.into_values().max_by_key(|(sum, _)| *sum).map(|(_, stack)| stack)
     }
 
     fn mark_at(&self, thread: usize, time: u64) -> Option<u32> {
@@ -52,10 +86,15 @@ impl<'a> Holders<'a> {
         marks[..marks.partition_point(|(from, _)| *from <= time)].last()?.1
     }
 
-    /// The names of the holder's thread and mark.
-    pub(super) fn named(&self, holder: Holder) -> (&'a str, Option<String>) {
-        let mark = holder.mark.map(|mark| self.recording.name(mark));
-        (&self.timeline.threads[holder.thread].name, mark)
+    /// The holder in words.
+    pub(super) fn named(&self, holder: Holder) -> Named<'a> {
+        let Recording { code, .. } = self.recording;
+        let frame = holder.stack.and_then(|stack| code.stack(stack).next());
+        Named {
+            thread: &self.timeline.threads[holder.thread].name,
+            mark: holder.mark.map(|mark| self.recording.name(mark)),
+            code: frame.map(|frame| code.text(frame).to_string()),
+        }
     }
 }
 

@@ -4,17 +4,21 @@
 
 mod collapsed;
 mod firefox;
+mod firefox_samples;
 mod gvl_tracing;
 mod holders;
+mod json;
+mod numbered;
 mod perfetto;
+mod perfetto_stacks;
 mod process;
 mod proto;
+mod speedscope;
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use super::analyze::recording::Recording;
-use super::analyze::summary::Summary;
 use super::analyze::timeline::Timeline;
 use super::report::write_report;
 
@@ -28,17 +32,27 @@ pub enum Format {
     GvlTracing,
     /// The Firefox Profiler's processed profile, for profiler.firefox.com.
     Firefox,
+    /// The stacks that others waited for, for speedscope.app: how long they waited, and which code of each thread
+    /// held the lock when.
+    Speedscope,
     /// The stacks that others waited for, one per line: the input of flame graph tools.
     Collapsed,
-    /// The summary as JSON, times in nanoseconds.
+    /// The summary as JSON, times in nanoseconds, with the stacks of the threads that held the lock.
     Json,
     /// The report page.
     Html,
 }
 
 impl Format {
-    const ALL: [Self; 6] =
-        [Self::Perfetto, Self::GvlTracing, Self::Firefox, Self::Collapsed, Self::Json, Self::Html];
+    const ALL: [Self; 7] = [
+        Self::Perfetto,
+        Self::GvlTracing,
+        Self::Firefox,
+        Self::Speedscope,
+        Self::Collapsed,
+        Self::Json,
+        Self::Html,
+    ];
 
     /// The usual extension of files in this format, without a leading dot.
     pub fn extension(self) -> &'static str {
@@ -46,6 +60,7 @@ impl Format {
             Self::Perfetto => "pftrace",
             Self::GvlTracing => "gvl.json",
             Self::Firefox => "firefox.json",
+            Self::Speedscope => "speedscope.json",
             Self::Collapsed => "folded",
             Self::Json => "json",
             Self::Html => "html",
@@ -69,8 +84,9 @@ impl Format {
             Self::GvlTracing => gvl_tracing::write(recording, timeline, out),
             Self::Firefox => firefox::write(recording, timeline, out),
             Self::Html => write_report(&[(recording, timeline)], out),
+            Self::Speedscope => speedscope::write(recording, timeline, out),
             Self::Collapsed => collapsed::write(recording, timeline, out),
-            Self::Json => writeln!(out, "{}", Summary::of(recording, timeline).to_json()),
+            Self::Json => json::write(recording, timeline, out),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Message {
         self
     }
 
-    /// A number in a field of type fixed64.
+    /// A number in a field of type fixed64, or the bits of a double.
     pub(super) fn fixed(mut self, field: u32, number: u64) -> Self {
         self.key(field, FIXED64);
         self.0.extend_from_slice(&number.to_le_bytes());
@@ -44,6 +44,15 @@ impl Message {
         self.key(field, BYTES);
         put_bytes(&mut self.0, bytes);
         self
+    }
+
+    /// Numbers and their texts: Perfetto's interned strings and names.
+    pub(super) fn interned<'a>(self, field: u32, texts: impl Iterator<Item = (u64, &'a str)>) -> Self {
+        const IID: u32 = 1;
+        const TEXT: u32 = 2;
+        texts.fold(self, |all, (iid, text)| {
+            all.message(field, Self::default().number(IID, iid).text(TEXT, text))
+        })
     }
 
     /// The message's bytes.
