@@ -25,9 +25,8 @@ export function blamedCode(trace: Trace, timeline: Timeline): HTMLElement | null
 
 function coverage({ summary }: Trace): HTMLElement {
   const { known, unknown } = summary.code;
-  const share = known / Math.max(known + unknown, 1);
-  const rest = unknown > 0 ? `; the others, ${duration(unknown)}, were too short for a stack` : "";
-  return h("p", { class: "muted" }, `Threads waited ${duration(known)} during holds of which there are stacks, ${percent(share)} of their waiting while the lock was held${rest}.`);
+  const rest = unknown > 0 ? `, and ${duration(unknown)} (${percent(unknown / (known + unknown))}) behind holds too short for one` : "";
+  return h("p", { class: "muted" }, `Threads waited ${duration(known)} behind holds of which there is a stack${rest}.`);
 }
 
 /** The flame graph with its controls. */

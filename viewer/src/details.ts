@@ -12,6 +12,8 @@ import { type Share, STATES, type Trace, WAITING } from "./trace";
 
 const MOST_OTHERS = 10;
 const MOST_STACKS = 4;
+/** Stacks with less than this share of the time are only counted. */
+const LEAST_SHARE = 0.01;
 
 export function details(traces: Trace[], timeline: Timeline): HTMLElement {
   const selected = h("div", { class: "details", "aria-live": "polite" });
@@ -62,10 +64,12 @@ function stacksOf({ trace, thread }: Selection, lock: number, holders: number[],
   const stacks = stacksDuring(trace, holders, lock, start, end);
   const own = stackOfWait(trace, thread, start, end);
   const share = (time: number) => `for ${duration(time)} (${percent(time / (end - start))})`;
-  const all = stacks.slice(0, MOST_STACKS).map(([stack, time]) => stackList(stack, h("b", {}, "Held the lock"), ` ${share(time)}`));
+  const shown = stacks.slice(0, MOST_STACKS).filter(([, time], i) => i === 0 || time / (end - start) >= LEAST_SHARE);
+  const all = shown.map(([stack, time]) => stackList(stack, h("b", {}, "Held the lock"), ` ${share(time)}`));
+  const rest = stacks.length - shown.length;
+  if (rest > 0) all.push(h("p", { class: "muted" }, `and ${plural(rest, "more stack")} of holders`));
   if (own) all.push(stackList(own, h("b", {}, "Waited for it")));
-  const rest = stacks.length - MOST_STACKS;
-  return all.length > 0 ? [h("div", { class: "stacks" }, ...all), ...(rest > 0 ? [h("p", { class: "muted" }, `and ${plural(rest, "more stack")} of holders`)] : [])] : [];
+  return all.length > 0 ? [h("div", { class: "stacks" }, ...all)] : [];
 }
 
 /** Each other thread, or each pool if there are many, to be followed. */

@@ -23,6 +23,7 @@ export function moment(nanoseconds: number, span: number): string {
 
 export function percent(share: number): string {
   const value = share * 100;
+  if (value > 0 && value < 0.05) return "<0.1%";
   return `${value.toFixed(value === 0 || value >= 9.95 ? 0 : 1)}%`;
 }
 

@@ -1,7 +1,7 @@
 // The code that others waited for, in a real Chromium: the flame graph, and the stacks of a wait.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { launch, open, report, summary } from "./browser.mjs";
+import { comparison, launch, open, report, summary } from "./browser.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -140,6 +140,18 @@ test("a trace without stacks has none of it", async () => {
   const page = await open(browser, report("web"));
   assert.equal(await section(page).count() + (await page.locator(".stack").count()), 0);
   assert.doesNotMatch(await page.locator(".legend").innerText(), /stack/);
+  await page.close();
+});
+
+test("a page of two recordings has the code of each, which stays as it was left", async () => {
+  const page = await open(browser, comparison("web", "stacks"));
+  assert.equal(await box(page, "all").count(), 1);
+  await box(page, "Index.build").click();
+  await page.getByRole("button", { name: "Before: web.offlock" }).click();
+  assert.equal(await section(page).count(), 0);
+  await page.getByRole("button", { name: "After: stacks.offlock" }).click();
+  assert.equal(await wide(box(page, "Index.build")), await wide(box(page, "all")));
+  assert.deepEqual(page.problems, []);
   await page.close();
 });
 

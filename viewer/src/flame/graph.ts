@@ -6,7 +6,7 @@ import { nameOf, placeOf, timesOf } from "./words";
 
 const ROW = 20;
 /** The narrowest box, and the narrowest one with its name in it, in pixels. */
-const NARROWEST = 2;
+const NARROWEST = 4;
 const NARROWEST_NAMED = 28;
 const LONGEST_NAME = 120;
 /** In degrees: multiples of it are far from each other. */

@@ -1,5 +1,5 @@
-// Draws where stacks were taken: a tick at the lower edge of the bar at each, and in wide pieces the function's name.
-import { nameOf } from "../code";
+// Draws where stacks were taken: a tick at the lower edge of the bar at each, and in wide ones the function's name.
+import { nameOf, type Pieces } from "../code";
 import { clean } from "../format";
 import { upperBound } from "../trace";
 import type { Row } from "./arrange";
@@ -8,11 +8,11 @@ import { SMALL } from "./layout";
 import type { Scene } from "./scene";
 import { barOf } from "./selection";
 
-/** The narrowest piece, in pixels, that has its function's name written into it. */
+/** The least room, in pixels, into which a function's name is written. */
 const NARROWEST_NAMED = 40;
 const TICK = 5;
 /** Ticks closer than this, in pixels, are one. */
-const CLOSE = 3;
+const CLOSE = 8;
 
 /** `y` is where the row begins. */
 export function drawPieces(context: CanvasRenderingContext2D, { view, theme }: Scene, row: Row, y: number): void {
@@ -33,8 +33,10 @@ export function drawPieces(context: CanvasRenderingContext2D, { view, theme }: S
   context.font = SMALL;
   const end = upperBound(pieces.starts, view.to, pieces.count);
   for (let i = upperBound(pieces.ends, view.from, pieces.count); i < end; i++) {
+    const start = view.xOf(pieces.starts[i]);
     tick(pieces.ends[i]);
-    const x = Math.max(view.xOf(pieces.starts[i]), view.gutter);
+    while (i + 1 < end && continues(pieces, i + 1)) tick(pieces.ends[++i]);
+    const x = Math.max(start, view.gutter);
     const width = Math.min(view.xOf(pieces.ends[i]), view.width) - x;
     if (width < NARROWEST_NAMED) continue;
     context.fillStyle = "#ffffff";
@@ -42,4 +44,9 @@ export function drawPieces(context: CanvasRenderingContext2D, { view, theme }: S
   }
   last = -Infinity;
   for (let i = upperBound(waiting.times, view.from); waiting.times[i] <= view.to; i++) tick(waiting.times[i]);
+}
+
+/** Whether a piece has the stack of the one before, which ends where it begins. */
+function continues({ starts, ends, stacks }: Pieces, i: number): boolean {
+  return stacks[i] === stacks[i - 1] && starts[i] === ends[i - 1];
 }
