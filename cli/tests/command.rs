@@ -115,8 +115,13 @@ fn of_several_processes_the_one_that_lost_most_leads() {
 fn a_summary_is_json_if_asked() {
     let folder = Folder::new("json");
     server(&folder);
-    let alone = folder.run(&["summary", "--json", "a.11.offlock"]).stdout;
-    assert_eq!(alone, folder.run(&["export", "-f", "json", "a.11.offlock", "-o", "-"]).stdout);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&folder.run(arguments).stdout).expect("JSON")
+    };
+    let mut exported = json(&["export", "-f", "json", "a.11.offlock", "-o", "-"]);
+    let stacks = ["frames", "samples"].map(|key| exported.as_object_mut().and_then(|all| all.remove(key)));
+    assert!(stacks.iter().flatten().all(serde_json::Value::is_array) && stacks.iter().all(Option::is_some));
+    assert_eq!(json(&["summary", "--json", "a.11.offlock"]), exported, "only the export has the stacks");
     let output = folder.run(&["summary", "--json", "a.offlock", "a.11.offlock"]);
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(run["processes"][0]["file"], "a.11.offlock");
@@ -220,6 +225,8 @@ fn exports_go_beside_the_trace_or_to_a_given_path() {
         ("perfetto", "convoy.pftrace"),
         ("gvl-tracing", "convoy.gvl.json"),
         ("firefox", "convoy.firefox.json"),
+        ("speedscope", "convoy.speedscope.json"),
+        ("collapsed", "convoy.folded"),
         ("json", "convoy.json"),
     ] {
         let output = folder.run(&["export", "--format", format, "convoy.offlock"]);
@@ -268,6 +275,10 @@ fn a_comparison_is_text_and_a_page_if_asked() {
     assert!(output.status.success());
     assert!(text(&output.stdout).contains("useful parallelism"));
     assert!(!text(&output.stdout).contains("better") && !text(&output.stdout).contains("worse"));
+    let json = folder.run(&["compare", "--json", "convoy.offlock", "convoy.offlock"]).stdout;
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(json["measures"][0]["name"], "length");
+    assert_eq!(json["code"]["without_stacks"], serde_json::json!(["before", "after"]));
     let page = std::fs::read_to_string(folder.path("both.html")).expect("written");
     assert!(page.contains("id=\"offlock-trace-1\"") && page.contains("id=\"offlock-comparison\""));
 }

@@ -1,6 +1,7 @@
 """Reads the files of `offlock export` as the tools for these formats read them.
 
-The environment variables `OFFLOCK` and `SIMULATE` are the paths of the command and of the core's example `simulate`.
+The environment variables `OFFLOCK` and `SIMULATE` are the paths of the command and of the core's example `simulate`,
+`SPEEDSCOPE_SCHEMA` that of the JSON schema which speedscope publishes; without it, files are not checked against that.
 """
 
 import json
@@ -12,9 +13,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
+WITH_STACKS = {"hostile", "stacks"}
 STATES = {"running", "waiting", "idle", "sleep", "off-lock", "gc"}
 GVL_TRACING = {
     "running": "running",
@@ -26,7 +29,7 @@ GVL_TRACING = {
 }
 
 
-@pytest.fixture(scope="module", params=["convoy", "web", "hostile"])
+@pytest.fixture(scope="module", params=["convoy", "web", "hostile", "stacks"])
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("traces") / f"{request.param}.offlock"
     subprocess.run([os.environ["SIMULATE"], request.param, path], check=True)
@@ -47,6 +50,12 @@ def state_times(summary: Any) -> list[dict[str, int]]:
         {name.replace("_", "-"): time for name, time in thread["times"].items() if time}
         for thread in summary["threads"]
     ]
+
+
+def lost_by_line(summary: Any) -> dict[tuple[str, str, int], int]:
+    """What was lost to each line that held the lock: function, file, line."""
+    lines = summary["code"]["lines"]
+    return {(line["function"], line["file"], line["line"]): line["lost"] for line in lines}
 
 
 def decompressed(data: bytes) -> bytes:
@@ -75,14 +84,19 @@ class TestPerfetto:
             text.iid: text.str.decode() for data in interned for text in data.debug_annotation_string_values
         }
         tracks = {p.track_descriptor.uuid: p.track_descriptor.name for p in packets}
-        holders: Any = defaultdict(set)
+        said: Any = defaultdict(lambda: defaultdict(set))
         for event in (packet.track_event for packet in packets):
             for annotation in event.debug_annotations:
                 assert names[event.name_iid] == "waiting"
-                assert keys[annotation.name_iid] == "held meanwhile by"
-                holders[tracks[event.track_uuid]].add(texts[annotation.string_value_iid])
-        threads = summary(trace)["threads"]
-        assert holders.keys() == {t["name"] for t in threads if t["contended"]["count"]}
+                key = keys[annotation.name_iid]
+                said[key][tracks[event.track_uuid]].add(texts[annotation.string_value_iid])
+        expected = summary(trace)
+        holders = said["held meanwhile by"]
+        assert holders.keys() == {t["name"] for t in expected["threads"] if t["contended"]["count"]}
+        places = {place for places in said["in the function"].values() for place in places}
+        lines = {f"{function} ({file}:{line})" for function, file, line in lost_by_line(expected)}
+        assert places <= lines
+        assert bool(places) == bool(lines) == (trace.stem in WITH_STACKS)
         if trace.stem == "convoy":
             assert holders == {"net": {"counter"}, "counter": {"net"}}
 
@@ -122,6 +136,27 @@ class TestPerfetto:
             (thread["name"], states)
             for thread, states in zip(expected["threads"], state_times(expected), strict=True)
         ]
+
+    def test_stacks_weigh_what_others_lost(self, packets: Any, trace: Path) -> None:
+        data = [packet.interned_data for packet in packets if packet.HasField("interned_data")]
+        functions = {text.iid: text.str.decode() for each in data for text in each.function_names}
+        paths = {text.iid: text.str.decode() for each in data for text in each.source_paths}
+        frames = {frame.iid: frame for each in data for frame in each.frames}
+        stacks = {stack.iid: list(stack.frame_ids) for each in data for stack in each.callstacks}
+        assert all(frame in frames for stack in stacks.values() for frame in stack)
+        tracks = {p.track_descriptor.uuid: p.track_descriptor for p in packets}
+        lost: Any = defaultdict(float)
+        for event in (packet.track_event for packet in packets):
+            if event.HasField("callstack_iid"):
+                assert tracks[tracks[event.track_uuid].parent_uuid].name
+                frame = frames[stacks[event.callstack_iid][-1]]
+                line = (
+                    functions[frame.function_name_id],
+                    paths.get(frame.source_path_iid, ""),
+                    frame.line_number,
+                )
+                lost[line] += event.callstack_weight
+        assert {line: time for line, time in lost.items() if time} == lost_by_line(summary(trace))
 
     def test_the_counter_integrates_to_the_time_waited(self, packets: Any, trace: Path) -> None:
         counters = {p.track_descriptor.uuid for p in packets if p.track_descriptor.HasField("counter")}
@@ -188,6 +223,12 @@ def test_firefox_tables_are_complete_and_their_indices_in_range(trace: Path) -> 
     assert [thread["name"] for thread in profile["threads"]] == [t["name"] for t in expected["threads"]]
     assert [t["isMainThread"] for t in profile["threads"]].count(True) == 1
     for thread, states in zip(profile["threads"], state_times(expected), strict=True):
+        category_names = [meta["categories"][category]["name"] for category in thread["markers"]["category"]]
+        times: Any = defaultdict(float)
+        spans = zip(thread["markers"]["startTime"], thread["markers"]["endTime"], strict=True)
+        for name, data, (start, end) in zip(category_names, thread["markers"]["data"], spans, strict=True):
+            times[name] += (end - start) * (data["type"] != "mark")
+        assert times == pytest.approx({name: time / 1e6 for name, time in states.items()})
         strings = len(thread["stringArray"])
         sizes = {"string": strings, "category": categories}
         for name in ("stackTable", "frameTable", "funcTable", "markers", "samples"):
@@ -202,14 +243,77 @@ def test_firefox_tables_are_complete_and_their_indices_in_range(trace: Path) -> 
             ("frameTable", "func", "funcTable"),
             ("frameTable", "category", "category"),
             ("funcTable", "name", "string"),
+            ("funcTable", "fileName", "string"),
+            ("stackTable", "prefix", "stackTable"),
             ("markers", "name", "string"),
             ("markers", "category", "category"),
         ):
-            assert all(0 <= index < sizes[target] for index in thread[table][column])
+            indices = [index for index in thread[table][column] if index is not None]
+            assert all(0 <= index < sizes[target] for index in indices)
+            assert len(indices) == len(thread[table][column]) or column in ("prefix", "fileName")
+        prefixes = enumerate(thread["stackTable"]["prefix"])
+        assert all(prefix is None or prefix < stack for stack, prefix in prefixes)
         assert isinstance(thread["pid"], str)
         markers = thread["markers"]
         assert {data["type"] for data in markers["data"]} <= schemas
         held_by = {data["heldBy"] for data in markers["data"] if "heldBy" in data}
         assert held_by <= {other["name"] for other in expected["threads"]} - {thread["name"]}
         assert all(a <= b for a, b in zip(markers["startTime"], markers["endTime"], strict=True))
-        assert sum(thread["samples"]["weight"]) == pytest.approx(sum(states.values()) / 1e6)
+
+
+def test_firefox_samples_weigh_what_others_lost(trace: Path) -> None:
+    profile = json.loads(export(trace, "firefox"))
+    expected = summary(trace)
+    inflicted: Any = defaultdict(int)
+    for lock in expected["locks"]:
+        for thread, time in lock["holders"]:
+            inflicted[thread] += time
+    lost: Any = defaultdict(float)
+    for index, thread in enumerate(profile["threads"]):
+        samples, stacks, frames, funcs, strings = (
+            thread[table] for table in ("samples", "stackTable", "frameTable", "funcTable", "stringArray")
+        )
+        assert sum(samples["weight"]) == pytest.approx(inflicted[index] / 1e6)
+        assert samples["time"] == sorted(samples["time"])
+        for stack, weight in zip(samples["stack"], samples["weight"], strict=True):
+            frame = stacks["frame"][stack]
+            func = frames["func"][frame]
+            if funcs["fileName"][func] is not None:
+                file = strings[funcs["fileName"][func]]
+                lost[strings[funcs["name"][func]], file, frames["line"][frame]] += weight
+            elif weight:
+                category = profile["meta"]["categories"][stacks["category"][stack]]["name"]
+                assert category == strings[funcs["name"][func]], "a state without a stack"
+                assert category in ("running", "gc")
+    known = {line: time / 1e6 for line, time in lost_by_line(expected).items()}
+    assert {line: time for line, time in lost.items() if time} == pytest.approx(known)
+
+
+def test_speedscope_accepts_its_profiles(trace: Path) -> None:
+    file = json.loads(export(trace, "speedscope"))
+    if schema := os.environ.get("SPEEDSCOPE_SCHEMA"):
+        jsonschema.validate(file, json.loads(Path(schema).read_text()))
+    expected = summary(trace)
+    lost, *held = file["profiles"]
+    frames = file["shared"]["frames"]
+    by_line: Any = defaultdict(int)
+    for sample, weight in zip(lost["samples"], lost["weights"], strict=True):
+        frame = frames[sample[-1]]
+        by_line[frame["name"], frame.get("file", ""), frame.get("line", 0)] += weight
+    assert by_line == lost_by_line(expected)
+    assert lost["endValue"] == sum(lost["weights"]) == expected["code"]["known"]
+    names = {f"{thread['name']}: what held the lock" for thread in expected["threads"]}
+    assert {profile["name"] for profile in held} <= names
+    assert bool(held) == (trace.stem in WITH_STACKS)
+    for profile in held:
+        open_frames: list[int] = []
+        times = [event["at"] for event in profile["events"]]
+        assert times == sorted(times)
+        assert profile["startValue"] <= times[0]
+        assert times[-1] <= profile["endValue"]
+        for event in profile["events"]:
+            if event["type"] == "O":
+                open_frames.append(event["frame"])
+            else:
+                assert open_frames.pop() == event["frame"]
+        assert not open_frames
