@@ -140,8 +140,8 @@ class Trace:
         Args:
             path: an existing regular file is replaced; a link is refused. If the name has the extension of
                 another format (``app.pftrace`` for Perfetto, ``app.gvl.json``, ``app.firefox.json``,
-                ``app.json`` for the summary), `stop` writes that format, from a trace that is recorded beside
-                it in ``app.offlock``, or ``app-2.offlock`` if that exists, and so on.
+                ``app.speedscope.json``, ``app.json`` for the summary), `stop` writes that format, from a trace that
+                is recorded beside it in ``app.offlock``, or ``app-2.offlock`` if that exists, and so on.
             limit: the maximum size of the trace in bytes. Later events are counted in `Stats.lost`.
             arguments: whether to record the program's arguments.
             stacks: record which code held the lock once a thread has waited for it for this many seconds; None

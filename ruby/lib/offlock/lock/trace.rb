@@ -38,8 +38,8 @@ module Offlock
       #
       # @param path [String, Pathname, nil] the file; nil records into memory. A regular file is replaced, a symbolic
       #   link rejected. If the name is that of another tool's format (`app.pftrace` for Perfetto, `app.gvl.json`,
-      #   `app.firefox.json`, `app.json` for the summary), the file is written at the end, from a trace beside it
-      #   (`app.offlock`, or `app-2.offlock` if that exists, and so on).
+      #   `app.firefox.json`, `app.speedscope.json`, `app.json` for the summary), the file is written at the end, from a
+      #   trace beside it (`app.offlock`, or `app-2.offlock` if that exists, and so on).
       # @param limit [Integer, nil] the maximum size of the trace in bytes; {Stats#lost} counts the events beyond it
       # @param arguments [Boolean] whether to store the program's arguments
       # @param stacks [Numeric, nil] record which code held the lock once a thread has waited for it for this many
