@@ -100,6 +100,7 @@ class Flames {
 }
 
 const MOST_GROUPS = 2;
+const FIRST_LINES = 12;
 
 function lineTable(trace: Trace): HTMLElement {
   const { lines, known } = trace.summary.code;
@@ -113,6 +114,7 @@ function lineTable(trace: Trace): HTMLElement {
       { title: "line", prose: true, cell: ({ file, line }) => label(line > 0 ? `${file}:${line}` : file, 60), key: ({ file, line }) => `${file}:${String(line).padStart(9)}` },
     ],
     lines,
+    { first: FIRST_LINES },
   );
 }
 

@@ -15,15 +15,17 @@ export interface Column<T> {
   prose?: boolean;
 }
 
-export interface Nested<T> {
+export interface Options<T> {
   /** The rows that a row opens to, or none. */
-  children(row: T): T[];
+  children?(row: T): T[];
+  /** How many rows are shown at first. */
+  first?: number;
 }
 
-export function table<T>(caption: string, columns: Column<T>[], rows: T[], { children }: Nested<T> = { children: () => [] }): HTMLElement {
+export function table<T>(caption: string, columns: Column<T>[], rows: T[], { children = () => [], first = FIRST_ROWS }: Options<T> = {}): HTMLElement {
   const body = h("tbody");
   const open = new Set<T>();
-  let shown = FIRST_ROWS;
+  let shown = first;
   let by: Column<T> | null = null;
   let down = 1;
   const more = h("button", { type: "button", class: "more", onclick: () => ((shown = Infinity), fill()) }, `Show all ${count(rows.length)}`);
