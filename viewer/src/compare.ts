@@ -1,6 +1,7 @@
 // What changed between two recordings.
 import { h, label } from "./dom";
 import { count, duration, percent } from "./format";
+import { table } from "./table";
 import type { Group, GroupSummary, Trace } from "./trace";
 
 export interface Measure {
@@ -18,8 +19,19 @@ export interface GroupChange {
   name: string;
 }
 
+/** What others lost to a function in both recordings. */
+export interface FunctionChange {
+  function: string;
+  file: string;
+  before: number;
+  after: number;
+  change: string;
+}
+
 export interface Comparison {
   measures: Measure[];
+  /** The functions to which more time is lost now first; none unless both recordings have stacks. */
+  code: { functions: FunctionChange[] };
   /** The groups that ran and waited longest first. */
   threads: GroupChange[];
 }
@@ -37,7 +49,7 @@ const FORMATS = {
 };
 
 /** The class of a change. */
-function judged({ change }: Measure): string {
+function judged({ change }: { change: string }): string {
   return change.endsWith(", better") ? "good" : change.endsWith(", worse") ? "bad" : "";
 }
 
@@ -57,7 +69,7 @@ export function outcome({ measures }: Comparison): HTMLElement {
   );
 }
 
-export function comparison({ measures, threads }: Comparison, [before, after]: Trace[]): HTMLElement[] {
+export function comparison({ measures, threads, code }: Comparison, [before, after]: Trace[]): HTMLElement[] {
   const row = (measure: Measure) => {
     const format = FORMATS[measure.unit];
     return h("tr", {}, h("th", { scope: "row" }, measure.name), h("td", {}, format(measure.before)), h("td", {}, format(measure.after)), h("td", { class: judged(measure) }, measure.change));
@@ -81,5 +93,23 @@ export function comparison({ measures, threads }: Comparison, [before, after]: T
   return [
     h("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Before and after" }, h("table", { class: "compare" }, h("caption", {}, "Before and after"), head("", "before", "after", "change"), h("tbody", {}, ...measures.map(row)))),
     h("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Threads by group" }, h("table", { class: "compare pairs" }, h("caption", {}, "Threads, those of a pool together; waits: contended ones"), head("threads", ...pairs), h("tbody", {}, ...threads.map(group)))),
+    ...(code.functions.length > 0 ? [functionTable(code.functions)] : []),
   ];
+}
+
+const FIRST_FUNCTIONS = 12;
+
+function functionTable(functions: FunctionChange[]): HTMLElement {
+  return table<FunctionChange>(
+    "How long others waited behind a function",
+    [
+      { title: "function", cell: (row) => label(row.function), key: (row) => row.function, heads: true },
+      { title: "before", cell: ({ before }) => duration(before), key: ({ before }) => before },
+      { title: "after", cell: ({ after }) => duration(after), key: ({ after }) => after },
+      { title: "change", cell: (row) => h("span", { class: judged(row) }, row.change), key: ({ before, after }) => after - before },
+      { title: "file", prose: true, cell: ({ file }) => label(file, 60), key: ({ file }) => file },
+    ],
+    functions,
+    { first: FIRST_FUNCTIONS },
+  );
 }

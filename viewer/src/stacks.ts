@@ -24,6 +24,11 @@ export function stacksDuring(trace: Trace, threads: number[], lock: number, from
   return [...times].sort((a, b) => b[1] - a[1]);
 }
 
+/** The stack that a thread had at a moment while it held a lock, as far as it is known. */
+export function stackAt(trace: Trace, thread: number, time: number): Frame | undefined {
+  return piecesBetween(trace.threads[thread].pieces, time, time + 1).next().value?.stack;
+}
+
 /** The stack that a thread had as it waited between two moments, if it was taken. */
 export function stackOfWait(trace: Trace, thread: number, from: number, to: number): Frame | undefined {
   const { times, stacks } = trace.threads[thread].waiting;

@@ -155,6 +155,30 @@ test("a page of two recordings has the code of each, which stays as it was left"
   await page.close();
 });
 
+test("a comparison says behind which functions others wait longer", async () => {
+  const page = await open(browser, comparison("hostile", "stacks"));
+  const changes = page.locator(".compared .table", { hasText: "How long others waited behind a function" });
+  assert.match(await changes.locator("tbody tr").first().innerText(), /^Index.tokenize\s+0 ns\s+1.16 s\s.*worse\s+\/srv\/app\/index.py$/);
+  assert.match(await changes.locator("tbody tr").last().innerText(), /0 ns.*better/);
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
+test("the timeline names the function below the pointer", async () => {
+  const page = await open(browser, report("stacks"));
+  await page.locator("section:has(> h2:text-is('Longest waits')) .link").first().click();
+  await page.locator(".chip").first().click();
+  await page.keyboard.press("f");
+  const canvas = page.locator("canvas.rows");
+  await canvas.scrollIntoViewIfNeeded();
+  const { x, y, width } = await canvas.boundingBox();
+  // The rows: main, the pool of eight workers with a row of its own, the indexer.
+  await page.mouse.move(x + 184 + (width - 184) / 2, y + 10 * 24 + 12);
+  await page.locator(".tooltip:not([hidden])").first().waitFor();
+  assert.match(await page.locator(".tooltip:not([hidden])").innerText(), /^indexer\n.*running for 10\.0 ms\n.*\nIndex.\w+\n\/srv\/app\/index.py:\d+\nWaiting meanwhile/);
+  await page.close();
+});
+
 test("the flame graph fits a phone", async () => {
   const page = await open(browser, report("stacks"), { viewport: { width: 380, height: 800 } });
   await page.locator("section:has(> h2:text-is('Longest waits')) .link").first().click();

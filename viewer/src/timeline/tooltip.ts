@@ -1,6 +1,8 @@
 // What is said beside the pointer about what is below it.
+import { nameOf, placeOf } from "../code";
 import { h, label } from "../dom";
 import { clean, duration, moment, percent, plural } from "../format";
+import { stackAt } from "../stacks";
 import { byGroup } from "../sums";
 import { swatch } from "../swatch";
 import { STATES, WAITING } from "../trace";
@@ -31,7 +33,7 @@ function linesAt(scene: Scene, { x, y }: Pointer): HTMLElement[] {
   if (row.kind === "process" || x < scene.view.gutter) return [whole(row)];
   if (row.kind === "pool") return aboutPool(row, scene.view.timeAt(x));
   const found = under(scene, x, y);
-  return found ? about(found) : [];
+  return found ? about(found, scene.view.timeAt(x)) : [];
 }
 
 /** The name of a row, which may be cut in the row itself. */
@@ -47,7 +49,7 @@ function aboutPool({ trace, group }: Row, time: number): HTMLElement[] {
   return [h("div", { class: "thread" }, label(group.name), ` ×${group.threads.length}`), ...(states.length > 0 ? states : [h("div", { class: "muted" }, "no thread is alive")])];
 }
 
-function about(selection: Selection): HTMLElement[] {
+function about(selection: Selection, time: number): HTMLElement[] {
   const { trace, name, state, start, end, what, others, marks } = factsAbout(selection);
   const { mark } = selection;
   if (mark) {
@@ -62,6 +64,8 @@ function about(selection: Selection): HTMLElement[] {
     h("div", {}, swatch(state), ` ${STATES[state]} for ${duration(end - start)}`),
     h("div", { class: "muted" }, `from ${moment(start, end - start)}${what ? ` · ${clean(what)}` : ""}`),
   ];
+  const stack = stackAt(trace, selection.thread, time);
+  if (stack) all.push(h("div", {}, label(nameOf(stack), 60)), h("div", { class: "muted" }, label(placeOf(stack), 60)));
   const groups = byGroup(trace, others);
   if (groups.length > 0) all.push(h("div", {}, state === WAITING ? "Held meanwhile by" : "Waiting meanwhile"));
   for (const [group, time, threads] of groups.slice(0, MOST_OTHERS)) {
