@@ -39,8 +39,25 @@ fn judge(bytes: &[u8]) {
     let one = ("one", &recording, &timeline);
     write_comparison(one, ("other", &recording, &timeline), &mut std::io::sink())
         .expect("a sink takes everything");
-    for format in [Format::Perfetto, Format::GvlTracing, Format::Firefox, Format::Html] {
-        format.write(&recording, &timeline, &mut std::io::sink()).expect("a sink takes everything");
+    export(&recording, &timeline);
+    let middle = timeline.length / 2;
+    for period in [0..middle, middle..u64::MAX] {
+        let cut = recording.clone().cut(period, |name| name.len() % 2 == 0);
+        export(&cut, &Timeline::of(&cut));
+    }
+}
+
+fn export(recording: &Recording, timeline: &Timeline) {
+    for format in [
+        Format::Perfetto,
+        Format::GvlTracing,
+        Format::Firefox,
+        Format::Speedscope,
+        Format::Collapsed,
+        Format::Json,
+        Format::Html,
+    ] {
+        format.write(recording, timeline, &mut std::io::sink()).expect("a sink takes everything");
     }
 }
 
