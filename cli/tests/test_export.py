@@ -218,6 +218,7 @@ def test_firefox_tables_are_complete_and_their_indices_in_range(trace: Path) -> 
     meta = profile["meta"]
     assert meta["preprocessedProfileVersion"] == 48
     categories = len(meta["categories"])
+    assert "grey" in {category["color"] for category in meta["categories"]}, "the profiler's default"
     schemas = {schema["name"] for schema in meta["markerSchema"]}
     expected = summary(trace)
     assert [thread["name"] for thread in profile["threads"]] == [t["name"] for t in expected["threads"]]

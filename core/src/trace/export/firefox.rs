@@ -53,7 +53,10 @@ const DISPLAY: [&str; 3] = ["marker-chart", "marker-table", "timeline-overview"]
 fn meta(recording: &Recording, timeline: &Timeline) -> Value {
     let started = recording.about("started").and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
     let category =
-        |state: State| json!({"name": state.name(), "color": color(state), "subcategories": ["Other"]});
+        |name: &str, color: &str| json!({"name": name, "color": color, "subcategories": ["Other"]});
+    let mut categories: Vec<Value> = State::ALL.map(|state| category(state.name(), color(state))).into();
+    // The profiler wants a grey one for stacks without a category.
+    categories.push(category("other", "grey"));
     let schema = |state: State| {
         let data = json!([
             {"key": "what", "label": "Lock or operation", "format": "string"},
@@ -77,7 +80,7 @@ fn meta(recording: &Recording, timeline: &Timeline) -> Value {
         "version": GECKO_FORMAT,
         "preprocessedProfileVersion": FORMAT,
         "symbolicated": true,
-        "categories": State::ALL.map(category),
+        "categories": categories,
         "markerSchema": schemas,
         "sourceCodeIsNotOnSearchfox": true,
         "usesOnlyOneStackType": true,
