@@ -501,7 +501,7 @@ fn the_shortest_wait_that_a_trace_asks_for_counts() {
         let options = Options { stacks: Duration::from_millis(wait).into(), ..Options::default() };
         Trace::to_memory(&options).expect("memory takes everything").0
     };
-    let off = Trace::to_memory(&Options { stacks: None, ..Options::default() }).expect("memory").0;
+    let (off, memory) = Trace::to_memory(&Options { stacks: None, ..Options::default() }).expect("memory");
     assert_eq!(stacks_after(), None);
     let long = start(8);
     let eight = stacks_after().expect("asked for");
@@ -512,4 +512,13 @@ fn the_shortest_wait_that_a_trace_asks_for_counts() {
     long.stop().expect("memory takes everything");
     assert_eq!(stacks_after(), None);
     off.stop().expect("memory takes everything");
+    assert_eq!(read(&memory.take()).about("stacks"), None);
+}
+
+#[test]
+fn a_trace_says_after_how_long_it_records_stacks() {
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory");
+    trace.stop().expect("memory takes everything");
+    assert_eq!(read(&memory.take()).about("stacks"), Some("1000000"));
 }
