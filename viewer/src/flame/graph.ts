@@ -79,7 +79,7 @@ export class FlameGraph {
   }
 
   private focus(): void {
-    for (const [element, { node }] of this.boxes) if (node === this.current) (element as HTMLElement).focus({ preventScroll: false });
+    for (const [element, { node }] of this.boxes) if (node === this.current) (element as HTMLElement).focus();
   }
 
   private with(target: EventTarget | null, act: (box: Box) => void): void {
@@ -101,7 +101,7 @@ export class FlameGraph {
   private elementOf({ node, left, width, row }: Box, whole: number): HTMLElement {
     const found = this.text ? (contains(node, this.text) ? " found" : " other") : "";
     const above = row < pathLength(this.zoomed) ? " above" : "";
-    const attributes = { class: `box${node.parent ? "" : " all"}${above}${found}`, role: "treeitem", "aria-level": row + 1, "aria-label": this.sentence(node), "aria-expanded": node.children.length > 0 };
+    const attributes = { class: `box${node.parent ? "" : " all"}${above}${found}`, role: "treeitem", "aria-level": row + 1, "aria-label": this.sentence(node) };
     const box = h("div", attributes, width * whole > NARROWEST_NAMED ? shortened(nameOf(node), LONGEST_NAME) : null);
     box.style.left = `${left * 100}%`;
     box.style.width = `${width * 100}%`;
