@@ -400,6 +400,14 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         lock.Trace(tmp_path / "missing" / "a.offlock")
 
 
+def test_the_module_has_the_name_of_the_lock_too() -> None:
+    import offlock.gil
+    from offlock.gil import measure
+
+    assert offlock.gil is lock
+    assert measure is lock.measure
+
+
 def test_live_numbers() -> None:
     timers: list[lock.LocalTimer] = []
     was_seen, is_done, parked = threading.Event(), threading.Event(), threading.Semaphore(0)

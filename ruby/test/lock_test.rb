@@ -321,6 +321,10 @@ class LockTest < Minitest::Test
     refute_match(/switch(es)? less|\b0 times a second/i, summary[:findings].to_s)
   end
 
+  def test_the_module_has_the_name_of_the_lock_too
+    assert_same Offlock::Lock, Offlock::GVL
+  end
+
   def test_a_file_that_cannot_be_written_is_an_errno
     assert_raises(Errno::ENOENT) { Offlock::Lock::Trace.new("/missing/folder/a.offlock") }
   end

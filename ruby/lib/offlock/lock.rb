@@ -109,6 +109,9 @@ module Offlock
       end
     end
   end
+
+  # Another name of {Lock}, which reads like a mutex where it is used.
+  GVL = Lock
 end
 
 require_relative "lock/instrumentation"
