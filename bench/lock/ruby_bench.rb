@@ -88,7 +88,7 @@ class Watch
     def tracing(stacks)
       lambda do |workload|
         trace = Offlock::Lock.trace(path("offlock"), stacks: stacks) { |running| workload.call && running }
-        self.stats << trace.stop
+        @stats << trace.stop
       end
     end
 

@@ -18,7 +18,7 @@ class LockStacksTest < Minitest::Test
   end
 
   def test_a_function_in_c_is_named_at_the_line_that_called_it
-    assert_lost_to(//, "# sorts") { 5.times { NUMBERS.sort_by { |number| -number } && sleep(0.001) } } # sorts
+    assert_lost_to(//, "# sorts") { 5.times { NUMBERS.sort_by { |number| number ^ 5 } && sleep(0.001) } } # sorts
   end
 
   def test_a_function_in_c_that_never_gives_the_lock_up_is_one_hold

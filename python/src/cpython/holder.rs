@@ -96,7 +96,8 @@ fn until_next_look(lock: LockIndex, since: Ticks) -> Option<Duration> {
 /// Takes the holder's stack if it is due. The thread that calls this waits since `since`.
 fn observe(lock: LockIndex, since: Ticks, cond: usize) {
     let now = trace::now();
-    if waiters::of(lock).due(since).is_none_or(|due| now < due) || !is_locked(cond) || !frames::is_verified() {
+    if waiters::of(lock).due(since).is_none_or(|due| now < due) || !is_locked(cond) || !frames::is_verified()
+    {
         return;
     }
     waiters::of(lock).take(now);

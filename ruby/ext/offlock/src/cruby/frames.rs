@@ -69,13 +69,14 @@ impl Code {
             // SAFETY: as in `is_native`; the lock is held.
             unsafe { rb_profile_frame_qualified_method_name(self.0) }
         });
-        qualified.or_else(|| {
-            text(ruby, || {
-                // SAFETY: as above.
-                unsafe { rb_profile_frame_full_label(self.0) }
+        qualified
+            .or_else(|| {
+                text(ruby, || {
+                    // SAFETY: as above.
+                    unsafe { rb_profile_frame_full_label(self.0) }
+                })
             })
-        })
-        .unwrap_or_else(|| "?".to_owned())
+            .unwrap_or_else(|| "?".to_owned())
     }
 
     /// The path of the file, as in a backtrace.

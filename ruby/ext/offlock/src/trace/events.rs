@@ -13,6 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use magnus::Ruby;
 use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Waiters};
 
 use super::stacks::{self, Waiting};
@@ -308,9 +309,13 @@ pub(super) fn find(thread: RubyThread) -> Option<&'static Thread> {
     RECORDS.get(thread).map(|known| known.thread)
 }
 
-/// The waits of a known thread, and the number of the recorder's thread.
-pub(super) fn waiting_of(thread: RubyThread) -> Option<(&'static Waiting, u32)> {
-    RECORDS.get(thread).map(|known| (&known.waiting, known.thread.id()))
+/// Records the stack of the current thread, which holds the main Ractor's lock, if another one waits for it.
+pub(super) fn sample(ruby: &Ruby) {
+    let thread = RubyThread::current();
+    if let Some(known) = RECORDS.get(thread) {
+        known.waiting.holds(thread, known.thread.id());
+    }
+    stacks::name_functions(ruby);
 }
 
 /// The recorder's thread of the current Ruby thread. The lock is held.

@@ -118,7 +118,7 @@ impl Recorder {
         start: impl FnOnce() -> std::io::Result<Capture>,
     ) -> Result<Self, Error> {
         watch(ractor);
-        stacks::prepare(ruby);
+        stacks::prepare(ruby, events::sample);
         let own = ruby.thread_current().as_raw();
         for entry in threads {
             let (thread, name, ready) = ThreadEntry::try_convert(entry)?;

@@ -18,7 +18,6 @@ use offlock_core::trace::{
     Frame, Function, Remade, SampleTimer, Stack, Ticks, Waiters, code_era, now, stacks_after,
 };
 
-use super::events;
 use crate::cruby::frames::{Code, Frames, Job};
 use crate::cruby::thread::RubyThread;
 use crate::cruby::{Data, DataType, Marker, keep_marked};
@@ -170,7 +169,7 @@ impl Waiting {
     }
 
     /// The thread, which is the current one, holds the lock.
-    fn holds(&self, thread: RubyThread, id: u32) {
+    pub(super) fn holds(&self, thread: RubyThread, id: u32) {
         let (now, waiters) = (now(), self.waiters());
         let due = waiters.oldest().and_then(|since| waiters.due(since));
         if due.is_some_and(|due| due <= now) {
@@ -180,15 +179,6 @@ impl Waiting {
             }
         }
     }
-}
-
-/// What the holder of the main Ractor's lock does when the timer asks.
-fn sample(ruby: &Ruby) {
-    let thread = RubyThread::current();
-    if let Some((waiting, id)) = events::waiting_of(thread) {
-        waiting.holds(thread, id);
-    }
-    name_functions(ruby);
 }
 
 /// Describes the functions that the recorder does not know yet.
@@ -225,8 +215,9 @@ impl Data for KnownCode {
     }
 }
 
-/// Prepares for stacks. Called before the first trace starts.
-pub(super) fn prepare(ruby: &Ruby) {
+/// Prepares for stacks. Called before the first trace starts. `sample` is what the holder of the main Ractor's
+/// lock does when the timer asks.
+pub(super) fn prepare(ruby: &Ruby, sample: fn(&Ruby)) {
     JOB.get_or_init(|| {
         keep_marked::<KnownCode>(ruby);
         Job::register(ruby, sample)
