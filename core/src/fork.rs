@@ -18,6 +18,24 @@ pub fn after_fork_in_child(handler: extern "C" fn()) {
     unsafe { libc::pthread_atfork(None, None, Some(handler as unsafe extern "C" fn())) };
 }
 
+/// Runs `before` in the thread that forks, before each later fork of this process, and `after` in the parent
+/// after it.
+#[cfg(unix)]
+pub fn around_forks(before: extern "C" fn(), after: extern "C" fn()) {
+    // SAFETY: as above.
+    unsafe {
+        libc::pthread_atfork(
+            Some(before as unsafe extern "C" fn()),
+            Some(after as unsafe extern "C" fn()),
+            None,
+        )
+    };
+}
+
+/// This system has no fork.
+#[cfg(not(unix))]
+pub fn around_forks(_before: extern "C" fn(), _after: extern "C" fn()) {}
+
 /// This system has no fork.
 #[cfg(not(unix))]
 pub fn after_fork_in_child(_handler: extern "C" fn()) {}

@@ -92,6 +92,13 @@ class LockStacksTest < Minitest::Test
         end
       end
     RUBY
+    "forks beside many short holds and sleeps" => <<~RUBY,
+      done = false
+      sleepers = 5.times.map { Thread.new { hold(0.0005) || sleep(0.0002) until done } }
+      Thread.new { beside_waiter { 100.times { Process.wait(fork { exit!(0) }) } } }.join
+      done = true
+      sleepers.each(&:join)
+    RUBY
     "ractors" => <<~RUBY,
       Warning[:experimental] = false
       ractors = 2.times.map do

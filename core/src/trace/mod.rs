@@ -104,4 +104,4 @@ pub use record::waiters::Waiters;
 pub use report::{write_comparison, write_report};
 
 pub use crate::clock::{Ticks, nanoseconds, now, source, ticks};
-pub use crate::fork::{Remade, after_fork_in_child};
+pub use crate::fork::{Remade, after_fork_in_child, around_forks};

@@ -5,17 +5,24 @@
 //! reached in this way. A thread that releases a lock for which another one waits shows its stack in Ruby's
 //! callback, in all Ractors.
 //!
+//! Callbacks run with a mutex of Ruby's scheduler, for which Ruby's own timer thread may wait while it holds
+//! another mutex, that of a thread's interrupts. Ruby 3.4 takes that mutex in the child of a fork, and waits
+//! for ever if it was held. So callbacks never wait, and before a fork they stop looking at stacks: see
+//! [`before_fork`].
+//!
 //! In a callback no function may be called that makes objects. So what frames execute gets a number there, and
 //! a name later, by the timer's next call or at the end of the trace. Until the last trace ends, the code is
 //! marked, so its address stands for nothing else.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use magnus::Ruby;
 use offlock_core::trace::{
-    Frame, Function, Remade, SampleTimer, Stack, Ticks, Waiters, code_era, now, stacks_after,
+    Frame, Function, Remade, SampleTimer, Stack, Ticks, Waiters, around_forks, code_era, nanoseconds, now,
+    stacks_after,
 };
 
 use crate::cruby::frames::{Code, Frames, Job};
@@ -56,9 +63,45 @@ struct Key {
 
 static FUNCTIONS: Remade<Mutex<Functions>> = Remade::new();
 
+fn shared() -> &'static Mutex<Functions> {
+    FUNCTIONS.get_or_make(|| Mutex::new(Functions::new()))
+}
+
 fn functions() -> MutexGuard<'static, Functions> {
-    let functions = FUNCTIONS.get_or_make(|| Mutex::new(Functions::new()));
-    functions.lock().unwrap_or_else(PoisonError::into_inner)
+    shared().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a thread is about to fork.
+static FORKS: AtomicBool = AtomicBool::new(false);
+/// When a callback last looked at a stack.
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+/// How long a thread takes at most, as a rule, that waited for a callback's mutex until it has released its own.
+const AFTERMATH: Duration = Duration::from_millis(1);
+
+/// Looks at a thread's stack in a callback; `None` if that would mean to wait.
+fn stack_in_callback(thread: RubyThread) -> Option<Stack> {
+    if FORKS.load(Ordering::SeqCst) {
+        return None;
+    }
+    let mut functions = shared().try_lock().ok()?;
+    let stack = functions.stack(thread);
+    LOOKED.store(now(), Ordering::Relaxed);
+    stack
+}
+
+/// The calling thread, which has the lock, is about to fork: no callback looks at a stack from here on, and
+/// threads that waited for one have gone on.
+extern "C" fn before_fork() {
+    FORKS.store(true, Ordering::SeqCst);
+    drop(functions());
+    let looked = LOOKED.load(Ordering::Relaxed);
+    if looked != 0 && nanoseconds(now().saturating_sub(looked)) < AFTERMATH.as_nanos() as u64 {
+        std::thread::sleep(AFTERMATH);
+    }
+}
+
+extern "C" fn after_fork_in_parent() {
+    FORKS.store(false, Ordering::SeqCst);
 }
 
 impl Functions {
@@ -151,7 +194,7 @@ impl Waiting {
         let Some((since, after)) = self.ends().zip(stacks_after()) else { return };
         if since != 0
             && at.saturating_sub(since) >= after
-            && let Some(stack) = functions().stack(thread)
+            && let Some(stack) = stack_in_callback(thread)
         {
             stack.waiting(since, id);
         }
@@ -162,7 +205,7 @@ impl Waiting {
     pub(super) fn releases(&self, at: Ticks, thread: RubyThread, id: u32) {
         if self.waiters().wants_release(at) {
             self.waiters().take(at);
-            if let Some(stack) = functions().stack(thread) {
+            if let Some(stack) = stack_in_callback(thread) {
                 stack.releasing(at, id);
             }
         }
@@ -220,6 +263,7 @@ impl Data for KnownCode {
 pub(super) fn prepare(ruby: &Ruby, sample: fn(&Ruby)) {
     JOB.get_or_init(|| {
         keep_marked::<KnownCode>(ruby);
+        around_forks(before_fork, after_fork_in_parent);
         Job::register(ruby, sample)
     });
 }
@@ -238,6 +282,7 @@ pub(super) fn stopped() {
 
 /// In the child of a fork, which has one thread, and whose traces are to begin.
 pub(super) fn after_fork_in_child() {
+    FORKS.store(false, Ordering::SeqCst);
     FUNCTIONS.forget();
     TIMER.forget();
     MAIN.clear();
