@@ -35,7 +35,10 @@ impl Frames {
 
     /// The innermost frames of a thread, innermost first, each with its line; 0 in C. Allocates nothing. The
     /// thread is the current one, or is about to release the lock, or has just acquired it.
-    pub(crate) fn of(&mut self, thread: RubyThread) -> impl DoubleEndedIterator<Item = (Code, u32)> {
+    pub(crate) fn of(
+        &mut self,
+        thread: RubyThread,
+    ) -> impl DoubleEndedIterator<Item = (Code, u32)> + ExactSizeIterator + Clone {
         let (codes, lines) = (self.codes.as_mut_ptr(), self.lines.as_mut_ptr());
         // SAFETY: a live thread whose stack does not change meanwhile, and space for so many frames.
         let count = unsafe { rb_profile_thread_frames(thread.as_raw(), 0, MOST as c_int, codes, lines) };

@@ -48,7 +48,7 @@ struct Functions {
     /// The recorder's era for which the numbers are valid.
     era: u32,
     numbers: HashMap<Key, Function>,
-    /// Whether each known code is native.
+    /// Whether each known code is native. What has a number is among them.
     natives: HashMap<Code, bool>,
     unnamed: Vec<(Key, Function)>,
     space: Frames,
@@ -130,10 +130,13 @@ impl Functions {
     fn stack(&mut self, thread: RubyThread) -> Option<Stack> {
         self.forget_earlier();
         let Self { numbers, natives, unnamed, space, .. } = self;
+        let mut is_native = |code: Code| *natives.entry(code).or_insert_with(|| code.is_native());
         let raw = space.of(thread);
-        let (mut frames, mut program) = (Vec::with_capacity(KEPT), None);
-        for (code, line) in raw.rev() {
-            let is_native = *natives.entry(code).or_insert_with(|| code.is_native());
+        let beyond = raw.len().saturating_sub(KEPT);
+        let mut program = raw.clone().skip(KEPT).find(|(code, _)| !is_native(*code));
+        let mut frames = Vec::with_capacity(KEPT);
+        for (code, line) in raw.take(KEPT).rev() {
+            let is_native = is_native(code);
             if !is_native {
                 program = Some((code, line));
             }
@@ -145,8 +148,7 @@ impl Functions {
             });
             frames.push(Frame { function, line: program.map_or(0, |(_, line)| line) });
         }
-        let beyond = frames.len().saturating_sub(KEPT);
-        Stack::of(frames.into_iter().skip(beyond), beyond)
+        Stack::of(frames, beyond)
     }
 }
 
@@ -244,12 +246,7 @@ impl Data for KnownCode {
     const DATA_TYPE: &'static DataType = &DataType::of::<Self>(c"Offlock::Lock::KnownCode");
 
     fn mark(&self, marker: &Marker) {
-        let functions = functions();
-        let keys = functions.numbers.keys().chain(functions.unnamed.iter().map(|(key, _)| key));
-        keys.for_each(|key| {
-            key.code.mark(marker);
-            key.caller.iter().for_each(|code| code.mark(marker));
-        });
+        functions().natives.keys().for_each(|code| code.mark(marker));
     }
 
     fn size(&self) -> usize {
