@@ -3,7 +3,7 @@
 use magnus::{Error, RArray, RString, Ruby, TryConvert};
 
 use crate::cruby::{Object, catch, encodings};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// The number of values that are appended to an Array at once.
 const CHUNK: usize = 128;
@@ -37,7 +37,7 @@ pub(crate) fn binary(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
 pub(crate) fn integers(
     ruby: &Ruby,
     numbers: impl ExactSizeIterator<Item = usize>,
-    pace: &mut Pace,
+    yielder: &mut Yielder,
 ) -> Result<RArray, Error> {
     let mut numbers = numbers;
     let array = catch(ruby, |gvl| {
@@ -50,7 +50,7 @@ pub(crate) fn integers(
                 count += 1;
             }
             gvl.extend(array, &chunk[..count]);
-            gvl.keep_pace(pace, CHUNK / IN_A_UNIT);
+            gvl.tick(yielder, CHUNK / IN_A_UNIT);
         }
         array.into()
     })?;

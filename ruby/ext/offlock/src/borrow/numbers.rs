@@ -2,7 +2,7 @@
 
 use magnus::{Error, RArray, Value};
 
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// The number of items read at once, and the number that counts as one unit of work.
 const RUN: usize = 1 << 13;
@@ -14,7 +14,7 @@ pub(crate) fn numbers<T>(
     plain: impl Fn(Value) -> Option<T>,
     convert: impl Fn(Value, usize) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    let mut pace = Pace::new();
+    let mut yielder = Yielder::new();
     let mut taken = Vec::with_capacity(array.len());
     loop {
         // SAFETY: no call that could change the Array is made while the view is used.
@@ -28,6 +28,6 @@ pub(crate) fn numbers<T>(
         if index - before < RUN {
             taken.push(convert(array.entry(index as isize)?, index)?);
         }
-        pace.keep(1 + (index - before) / IN_A_UNIT)?;
+        yielder.tick(1 + (index - before) / IN_A_UNIT)?;
     }
 }

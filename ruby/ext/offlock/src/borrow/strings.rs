@@ -18,7 +18,7 @@ use offlock_core::{Stopped, Task};
 use super::in_place;
 use crate::cruby;
 use crate::error::IntoException;
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// The number of bytes that are checked for valid UTF-8 between two checks of the stop flag.
 const CHECK_EVERY: usize = 1 << 18;
@@ -232,7 +232,7 @@ impl Shares {
         what: &str,
         mut share: impl FnMut(Value) -> Result<RString, Error>,
     ) -> Result<(), Error> {
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         let mut index = 0;
         // By index, because `to_str` and other threads may change the Array.
         while index < strings.len() {
@@ -240,7 +240,7 @@ impl Shares {
             let share = share(string).map_err(|error| naming(ruby, error, index, what))?;
             self.0.borrow_mut().push(share.into());
             index += 1;
-            pace.keep(1)?;
+            yielder.tick(1)?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use rb_sys::*;
 use super::classes;
 use super::gvl::Gvl;
 use super::object::{Id, Kind, Object, Str};
-use crate::region::{self, Pace};
+use crate::region::{self, Yielder};
 
 impl Gvl {
     /// Calls a method.
@@ -153,16 +153,16 @@ impl Gvl {
     /// Lets other threads run in the middle of a call if the time slice is over, and handles interrupts,
     /// which may raise.
     #[cold]
-    pub(crate) fn yield_in_call(&mut self, pace: &mut Pace) {
+    pub(crate) fn yield_in_call(&mut self, yielder: &mut Yielder) {
         // SAFETY: as in `yield_between_calls`.
-        unsafe { pace.yield_or_raise() };
+        unsafe { yielder.yield_or_raise() };
     }
 
     /// Counts work, and lets other threads run when it is time.
     #[inline]
-    pub(crate) fn keep_pace(&mut self, pace: &mut Pace, work: usize) {
-        if pace.is_due(work) {
-            self.yield_in_call(pace);
+    pub(crate) fn tick(&mut self, yielder: &mut Yielder, work: usize) {
+        if yielder.is_due(work) {
+            self.yield_in_call(yielder);
         }
     }
 

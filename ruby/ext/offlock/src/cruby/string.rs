@@ -12,7 +12,7 @@ use rb_sys::*;
 use super::gvl::Gvl;
 use super::object::{Object, Str};
 use crate::borrow::in_place;
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// Up to this many bytes are collected on the stack before they become a String.
 const SHORT: usize = 512;
@@ -177,7 +177,7 @@ impl Gvl {
         }
         // SAFETY: a new String, which no program sees while it is filled; it is on the stack.
         let string = unsafe { rb_obj_hide(rb_str_buf_new(length as c_long)) };
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         let mut from = 0;
         while from < length {
             let to = length.min(from + PIECE);
@@ -185,7 +185,7 @@ impl Gvl {
             // SAFETY: no program finds the String; the bytes are copied.
             unsafe { rb_str_cat(string, bytes.as_ptr().cast(), bytes.len() as c_long) };
             from = to;
-            self.keep_pace(&mut pace, Pace::copying(PIECE));
+            self.tick(&mut yielder, Yielder::copying(PIECE));
         }
         // SAFETY: the String that was hidden above, and the class that it had.
         Str::raw(unsafe { rb_obj_reveal(string, rb_cString) })

@@ -16,7 +16,7 @@ use super::unpacker::{self, Unpacker};
 use crate::cruby::ractor::RactorOwn;
 use crate::cruby::string::PIECE;
 use crate::cruby::{Gvl, Handle, Hash, Id, Natives, Object, Str, classes, encodings, raise};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// Builds objects from `source`.
 pub(super) struct Builder<'g, S> {
@@ -28,7 +28,7 @@ pub(super) struct Builder<'g, S> {
     types: Option<Handle<Unpacker>>,
     /// The cache of keys that were built already; determined at the first key.
     keys: Option<Keys>,
-    pace: Pace,
+    yielder: Yielder,
     /// The number of copied bytes that were not yet counted as work.
     copied: usize,
 }
@@ -58,14 +58,14 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
         options: Options,
         types: Option<Handle<Unpacker>>,
     ) -> Self {
-        Self { gvl, source, options, types, keys: None, pace: Pace::new(), copied: 0 }
+        Self { gvl, source, options, types, keys: None, yielder: Yielder::new(), copied: 0 }
     }
 
     /// Runs Ruby code or lets other threads run, which may change the memory that holds the message.
     #[inline]
-    fn outside<T>(&mut self, run: impl FnOnce(&mut Gvl, &mut Pace) -> T) -> T {
+    fn outside<T>(&mut self, run: impl FnOnce(&mut Gvl, &mut Yielder) -> T) -> T {
         self.source.suspend(self.gvl);
-        let result = run(self.gvl, &mut self.pace);
+        let result = run(self.gvl, &mut self.yielder);
         self.source.resume(self.gvl);
         result
     }
@@ -151,7 +151,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
                 *place = self.value(depth + 1);
             }
             self.gvl.extend(array, &chunk[..items]);
-            self.keep_pace(items);
+            self.tick(items);
             left -= items;
         }
         self.frozen(array.into())
@@ -175,7 +175,7 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
             } else {
                 self.outside(|gvl, _| insert(gvl, hash, objects, left == length));
             }
-            self.keep_pace(entries * 2);
+            self.tick(entries * 2);
             left -= entries;
         }
         self.frozen(hash.into())
@@ -193,9 +193,9 @@ impl<'g, 's, S: Input<'s>> Builder<'g, S> {
 
     /// Counts the built values. From time to time other threads get the lock, and interrupts are handled.
     #[inline]
-    fn keep_pace(&mut self, values: usize) {
-        let work = values + Pace::copying(std::mem::take(&mut self.copied));
-        if self.pace.is_due(work) {
+    fn tick(&mut self, values: usize) {
+        let work = values + Yielder::copying(std::mem::take(&mut self.copied));
+        if self.yielder.is_due(work) {
             self.outside(Gvl::yield_in_call);
         }
     }

@@ -12,7 +12,7 @@ use crate::cruby::{
     Array, Bignum, Entries, Gvl, Handle, Hash, Kind, Locked, Natives, Object, Str, Symbol, classes,
     for_each_entry, raise,
 };
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// The destination of a message.
 pub(super) trait Target {
@@ -46,7 +46,7 @@ pub(super) struct Writer<'a, T> {
     packer: Option<Handle<Packer>>,
     compatible: bool,
     symbols_are_extensions: bool,
-    pace: Pace,
+    yielder: Yielder,
     /// Whether a Hash is being iterated over, when no Ruby code and no other thread may run.
     in_hash: bool,
     /// The length of the message when an entry could not be written during the iteration over its Hash. Up to
@@ -74,7 +74,7 @@ impl<'a> Writer<'a, &'a mut StringWriter> {
             packer: None,
             compatible: false,
             symbols_are_extensions: false,
-            pace: Pace::new(),
+            yielder: Yielder::new(),
             in_hash: false,
             refused_at: 0,
         }
@@ -92,7 +92,7 @@ impl<'a> Writer<'a, Handle<Packer>> {
             packer: Some(packer),
             compatible,
             symbols_are_extensions,
-            pace: Pace::new(),
+            yielder: Yielder::new(),
             in_hash: false,
             refused_at: 0,
         }
@@ -107,8 +107,8 @@ impl<T: Target> Writer<'_, T> {
 
     /// Counts the written bytes. From time to time other threads get the lock, and interrupts are handled.
     #[inline]
-    fn keep_pace(&mut self, work: usize) -> Written {
-        !self.pace.is_due(work) || self.yield_lock()
+    fn tick(&mut self, work: usize) -> Written {
+        !self.yielder.is_due(work) || self.yield_lock()
     }
 
     /// Lets other threads run. They may change the objects that are packed, none of which is borrowed, and
@@ -116,9 +116,9 @@ impl<T: Target> Writer<'_, T> {
     #[cold]
     fn yield_lock(&mut self) -> Written {
         if self.in_hash {
-            return !self.pace.has_to_yield();
+            return !self.yielder.has_to_yield();
         }
-        self.gvl.yield_in_call(&mut self.pace);
+        self.gvl.yield_in_call(&mut self.yielder);
         true
     }
 
@@ -205,9 +205,9 @@ impl<T: Target> Writer<'_, T> {
             drop(bytes);
             return self.transcoded(string);
         }
-        let work = Pace::copying(bytes.len());
+        let work = Yielder::copying(bytes.len());
         drop(bytes);
-        work == 0 || self.keep_pace(work)
+        work == 0 || self.tick(work)
     }
 
     #[cold]
@@ -241,7 +241,7 @@ impl<T: Target> Writer<'_, T> {
         for piece in share.bytes().chunks(PIECE) {
             self.out().put(piece);
             // Never refused: this is outside of any Hash.
-            self.keep_pace(Pace::copying(piece.len()));
+            self.tick(Yielder::copying(piece.len()));
         }
         std::hint::black_box(share);
         true
@@ -291,7 +291,7 @@ impl<T: Target> Writer<'_, T> {
         write::array_header(self.out(), length);
         (0..length).all(|index| {
             let item = self.gvl.objects.item(array, index);
-            self.value(item) && self.keep_pace(1)
+            self.value(item) && self.tick(1)
         })
     }
 
@@ -320,7 +320,7 @@ impl<T: Target> Writer<'_, T> {
     #[inline]
     fn entry(&mut self, key: Object, value: Object) -> bool {
         let mark = self.out().mark();
-        if self.value(key) && self.value(value) && self.keep_pace(2) {
+        if self.value(key) && self.value(value) && self.tick(2) {
             return true;
         }
         self.refused_at = self.refused_at.max(self.out().mark());
@@ -332,10 +332,10 @@ impl<T: Target> Writer<'_, T> {
     #[cold]
     fn entries_left(&mut self, hash: Hash, count: usize, was_refused: bool) -> Written {
         let entries = Entries::last(self.gvl, hash, count);
-        let others_ran = if was_refused { self.keep_pace(entries.len() * 2) } else { self.yield_lock() };
+        let others_ran = if was_refused { self.tick(entries.len() * 2) } else { self.yield_lock() };
         others_ran
             && entries.for_each(self, |writer, key, value| {
-                writer.value(key) && writer.value(value) && writer.keep_pace(2)
+                writer.value(key) && writer.value(value) && writer.tick(2)
             })
     }
 

@@ -12,7 +12,7 @@ use super::options::LIMITS;
 use super::registry::{Callable, UnpackEntry, changeable, check_changeable, ext_type};
 use super::unpacker::{Unpacker, configure, feed};
 use crate::cruby::{Arguments, Class, Gvl, Handle, Object, classes, methods, raise};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 fn of(this: Object) -> Handle<Unpacker> {
     Handle::of(this)
@@ -72,7 +72,7 @@ const WINDOW: usize = 256 << 10;
 
 /// The length of the next message, if it is complete.
 fn scan(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Result<Option<usize>, Error> {
-    let mut pace = Pace::new();
+    let mut yielder = Yielder::new();
     let mut end = WINDOW;
     loop {
         let held = unpacker.get_mut(&mut gvl.natives);
@@ -85,7 +85,7 @@ fn scan(gvl: &mut Gvl, unpacker: Handle<Unpacker>) -> Result<Option<usize>, Erro
             return found;
         }
         end += WINDOW;
-        gvl.keep_pace(&mut pace, WINDOW);
+        gvl.tick(&mut yielder, WINDOW);
     }
 }
 

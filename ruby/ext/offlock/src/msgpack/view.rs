@@ -18,7 +18,7 @@ use crate::cruby::string::Share;
 use crate::cruby::{Arguments, Class, Data, DataType, Gvl, Handle, Id, Marker, Object, Str, catch, methods};
 use crate::error::{IntoException, no_memory};
 use crate::operations::{MSGPACK_DECODE, MSGPACK_EXTRACT};
-use crate::region::{Pace, Region, Release};
+use crate::region::{Region, Release, Yielder};
 
 /// The native data of the class `Index`: a message and its tape.
 #[derive(Default)]
@@ -122,7 +122,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
                 group.iter().map(|bytes| Tape::index(bytes, &LIMITS, task).map_err(MessageError)),
             )
         })?;
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         // This frame owns the messages and their tapes, and catches exceptions.
         catch(ruby, |gvl| {
             let types = Handle::<Unpacker>::of(Object::of(types));
@@ -130,7 +130,7 @@ fn unpack_each(ruby: &Ruby, sources: RArray, options: Value, release: Release) -
                 check_extra(bytes.len() - end);
                 let object = build_from(gvl, Indexed::at(tape, bytes, 0), types);
                 gvl.push(Object::of(objects), object);
-                gvl.keep_pace(&mut pace, 1 + Pace::copying(bytes.len()));
+                gvl.tick(&mut yielder, 1 + Yielder::copying(bytes.len()));
             }
             Object::NIL
         })?;
@@ -170,13 +170,13 @@ fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Resu
 }
 
 fn strings(gvl: &mut Gvl, bytes: &[u8], column: &[Option<Span>]) -> Object {
-    let mut pace = Pace::new();
+    let mut yielder = Yielder::new();
     let strings = gvl.array_with_capacity(column.len());
     for span in column {
         let text = span.map(|span| span.bytes(bytes));
         let string = text.map_or(Object::NIL, |text| gvl.utf8(text).into());
         gvl.extend(strings, &[string]);
-        gvl.keep_pace(&mut pace, 1 + Pace::copying(text.map_or(0, <[u8]>::len)));
+        gvl.tick(&mut yielder, 1 + Yielder::copying(text.map_or(0, <[u8]>::len)));
     }
     strings.into()
 }
@@ -247,7 +247,7 @@ methods! {
     fn places(gvl, this, place) {
         let place = gvl.coerce_usize(place);
         let places = gvl.array_with_capacity(0);
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         let held = of(this).get(&gvl.natives);
         let (node, mut at) = held.tape.node(held.bytes(), place);
         let values = match node {
@@ -258,7 +258,7 @@ methods! {
         for _ in 0..values {
             gvl.extend(places, &[gvl.int(at as i64)]);
             at = of(this).get(&gvl.natives).tape.after(at);
-            gvl.keep_pace(&mut pace, 1);
+            gvl.tick(&mut yielder, 1);
         }
         places.into()
     }

@@ -42,15 +42,15 @@
 //! thread while other fibers run. Work must therefore not depend on the thread it runs on.
 
 mod job;
-mod pace;
 mod release;
 mod run;
 mod scheduler;
 #[cfg(test)]
 mod tests;
+mod yielder;
 mod yielding;
 
-pub(crate) use pace::Pace;
 pub(crate) use release::drop_aside;
 pub(crate) use run::{Region, Release, define};
+pub(crate) use yielder::Yielder;
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};

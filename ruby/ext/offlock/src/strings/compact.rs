@@ -3,12 +3,12 @@
 use magnus::{Error, RArray, RString, Ruby, TryConvert};
 
 use crate::cruby::{Object, catch};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// The same Strings, each with its own memory.
 pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
     let copies = ruby.ary_new_capa(strings.len());
-    let mut pace = Pace::new();
+    let mut yielder = Yielder::new();
     let mut index = 0;
     // By index, because `to_str` and other threads may change the Array.
     while index < strings.len() {
@@ -21,7 +21,7 @@ pub(super) fn compact(ruby: &Ruby, strings: RArray) -> Result<RArray, Error> {
             Object::NIL
         })?;
         index += 1;
-        pace.keep(1)?;
+        yielder.tick(1)?;
     }
     Ok(copies)
 }

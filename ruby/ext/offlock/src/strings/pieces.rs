@@ -6,7 +6,7 @@ use offlock_core::text::Span;
 use crate::borrow::Bytes;
 use crate::cruby::slices::{CodeRange, Slices};
 use crate::cruby::{Object, catch};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// What is known about the characters of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn array(ruby: &Ruby, text: &Bytes, spans: &[Span], validity: Validit
     let array = catch(ruby, |gvl| {
         let slices = Slices::of(gvl, text.share().kept());
         let array = gvl.array_with_capacity(spans.len());
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         for spans in spans.chunks(CHUNK) {
             // On the stack, where the garbage collector finds its items.
             let mut pieces = [Object::NIL; CHUNK];
@@ -37,7 +37,7 @@ pub(super) fn array(ruby: &Ruby, text: &Bytes, spans: &[Span], validity: Validit
                 *piece = slices.slice(gvl, span.start, span.end, code_range(text.view(), *span, validity));
             }
             gvl.extend(array, &pieces[..spans.len()]);
-            gvl.keep_pace(&mut pace, CHUNK);
+            gvl.tick(&mut yielder, CHUNK);
         }
         slices.keep();
         array.into()

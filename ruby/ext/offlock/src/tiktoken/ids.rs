@@ -7,14 +7,19 @@ use offlock_core::tokens::TokenId;
 
 use crate::borrow::numbers;
 use crate::build;
-use crate::region::Pace;
+use crate::region::Yielder;
 
 /// An Array of Integers, or a packed String. Counts the work.
-pub(super) fn build(ruby: &Ruby, ids: &[TokenId], packed: bool, pace: &mut Pace) -> Result<Value, Error> {
+pub(super) fn build(
+    ruby: &Ruby,
+    ids: &[TokenId],
+    packed: bool,
+    yielder: &mut Yielder,
+) -> Result<Value, Error> {
     if packed {
         Ok(pack(ruby, ids)?.as_value())
     } else {
-        Ok(build::integers(ruby, ids.iter().map(|&id| id as usize), pace)?.as_value())
+        Ok(build::integers(ruby, ids.iter().map(|&id| id as usize), yielder)?.as_value())
     }
 }
 

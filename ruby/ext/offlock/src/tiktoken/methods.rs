@@ -18,7 +18,7 @@ use crate::error::{IntoException, exception, no_memory};
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
-use crate::region::{Pace, Region, Release, drop_aside};
+use crate::region::{Region, Release, Yielder, drop_aside};
 
 /// A thread that helps with a batch must have at least this many bytes to work on.
 const BYTES_PER_THREAD: usize = 32 << 10;
@@ -119,7 +119,7 @@ impl Encoding {
         let ids = Region::new(&TOKENS_ENCODE, view.len()).release(release).run(ruby, |task| {
             Ok::<_, TokensError>(core.encode(view.checked(task)?, allowed.specials(), task)?)
         })?;
-        let built = ids::build(ruby, &ids, packed, &mut Pace::new());
+        let built = ids::build(ruby, &ids, packed, &mut Yielder::new());
         drop_aside(ids);
         built
     }
@@ -158,10 +158,10 @@ impl Encoding {
             Ok::<_, TokensError>(core.encode_batch(&texts, allowed.specials(), batch.threads, task)?)
         })?;
         let built = ruby.ary_new_capa(lists.len());
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         for ids in lists {
-            built.push(ids::build(ruby, &ids, packed, &mut pace)?)?;
-            pace.keep(1)?;
+            built.push(ids::build(ruby, &ids, packed, &mut yielder)?)?;
+            yielder.tick(1)?;
         }
         Ok(built)
     }
@@ -182,7 +182,7 @@ impl Encoding {
             let texts = borrow::all_checked(batch.views, task)?;
             Ok::<_, TokensError>(core.count_batch(&texts, allowed.specials(), batch.threads, task)?)
         })?;
-        build::integers(ruby, counts.into_iter(), &mut Pace::new())
+        build::integers(ruby, counts.into_iter(), &mut Yielder::new())
     }
 
     fn truncate(

@@ -13,7 +13,7 @@ use offlock_core::deflate::end_of_line;
 use super::number::Int;
 use crate::cruby::string::{self, with_bytes, with_bytes_of_both};
 use crate::cruby::{self, catch};
-use crate::region::Pace;
+use crate::region::Yielder;
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {
     let class = zlib.define_class("ReadBuffer", ruby.class_object())?;
@@ -258,10 +258,10 @@ impl ReadBuffer {
     /// Appends the following complete lines to `lines`, separated as in `line`. Other threads get the lock
     /// from time to time.
     fn lines_to(ruby: &Ruby, this: &Self, lines: RArray, separator: Value, chomp: bool) -> Result<(), Error> {
-        let mut pace = Pace::new();
+        let mut yielder = Yielder::new();
         while let Some(line) = Self::line(ruby, this, separator, chomp)? {
             lines.push(line)?;
-            pace.keep(1)?;
+            yielder.tick(1)?;
         }
         Ok(())
     }

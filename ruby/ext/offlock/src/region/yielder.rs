@@ -1,6 +1,5 @@
-//! The pace of long work that keeps the lock, such as making many objects. After each time slice the thread
-//! yields the lock to a waiting thread, which Ruby itself would make wait for a tenth of a second, and
-//! handles interrupts.
+//! Yields the lock in the middle of long work that keeps it, such as making many objects: after each time slice
+//! to a waiting thread, which Ruby itself would make wait for a tenth of a second. Handles interrupts, too.
 
 use magnus::Error;
 use magnus::rb_sys::protect;
@@ -15,12 +14,12 @@ const LOOK_EVERY: usize = 512;
 const BYTES: usize = 256;
 
 /// Counts one piece of work, which may be interrupted and holds no other lock.
-pub(crate) struct Pace {
+pub(crate) struct Yielder {
     /// The units of work until the next check.
     left: usize,
 }
 
-impl Pace {
+impl Yielder {
     /// A counter that has counted no work yet.
     pub(crate) const fn new() -> Self {
         Self { left: LOOK_EVERY }
@@ -50,7 +49,7 @@ impl Pace {
     ///
     /// The exception that an interrupt raised.
     #[inline]
-    pub(crate) fn keep(&mut self, work: usize) -> Result<(), Error> {
+    pub(crate) fn tick(&mut self, work: usize) -> Result<(), Error> {
         if self.is_due(work) { self.yield_lock() } else { Ok(()) }
     }
 
