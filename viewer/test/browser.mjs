@@ -39,6 +39,13 @@ export function report(kind) {
   return page;
 }
 
+/** The path of the report on made-up traces, as if they were the processes of one run. */
+export function processes(...kinds) {
+  const page = join(folder, "processes.html");
+  execFileSync(offlock, ["report", ...kinds.map(trace), "-o", page], { stdio: "ignore" });
+  return page;
+}
+
 /** The path of the page that compares two made-up traces. */
 export function comparison(before, after) {
   const page = join(folder, "compare.html");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { comparison, launch, open, report, summary } from "./browser.mjs";
+import { comparison, launch, open, processes, report, summary } from "./browser.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -410,5 +410,21 @@ test("a comparison shows both reports and what changed", async () => {
   assert.deepEqual(groups.sort(), ["counter", "indexer", "main", "net", "puma worker *", "reporter *"]);
   await page.getByRole("button", { name: "Before: convoy.offlock" }).click();
   assert.match(await page.locator("section:has(> h2:text-is('Threads')) tbody").innerText(), /counter/);
+  await page.close();
+});
+
+test("the processes of a run are on one axis, and the one that lost most leads", async () => {
+  const page = await open(browser, processes("convoy", "web"));
+  assert.deepEqual(page.problems, []);
+  assert.equal(await rows(page).count(), 1, "all on one axis");
+  const buttons = page.locator("section:has(> h2:text-is('Processes')) tbody th button");
+  assert.equal(await buttons.count(), 2);
+  const threads = page.locator("section:has(> h2:text-is('Threads')) tbody");
+  const lost = ({ groups }) => groups.reduce((sum, { times }) => sum + times.waiting, 0);
+  const worstFirst = [summary("convoy"), summary("web")].sort((a, b) => lost(b) - lost(a));
+  for (const [index, { groups }] of [...worstFirst.entries()].reverse()) {
+    await buttons.nth(index).click();
+    assert.ok((await threads.innerText()).includes(groups[0].name), groups[0].name);
+  }
   await page.close();
 });
