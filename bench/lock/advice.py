@@ -26,6 +26,7 @@ from offlock import msgpack as offlock_msgpack
 
 ROUNDS = 5
 SECONDS = 1.0
+ATTEMPTS = 10
 MESSAGE = msgpack.packb(
     [{"id": number, "name": f"name {number}", "tags": ["a", "b"]} for number in range(40_000)]
 )
@@ -211,13 +212,16 @@ PROOFS = [
 
 
 def find(proof: Proof) -> None:
-    """Checks that the program has the finding."""
-    with lock.measure(stacks=None) as trace:
-        proof.before()
-    assert trace.summary is not None
-    kinds = [finding["kind"] for finding in trace.summary.to_dict()["findings"]]
-    if proof.finding not in kinds:
-        sys.exit(f"{proof.finding} is not among the findings: {kinds}\n{trace.summary}")
+    """Checks that the program has the finding, which other programs on the machine may hide for a while."""
+    text = ""
+    for _ in range(ATTEMPTS):
+        with lock.measure(stacks=None) as trace:
+            proof.before()
+        assert trace.summary is not None
+        if proof.finding in {finding["kind"] for finding in trace.summary.to_dict()["findings"]}:
+            return
+        text = str(trace.summary)
+    sys.exit(f"{proof.finding} is not among the findings:\n{text}")
 
 
 def main() -> None:
