@@ -82,6 +82,18 @@ pub fn blamed_pieces(recording: &Recording, timeline: &Timeline) -> Vec<Piece> {
     timeline.locks.iter().flat_map(of_lock).collect()
 }
 
+/// The pieces of each thread, in the order of time.
+pub(in crate::trace) fn by_thread(
+    timeline: &Timeline,
+    pieces: impl IntoIterator<Item = Piece>,
+) -> Vec<Vec<Piece>> {
+    let mut of_threads = vec![Vec::new(); timeline.threads.len()];
+    pieces.into_iter().for_each(|piece| of_threads[piece.thread].push(piece));
+    // With several locks they come lock by lock.
+    of_threads.iter_mut().for_each(|pieces: &mut Vec<Piece>| pieces.sort_by_key(|piece| piece.start));
+    of_threads
+}
+
 /// How long all threads together waited for a lock during each of some spans, which are in the order of time. Of
 /// spans that overlap, the first one counts.
 pub(in crate::trace) fn lost_during(

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::numbered::Numbered;
-use crate::trace::analyze::blamed_code::{Piece, lost_during};
+use crate::trace::analyze::blamed_code::{Piece, by_thread, lost_during};
 use crate::trace::analyze::code::Code;
 use crate::trace::analyze::timeline::{LockLife, State, Timeline};
 
@@ -33,11 +33,8 @@ pub(super) struct Sample {
 
 /// The samples of each thread: its states, cut where its stack changes.
 pub(super) fn samples(timeline: &Timeline, pieces: &[Piece]) -> Vec<Vec<Sample>> {
-    let mut by_thread = vec![Vec::new(); timeline.threads.len()];
-    pieces.iter().for_each(|piece| by_thread[piece.thread].push(*piece));
     let mut all = Vec::new();
-    for (life, mut pieces) in timeline.threads.iter().zip(by_thread) {
-        pieces.sort_by_key(|piece| piece.start);
+    for (life, pieces) in timeline.threads.iter().zip(by_thread(timeline, pieces.iter().copied())) {
         let mut samples = Vec::new();
         for (slice, end) in life.states() {
             let lock = slice.state.holds().then_some(slice.what);

@@ -15,7 +15,7 @@ use super::process::{pid, process_name};
 use super::proto::Message;
 use crate::Task;
 use crate::deflate::{Output, compress};
-use crate::trace::analyze::blamed_code::{Piece, blamed_pieces};
+use crate::trace::analyze::blamed_code::{Piece, blamed_pieces, by_thread};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, LockLife, Slice, Span, State, Timeline};
 
@@ -262,19 +262,14 @@ impl Writer<'_> {
     }
 
     fn stacks(&mut self, timeline: &Timeline, pieces: &[Piece]) -> io::Result<()> {
-        let mut by_thread = vec![Vec::new(); timeline.threads.len()];
-        pieces
-            .iter()
-            .filter(|piece| piece.start < piece.end)
-            .for_each(|piece| by_thread[piece.thread].push(piece));
-        for (thread, mut pieces) in by_thread.into_iter().enumerate().filter(|(_, pieces)| !pieces.is_empty())
-        {
+        let lasting = pieces.iter().copied().filter(|piece| piece.start < piece.end);
+        let of_threads = by_thread(timeline, lasting).into_iter().enumerate();
+        for (thread, pieces) in of_threads.filter(|(_, pieces)| !pieces.is_empty()) {
             let track = Message::default().text(track::NAME, "code that held the lock");
             self.describe(stacks_track(thread), track.number(track::PARENT, states_track(thread)))?;
-            pieces.sort_by_key(|piece| piece.start);
             for piece in pieces {
                 let begin = begin(stacks_track(thread), code_name(piece.stack));
-                self.event(piece.start, with_stack(begin, piece))?;
+                self.event(piece.start, with_stack(begin, &piece))?;
                 self.event(piece.end, end(stacks_track(thread)))?;
             }
         }

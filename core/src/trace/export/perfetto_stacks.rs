@@ -8,6 +8,7 @@ use super::proto::Message;
 use crate::trace::analyze::blamed_code::Piece;
 use crate::trace::analyze::code::{Code, RecordedFrame};
 use crate::trace::analyze::recording::Recording;
+use crate::trace::format::code::LEFT_OUT;
 
 mod event {
     pub(super) const CALLSTACK_IID: u32 = 56;
@@ -69,7 +70,7 @@ pub(super) fn intern_stacks(all: Message, recording: &Recording, pieces: &[Piece
 /// The number of a function's name. Frames that were left out are called by their number.
 fn function_name(frame: RecordedFrame) -> u64 {
     match frame.function {
-        0 => 1 << 32 | u64::from(frame.line),
+        LEFT_OUT => 1 << 32 | u64::from(frame.line),
         function => u64::from(function),
     }
 }

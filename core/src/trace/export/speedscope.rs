@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::numbered::Numbered;
 use super::process::process_name;
-use crate::trace::analyze::blamed_code::{Piece, blamed_pieces};
+use crate::trace::analyze::blamed_code::{Piece, blamed_pieces, by_thread};
 use crate::trace::analyze::code::FrameText;
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, LockLife, Timeline};
@@ -92,12 +92,9 @@ pub(super) fn write(recording: &Recording, timeline: &Timeline, out: &mut dyn Wr
     let mut frames = Frames { recording, numbers: Numbered::default() };
     let of_locks = timeline.locks.iter().map(|lock| lost(lock, &pieces, &mut frames));
     let mut profiles: Vec<Profile> = of_locks.collect();
-    for (thread, life) in timeline.threads.iter().enumerate() {
-        let of_thread: Vec<&Piece> = pieces.iter().filter(|piece| piece.thread == thread).collect();
-        if !of_thread.is_empty() {
-            profiles.push(held(life, of_thread, &mut frames));
-        }
-    }
+    let of_threads = timeline.threads.iter().zip(by_thread(timeline, pieces));
+    let of_threads = of_threads.filter(|(_, pieces)| !pieces.is_empty());
+    profiles.extend(of_threads.map(|(life, pieces)| held(life, &pieces, &mut frames)));
     let file = File {
         schema: SCHEMA,
         exporter: format!("offlock {}", env!("CARGO_PKG_VERSION")),
@@ -150,8 +147,7 @@ fn lost(lock: &LockLife, pieces: &[Piece], frames: &mut Frames<'_>) -> Profile {
 }
 
 /// Which code of a thread held a lock.
-fn held(life: &Life, mut pieces: Vec<&Piece>, frames: &mut Frames<'_>) -> Profile {
-    pieces.sort_by_key(|piece| piece.start);
+fn held(life: &Life, pieces: &[Piece], frames: &mut Frames<'_>) -> Profile {
     let mut open = Open::default();
     for piece in pieces {
         open.change(open.since.max(piece.start), &frames.of(piece.stack), piece.hold);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::trace::analyze::blamed_code::{Piece, blamed_pieces};
+use crate::trace::analyze::blamed_code::{Piece, blamed_pieces, by_thread};
 use crate::trace::analyze::code::{Code, RecordedFrame};
 use crate::trace::analyze::recording::Recording;
 use crate::trace::analyze::timeline::{Life, Timeline};
@@ -84,16 +84,10 @@ impl<'a> Stacks<'a> {
 
 /// The pieces during which others waited, by thread.
 fn pieces(recording: &Recording, timeline: &Timeline) -> Vec<Vec<Piece>> {
-    let mut of_threads = vec![Vec::new(); timeline.threads.len()];
     if recording.code.frames.is_empty() {
-        return of_threads;
+        return vec![Vec::new(); timeline.threads.len()];
     }
-    for piece in blamed_pieces(recording, timeline).into_iter().filter(|piece| piece.lost > 0) {
-        of_threads[piece.thread].push(piece);
-    }
-    // With several locks they come lock by lock.
-    of_threads.iter_mut().for_each(|pieces: &mut Vec<Piece>| pieces.sort_by_key(|piece| piece.start));
-    of_threads
+    by_thread(timeline, blamed_pieces(recording, timeline).into_iter().filter(|piece| piece.lost > 0))
 }
 
 /// When a thread waited, and its stack then.
