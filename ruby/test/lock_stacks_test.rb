@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/waiting_thread"
 require "tmpdir"
 
 # The code that others waited for, in programs whose truth is known by construction. The timer needs a processor every
@@ -8,6 +9,7 @@ require "tmpdir"
 # right line, not all of it.
 class LockStacksTest < Minitest::Test
   include Texts
+  include WaitingThread
 
   MS = 1_000_000
   ATTEMPTS = 5
@@ -40,7 +42,7 @@ class LockStacksTest < Minitest::Test
   end
 
   def test_without_stacks_there_are_none
-    code = beside_waiter(stacks: nil) { compute_for(0.05) }
+    code = code_beside_waiter(stacks: nil) { compute_for(0.05) }
     assert_empty code[:lines]
     assert_equal 0, code[:known]
     [-1, Float::NAN].each do |wait|
@@ -52,7 +54,7 @@ class LockStacksTest < Minitest::Test
     stacks = folded(<<~'RUBY')
       beside_waiter do
         60.times do |number|
-          source = "\n" * (number % 7) + "def f#{number}\n hold 0.003\nend\nf#{number}"
+          source = "\n" * (number % 7) + "def f#{number}\n compute_for 0.003\nend\nf#{number}"
           Module.new.module_eval(source.sub("def f", "def self.f").sub(/^f/, "self.f"), "<made #{number}>", 1)
           GC.start if number % 5 == 0
           GC.compact if number % 20 == 0
@@ -71,22 +73,22 @@ class LockStacksTest < Minitest::Test
   PROGRAMS = {
     "threads that die" => <<~RUBY,
       beside_waiter do
-        50.times { 3.times.map { Thread.new { hold 0.001 } }.each(&:join) }
-        20.times { Thread.new { hold 1 }.tap { sleep 0.002 }.kill.join }
+        50.times { 3.times.map { Thread.new { compute_for 0.001 } }.each(&:join) }
+        20.times { Thread.new { compute_for 1 }.tap { sleep 0.002 }.kill.join }
       end
     RUBY
     "deep recursion" => <<~RUBY,
-      def deep(depth) = depth.zero? ? 10.times { hold(0.003) || sleep(0.0005) } : deep(depth - 1)
+      def deep(depth) = depth.zero? ? 10.times { compute_for(0.003) || sleep(0.0005) } : deep(depth - 1)
       beside_waiter { deep(5_000) }
     RUBY
     "forks" => <<~RUBY,
       beside_waiter do
         10.times do
           child = fork do
-            stats = Offlock::Lock.measure { Thread.new { hold 0.02 }.join }
+            stats = Offlock::Lock.measure { Thread.new { compute_for 0.02 }.join }
             exit!(stats.to_h[:threads].empty? ? 1 : 0)
           end
-          hold 0.003
+          compute_for 0.003
           Process.wait(child)
           raise "the child failed" unless $?.success?
         end
@@ -94,7 +96,7 @@ class LockStacksTest < Minitest::Test
     RUBY
     "forks beside many short holds and sleeps" => <<~RUBY,
       done = false
-      sleepers = 5.times.map { Thread.new { hold(0.0005) || sleep(0.0002) until done } }
+      sleepers = 5.times.map { Thread.new { compute_for(0.0005) || sleep(0.0002) until done } }
       Thread.new { beside_waiter { 100.times { Process.wait(fork { exit!(0) }) } } }.join
       done = true
       sleepers.each(&:join)
@@ -108,7 +110,7 @@ class LockStacksTest < Minitest::Test
           :done
         end
       end
-      beside_waiter { 50.times { hold(0.002) || sleep(0.0005) } }
+      beside_waiter { 50.times { compute_for(0.002) || sleep(0.0005) } }
       ractors.each { |ractor| ractor.respond_to?(:take) ? ractor.take : ractor.value }
     RUBY
     "garbage collection at every object" => <<~RUBY,
@@ -119,11 +121,11 @@ class LockStacksTest < Minitest::Test
       end
     RUBY
     "signals and traps" => <<~RUBY,
-      trap("USR1") { hold 0.002 }
-      beside_waiter { 30.times { Process.kill("USR1", $$); hold 0.002; sleep 0.0005 } }
+      trap("USR1") { compute_for 0.002 }
+      beside_waiter { 30.times { Process.kill("USR1", $$); compute_for 0.002; sleep 0.0005 } }
     RUBY
     "fibers" => <<~RUBY,
-      beside_waiter { 30.times { Fiber.new { hold 0.002; Fiber.yield; hold 0.002 }.then { |f| f.resume; sleep 0.0005; f.resume } } }
+      beside_waiter { 30.times { Fiber.new { compute_for 0.002; Fiber.yield; compute_for 0.002 }.then { |f| f.resume; sleep 0.0005; f.resume } } }
     RUBY
   }.freeze
 
@@ -137,38 +139,12 @@ class LockStacksTest < Minitest::Test
 
   private
 
-  def compute_for(seconds)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-    nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline # computes
-  end
-
   # What is said of the block, while a thread wants the lock every millisecond.
-  def beside_waiter(stacks: 0.0, &body)
-    summary = Offlock::Lock.measure(stacks: stacks) do
-      done = false
-      waiter = Thread.new { sleep 0.001 until done }
-      Thread.new(&body).join
-      done = true
-      waiter.join
-    end
+  def code_beside_waiter(stacks: 0.0, &body)
+    summary = Offlock::Lock.measure(stacks: stacks) { beside_waiter(&body) }
     assert_equal 0, summary.to_h[:violations]
     summary.to_h[:code]
   end
-
-  PRELUDE = <<~RUBY
-    def hold(seconds)
-      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-      nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
-    end
-
-    def beside_waiter(&body)
-      done = false
-      waiter = Thread.new { sleep 0.001 until done }
-      Thread.new(&body).join
-      done = true
-      waiter.join
-    end
-  RUBY
 
   # The collapsed stacks of a program.
   def folded(program, environment = {})
@@ -176,7 +152,8 @@ class LockStacksTest < Minitest::Test
     ENV.update(environment)
     Dir.mktmpdir do |folder|
       path = File.join(folder, "app.folded")
-      output, status = run_ruby("#{PRELUDE}\nOfflock::Lock.trace(#{path.dump}, stacks: 0.0) do\n#{program}\nend")
+      program = "include WaitingThread\nOfflock::Lock.trace(#{path.dump}, stacks: 0.0) do\n#{program}\nend"
+      output, status = run_ruby(program, libraries: %w[offlock support/waiting_thread])
       assert_predicate status, :success?, output
       File.read(path)
     end
@@ -190,7 +167,7 @@ class LockStacksTest < Minitest::Test
   def assert_lost_to(functions, text, &body)
     code = nil
     ATTEMPTS.times do
-      code = beside_waiter(&body)
+      code = code_beside_waiter(&body)
       is_known = code[:known] > [20 * MS, 20 * code[:unknown]].max
       return code if is_known && share(code, functions, text) >= 0.75
     end

@@ -68,27 +68,24 @@ impl Code {
 
     /// The qualified name, as in `Report#rows`, `Report.build` or `<main>`.
     pub(crate) fn name(self, ruby: &Ruby) -> String {
-        let qualified = text(ruby, || {
-            // SAFETY: as in `is_native`; the lock is held.
-            unsafe { rb_profile_frame_qualified_method_name(self.0) }
-        });
-        qualified
-            .or_else(|| {
-                text(ruby, || {
-                    // SAFETY: as above.
-                    unsafe { rb_profile_frame_full_label(self.0) }
-                })
-            })
-            .unwrap_or_else(|| "?".to_owned())
+        let qualified = self.text(ruby, rb_profile_frame_qualified_method_name);
+        qualified.or_else(|| self.text(ruby, rb_profile_frame_full_label)).unwrap_or_else(|| "?".to_owned())
     }
 
     /// The path of the file, as in a backtrace.
     pub(crate) fn path(self, ruby: &Ruby) -> String {
-        let path = text(ruby, || {
-            // SAFETY: as in `name`.
-            unsafe { rb_profile_frame_path(self.0) }
-        });
-        path.unwrap_or_default()
+        self.text(ruby, rb_profile_frame_path).unwrap_or_default()
+    }
+
+    /// The text that one of Ruby's functions returns for it; `None` if it is nil, or if there is no memory for
+    /// it.
+    fn text(self, _: &Ruby, get: unsafe extern "C" fn(VALUE) -> VALUE) -> Option<String> {
+        // SAFETY: as in `is_native`; the lock is held.
+        let value = protect(|| unsafe { get(self.0) }).ok()?;
+        // SAFETY: an object that was just returned.
+        let text = RString::from_value(unsafe { Value::from_raw(value) })?;
+        // SAFETY: nothing of Ruby runs while the bytes are read.
+        Some(String::from_utf8_lossy(unsafe { text.as_slice() }).into_owned())
     }
 
     /// The first line; 0 in C.
@@ -102,15 +99,6 @@ impl Code {
     pub(crate) fn mark(self, marker: &Marker) {
         marker.mark(Object::raw(self.0));
     }
-}
-
-/// The text that a function of Ruby returns; `None` if it is nil, or if there is no memory for it.
-fn text(_: &Ruby, get: impl FnOnce() -> VALUE) -> Option<String> {
-    let value = protect(get).ok()?;
-    // SAFETY: an object that was just returned.
-    let text = RString::from_value(unsafe { Value::from_raw(value) })?;
-    // SAFETY: nothing of Ruby runs while the bytes are read.
-    Some(String::from_utf8_lossy(unsafe { text.as_slice() }).into_owned())
 }
 
 /// A function that the thread with the main Ractor's lock calls at the next point where it looks for
