@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -17,6 +18,15 @@ import offlock
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
 Figures = Mapping[str, float]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Makes the command line of the program, which its docstring describes, with the option for the results."""
+    parser = argparse.ArgumentParser(
+        description=__main__.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    return parser
 
 
 def keep(file: str | Path | None, rows: list[Row], *peers: str, **versions: str) -> None:

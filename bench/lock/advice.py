@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -226,13 +225,9 @@ def find(proof: Proof) -> None:
 
 def main() -> None:
     sys.path.append(str(Path(__file__).resolve().parents[1]))
-    from bench import keep, make_row
+    from bench import keep, make_parser, make_row
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
+    options = make_parser().parse_args()
     rows = []
     for proof in PROOFS:
         find(proof)

@@ -9,7 +9,6 @@ Two workloads consist of lock switches only: two pairs of threads pass a token. 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import queue
@@ -178,13 +177,9 @@ def run_alone(name: str, way: str) -> None:
 def main() -> None:
     # `bench` imports offlock, which a process that runs a workload alone must not do.
     sys.path.append(str(Path(__file__).resolve().parents[1]))
-    from bench import by_figure, keep
+    from bench import by_figure, keep, make_parser
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
+    options = make_parser().parse_args()
     results = {}
     for name, workload in WORKLOADS.items():
         results[name] = {**watched(workload), "loaded": loaded(name)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import gc
 import json
@@ -23,7 +22,7 @@ from offlock import msgpack as ours
 from offlock import strings
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import by_figure, keep
+from bench import by_figure, keep, make_parser
 
 Call = Callable[[], Any]
 
@@ -209,11 +208,7 @@ def extracting(message: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
+    options = make_parser().parse_args()
     rows: dict[str, Any] = {}
     for name, value in VALUES.items():
         for direction, calls in contestants(value).items():

@@ -9,7 +9,6 @@ The calls alternate, the figures are medians, and a run during which other progr
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import sys
@@ -23,7 +22,7 @@ import offlock.tiktoken
 import offlock.zlib
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import Row, keep, make_row
+from bench import Row, keep, make_parser, make_row
 
 SIZES = [64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
 ZLIB_SIZES = [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10]
@@ -41,12 +40,9 @@ Call = Callable[[str], object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser()
     parser.add_argument("--encoding", default="o200k_base")
     parser.add_argument("--only", default="", help="only operations whose names begin with this")
-    parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()
     results = {
         name: table(name, sizes, operation)

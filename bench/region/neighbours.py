@@ -10,7 +10,6 @@ medians of the rounds.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import statistics
@@ -26,7 +25,7 @@ import offlock.tiktoken
 import offlock.zlib
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import by_contestant, keep, make_row
+from bench import by_contestant, keep, make_parser, make_row
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("OFFLOCK_DATA", ROOT / ".cache/corpora"))
@@ -136,12 +135,9 @@ def measure(call: Call) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser()
     parser.add_argument("--only", default="", help="only operations whose names begin with this")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", help="write the results to this file")
     args = parser.parse_args()
     results = {}
     for operation, calls in contestants().items():

@@ -7,7 +7,6 @@ from the folder OFFLOCK_DATA or .cache/corpora. `--seconds` sets the length of o
 
 from __future__ import annotations
 
-import argparse
 import functools
 import gc
 import importlib.util
@@ -29,7 +28,7 @@ import pyarrow as pa
 from offlock import strings
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import by_contestant, by_figure, keep, make_row
+from bench import by_contestant, by_figure, keep, make_parser, make_row
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -192,10 +191,7 @@ def judged(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser = make_parser()
     parser.add_argument("--seconds", type=float, default=0.1, help="seconds of one sample of one contestant")
     options = parser.parse_args()
     usual = baseline()

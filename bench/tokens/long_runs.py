@@ -6,7 +6,6 @@ take quadratic time or crash.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import os
 import statistics
@@ -17,7 +16,7 @@ from pathlib import Path
 import offlock.tiktoken
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import keep, make_row
+from bench import keep, make_parser, make_row
 
 ROUNDS = 5
 BYTES = 1_000_000
@@ -41,12 +40,9 @@ RUNS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser()
     data = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
     parser.add_argument("prose", nargs="?", type=Path, default=data / "prose.txt.gz")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
     args = parser.parse_args()
     with gzip.open(args.prose, "rt", encoding="utf-8") as file:
         prose = file.read(BYTES)

@@ -12,7 +12,6 @@ Peers that are not installed are left out: pip install tiktoken fastokens gigato
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gzip
 import importlib
@@ -33,7 +32,7 @@ import offlock.tiktoken
 from offlock.tiktoken.load import dump_tiktoken_bpe
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import Row, keep, make_row
+from bench import Row, keep, make_parser, make_row
 
 DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
 ROUNDS = 9
@@ -58,12 +57,9 @@ class Way:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser()
     parser.add_argument("folder", nargs="?", type=Path, default=DATA)
     parser.add_argument("--encoding", action="append", help="cl100k_base and o200k_base if not given")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
     args = parser.parse_args()
     results = []
     for encoding in args.encoding or ["cl100k_base", "o200k_base"]:

@@ -7,7 +7,6 @@ OFFLOCK_DATA or .cache/corpora.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import importlib
 import json
@@ -28,7 +27,7 @@ from typing import Any
 from offlock import zlib as ours
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import by_figure, keep
+from bench import by_figure, keep, make_parser
 
 Call = Callable[[bytes], bytes]
 
@@ -237,11 +236,7 @@ def gigabyte() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
+    options = make_parser().parse_args()
     data = samples()
     rows: dict[str, Any] = {}
     for kind, by_size in data.items():

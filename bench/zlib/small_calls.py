@@ -6,7 +6,6 @@ Every answer is compared before anything is timed. Times are medians of runs tha
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import io
 import os
@@ -22,7 +21,7 @@ from offlock import gzip as our_gzip
 from offlock import zlib as our_zlib
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from bench import by_figure, keep
+from bench import by_figure, keep, make_parser
 
 Row = Callable[[Any, Any], object]
 
@@ -121,11 +120,7 @@ def measure(row: Row) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
+    options = make_parser().parse_args()
     rows = {}
     for name, (count, row) in ROWS.items():
         seconds = measure(row)
