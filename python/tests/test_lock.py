@@ -91,7 +91,8 @@ def test_two_computing_threads_share_the_lock_and_blame_each_other() -> None:
     summary = measured(lambda: run_threads(a=lambda: compute(0.15), b=lambda: compute(0.15)))
     a, b = thread_named(summary, "a"), thread_named(summary, "b")
     for thread in (a, b):
-        assert thread["times"]["running"] >= 140 * MS
+        # Waiting takes processor time, too, on a busy machine.
+        assert thread["times"]["running"] >= 100 * MS
         assert thread["times"]["waiting"] >= 50 * MS
     (gil,) = summary["locks"]
     names = [thread["name"] for thread in summary["threads"]]
@@ -105,7 +106,7 @@ def test_ten_computing_threads_take_turns() -> None:
     names = [f"counter {number}" for number in range(10)]
     summary = measured(lambda: run_threads(**dict.fromkeys(names, lambda: compute(0.05))))
     for name in names:
-        assert thread_named(summary, name)["times"]["running"] >= 40 * MS
+        assert thread_named(summary, name)["times"]["running"] >= 25 * MS
     (gil,) = summary["locks"]
     assert gil["mean_waiters"] > 2
     assert any("held" in finding["text"] for finding in summary["findings"])
