@@ -60,6 +60,7 @@ mod capture;
 mod environment;
 mod export;
 pub mod files;
+mod flight_recorder;
 mod format;
 mod record;
 mod report;
@@ -88,12 +89,14 @@ pub use environment::{
     path_of, stacks_from, until,
 };
 pub use export::Format;
+pub use flight_recorder::{Alarm, FlightOptions, FlightRecorder, Watch};
 pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 pub use record::after_fork::watch_forks;
 pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;
+pub use record::lock_watch::Watched;
 pub use record::metrics::{self, Metric, ThreadMetrics};
 pub use record::mode::{is_active, is_tracing, now_holding, now_releasing, stacks_after};
 pub use record::sample_timer::SampleTimer;

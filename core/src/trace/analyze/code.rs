@@ -90,6 +90,13 @@ impl Code {
         FrameText { function: function.name, file, line: frame.line }
     }
 
+    /// The content of a `CODE` frame; what is invalid is left out.
+    pub(in crate::trace) fn of_body(body: &[u8]) -> Self {
+        let mut code = Self::default();
+        let _ = code.take(&mut Bytes(body));
+        code
+    }
+
     pub(super) fn take(&mut self, body: &mut Bytes<'_>) -> Option<()> {
         while !body.0.is_empty() {
             match take_definition(body)? {

@@ -149,6 +149,11 @@ impl Trace {
     }
 }
 
+/// Writes everything recorded so far to all traces. Returns the time up to which they are complete.
+pub(in crate::trace) fn catch_up() -> u64 {
+    lock(drain()).pass().1
+}
+
 fn switch_off_unless_needed(drain: &Drain) {
     if drain.sinks.is_empty() {
         switch_off(TRACING);

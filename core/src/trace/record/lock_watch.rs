@@ -1,0 +1,301 @@
+//! Notices long waits and long holds soon after they begin to be too long.
+//!
+//! It gets the events of all threads, in any order, and settles them up to a time: it sorts them, follows
+//! which thread holds each lock and which wait, and finds what has been too long, ended or not.
+
+use std::collections::HashMap;
+
+use crate::trace::format::event::{Event, Kind, Reason, unpack_release};
+
+/// The most events that wait to be settled. If nobody settles them, the watch begins anew.
+const MOST: usize = 1 << 20;
+
+/// What a watch looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watched {
+    /// A thread that waits for the lock.
+    Wait,
+    /// A thread that holds the lock while another one waits.
+    Hold,
+}
+
+/// A wait or a hold that was too long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::trace) struct Long {
+    /// The thread that holds the lock or, if none does, held it last.
+    pub(in crate::trace) holder: Option<u32>,
+    /// The thread that waits, or waited, longest.
+    pub(in crate::trace) waiting: u32,
+    /// How long so far, in nanoseconds.
+    pub(in crate::trace) time: u64,
+    /// Whether it has ended.
+    pub(in crate::trace) is_over: bool,
+    /// The last stack that is known of the holder, during the hold.
+    pub(in crate::trace) stack: Option<u32>,
+}
+
+/// Looks for waits or holds of at least some time.
+#[derive(Debug)]
+pub(in crate::trace) struct LockWatch {
+    watched: Watched,
+    at_least: u64,
+    pending: Vec<Event>,
+    locks: HashMap<u32, Use>,
+    found: Vec<Long>,
+}
+
+/// Which threads use a lock.
+#[derive(Debug, Default)]
+struct Use {
+    /// The hold that goes on or, if `is_held` is false, the last one.
+    hold: Option<Hold>,
+    is_held: bool,
+    waiting: Vec<Wait>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    thread: u32,
+    since: u64,
+    stack: Option<u32>,
+    told: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    thread: u32,
+    since: u64,
+    told: bool,
+}
+
+impl Use {
+    fn longest(&self) -> Option<Wait> {
+        self.waiting.iter().copied().min_by_key(|wait| wait.since)
+    }
+
+    fn leave(&mut self, thread: u32) -> Option<Wait> {
+        let place = self.waiting.iter().position(|wait| wait.thread == thread)?;
+        Some(self.waiting.swap_remove(place))
+    }
+
+    fn enter(&mut self, thread: u32, since: u64) {
+        if self.waiting.iter().all(|wait| wait.thread != thread) {
+            self.waiting.push(Wait { thread, since, told: false });
+        }
+    }
+
+    fn long_wait(&self, wait: Wait, time: u64, is_over: bool) -> Long {
+        let holder = self.hold.map(|hold| hold.thread);
+        let stack = self.hold.and_then(|hold| hold.stack);
+        Long { holder, waiting: wait.thread, time: time.saturating_sub(wait.since), is_over, stack }
+    }
+
+    /// The hold as far as another thread waited meanwhile.
+    fn long_hold(&self, time: u64, is_over: bool) -> Option<Long> {
+        let (hold, wait) = (self.hold.filter(|_| self.is_held)?, self.longest()?);
+        let since = hold.since.max(wait.since);
+        let time = time.saturating_sub(since);
+        Some(Long { holder: Some(hold.thread), waiting: wait.thread, time, is_over, stack: hold.stack })
+    }
+}
+
+impl LockWatch {
+    pub(in crate::trace) fn new(watched: Watched, at_least: u64) -> Self {
+        Self { watched, at_least, pending: Vec::new(), locks: HashMap::new(), found: Vec::new() }
+    }
+
+    /// Takes an event.
+    pub(in crate::trace) fn put(&mut self, event: Event) {
+        let is_of_use = matches!(
+            event.kind,
+            Kind::Wants
+                | Kind::Acquired
+                | Kind::Released
+                | Kind::ThreadEnd
+                | Kind::StackHolding
+                | Kind::StackReleasing
+                | Kind::Lost
+        );
+        if is_of_use {
+            self.pending.push(event);
+        }
+        if self.pending.len() > MOST {
+            self.pending.clear();
+            self.locks.clear();
+        }
+    }
+
+    /// Returns what was found up to `time`, to which all events have arrived. Each wait and each hold is found
+    /// once.
+    pub(in crate::trace) fn settle(&mut self, time: u64) -> Vec<Long> {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.sort_by_key(|event| event.time);
+        pending.into_iter().for_each(|event| self.step(event));
+        for usage in self.locks.values_mut() {
+            match self.watched {
+                Watched::Wait => {
+                    for place in 0..usage.waiting.len() {
+                        let wait = usage.waiting[place];
+                        let long = usage.long_wait(wait, time, false);
+                        if !wait.told && long.time >= self.at_least {
+                            usage.waiting[place].told = true;
+                            self.found.push(long);
+                        }
+                    }
+                }
+                Watched::Hold => {
+                    let long = usage.long_hold(time, false).filter(|long| long.time >= self.at_least);
+                    if let Some((hold, long)) = usage.hold.as_mut().filter(|hold| !hold.told).zip(long) {
+                        hold.told = true;
+                        self.found.push(long);
+                    }
+                }
+            }
+        }
+        std::mem::take(&mut self.found)
+    }
+
+    fn step(&mut self, Event { time, thread, kind, argument }: Event) {
+        match kind {
+            Kind::Wants => self.locks.entry(argument).or_default().enter(thread, time),
+            Kind::Acquired => {
+                let usage = self.locks.entry(argument).or_default();
+                let waited = usage.leave(thread).filter(|wait| !wait.told);
+                let long = waited.map(|wait| usage.long_wait(wait, time, true));
+                usage.hold = Some(Hold { thread, since: time, stack: None, told: false });
+                usage.is_held = true;
+                let is_watched = self.watched == Watched::Wait;
+                self.found.extend(long.filter(|long| is_watched && long.time >= self.at_least));
+            }
+            Kind::Released => {
+                let (lock, reason) = unpack_release(argument);
+                let usage = self.locks.entry(lock).or_default();
+                let is_new = usage.hold.is_some_and(|hold| !hold.told);
+                let long = usage.long_hold(time, true).filter(|_| is_new);
+                let is_watched = self.watched == Watched::Hold;
+                self.found.extend(long.filter(|long| is_watched && long.time >= self.at_least));
+                usage.is_held = false;
+                if reason == Reason::Yields {
+                    usage.enter(thread, time);
+                }
+            }
+            Kind::StackHolding | Kind::StackReleasing => {
+                let holds = self.locks.values_mut().filter_map(|usage| usage.hold.as_mut());
+                holds.filter(|hold| hold.thread == thread).for_each(|hold| hold.stack = Some(argument));
+            }
+            Kind::ThreadEnd => {
+                for usage in self.locks.values_mut() {
+                    usage.leave(thread);
+                    usage.is_held &= usage.hold.is_some_and(|hold| hold.thread != thread);
+                }
+            }
+            // What is missing may have ended any wait or hold.
+            Kind::Lost => self.locks.clear(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::format::event::pack_release;
+
+    const LOCK: u32 = 1;
+    const RELEASED: u32 = LOCK | (Reason::Blocks as u32) << 24;
+
+    fn event(time: u64, thread: u32, kind: Kind, argument: u32) -> Event {
+        Event { time, thread, kind, argument }
+    }
+
+    fn watch(watched: Watched, events: &[Event]) -> LockWatch {
+        let mut watch = LockWatch::new(watched, 100);
+        events.iter().for_each(|event| watch.put(*event));
+        watch
+    }
+
+    #[test]
+    fn releases_are_of_the_lock() {
+        assert_eq!(RELEASED, pack_release(LOCK, Reason::Blocks));
+    }
+
+    #[test]
+    fn a_wait_is_found_once_while_it_goes_on() {
+        let mut watch = watch(
+            Watched::Wait,
+            &[
+                // The order of arrival is that of native threads, not of time.
+                event(150, 2, Kind::Wants, LOCK),
+                event(100, 1, Kind::Acquired, LOCK),
+                event(210, 1, Kind::StackHolding, 77),
+            ],
+        );
+        assert_eq!(watch.settle(249), []);
+        let long = Long { holder: Some(1), waiting: 2, time: 105, is_over: false, stack: Some(77) };
+        assert_eq!(watch.settle(255), [long]);
+        watch.put(event(400, 1, Kind::Released, RELEASED));
+        watch.put(event(401, 2, Kind::Acquired, LOCK));
+        assert_eq!(watch.settle(500), []);
+    }
+
+    #[test]
+    fn a_wait_that_ended_unseen_names_the_last_holder() {
+        let mut watch = watch(
+            Watched::Wait,
+            &[
+                event(100, 1, Kind::Acquired, LOCK),
+                event(150, 2, Kind::Wants, LOCK),
+                event(399, 1, Kind::StackReleasing, 5),
+                event(400, 1, Kind::Released, RELEASED),
+                event(401, 2, Kind::Acquired, LOCK),
+            ],
+        );
+        let long = Long { holder: Some(1), waiting: 2, time: 251, is_over: true, stack: Some(5) };
+        assert_eq!(watch.settle(500), [long]);
+        assert_eq!(watch.settle(600), []);
+    }
+
+    #[test]
+    fn a_hold_counts_from_the_moment_another_thread_waits() {
+        let mut watch =
+            watch(Watched::Hold, &[event(100, 1, Kind::Acquired, LOCK), event(1_000, 2, Kind::Wants, LOCK)]);
+        assert_eq!(watch.settle(1_099), []);
+        let long = Long { holder: Some(1), waiting: 2, time: 120, is_over: false, stack: None };
+        assert_eq!(watch.settle(1_120), [long]);
+        watch.put(event(1_200, 1, Kind::Released, pack_release(LOCK, Reason::Yields)));
+        watch.put(event(1_201, 2, Kind::Acquired, LOCK));
+        watch.put(event(1_350, 2, Kind::Released, RELEASED));
+        let long = Long { holder: Some(2), waiting: 1, time: 149, is_over: true, stack: None };
+        assert_eq!(watch.settle(1_400), [long]);
+    }
+
+    #[test]
+    fn threads_that_take_turns_hold_the_lock_for_short_times() {
+        let mut events = vec![event(0, 9, Kind::Wants, LOCK)];
+        for turn in 0..10 {
+            let thread = 1 + turn as u32 % 2;
+            events.push(event(turn * 50, thread, Kind::Acquired, LOCK));
+            events.push(event(turn * 50 + 49, thread, Kind::Released, RELEASED));
+        }
+        assert_eq!(watch(Watched::Hold, &events).settle(500), []);
+        let found = watch(Watched::Wait, &events).settle(500);
+        assert_eq!(found.iter().map(|long| (long.waiting, long.time)).collect::<Vec<_>>(), [(9, 500)]);
+    }
+
+    #[test]
+    fn threads_that_end_and_events_that_are_lost_leave_nothing() {
+        for last in [event(160, 2, Kind::ThreadEnd, 0), event(160, 3, Kind::Lost, 10)] {
+            let begin = [event(100, 1, Kind::Acquired, LOCK), event(150, 2, Kind::Wants, LOCK), last];
+            assert_eq!(watch(Watched::Wait, &begin).settle(1_000), []);
+        }
+    }
+
+    #[test]
+    fn what_nobody_settles_stays_bounded() {
+        let mut watch = LockWatch::new(Watched::Wait, 100);
+        for time in 0..MOST as u64 + 10 {
+            watch.put(event(time, 1, Kind::Wants, LOCK));
+        }
+        assert!(watch.pending.len() <= 10);
+    }
+}
