@@ -57,6 +57,7 @@ pub(crate) enum Command {
   offlock trace -o web.offlock --report -- bundle exec puma
   offlock trace --for 30s -- gunicorn app:app
   offlock trace --signal URG -- python server.py
+  offlock trace --keep 30s --dump-on-hold 100ms -- puma
   offlock trace -o run.pftrace -- python -m app")]
 pub(crate) struct Trace {
     /// Where to write the trace; with another tool's extension (.pftrace, …) it is exported as well [default:
@@ -70,6 +71,17 @@ pub(crate) struct Trace {
     /// recording has a file of its own. The program must not use the signal itself
     #[arg(long, value_name = "SIGNAL", value_parser = signals::parse)]
     pub(crate) signal: Option<signals::Named>,
+    /// Keep only the last seconds, such as 30s, in at most 64 MiB, and write them when the program ends; with
+    /// --signal also at each signal
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, conflicts_with = "period")]
+    pub(crate) keep: Option<Duration>,
+    /// With --keep: also write them when a thread has waited for the lock this long, at most 10 times and once a
+    /// minute
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "keep")]
+    pub(crate) dump_on_wait: Option<Duration>,
+    /// With --keep: also write them when a thread has held the lock this long while another one waited
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "keep")]
+    pub(crate) dump_on_hold: Option<Duration>,
     /// Keep the program's arguments in the trace
     #[arg(long)]
     pub(crate) keep_arguments: bool,

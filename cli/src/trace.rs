@@ -11,6 +11,8 @@
 //!   starts the trace and then runs the one that it hides, if there is one.
 //!
 //! - `OFFLOCK_TRACE_UNTIL` holds the time at which all recordings end by themselves (`--for`).
+//! - `OFFLOCK_TRACE_KEEP` holds how much of the past to keep (`--keep`), `OFFLOCK_TRACE_DUMP_WAIT` and
+//!   `OFFLOCK_TRACE_DUMP_HOLD` when to write that before the end.
 //! - `OFFLOCK_SIGNAL` names the signal at which the program starts and stops recording (`--signal`).
 //!
 //! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its own.
@@ -31,8 +33,9 @@ use std::time::{Duration, SystemTime};
 use offlock_core::Task;
 use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
-    ARGUMENTS_VARIABLE, Flaw, Format, NotATrace, Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE,
-    Timeline, UNTIL_VARIABLE, is_path_of_child, note_signal, until, write_report,
+    ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, Flaw, Format, KEEP_VARIABLE, NotATrace,
+    Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE, Timeline, UNTIL_VARIABLE, is_path_of_child,
+    note_signal, until, write_report,
 };
 
 use crate::arguments::Trace;
@@ -156,6 +159,14 @@ fn command(arguments: &Trace, trace: &Path) -> Command {
     if let Some(signal) = arguments.signal {
         command.env("OFFLOCK_SIGNAL", signal.name());
     }
+    let flight = [
+        (KEEP_VARIABLE, arguments.keep),
+        (DUMP_WAIT_VARIABLE, arguments.dump_on_wait),
+        (DUMP_HOLD_VARIABLE, arguments.dump_on_hold),
+    ];
+    for (variable, time) in flight.into_iter().filter_map(|(variable, time)| Some((variable, time?))) {
+        command.env(variable, format!("{}us", time.as_micros()));
+    }
     if arguments.keep_arguments {
         command.env(ARGUMENTS_VARIABLE, "1");
     }
@@ -213,6 +224,11 @@ fn afterwards(
         };
         return Err(Failure::with_file(trace, &problem));
     }
+    let (traces, empty): (Vec<_>, Vec<_>) = traces.into_iter().partition(|path| !is_empty(path));
+    for path in empty {
+        let problem = "the process was killed before it wrote its last seconds, or still runs";
+        eprintln!("offlock: {}", Failure::with_file(&path, &problem).message);
+    }
     let run = run_of(&traces, trace, ended);
     if !arguments.no_summary {
         eprint!("\n{}", run.to_text_as(look::of(&io::stderr())));
@@ -220,6 +236,11 @@ fn afterwards(
     eprintln!();
     traces.iter().for_each(|path| files::say_where(path));
     export(&run, trace, &outputs.exports)
+}
+
+/// Whether a process has claimed the file, but written nothing.
+fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
 
 /// The processes of the run. A trace that cannot be read is reported and left out.

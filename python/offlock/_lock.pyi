@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Self, final
 
 @final
@@ -19,9 +20,28 @@ class Recorder:
     def from_environment(
         about: Sequence[tuple[str, str]], threads: Sequence[tuple[int, str]]
     ) -> Recorder | None: ...
+    @staticmethod
+    def keep(
+        about: Sequence[tuple[str, str]],
+        threads: Sequence[tuple[int, str]],
+        stacks: float | None,
+        kept: tuple[float, int],
+        dumps: tuple[str | PathLike[str] | None, float | None, float | None, float, int],
+    ) -> Recorder: ...
+    def dump(
+        self, path: str | PathLike[str], threads: Sequence[tuple[int, str]]
+    ) -> tuple[int, int, int] | None: ...
+    def dump_beside(self, threads: Sequence[tuple[int, str]]) -> Path | None: ...
+    def watch(self, watched: str, seconds: float) -> Watch | None: ...
+    @property
+    def memory(self) -> int | None: ...
     def summary(self) -> tuple[str, str] | None: ...
     @property
     def is_running(self) -> bool: ...
+
+@final
+class Watch:
+    def next(self) -> tuple[str, str, int, int, str, tuple[tuple[str, str, int], ...]] | None: ...
 
 @final
 class Sampler:

@@ -37,6 +37,8 @@ from typing import Any, ClassVar, cast
 from ._offlock import lock as _native
 
 __all__ = [
+    "Alarm",
+    "FlightRecorder",
     "GlobalTimer",
     "LocalTimer",
     "Stats",
@@ -232,6 +234,163 @@ class Trace:
         self.stop()
 
 
+@dataclass(frozen=True)
+class Alarm:
+    """A wait for the lock, or a hold of it, that was too long.
+
+    Attributes:
+        holder: the name of the thread that held the lock, or held it last; empty if that is unknown.
+        waiting: the name of the thread that waited longest.
+        nanoseconds: how long it waited, or the lock was held while it waited, until now.
+        is_over: whether that has ended.
+        text: all of this in a sentence.
+        stack: the holder's stack, innermost call first: function, file and line. Empty if it is unknown.
+    """
+
+    holder: str
+    waiting: str
+    nanoseconds: int
+    is_over: bool
+    text: str
+    stack: tuple[tuple[str, str, int], ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class FlightRecorder(Trace):
+    """A recording of the last seconds in bounded memory, for programs that run for long.
+
+    It writes a trace of these seconds on request, or by itself when a thread waits for the lock for too long::
+
+        recorder = offlock.lock.FlightRecorder(path="/var/tmp/app.offlock", dump_on_wait=0.2)
+        recorder.on_hold(0.1, lambda alarm: logging.warning("%s", alarm))
+
+    The dumps are traces like others, for ``offlock summary`` and ``offlock report``. In a forked child the recorder
+    starts again, with nothing kept, and with the process id in the names of the files that it writes by itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float = 30,
+        memory: int = 64 << 20,
+        path: str | os.PathLike[str] | None = None,
+        dump_on_wait: float | None = None,
+        dump_on_hold: float | None = None,
+        interval: float = 60,
+        most: int = 10,
+        arguments: bool = False,
+        stacks: float | None = _STACKS,
+    ) -> None:
+        """Start recording.
+
+        Args:
+            seconds: how much of the past to keep.
+            memory: the maximum number of bytes that it takes, at least 1 MiB; it keeps less of the past if needed.
+            path: where dumps are written that nobody asked for. Existing files stay: ``app.offlock`` is followed by
+                ``app-2.offlock`` and so on.
+            dump_on_wait: write a dump once a thread has waited for the lock for this many seconds.
+            dump_on_hold: write a dump once a thread has held the lock for this many seconds while another one waited.
+            interval: the least number of seconds between two such dumps.
+            most: the maximum number of such dumps.
+            arguments: whether to record the program's arguments.
+            stacks: as for `Trace`.
+
+        Raises:
+            ValueError: a number is out of range.
+            OSError: there is a reason to write dumps but no path, or too little memory.
+        """
+        self._keep = (float(seconds), memory)
+        self._dumps = (dump_on_wait, dump_on_hold, float(interval), most)
+        self._path = None if path is None else os.fspath(path)
+        self._options = (arguments, stacks)
+        self._watches: list[tuple[str, float, Callable[[Alarm], object]]] = []
+        self._begin()
+        _recorders.append(self)
+
+    def _begin(self) -> None:
+        arguments, stacks = self._options
+        dumps = (self._path, *self._dumps)
+        self._record(
+            lambda: _native.Recorder.keep(_about(arguments), _thread_names(), stacks, self._keep, dumps)
+        )
+
+    def dump(self, path: str | os.PathLike[str]) -> Stats | None:
+        """Write the trace of the last seconds to the file at `path`. The recording goes on.
+
+        Returns:
+            The numbers of that trace; None if the recorder is stopped.
+
+        Raises:
+            OSError: the file cannot be written. An existing file then stays as it was.
+        """
+        numbers = self._recorder.dump(os.fspath(path), _thread_names())
+        return Stats(*numbers) if numbers else None
+
+    @property
+    def memory(self) -> int:
+        """The number of bytes that the last seconds take now; 0 once it is stopped."""
+        return self._recorder.memory or 0
+
+    def on_wait(self, seconds: float, call: Callable[[Alarm], object]) -> None:
+        """Call `call` with an `Alarm` soon after a thread has waited for the lock for this many seconds.
+
+        It is called in a thread of its own, once for each such wait, also while the wait goes on. An exception that it
+        raises goes to `threading.excepthook` and ends the watch.
+        """
+        self._watch("wait", seconds, call)
+
+    def on_hold(self, seconds: float, call: Callable[[Alarm], object]) -> None:
+        """Call `call` with an `Alarm` soon after a thread has held the lock for this many seconds while another waited.
+
+        As `on_wait`. While the lock is held, the thread that calls needs it, too: it calls as soon as it gets it.
+        """
+        self._watch("hold", seconds, call)
+
+    def _watch(self, watched: str, seconds: float, call: Callable[[Alarm], object]) -> None:
+        watch = self._recorder.watch(watched, seconds)
+        if watch is None:
+            raise RuntimeError("the flight recorder is stopped")
+        self._watches.append((watched, seconds, call))
+
+        def run() -> None:
+            while alarm := watch.next():
+                holder, waiting, nanoseconds, is_over, text, stack = alarm
+                call(Alarm(holder, waiting, nanoseconds, bool(is_over), text, stack))
+
+        threading.Thread(target=run, name="offlock watch", daemon=True).start()
+
+    def stop(self) -> Stats | None:
+        """Stop recording and forget what was kept. A second call changes nothing.
+
+        Returns:
+            The numbers of what was kept; None in a process that was forked from the one that records.
+        """
+        if self in _recorders:
+            _recorders.remove(self)
+        return super().stop()
+
+    def __repr__(self) -> str:
+        return f"<FlightRecorder: {'running' if self.is_running else 'stopped'}, {self.memory} bytes>"
+
+
+_recorders: list[FlightRecorder] = []
+"""The flight recorders that run, also in a forked child before they start again."""
+
+
+def _begin_again() -> None:
+    """Start the flight recorders of a forked child."""
+    for recorder in list(_recorders):
+        if recorder._path is not None:
+            root, extension = os.path.splitext(recorder._path)
+            recorder._path = f"{root}.{os.getpid()}{extension}"
+        watches, recorder._watches = recorder._watches, []
+        recorder._begin()
+        for watched, seconds, call in watches:
+            recorder._watch(watched, seconds, call)
+
+
 _running: list[Trace] = []
 """The traces that this process records, and those that its parent recorded when it forked."""
 
@@ -349,6 +508,13 @@ def _start_or_stop(*_: object) -> None:
             running.stop()
         else:
             _started = Trace.from_environment()
+
+
+def _dump_kept(*_: object) -> None:
+    """Write the last seconds that ``offlock trace --keep`` asked for: a signal handler."""
+    for running in list(_running):
+        if running.is_running:
+            running._recorder.dump_beside(_thread_names())
 
 
 class mark(ContextDecorator):
@@ -622,3 +788,5 @@ class _Threads:
 
 
 _threads = _Threads()
+# After the threads have forgotten the parent's state, which happens in the order of registration.
+os.register_at_fork(after_in_child=_begin_again)

@@ -2,21 +2,28 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::analyze::recording::{NotATrace, Recording};
 use super::analyze::summary::Summary;
 use super::analyze::timeline::Timeline;
+use super::environment::flight_from_environment;
 use super::export::Format;
 use super::files;
+use super::flight_recorder::{FlightOptions, FlightRecorder};
 use super::record::session::{Memory, Options, Trace};
 use super::record::sink::Stats;
 use crate::Task;
 
 /// A trace that is being recorded, and what happens with it when it ends.
+#[derive(Default)]
 pub struct Capture {
     trace: Option<Trace>,
     memory: Option<Memory>,
     export: Option<Export>,
+    flight: Option<Arc<FlightRecorder>>,
+    /// Where the last seconds are written at the end.
+    end: Option<PathBuf>,
 }
 
 /// An export to be written when the trace ends.
@@ -36,7 +43,7 @@ impl Capture {
     /// Errors of creating the file, or of starting the recorder's thread.
     pub fn to_file(path: PathBuf, format: Option<Format>, options: &Options) -> io::Result<Self> {
         let Some(format) = format.or_else(|| Format::of_path(&path)) else {
-            return Ok(Self { trace: Some(Trace::to_file(&path, options)?), memory: None, export: None });
+            return Ok(Self { trace: Some(Trace::to_file(&path, options)?), ..Self::default() });
         };
         match format {
             // gvl-tracing creates its file at the start.
@@ -45,7 +52,7 @@ impl Capture {
         }
         let (file, raw) = files::create_beside(&path, "offlock")?;
         let trace = Trace::start(Box::new(file), options)?;
-        Ok(Self { trace: Some(trace), memory: None, export: Some(Export { format, raw, path }) })
+        Ok(Self { trace: Some(trace), export: Some(Export { format, raw, path }), ..Self::default() })
     }
 
     /// Records into memory.
@@ -55,19 +62,42 @@ impl Capture {
     /// Errors of starting the recorder's thread.
     pub fn to_memory(options: &Options) -> io::Result<Self> {
         let (trace, memory) = Trace::to_memory(options)?;
-        Ok(Self { trace: Some(trace), memory: Some(memory), export: None })
+        Ok(Self { trace: Some(trace), memory: Some(memory), ..Self::default() })
     }
 
-    /// Records into the file that the environment names; `None` if it names none. See
-    /// [`Trace::from_environment`].
+    /// Keeps the last seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`FlightRecorder::start`].
+    pub fn keep(options: &Options, flight: &FlightOptions) -> io::Result<Self> {
+        let flight = FlightRecorder::start(options, flight)?;
+        Ok(Self { flight: Some(Arc::new(flight)), ..Self::default() })
+    }
+
+    /// Records into the file that the environment names, or keeps the last seconds and writes them there at the
+    /// end; `None` if it names none. See [`Trace::from_environment`].
     pub fn from_environment(options: &Options) -> Option<io::Result<Self>> {
+        if let Some(kept) = flight_from_environment(options) {
+            return Some(kept.map(|(flight, end)| Self {
+                flight: Some(Arc::new(flight)),
+                end: Some(end),
+                ..Self::default()
+            }));
+        }
         let started = Trace::from_environment(options)?;
-        Some(started.map(|(trace, _)| Self { trace: Some(trace), memory: None, export: None }))
+        Some(started.map(|(trace, _)| Self { trace: Some(trace), ..Self::default() }))
+    }
+
+    /// The flight recorder, if the last seconds are kept.
+    pub fn flight(&self) -> Option<Arc<FlightRecorder>> {
+        self.flight.clone()
     }
 
     /// Whether this process is recording it.
     pub fn is_running(&self) -> bool {
         self.trace.as_ref().is_some_and(Trace::is_ours)
+            || self.flight.as_ref().is_some_and(|flight| flight.is_running())
     }
 
     /// Stops the trace. `None` if it was stopped before, or belongs to the process from which this one was
@@ -77,12 +107,27 @@ impl Capture {
     ///
     /// Errors of writing the trace or the export.
     pub fn stop(&mut self) -> io::Result<Option<Stats>> {
+        if let Some(flight) = self.flight.take() {
+            return self.stop_keeping(&flight);
+        }
         let Some(trace) = self.trace.take().filter(Trace::is_ours) else { return Ok(None) };
         let stats = trace.stop()?;
         if let Some(export) = self.export.take() {
             export.write()?;
         }
         Ok(Some(stats))
+    }
+
+    fn stop_keeping(&self, flight: &FlightRecorder) -> io::Result<Option<Stats>> {
+        if !flight.is_running() {
+            return Ok(None);
+        }
+        let stats = match &self.end {
+            Some(path) => flight.dump(path),
+            None => Ok(flight.kept()),
+        };
+        flight.stop();
+        stats.map(Some)
     }
 
     /// The summary of a trace in memory, once it is stopped.

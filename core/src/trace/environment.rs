@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::analyze::recording::Recording;
 use super::files;
+use super::flight_recorder::{FlightOptions, FlightRecorder};
 use super::record::session::{Options, Trace};
 use crate::{Task, os};
 
@@ -33,19 +34,24 @@ pub const STACKS_VARIABLE: &str = "OFFLOCK_TRACE_STACKS";
 ///
 /// A sentence that says what is wrong with the text.
 pub fn stacks_from(text: &str) -> Result<Option<Duration>, String> {
-    if text == "off" {
-        return Ok(None);
+    match text {
+        "off" => Ok(None),
+        _ => duration(text).map(Some).map_err(|wrong| format!("{wrong}, nor `off`")),
     }
+}
+
+/// The duration that a text like `1ms`, `0.5s` or `200us` names.
+fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let seconds = match unit {
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
-        _ => return Err(format!("{text:?} is not a duration such as 1ms, 0.5s or 200us, nor `off`")),
+        _ => return Err(format!("{text:?} is not a duration such as 1ms, 0.5s or 200us")),
     };
-    let wait = number.parse().ok().and_then(|number: f64| Duration::try_from_secs_f64(number * seconds).ok());
-    wait.map(Some).ok_or_else(|| format!("{text:?} does not begin with a number that is a possible duration"))
+    let time = number.parse().ok().and_then(|number: f64| Duration::try_from_secs_f64(number * seconds).ok());
+    time.ok_or_else(|| format!("{text:?} does not begin with a number that is a possible duration"))
 }
 
 /// What the environment says about stacks, for a feed that can record them; otherwise `asked`.
@@ -56,6 +62,37 @@ fn stacks(asked: Option<Duration>) -> io::Result<Option<Duration>> {
         }
         _ => Ok(asked),
     }
+}
+
+/// The environment variable with the time to keep, such as `30s`: the program keeps the last seconds and writes
+/// them to its trace file when it ends.
+pub const KEEP_VARIABLE: &str = "OFFLOCK_TRACE_KEEP";
+
+/// The environment variable with the wait for the lock after which a program that keeps the last seconds also
+/// writes them at once.
+pub const DUMP_WAIT_VARIABLE: &str = "OFFLOCK_TRACE_DUMP_WAIT";
+
+/// The environment variable with the hold, while another thread waits, after which it does.
+pub const DUMP_HOLD_VARIABLE: &str = "OFFLOCK_TRACE_DUMP_HOLD";
+
+/// The duration that an environment variable names, if it is set.
+fn duration_in(variable: &str) -> io::Result<Option<Duration>> {
+    let Ok(text) = std::env::var(variable) else { return Ok(None) };
+    duration(&text).map(Some).map_err(|wrong| io::Error::other(format!("{variable}: {wrong}")))
+}
+
+/// Starts the flight recorder that the environment asks for, if any, and returns it with the path of the trace that
+/// is to be written at the end.
+pub(super) fn flight_from_environment(options: &Options) -> Option<io::Result<(FlightRecorder, PathBuf)>> {
+    let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
+    let keep = duration_in(KEEP_VARIABLE).transpose()?;
+    Some(keep.and_then(|keep| {
+        let options = Options { stacks: stacks(options.stacks)?, ..options.clone() };
+        let (wait, hold) = (duration_in(DUMP_WAIT_VARIABLE)?, duration_in(DUMP_HOLD_VARIABLE)?);
+        let (_, path) = claim(&asked)?;
+        let flight = FlightOptions { keep, wait, hold, path: Some(path.clone()), ..FlightOptions::default() };
+        Ok((FlightRecorder::start(&options, &flight)?, path))
+    }))
 }
 
 /// The environment variable with the time at which all recordings of the run end; see [`until`].

@@ -53,7 +53,7 @@ impl Default for FlightOptions {
             path: None,
             wait: None,
             hold: None,
-            interval: Duration::from_mins(1),
+            interval: Duration::from_secs(60),
             most: 10,
         }
     }
@@ -69,6 +69,7 @@ pub struct FlightRecorder {
     trace: Mutex<Option<Trace>>,
     shared: Arc<Shared>,
     writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    path: Option<PathBuf>,
 }
 
 /// What the recorder shares with its watches.
@@ -93,14 +94,10 @@ impl Shared {
         self.pid == std::process::id()
     }
 
-    /// Writes what is kept through `write`, which gets the content.
-    fn dump(
-        &self,
-        write: impl FnOnce(&mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()>,
-    ) -> io::Result<Stats> {
+    fn dump_beside(&self, path: &Path) -> io::Result<PathBuf> {
         let dump = self.ring.dump(catch_up());
-        write(&mut |out| dump.write(out))?;
-        Ok(Stats { events: dump.events, lost: dump.lost, bytes: dump.len() })
+        let extension = path.extension().and_then(|name| name.to_str()).unwrap_or("offlock");
+        files::write_beside(path, extension, |out| dump.write(out))
     }
 }
 
@@ -131,7 +128,12 @@ impl FlightRecorder {
             written: AtomicU32::new(0),
             has_failed: AtomicBool::new(false),
         });
-        let recorder = Self { trace: Mutex::new(Some(trace)), shared, writer: Mutex::new(None) };
+        let recorder = Self {
+            trace: Mutex::new(Some(trace)),
+            shared,
+            writer: Mutex::new(None),
+            path: flight.path.clone(),
+        };
         if writes {
             let (shared, flight) = (Arc::clone(&recorder.shared), flight.clone());
             let builder = std::thread::Builder::new().name("offlock-dump".into());
@@ -150,7 +152,30 @@ impl FlightRecorder {
         if !self.is_running() {
             return Err(io::Error::other("the flight recorder does not run in this process"));
         }
-        self.shared.dump(|content| files::write_named(path, |out| content(out)))
+        let dump = self.shared.ring.dump(catch_up());
+        files::write_named(path, |out| dump.write(out))?;
+        Ok(Stats { events: dump.events, lost: dump.lost, bytes: dump.len() })
+    }
+
+    /// Writes the last seconds to the first of the files `app.offlock`, `app-2.offlock`, … that does not exist,
+    /// and returns its path. The recording goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`dump`](Self::dump).
+    pub fn dump_beside(&self, path: &Path) -> io::Result<PathBuf> {
+        self.shared.dump_beside(path)
+    }
+
+    /// The size of the trace that [`dump`](Self::dump) would write now.
+    pub fn kept(&self) -> Stats {
+        let dump = self.shared.ring.dump(catch_up());
+        Stats { events: dump.events, lost: dump.lost, bytes: dump.len() }
+    }
+
+    /// Where dumps are written that nobody names.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Watches for waits or holds of at least this time.
@@ -214,25 +239,16 @@ fn write_dumps(shared: &Arc<Shared>, flight: &FlightOptions) {
         let Some(alarm) = alarms.first() else { continue };
         // The events of the cause's end belong into the dump, if it ends soon.
         let is_running = shared.sleep(LOOK_EVERY * 2);
-        let extension = path.extension().and_then(|name| name.to_str()).unwrap_or("offlock");
-        let mut written = None;
-        let dumped = shared.dump(|content| {
-            written = Some(files::write_beside(path, extension, |out| content(out))?);
-            Ok(())
-        });
-        match (dumped, written) {
-            (Ok(_), Some(file)) => {
+        match shared.dump_beside(path) {
+            Ok(file) => {
                 shared.written.fetch_add(1, Ordering::Relaxed);
                 eprintln!("offlock: {alarm}; the last seconds are in {}", file.display());
             }
-            (Err(error), _) => {
+            Err(error) => {
                 shared.has_failed.store(true, Ordering::Relaxed);
-                eprintln!(
-                    "offlock: {alarm}; the last seconds could not be written to {}: {error}",
-                    path.display()
-                );
+                let path = path.display();
+                eprintln!("offlock: {alarm}; the last seconds could not be written to {path}: {error}");
             }
-            (Ok(_), None) => {}
         }
         if !is_running || !shared.sleep(flight.interval) {
             return;
@@ -312,7 +328,7 @@ impl Watch {
     }
 
     /// Whether the recorder runs, in this process.
-    pub fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.shared.is_ours() && !*lock(&self.shared.stopped)
     }
 

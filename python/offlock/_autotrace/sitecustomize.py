@@ -24,11 +24,12 @@ def _start_trace() -> None:
     # The program may not find the package by itself, and must not find the other packages beside it.
     sys.path.append(_PACKAGES)
     try:
-        from offlock.lock import Trace, _complete_all, _start_or_stop
+        from offlock.lock import Trace, _complete_all, _dump_kept, _start_or_stop
 
-        if name := os.environ.get("OFFLOCK_SIGNAL"):
-            _start_at_signal(name, _start_or_stop)
-        else:
+        name, keeps = os.environ.get("OFFLOCK_SIGNAL"), "OFFLOCK_TRACE_KEEP" in os.environ
+        if name:
+            _call_at_signal(name, _dump_kept if keeps else _start_or_stop)
+        if keeps or not name:
             Trace.from_environment()
             os.register_at_fork(after_in_child=lambda: _start_in_child(Trace.from_environment))
     except Exception as error:
@@ -39,13 +40,13 @@ def _start_trace() -> None:
         sys.path.remove(_PACKAGES)
 
 
-def _start_at_signal(name: str, start_or_stop: Callable[..., None]) -> None:
-    """Makes the signal start the trace, and stop it when it comes again. Forked children inherit this."""
+def _call_at_signal(name: str, call: Callable[..., None]) -> None:
+    """Makes the signal call a function. Forked children inherit this."""
     import signal
 
     def handle(*_: object) -> None:
         try:
-            start_or_stop()
+            call()
         except Exception as error:
             _warn(f"process {os.getpid()}", error)
 

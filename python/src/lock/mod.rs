@@ -3,15 +3,19 @@
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
 
 pub(crate) mod feed;
+mod flight;
 pub(crate) mod region_events;
 mod samples;
 pub(crate) mod waiters;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use offlock_core::trace::{self, Capture, Metric, Name, Options, Waits, metrics};
+use flight::Watch;
+use offlock_core::trace::{
+    self, Capture, FlightOptions, FlightRecorder, Metric, Name, Options, Waits, Watched, metrics,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -91,6 +95,10 @@ impl Recorder {
     fn capture(&self) -> MutexGuard<'_, Option<Capture>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn flight(&self) -> Option<Arc<FlightRecorder>> {
+        self.capture().as_ref().and_then(Capture::flight).filter(|flight| flight.is_running())
+    }
 }
 
 #[pymethods]
@@ -111,7 +119,8 @@ impl Recorder {
         limit: Option<u64>,
         stacks: Option<f64>,
     ) -> PyResult<Self> {
-        begin(py, about, (limit, wait(stacks)?), &threads, |options| match path {
+        let stacks = stacks.map(|stacks| duration("stacks", stacks)).transpose()?;
+        begin(py, about, (limit, stacks), &threads, |options| match path {
             Some(path) => Capture::to_file(path, None, options),
             None => Capture::to_memory(options),
         })
@@ -130,6 +139,69 @@ impl Recorder {
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = |options: &Options| Capture::from_environment(options).unwrap_or_else(nothing);
         begin(py, about, (None, Options::default().stacks), &threads, start).map(Some)
+    }
+
+    /// Starts to keep the last seconds.
+    ///
+    /// `about`, `threads`, `stacks`: as for a trace. `kept`: how many seconds in how many bytes. `dumps`: the path to
+    /// which they are written once a thread has waited for the lock for so many seconds, or has held it for so many
+    /// while another one waited; the least number of seconds between two files, and the most files.
+    #[staticmethod]
+    fn keep(
+        py: Python<'_>,
+        about: Vec<(String, String)>,
+        threads: Vec<ThreadName>,
+        stacks: Option<f64>,
+        kept: (f64, usize),
+        dumps: (Option<PathBuf>, Option<f64>, Option<f64>, f64, u32),
+    ) -> PyResult<Self> {
+        let ((keep, memory), (path, wait, hold, interval, most)) = (kept, dumps);
+        let flight = FlightOptions {
+            keep: duration("seconds", keep)?,
+            memory,
+            path,
+            wait: wait.map(|wait| duration("dump_on_wait", wait)).transpose()?,
+            hold: hold.map(|hold| duration("dump_on_hold", hold)).transpose()?,
+            interval: duration("interval", interval)?,
+            most,
+        };
+        let limits = (None, stacks.map(|stacks| duration("stacks", stacks)).transpose()?);
+        begin(py, about, limits, &threads, |options| Capture::keep(options, &flight))
+    }
+
+    /// Writes the last seconds to a file. Returns the numbers of events, of lost events and of bytes, or None when
+    /// nothing is kept.
+    fn dump<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        threads: Vec<ThreadName>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(flight) = self.flight() else { return Ok(None) };
+        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        let stats = py.detach(|| flight.dump(&path))?;
+        numbers(py, [stats.events, stats.lost, stats.bytes]).map(Some)
+    }
+
+    /// Writes the last seconds to a file beside the recorder's path and returns its path; None if it has none.
+    fn dump_beside(&self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<PathBuf>> {
+        let Some(flight) = self.flight() else { return Ok(None) };
+        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        let beside = |path| flight.dump_beside(path);
+        Ok(py.detach(|| flight.path().map(beside)).transpose()?)
+    }
+
+    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds; None if nothing is kept.
+    fn watch(&self, watched: &str, seconds: f64) -> PyResult<Option<Watch>> {
+        let watched = if watched == "wait" { Watched::Wait } else { Watched::Hold };
+        let at_least = duration("seconds", seconds)?;
+        Ok(self.flight().map(|flight| Watch::new(flight.watch(watched, at_least))))
+    }
+
+    /// The number of bytes that the last seconds take; None if none are kept.
+    #[getter]
+    fn memory(&self) -> Option<Int> {
+        self.flight().map(|flight| Int(flight.memory()))
     }
 
     /// Stops the trace; a second call changes nothing.
@@ -163,14 +235,10 @@ impl Recorder {
     }
 }
 
-/// The duration of a number of seconds.
-fn wait(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let wait = |seconds| {
-        Duration::try_from_secs_f64(seconds).map_err(|_| {
-            PyValueError::with_message(format!("stacks={seconds} is not a possible number of seconds"))
-        })
-    };
-    seconds.map(wait).transpose()
+/// The duration that an argument names in seconds.
+fn duration(argument: &str, seconds: f64) -> PyResult<Duration> {
+    let refused = |_| format!("{argument}={seconds} is not a possible number of seconds");
+    Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::with_message(refused(error)))
 }
 
 fn begin(
@@ -352,6 +420,8 @@ fn numbers<const N: usize>(py: Python<'_>, all: [u64; N]) -> PyResult<Bound<'_, 
 pub(crate) mod lock {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::lock::flight::Watch;
     #[pymodule_export]
     use crate::lock::samples::Sampler;
     #[pymodule_export]
