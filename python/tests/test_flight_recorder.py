@@ -126,7 +126,12 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    for arguments in ({"seconds": -1}, {"stacks": float("nan")}, {"dump_on_wait": -0.1}, {"interval": float("inf")}):
+    for arguments in (
+        {"seconds": -1},
+        {"stacks": float("nan")},
+        {"dump_on_wait": -0.1},
+        {"interval": float("inf")},
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(arguments))}="):
             lock.FlightRecorder(path=tmp_path / "x.offlock", **arguments)
     with pytest.raises(OSError, match="1048576"):
@@ -148,7 +153,16 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
 def run(program: str, *options: str, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "app.py"
     script.write_text(textwrap.dedent(program))
-    command = [*OFFLOCK, "trace", "-o", str(folder / "app.offlock"), *options, "--", sys.executable, str(script)]
+    command = [
+        *OFFLOCK,
+        "trace",
+        "-o",
+        str(folder / "app.offlock"),
+        *options,
+        "--",
+        sys.executable,
+        str(script),
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -328,7 +328,7 @@ impl Watch {
     }
 
     /// Whether the recorder runs, in this process.
-    fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.shared.is_ours() && !*lock(&self.shared.stopped)
     }
 

@@ -5,12 +5,16 @@ module Offlock
   module Autotrace
     # Starts the trace of this process, unless a signal is to do that. A process that cannot be traced runs without one.
     def self.start
-      guard { Lock::Trace.from_environment } unless ENV["OFFLOCK_SIGNAL"]
+      guard { Lock::Trace.from_environment } if keeps? || !ENV["OFFLOCK_SIGNAL"]
     end
 
-    # Makes the signal start the trace, and stop it when it comes again. Forked children inherit this.
+    # Whether the last seconds are kept, instead of all.
+    def self.keeps? = ENV.key?("OFFLOCK_TRACE_KEEP")
+
+    # Makes the signal start the trace, and stop it when it comes again, or write the last seconds. Forked children
+    # inherit this.
     def self.start_at_signal(name)
-      trap(name) { guard { Lock.start_or_stop } }
+      trap(name) { guard { keeps? ? Lock.dump_kept : Lock.start_or_stop } }
     rescue ArgumentError => e
       warn "offlock: process #{Process.pid} is not traced: #{e.message}"
     end

@@ -96,6 +96,12 @@ module Offlock
         end
       end
 
+      # Writes the last seconds that `offlock trace --keep` asked for. Called from a trap handler.
+      # @private
+      def dump_kept
+        Instrumentation.exclusively(nil) { Trace.dump_all }
+      end
+
       # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is
       # running.
       #
@@ -117,7 +123,9 @@ end
 require_relative "lock/instrumentation"
 require_relative "lock/sleep"
 require_relative "lock/ractor_names"
+require_relative "lock/thread_names"
 require_relative "lock/trace"
+require_relative "lock/flight_recorder"
 require_relative "lock/summary"
 require_relative "lock/metric"
 require_relative "lock/global_timer"

@@ -63,6 +63,7 @@ module Offlock
         def watch
           Sleep.install
           RactorNames.install
+          ThreadNames.install
           gc_point.enable
           thread_points.each(&:enable)
         end

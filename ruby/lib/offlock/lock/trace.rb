@@ -34,6 +34,10 @@ module Offlock
       # @private
       def self.stop_all = RUNNING.dup.each(&:stop)
 
+      # Writes what the traces of this process keep.
+      # @private
+      def self.dump_all = RUNNING.dup.each(&:dump_beside)
+
       # Starts recording.
       #
       # @param path [String, Pathname, nil] the file; nil records into memory. A regular file is replaced, a symbolic
@@ -64,6 +68,9 @@ module Offlock
         about = Instrumentation.about(!ENV["OFFLOCK_TRACE_ARGUMENTS"].to_s.empty?)
         record { Native::Recorder.from_environment(about, Instrumentation.threads, Ractor.current) }
       end
+
+      # @private
+      def dump_beside = @recorder.dump_beside(Instrumentation.threads)
 
       # Whether the trace needs the events that the recorder cannot observe by itself.
       # @private

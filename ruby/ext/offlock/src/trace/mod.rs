@@ -2,21 +2,24 @@
 
 mod events;
 mod exclusion;
+mod flight;
 mod stacks;
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cruby::thread::{Ractor, RubyThread};
 use events::RactorName;
+use flight::{Watch, duration};
 use magnus::rb_sys::AsRawValue;
 use magnus::value::ReprValue;
 use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RModule, Ruby, TryConvert, TypedData, Value, function,
     method,
 };
-use offlock_core::trace::{self, Capture, Format, Metric, Name, Options, Stand, metrics};
+use offlock_core::trace::{
+    self, Capture, FlightRecorder, Format, Metric, Name, Options, Stand, Watched, metrics,
+};
 
 /// Runs `work`, which runs without the lock, so that a trace shows it as the named operation over `bytes` bytes.
 ///
@@ -40,6 +43,12 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     let recorder = native.define_class("Recorder", ruby.class_object())?;
     recorder.define_singleton_method("start", function!(Recorder::start, 5))?;
     recorder.define_singleton_method("from_environment", function!(Recorder::from_environment, 3))?;
+    recorder.define_singleton_method("keep", function!(Recorder::keep, 5))?;
+    recorder.define_method("dump", method!(Recorder::dump, 2))?;
+    recorder.define_method("dump_beside", method!(Recorder::dump_beside, 1))?;
+    recorder.define_method("watch", method!(Recorder::watch, 2))?;
+    recorder.define_method("memory", method!(Recorder::memory, 0))?;
+    native.define_class("Watch", ruby.class_object())?.define_method("next", method!(Watch::next, 0))?;
     recorder.define_method("stop", method!(Recorder::stop, 1))?;
     recorder.define_method("summary", method!(Recorder::summary, 0))?;
     recorder.define_method("running?", method!(Recorder::is_running, 0))?;
@@ -88,7 +97,8 @@ impl Recorder {
         ractor: Value,
         (limit, stacks): (Option<u64>, Option<f64>),
     ) -> Result<Self, Error> {
-        let options = Options { about, limit, stacks: wait(ruby, stacks)? };
+        let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
+        let options = Options { about, limit, stacks };
         Self::begin(ruby, threads, ractor, || match path {
             Some(path) => Capture::to_file(path, as_gvl_tracing.then_some(Format::GvlTracing), &options),
             None => Capture::to_memory(&options),
@@ -136,18 +146,68 @@ impl Recorder {
         Ok(Self(Mutex::new(capture)))
     }
 
+    /// Starts to keep the last seconds, so many in so many bytes.
+    fn keep(
+        ruby: &Ruby,
+        about: Vec<(String, String)>,
+        threads: RArray,
+        ractor: Value,
+        (stacks, kept): (Option<f64>, (f64, usize)),
+        dumps: flight::Dumps,
+    ) -> Result<Self, Error> {
+        let flight = flight::options(ruby, kept, dumps)?;
+        let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
+        let options = Options { about, limit: None, stacks };
+        Self::begin(ruby, threads, ractor, || Capture::keep(&options, &flight))
+    }
+
+    /// Writes the last seconds to a file.
+    ///
+    /// Returns the numbers of events, of lost events and of bytes, or nil if nothing is kept.
+    fn dump(
+        ruby: &Ruby,
+        this: &Self,
+        path: PathBuf,
+        threads: RArray,
+    ) -> Result<Option<(u64, u64, u64)>, Error> {
+        let Some(flight) = this.flight() else { return Ok(None) };
+        name_all(ruby, threads)?;
+        let stats = flight::without_the_lock(|| flight.dump(&path));
+        let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
+        Ok(Some((stats.events, stats.lost, stats.bytes)))
+    }
+
+    /// Writes the last seconds to a file beside the recorder's path and returns its path; nil if it has none.
+    fn dump_beside(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<PathBuf>, Error> {
+        let Some(flight) = this.flight() else { return Ok(None) };
+        name_all(ruby, threads)?;
+        let beside = |path| flight.dump_beside(path);
+        let path = flight::without_the_lock(|| flight.path().map(beside).transpose());
+        path.map_err(|error| system_call_error(ruby, &error))
+    }
+
+    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds; nil if nothing is kept.
+    fn watch(ruby: &Ruby, this: &Self, watched: String, seconds: f64) -> Result<Option<Watch>, Error> {
+        let watched = if watched == "wait" { Watched::Wait } else { Watched::Hold };
+        let at_least = duration(ruby, "seconds", seconds)?;
+        Ok(this.flight().map(|flight| Watch(flight.watch(watched, at_least))))
+    }
+
+    /// The number of bytes that the last seconds take; nil if none are kept.
+    fn memory(&self) -> Option<usize> {
+        self.flight().map(|flight| flight.memory())
+    }
+
+    fn flight(&self) -> Option<Arc<FlightRecorder>> {
+        self.capture().flight().filter(|flight| flight.is_running())
+    }
+
     /// Stops the trace; a second call changes nothing.
     ///
     /// Returns the numbers of events, of lost events and of bytes, or nil if the trace was stopped before or belongs to
     /// the process that this one was forked from.
     fn stop(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<(u64, u64, u64)>, Error> {
-        for entry in threads {
-            let (thread, name, _) = ThreadEntry::try_convert(entry)?;
-            if let Some(thread) = RubyThread::of(thread) {
-                events::name_thread(thread, &name, None);
-            }
-        }
-        stacks::name_functions(ruby);
+        name_all(ruby, threads)?;
         let stats = this.capture().stop();
         stacks::stopped();
         let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
@@ -173,15 +233,16 @@ impl Recorder {
     }
 }
 
-/// The duration of a number of seconds.
-fn wait(ruby: &Ruby, seconds: Option<f64>) -> Result<Option<Duration>, Error> {
-    let wait = |seconds| {
-        Duration::try_from_secs_f64(seconds).map_err(|_| {
-            let text = format!("stacks: {seconds} is not a possible number of seconds");
-            Error::new(ruby.exception_arg_error(), text)
-        })
-    };
-    seconds.map(wait).transpose()
+/// Gives threads and the functions of their stacks their names.
+fn name_all(ruby: &Ruby, threads: RArray) -> Result<(), Error> {
+    for entry in threads {
+        let (thread, name, _) = ThreadEntry::try_convert(entry)?;
+        if let Some(thread) = RubyThread::of(thread) {
+            events::name_thread(thread, &name, None);
+        }
+    }
+    stacks::name_functions(ruby);
+    Ok(())
 }
 
 /// The `Errno` exception of a failed system call, an IOError for other errors.
