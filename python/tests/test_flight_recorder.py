@@ -222,6 +222,7 @@ def test_a_forked_child_has_a_recorder_of_its_own(tmp_path: Path) -> None:
                 break
             time.sleep(0.02)
         recorder.dump({str(tmp_path / "child.offlock")!r})
+        recorder.stop()
         os._exit(0 if alarms[0].holder == "keeper" else 1)
     assert os.waitpid(pid, 0)[1] == 0
     recorder.dump({str(tmp_path / "parent.offlock")!r})

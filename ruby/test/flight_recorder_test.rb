@@ -125,6 +125,8 @@ class FlightRecorderTest < Minitest::Test
         keep(0.3)
         500.times { alarms.empty? || !File.exist?("app.\#{Process.pid}.offlock") ? sleep(0.02) : break }
         recorder.dump("child.offlock")
+        GC.start
+        recorder.stop
         exit!(alarms.first.holder == "keeper" ? 0 : 1)
       end
       Process.wait(pid)

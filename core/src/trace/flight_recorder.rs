@@ -220,7 +220,13 @@ impl FlightRecorder {
 
 impl Drop for FlightRecorder {
     fn drop(&mut self) {
-        self.stop();
+        if self.shared.is_ours() {
+            self.stop();
+        } else if let Ok(writer) = self.writer.get_mut() {
+            // The thread does not exist in the child, where its number may be that of another thread by now, which
+            // would be detached.
+            std::mem::forget(writer.take());
+        }
     }
 }
 
