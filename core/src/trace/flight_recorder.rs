@@ -24,8 +24,9 @@ use crate::os;
 pub struct FlightOptions {
     /// How much of the past it keeps.
     pub keep: Duration,
-    /// The most bytes that the kept events take; it keeps less of the past if that is not enough. At least
-    /// [`LEAST_MEMORY`](Self::LEAST_MEMORY).
+    /// The most bytes that it takes; it keeps less of the past if that is not enough. At least
+    /// [`LEAST_MEMORY`](Self::LEAST_MEMORY). If the names of the program's threads, functions and marks take more
+    /// than three quarters of it, the rest of them is in addition.
     pub memory: usize,
     /// Where it writes dumps by itself: `app.offlock`, then `app-2.offlock`, … None replaces an existing file.
     pub path: Option<PathBuf>,
@@ -371,8 +372,8 @@ mod tests {
     use crate::Task;
     use crate::clock::now;
     use crate::trace::analyze::recording::Recording;
-    use crate::trace::format::definition::Lock;
-    use crate::trace::format::event::Reason;
+    use crate::trace::format::definition::{Lock, Name};
+    use crate::trace::format::event::{Kind, Reason};
     use crate::trace::record::mode::{now_holding, now_releasing};
     use crate::trace::record::thread::Thread;
 
@@ -529,6 +530,40 @@ mod tests {
         pair.end();
         recorder.stop();
         assert_eq!(watch.next(Duration::from_secs(100)), None);
+    }
+
+    #[test]
+    fn names_stay_known_however_much_else_is_named() {
+        let folder = Folder::new("names");
+        let flight = FlightOptions { memory: FlightOptions::LEAST_MEMORY, ..FlightOptions::default() };
+        let recorder = FlightRecorder::start(&Options::default(), &flight).expect("a thread");
+        let thread = Thread::present("marking");
+        let mark = |name: &str| {
+            thread.mark_begin(now(), Name::of(name));
+            thread.mark_end(now(), None);
+        };
+        let path = folder.0.join("names.offlock");
+        mark("rare");
+        let mut events = 0;
+        for round in 0..5 {
+            // The table of names has room for some of them only.
+            (0..5_000).for_each(|number| mark(&format!("a name of round {round}: {number}")));
+            // What was named is found to be of no use, and again a second later.
+            (0..60_000).for_each(|_| mark("often"));
+            std::thread::sleep(Duration::from_millis(600));
+            mark("rare");
+            recorder.dump(&path).expect("writable");
+            let recording = read(&path);
+            let moments = recording.threads.values().filter(|thread| thread.name == "marking");
+            let marks =
+                moments.flat_map(|thread| &thread.moments).filter(|moment| moment.kind == Kind::MarkBegin);
+            let names: Vec<_> = marks.map(|moment| recording.name(moment.argument)).collect();
+            assert!(names.iter().all(|name| !name.starts_with("name ")), "each number has a name");
+            assert_eq!(names.last().map(String::as_str), Some("rare"));
+            events += 130_000;
+            assert!(round < 4 || recording.events < events, "not all fit");
+            assert!(recorder.memory() <= 3 << 20, "{}", recorder.memory());
+        }
     }
 
     #[test]

@@ -12,7 +12,10 @@
 //! is known of the threads' states, so a dump begins with the right ones: a thread that has been idle for an
 //! hour is idle, and a request that began before the first frame is open. What numbers stand for is kept
 //! apart, because it was written once, long ago. It only grows while the program meets new code or begins
-//! new threads; when it takes a quarter of the memory, what no frame mentions is dropped.
+//! new threads; when it takes a quarter of the memory, it is reduced to what a frame mentions, and what the
+//! recorder's tables still have, because that is not written again when an event mentions it. An event that
+//! was queued when a table forgot its number arrives within a second; so numbers are dropped if they are of
+//! no use at two times that are a second apart.
 //!
 //! A dump shares the frames with the ring, so it copies little and the recording goes on while it is written.
 
@@ -21,7 +24,9 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::code::code_table;
 use super::lock_watch::LockWatch;
+use super::registry::registry;
 use crate::fork::lock;
 use crate::trace::format::code::{self, CodeDefinition};
 use crate::trace::format::definition::{Definition, Stand};
@@ -47,6 +52,8 @@ struct Kept {
     dropped: bool,
     /// The size of what numbers stand for after it was last reduced.
     reduced: usize,
+    /// Numbers of no use, and since when.
+    unused: Option<(u64, Numbers)>,
     watches: Vec<Arc<Mutex<LockWatch>>>,
 }
 
@@ -70,6 +77,13 @@ struct Known {
     size: usize,
 }
 
+/// Numbers of names and of code.
+#[derive(Default)]
+struct Numbers {
+    names: HashSet<u32>,
+    code: HashSet<(CodeKind, u32)>,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum CodeKind {
     File,
@@ -85,6 +99,9 @@ struct Standing {
     /// The beginnings of collections, operations and marks that had not ended.
     open: Vec<Event>,
 }
+
+/// An event is written at most this long after it was recorded, in nanoseconds.
+const LATEST: u64 = 1_000_000_000;
 
 /// The size of an entry of the tables apart from its text, in bytes, roughly.
 const ENTRY: usize = 96;
@@ -111,13 +128,14 @@ impl Known {
     }
 
     fn define_code(&mut self, definition: CodeDefinition) {
-        let (key, text) = match &definition {
-            CodeDefinition::File { id, path } => ((CodeKind::File, *id), path.len()),
-            CodeDefinition::Function { id, name, .. } => ((CodeKind::Function, *id), name.len()),
-            CodeDefinition::Frame { id, .. } => ((CodeKind::Frame, *id), 0),
+        let text = match &definition {
+            CodeDefinition::File { path: text, .. } | CodeDefinition::Function { name: text, .. } => {
+                text.len()
+            }
+            CodeDefinition::Frame { .. } => 0,
         };
         self.size += ENTRY + text;
-        self.code.insert(key, definition);
+        self.code.insert(key_of(&definition), definition);
     }
 
     /// Adds the numbers that a stack needs, up to its outermost frame.
@@ -178,6 +196,25 @@ impl Standing {
     }
 }
 
+fn key_of(definition: &CodeDefinition) -> (CodeKind, u32) {
+    match definition {
+        CodeDefinition::File { id, .. } => (CodeKind::File, *id),
+        CodeDefinition::Function { id, .. } => (CodeKind::Function, *id),
+        CodeDefinition::Frame { id, .. } => (CodeKind::Frame, *id),
+    }
+}
+
+impl Numbers {
+    /// Those that the recorder's tables have, so that events may mention them again.
+    fn of_recorder() -> Self {
+        let names = registry().definitions().into_iter().filter_map(|definition| match definition {
+            Definition::Name { id, .. } => Some(id),
+            _ => None,
+        });
+        Self { names: names.collect(), code: code_table().definitions().iter().map(key_of).collect() }
+    }
+}
+
 /// The body of a frame, without its header.
 fn body(frame: &[u8]) -> &[u8] {
     frame.get(FRAME_HEADER..).unwrap_or_default()
@@ -231,9 +268,7 @@ impl Kept {
             // The magic, and the end, which each dump has of its own.
             _ => {}
         }
-        if self.known.size > self.memory / 4 && self.known.size > self.reduced * 2 {
-            self.reduce();
-        }
+        self.reduce();
     }
 
     fn take_about(&mut self, body: &[u8]) {
@@ -259,7 +294,9 @@ impl Kept {
 
     fn is_full(&self, newest: u64) -> bool {
         let is_old = |frame: &Frame| frame.latest.saturating_add(self.keep) < newest;
-        self.frames.front().is_some_and(is_old) || self.size + self.known.size > self.memory
+        // What numbers stand for may take three quarters of the memory; beyond that it is in addition.
+        let for_frames = self.memory - self.known.size.min(self.memory / 4 * 3);
+        self.frames.front().is_some_and(is_old) || self.size > for_frames
     }
 
     /// Keeps of a dropped frame what the threads were doing at its end.
@@ -272,21 +309,42 @@ impl Kept {
             Kind::Lost | Kind::Cpu | Kind::RunDelay => {}
             Kind::ThreadEnd => {
                 self.standing.remove(&event.thread);
-                self.known.threads.remove(&event.thread);
+                if let Some((name, _)) = self.known.threads.remove(&event.thread) {
+                    self.known.size = self.known.size.saturating_sub(ENTRY + name.len());
+                }
             }
             _ => self.standing.entry(event.thread).or_default().step(native, event),
         });
     }
 
-    /// Drops what numbers stand for that no event mentions. Threads and locks stay: those that exist may be
-    /// mentioned again.
+    /// Drops what numbers of no use stand for, if it takes much memory. Threads and locks stay: those that exist
+    /// may be mentioned again.
     fn reduce(&mut self) {
-        let known = std::mem::take(&mut self.known);
-        let (mut names, mut needed) = (HashSet::new(), HashSet::new());
+        let newest = self.frames.back().map_or(0, |frame| frame.latest);
+        match &self.unused {
+            None if self.known.size > self.memory / 4 && self.known.size > self.reduced * 2 => {
+                self.unused = Some((newest, self.find_unused()));
+            }
+            Some((since, _)) if newest > since.saturating_add(LATEST) => {
+                let before = self.unused.take().map(|(_, numbers)| numbers).unwrap_or_default();
+                let now = self.find_unused();
+                self.drop_all(&Numbers {
+                    names: before.names.intersection(&now.names).copied().collect(),
+                    code: before.code.intersection(&now.code).copied().collect(),
+                });
+                self.reduced = self.known.size;
+            }
+            _ => {}
+        }
+    }
+
+    /// The numbers that no event mentions and that the recorder's tables do not have.
+    fn find_unused(&self) -> Numbers {
+        let mut used = Numbers::of_recorder();
         let mut mention = |event: Event| match event.kind {
-            Kind::RegionBegin | Kind::MarkBegin | Kind::MarkEnd => drop(names.insert(event.argument)),
+            Kind::RegionBegin | Kind::MarkBegin | Kind::MarkEnd => drop(used.names.insert(event.argument)),
             Kind::StackHolding | Kind::StackReleasing | Kind::StackWaiting => {
-                known.mark_stack(event.argument, &mut needed);
+                self.known.mark_stack(event.argument, &mut used.code);
             }
             _ => {}
         };
@@ -294,15 +352,22 @@ impl Kept {
             wire::take_events(body(&frame.bytes), |_, event| mention(event));
         }
         self.standing.values().flat_map(|standing| &standing.open).for_each(|event| mention(*event));
+        Numbers {
+            names: self.known.names.keys().filter(|id| !used.names.contains(id)).copied().collect(),
+            code: self.known.code.keys().filter(|key| !used.code.contains(key)).copied().collect(),
+        }
+    }
+
+    fn drop_all(&mut self, numbers: &Numbers) {
+        let known = std::mem::take(&mut self.known);
         let threads = known.threads.into_iter();
         threads.for_each(|(id, (name, stand))| self.known.define(Definition::Thread { id, name, stand }));
         known.locks.into_iter().for_each(|(id, name)| self.known.define(Definition::Lock { id, name }));
-        for (id, text) in known.names.into_iter().filter(|(id, _)| names.contains(id)) {
+        for (id, text) in known.names.into_iter().filter(|(id, _)| !numbers.names.contains(id)) {
             self.known.define(Definition::Name { id, text });
         }
-        let code = known.code.into_iter().filter(|(key, _)| needed.contains(key));
+        let code = known.code.into_iter().filter(|(key, _)| !numbers.code.contains(key));
         code.for_each(|(_, definition)| self.known.define_code(definition));
-        self.reduced = self.known.size;
     }
 
     fn dump(&self, time: u64) -> Dump {
@@ -364,6 +429,7 @@ impl Ring {
             size: 0,
             dropped: false,
             reduced: 0,
+            unused: None,
             watches: Vec::new(),
         })))
     }
