@@ -87,12 +87,12 @@ def test_a_watch_is_told_of_a_long_hold_and_of_a_long_wait(recorder: lock.Flight
     waits: list[lock.Alarm] = []
     recorder.on_hold(0.1, holds.append)
     recorder.on_wait(0.1, waits.append)
-    hold(0.3)
+    hold(1.0)
     of_keeper = [alarm for alarm in eventually(lambda: holds and waits and holds) if alarm.holder == "keeper"]
     assert len(of_keeper) == 1
     (alarm,) = of_keeper
     assert (alarm.waiting, alarm.is_over) == ("MainThread", False)
-    assert 0.1e9 <= alarm.nanoseconds < 0.3e9
+    assert 0.1e9 <= alarm.nanoseconds < 1e9
     assert alarm.stack[0][0].endswith("keep")
     assert alarm.stack[0][1] == __file__
     assert str(alarm).startswith('"keeper" has held the lock for ')
@@ -103,7 +103,7 @@ def test_a_watch_is_told_of_a_long_hold_and_of_a_long_wait(recorder: lock.Flight
 def test_a_stuck_lock_is_written_while_it_is_stuck(tmp_path: Path) -> None:
     path = tmp_path / "stuck.offlock"
     with lock.FlightRecorder(path=path, dump_on_hold=0.1):
-        hold(1.0)
+        hold(2.0)
         ended = time.time()
     assert ended - path.stat().st_mtime > 0.3
     summary = summary_of(path)

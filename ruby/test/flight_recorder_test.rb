@@ -10,6 +10,9 @@ require_relative "test_helper"
 class FlightRecorderTest < Minitest::Test
   L = Offlock::Lock
 
+  # The files in which the keeper's hold is seen: in Ruby 3.3, Fiddle runs Ruby code of its own after each call.
+  KEEPS = %w[keeper.rb fiddle.rb].freeze
+
   include Keeper
   include Texts
 
@@ -29,7 +32,7 @@ class FlightRecorderTest < Minitest::Test
       summary = summary_of(path("#{holds}.offlock"))
       assert_equal [stats.events, 0, nil], summary.values_at("events", "lost", "damage")
       assert_equal stats.bytes, File.size(path("#{holds}.offlock"))
-      assert_match(/keep|Fiddle/, summary["code"]["lines"][0]["function"])
+      assert_includes KEEPS, File.basename(summary["code"]["lines"][0]["file"])
       assert_equal holds, summary["threads"].count { |thread| thread["name"] == "keeper" }
     end
     assert_includes 1..(1 << 20), recorder.memory
@@ -46,12 +49,12 @@ class FlightRecorderTest < Minitest::Test
     holds, waits = [], []
     recorder.on_hold(0.1) { |alarm| holds << alarm }
     recorder.on_wait(0.1) { |alarm| waits << alarm }
-    keep(0.4)
+    keep(1.0)
     eventually { !holds.empty? && !waits.empty? }
     alarm = holds.find { |found| found.holder == "keeper" }
     assert_equal ["main", false], [alarm.waiting, alarm.over?]
     assert_operator alarm.nanoseconds, :>=, 100_000_000
-    assert_operator alarm.nanoseconds, :<, 400_000_000
+    assert_operator alarm.nanoseconds, :<, 1_000_000_000
     assert_match(/\A"keeper" has held the lock for \d+ ms while "main" waited/, alarm.to_s)
     assert(waits.any? { |wait| wait.waiting == "main" && wait.holder == "keeper" })
   ensure
@@ -73,7 +76,7 @@ class FlightRecorderTest < Minitest::Test
 
   def test_a_stuck_lock_is_written_while_it_is_stuck
     recorder = L::FlightRecorder.new(path: path("stuck.offlock"), dump_on_hold: 0.1)
-    keep(1.0)
+    keep(2.0)
     assert_operator Time.now - File.mtime(path("stuck.offlock")), :>, 0.3
     recorder.stop
     assert_equal ["stuck.offlock"], Dir.children(@folder), "one in a minute"
@@ -145,12 +148,12 @@ class FlightRecorderTest < Minitest::Test
 
   ENDS.each do |ending, status|
     define_method(:"test_the_command_keeps_the_last_seconds_until_the_end_#{ending}") do
-      errors, ended = trace("sleep(1.5); keep(0.05); #{ending}", "--keep", "1s")
+      errors, ended = trace("sleep(3); keep(0.05); #{ending}", "--keep", "1s")
       assert_equal status, ended.exitstatus, errors
       summary = summary_of(path("app.offlock"))
       assert_nil summary["damage"]
-      assert_operator summary["length"], :<, 1.5e9
-      assert_match(/keep|Fiddle/, summary["code"]["lines"][0]["function"])
+      assert_operator summary["length"], :<, 2.5e9
+      assert_includes KEEPS, File.basename(summary["code"]["lines"][0]["file"])
     end
   end
 
