@@ -47,10 +47,12 @@ mod run;
 mod scheduler;
 #[cfg(test)]
 mod tests;
+mod wait;
 mod yielder;
 mod yielding;
 
-pub(crate) use release::drop_aside;
+pub(crate) use release::{drop_aside, without_the_lock};
 pub(crate) use run::{Region, Release, define};
+pub(crate) use wait::wait;
 pub(crate) use yielder::Yielder;
 pub(crate) use yielding::{yield_between_calls, yield_between_calls_or_raise};

@@ -49,26 +49,42 @@ pub(super) fn release_and_take() {
     unsafe { rb_sys::rb_nogvl(Some(nothing), ptr::null_mut(), None, ptr::null_mut(), FLAGS) };
 }
 
+/// Calls `work` without the lock, or with it if an interrupt is pending, which stays so.
+///
+/// The calling thread must hold the lock.
+pub(crate) fn without_the_lock<R: Send, F: FnOnce() -> R + Send>(work: F) -> R {
+    let mut call = Call { work: Some(work), result: None };
+    // SAFETY: the lock is held, and `Call::run` gets what it expects, which outlives the call. With these flags
+    // Ruby raises nothing.
+    unsafe {
+        let this = (&raw mut call).cast();
+        rb_sys::rb_nogvl(Some(Call::<F, R>::run), this, None, ptr::null_mut(), FLAGS);
+    }
+    call.result.unwrap_or_else(|| (call.work.take().expect("it was not called"))())
+}
+
+struct Call<F, R> {
+    work: Option<F>,
+    result: Option<R>,
+}
+
+impl<F: FnOnce() -> R, R> Call<F, R> {
+    unsafe extern "C" fn run(this: *mut c_void) -> *mut c_void {
+        // SAFETY: `without_the_lock` passes such a value, and uses it only afterwards.
+        let this = unsafe { &mut *this.cast::<Self>() };
+        this.result = this.work.take().map(|work| work());
+        ptr::null_mut()
+    }
+}
+
 /// Drops a vector without the lock if it is large: to give 100 MB back to the system takes some milliseconds.
 ///
 /// The calling thread must hold the lock.
 pub(crate) fn drop_aside<T: Send>(vector: Vec<T>) {
     const LARGE: usize = 2 << 20;
-    let mut vector = Some(vector).filter(|vector| vector.capacity() * size_of::<T>() >= LARGE);
-    if vector.is_some() {
-        // SAFETY: the lock is held, and `take` gets what it expects, which outlives the call. If an interrupt is
-        // pending, Ruby does not call it, and the vector is dropped here.
-        unsafe {
-            rb_sys::rb_nogvl(Some(take::<T>), (&raw mut vector).cast(), None, ptr::null_mut(), FLAGS);
-        }
+    if vector.capacity() * size_of::<T>() >= LARGE {
+        without_the_lock(move || drop(vector));
     }
-}
-
-/// Drops an `Option<Vec<T>>`.
-unsafe extern "C" fn take<T>(vector: *mut c_void) -> *mut c_void {
-    // SAFETY: `drop_aside` passes such a value, and uses it only afterwards.
-    drop(unsafe { (*vector.cast::<Option<Vec<T>>>()).take() });
-    ptr::null_mut()
 }
 
 /// Returns whether the thread has interrupts to handle. The calling thread must hold the lock.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cruby::thread::{Ractor, RubyThread};
+use crate::region::without_the_lock;
 use events::RactorName;
 use flight::{Watch, duration};
 use magnus::rb_sys::AsRawValue;
@@ -172,7 +173,7 @@ impl Recorder {
     ) -> Result<Option<(u64, u64, u64)>, Error> {
         let Some(flight) = this.flight() else { return Ok(None) };
         name_all(ruby, threads)?;
-        let stats = flight::without_the_lock(|| flight.dump(&path));
+        let stats = without_the_lock(|| flight.dump(&path));
         let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
         Ok(Some((stats.events, stats.lost, stats.bytes)))
     }
@@ -182,7 +183,7 @@ impl Recorder {
         let Some(flight) = this.flight() else { return Ok(None) };
         name_all(ruby, threads)?;
         let beside = |path| flight.dump_beside(path);
-        let path = flight::without_the_lock(|| flight.path().map(beside).transpose());
+        let path = without_the_lock(|| flight.path().map(beside).transpose());
         path.map_err(|error| system_call_error(ruby, &error))
     }
 
