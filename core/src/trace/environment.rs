@@ -84,7 +84,7 @@ fn duration_in(variable: &str) -> io::Result<Option<Duration>> {
 /// Starts the flight recorder that the environment asks for, if any, and returns it with the path of the trace that
 /// is to be written at the end.
 pub(super) fn flight_from_environment(options: &Options) -> Option<io::Result<(FlightRecorder, PathBuf)>> {
-    let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
+    let asked = asked()?;
     let keep = duration_in(KEEP_VARIABLE).transpose()?;
     Some(keep.and_then(|keep| {
         let options = Options { stacks: stacks(options.stacks)?, ..options.clone() };
@@ -108,17 +108,21 @@ fn deadline() -> Option<u64> {
     std::env::var(UNTIL_VARIABLE).ok()?.parse().ok()
 }
 
+/// The path of the trace that the environment asks for.
+fn asked() -> Option<PathBuf> {
+    std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// Whether the environment asks for a trace of this process: it names a file, and the time to record is not over.
 pub fn is_requested() -> bool {
-    let is_named = std::env::var_os(TRACE_VARIABLE).is_some_and(|path| !path.is_empty());
-    is_named && deadline().is_none_or(|deadline| os::monotonic_nanoseconds() < deadline)
+    asked().is_some() && deadline().is_none_or(|deadline| os::monotonic_nanoseconds() < deadline)
 }
 
 impl Trace {
     /// Starts the trace that the environment asks for, if any, and returns it with its path. Call it when the
     /// interpreter starts, and again in the child of a fork.
     pub fn from_environment(options: &Options) -> Option<io::Result<(Self, PathBuf)>> {
-        let asked = PathBuf::from(std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?);
+        let asked = asked()?;
         Some(stacks(options.stacks).and_then(|stacks| {
             let (file, path) = claim(&asked)?;
             let options = Options { stacks, ..options.clone() };

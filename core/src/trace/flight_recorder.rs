@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::analyze::code::{Code, FrameText};
 use super::files;
 use super::record::lock_watch::{LockWatch, Long, Watched};
-use super::record::ring::Ring;
+use super::record::ring::{Dump, Ring};
 use super::record::session::{Options, Trace, catch_up};
 use super::record::sink::Stats;
 use crate::fork::lock;
@@ -28,7 +28,7 @@ pub struct FlightOptions {
     /// [`LEAST_MEMORY`](Self::LEAST_MEMORY). If the names of the program's threads, functions and marks take more
     /// than three quarters of it, the rest of them is in addition.
     pub memory: usize,
-    /// Where it writes dumps by itself: `app.offlock`, then `app-2.offlock`, … None replaces an existing file.
+    /// Where it writes dumps by itself: `app.offlock`, then `app-2.offlock`, … It never replaces a file.
     pub path: Option<PathBuf>,
     /// It writes a dump when a thread has waited for the lock for so long.
     pub wait: Option<Duration>,
@@ -95,8 +95,13 @@ impl Shared {
         self.pid == std::process::id()
     }
 
+    /// What is kept of everything recorded so far.
+    fn last_seconds(&self) -> Dump {
+        self.ring.dump(catch_up())
+    }
+
     fn dump_beside(&self, path: &Path) -> io::Result<PathBuf> {
-        let dump = self.ring.dump(catch_up());
+        let dump = self.last_seconds();
         let extension = path.extension().and_then(|name| name.to_str()).unwrap_or("offlock");
         files::write_beside(path, extension, |out| dump.write(out))
     }
@@ -153,9 +158,9 @@ impl FlightRecorder {
         if !self.is_running() {
             return Err(io::Error::other("the flight recorder does not run in this process"));
         }
-        let dump = self.shared.ring.dump(catch_up());
+        let dump = self.shared.last_seconds();
         files::write_named(path, |out| dump.write(out))?;
-        Ok(Stats { events: dump.events, lost: dump.lost, bytes: dump.len() })
+        Ok(dump.stats())
     }
 
     /// Writes the last seconds to the first of the files `app.offlock`, `app-2.offlock`, … that does not exist,
@@ -170,8 +175,7 @@ impl FlightRecorder {
 
     /// The size of the trace that [`dump`](Self::dump) would write now.
     pub fn kept(&self) -> Stats {
-        let dump = self.shared.ring.dump(catch_up());
-        Stats { events: dump.events, lost: dump.lost, bytes: dump.len() }
+        self.shared.last_seconds().stats()
     }
 
     /// Where dumps are written that nobody names.

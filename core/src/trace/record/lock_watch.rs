@@ -155,6 +155,12 @@ impl LockWatch {
         std::mem::take(&mut self.found)
     }
 
+    /// Notes what has ended, if it is looked for and was too long.
+    fn find(&mut self, kind: Watched, ended: Option<Long>) {
+        let is_watched = self.watched == kind;
+        self.found.extend(ended.filter(|long| is_watched && long.time >= self.at_least));
+    }
+
     fn step(&mut self, Event { time, thread, kind, argument }: Event) {
         match kind {
             Kind::Wants => self.locks.entry(argument).or_default().enter(thread, time),
@@ -164,20 +170,18 @@ impl LockWatch {
                 let long = waited.map(|wait| usage.long_wait(wait, time, true));
                 usage.hold = Some(Hold { thread, since: time, stack: None, told: false });
                 usage.is_held = true;
-                let is_watched = self.watched == Watched::Wait;
-                self.found.extend(long.filter(|long| is_watched && long.time >= self.at_least));
+                self.find(Watched::Wait, long);
             }
             Kind::Released => {
                 let (lock, reason) = unpack_release(argument);
                 let usage = self.locks.entry(lock).or_default();
                 let is_new = usage.hold.is_some_and(|hold| !hold.told);
                 let long = usage.long_hold(time, true).filter(|_| is_new);
-                let is_watched = self.watched == Watched::Hold;
-                self.found.extend(long.filter(|long| is_watched && long.time >= self.at_least));
                 usage.is_held = false;
                 if reason == Reason::Yields {
                     usage.enter(thread, time);
                 }
+                self.find(Watched::Hold, long);
             }
             Kind::StackHolding | Kind::StackReleasing => {
                 let holds = self.locks.values_mut().filter_map(|usage| usage.hold.as_mut());

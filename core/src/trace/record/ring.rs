@@ -27,6 +27,7 @@ use std::time::Duration;
 use super::code::code_table;
 use super::lock_watch::LockWatch;
 use super::registry::registry;
+use super::sink::Stats;
 use crate::fork::lock;
 use crate::trace::format::code::{self, CodeDefinition};
 use crate::trace::format::definition::{Definition, Stand};
@@ -491,15 +492,15 @@ pub(in crate::trace) struct Dump {
     head: Vec<u8>,
     frames: Vec<Arc<[u8]>>,
     tail: Vec<u8>,
-    pub(in crate::trace) events: u64,
-    pub(in crate::trace) lost: u64,
+    events: u64,
+    lost: u64,
 }
 
 impl Dump {
-    /// Its size in bytes.
-    pub(in crate::trace) fn len(&self) -> u64 {
+    pub(in crate::trace) fn stats(&self) -> Stats {
         let frames: usize = self.frames.iter().map(|frame| frame.len()).sum();
-        (self.head.len() + frames + self.tail.len()) as u64
+        let bytes = (self.head.len() + frames + self.tail.len()) as u64;
+        Stats { events: self.events, lost: self.lost, bytes }
     }
 
     pub(in crate::trace) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -639,7 +640,7 @@ mod tests {
         all.extend(wire::frame(wire::END, &end));
         let (mut kept, dump) = (Vec::new(), ring.dump(program.time));
         dump.write(&mut kept).expect("memory");
-        assert_eq!(kept.len() as u64, dump.len());
+        assert_eq!(kept.len() as u64, dump.stats().bytes);
         let read = |bytes: &[u8]| Recording::read(bytes, &Task::new()).expect("a trace");
         let (all, kept) = (read(&all), read(&kept));
         assert_eq!((all.damage, kept.damage), (None, None));
