@@ -41,7 +41,7 @@ class Recorder:
 
 @final
 class Watch:
-    def next(self) -> tuple[str, str, int, int, str, tuple[tuple[str, str, int], ...]] | None: ...
+    def next(self) -> tuple[str, str, int, bool, str, tuple[tuple[str, str, int], ...]] | None: ...
 
 @final
 class Sampler:

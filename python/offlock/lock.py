@@ -356,8 +356,7 @@ class FlightRecorder(Trace):
 
         def run() -> None:
             while alarm := watch.next():
-                holder, waiting, nanoseconds, is_over, text, stack = alarm
-                call(Alarm(holder, waiting, nanoseconds, bool(is_over), text, stack))
+                call(Alarm(*alarm))
 
         threading.Thread(target=run, name="offlock watch", daemon=True).start()
 

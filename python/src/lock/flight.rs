@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use offlock_core::trace;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
 use crate::cpython::object;
 use crate::objects::tuple;
@@ -33,7 +34,7 @@ impl Watch {
         };
         let stack = alarm.stack.iter().map(frame).collect::<PyResult<Vec<_>>>()?;
         let nanoseconds = object::size(py, alarm.nanoseconds as usize)?.into_any();
-        let is_over = object::size(py, usize::from(alarm.is_over))?.into_any();
+        let is_over = PyBool::new(py, alarm.is_over).to_owned().into_any();
         let sentence = text(&alarm.to_string())?;
         let all =
             [text(&alarm.holder)?, text(&alarm.waiting)?, nanoseconds, is_over, sentence, tuple(py, stack)?];

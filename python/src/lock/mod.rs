@@ -178,7 +178,7 @@ impl Recorder {
         threads: Vec<ThreadName>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(flight) = self.flight() else { return Ok(None) };
-        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        name_all(&threads);
         let stats = py.detach(|| flight.dump(&path))?;
         numbers(py, [stats.events, stats.lost, stats.bytes]).map(Some)
     }
@@ -186,7 +186,7 @@ impl Recorder {
     /// Writes the last seconds to a file beside the recorder's path and returns its path; None if it has none.
     fn dump_beside(&self, py: Python<'_>, threads: Vec<ThreadName>) -> PyResult<Option<PathBuf>> {
         let Some(flight) = self.flight() else { return Ok(None) };
-        threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+        name_all(&threads);
         let beside = |path| flight.dump_beside(path);
         Ok(py.detach(|| flight.path().map(beside)).transpose()?)
     }
@@ -211,7 +211,7 @@ impl Recorder {
     fn stop<'py>(&self, py: Python<'py>, threads: Vec<ThreadName>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(mut capture) = self.capture().take() else { return Ok(None) };
         if capture.is_running() {
-            threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
+            name_all(&threads);
         }
         let stopped = py.detach(|| capture.stop());
         *self.capture() = Some(capture);
@@ -233,6 +233,10 @@ impl Recorder {
     fn is_running(&self) -> bool {
         self.capture().as_ref().is_some_and(Capture::is_running)
     }
+}
+
+fn name_all(threads: &[ThreadName]) {
+    threads.iter().for_each(|(native_id, name)| feed::name_thread(*native_id, name));
 }
 
 /// The duration that an argument names in seconds.
