@@ -15,6 +15,8 @@
 //!   `OFFLOCK_TRACE_DUMP_HOLD` when to write that before the end.
 //! - `OFFLOCK_SIGNAL` names the signal at which the program starts and stops recording (`--signal`).
 //!
+//! With `OFFLOCK_LOCK=off` in its own environment, `offlock trace` says so and runs the program without any of these.
+//!
 //! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its own.
 //! If an autostart cannot load the extension, it must not disturb the program: it prints a message to
 //! standard error and continues. An extension is built for one version of its interpreter, but a program may
@@ -35,7 +37,7 @@ use offlock_core::trace::files::{check_named, create_new, free_name_beside};
 use offlock_core::trace::{
     ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, Flaw, Format, KEEP_VARIABLE, NotATrace,
     Process, Recording, Run, STACKS_VARIABLE, TRACE_VARIABLE, Timeline, UNTIL_VARIABLE, is_path_of_child,
-    note_signal, until, write_report,
+    note_signal, switched_off, until, write_report,
 };
 
 use crate::arguments::Trace;
@@ -56,6 +58,11 @@ struct Outputs {
 }
 
 pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
+    if let Some(reason) = switched_off() {
+        eprintln!("offlock: {reason}: the program runs without a trace");
+        let program = &arguments.program;
+        return Err(cannot_run(&program[0], &Command::new(&program[0]).args(&program[1..]).exec()));
+    }
     let outputs = outputs(arguments)?;
     let trace = &outputs.trace;
     let began =

@@ -620,3 +620,14 @@ fn shells_and_man_learn_the_command() {
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("nothing: there is no such subcommand"));
 }
+
+#[test]
+fn a_program_runs_without_a_trace_if_tracing_is_switched_off() {
+    let folder = Folder::new("off");
+    let mut command = folder.offlock(&["trace", "--report", "--", "sh", "-c", "echo $OFFLOCK_TRACE; exit 3"]);
+    let output = command.env("OFFLOCK_LOCK", "off").output().expect("runs");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), "\n"));
+    let reason = "tracing is switched off by OFFLOCK_LOCK=off";
+    assert_eq!(text(&output.stderr), format!("offlock: {reason}: the program runs without a trace\n"));
+    assert_eq!(folder.names(), [] as [String; 0]);
+}

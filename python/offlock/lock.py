@@ -14,6 +14,10 @@ Or keep live numbers in production::
 Recording is exact: the trace has every request, acquisition and release of the lock. That needs CPython 3.11 to
 3.14 with a GIL on Linux. Elsewhere `obstacle` returns the reason. A trace is then an estimate from samples, which
 all reports label as such, and the live numbers stay zero.
+
+``OFFLOCK_LOCK=off`` (or ``0``, ``no``, ``false``) in the environment switches all of this off: nothing is hooked or
+started, and no file is written. Traces and flight recorders can be made as usual, but do not run, and live numbers are
+zero.
 """
 
 from __future__ import annotations
@@ -58,7 +62,8 @@ __all__ = [
 def obstacle() -> str | None:
     """Returns the reason why the lock cannot be traced exactly in this process; None when it can.
 
-    ``OFFLOCK_FEED=samples`` in the environment makes all traces estimates.
+    ``OFFLOCK_FEED=samples`` in the environment makes all traces estimates; with ``OFFLOCK_LOCK=off`` nothing is
+    traced at all.
     """
     return _native.obstacle()
 
@@ -123,7 +128,8 @@ class Trace:
 
     Several traces may run at the same time. A trace that still runs when the program exits is stopped and
     complete. After a kill the file is readable up to the last flush, some milliseconds before. A forked child
-    writes nothing to its parent's trace.
+    writes nothing to its parent's trace. With ``OFFLOCK_LOCK=off`` in the environment a trace never runs, writes no
+    file, and has an empty summary that gives the reason.
 
     Only its owner can read the file. It contains the program's name, and the program's arguments, which may be
     secret, only with ``arguments=True``.
@@ -168,21 +174,17 @@ class Trace:
 
     def _record(self, start: Callable[[], _native.Recorder | None]) -> bool:
         """Record with the recorder that `start` returns; False if it returns none."""
-        _threads.enter()
-        recorder = None
-        try:
-            recorder = start()
-        finally:
-            if recorder is None:
-                _threads.leave()
+        self._is_off = _native.switched_off() is not None
+        recorder = start() if self._is_off else _started_with_names(start)
         if recorder is None:
             return False
-        _threads.sample()
         self._recorder = recorder
         self._stats: Stats | None = None
         self._summary: Summary | None = None
-        _running.append(self)
-        atexit.register(self.stop)
+        if not self._is_off:
+            _threads.sample()
+            _running.append(self)
+            atexit.register(self.stop)
         return True
 
     @property
@@ -194,7 +196,8 @@ class Trace:
         """Stop recording and complete the file. A second call changes nothing.
 
         Returns:
-            The numbers of the trace; None in a process that was forked from the one that records.
+            The numbers of the trace; None in a process that was forked from the one that records, and for a trace
+            that is switched off.
 
         Raises:
             OSError: the end of the file could not be written.
@@ -220,7 +223,8 @@ class Trace:
     def __repr__(self) -> str:
         if self._stats is not None:
             return f"<Trace: stopped, {self._stats.events} events>"
-        return f"<Trace: {'running' if self.is_running else 'of another process'}>"
+        state = "running" if self.is_running else "switched off" if self._is_off else "of another process"
+        return f"<Trace: {state}>"
 
     def __enter__(self) -> Trace:
         return self
@@ -232,6 +236,18 @@ class Trace:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def _started_with_names(start: Callable[[], _native.Recorder | None]) -> _native.Recorder | None:
+    """The recorder that `start` returns; threads report their names if there is one."""
+    _threads.enter()
+    recorder = None
+    try:
+        recorder = start()
+    finally:
+        if recorder is None:
+            _threads.leave()
+    return recorder
 
 
 @dataclass(frozen=True)
@@ -268,6 +284,9 @@ class FlightRecorder(Trace):
 
     The dumps are traces like others, for ``offlock summary`` and ``offlock report``. In a forked child the recorder
     starts again, with nothing kept, and with the process id in the names of the files that it writes by itself.
+
+    With ``OFFLOCK_LOCK=off`` in the environment it is made as usual, but does not run: it keeps nothing, `dump` writes
+    nothing and returns None, and what `on_wait` and `on_hold` are given is never called.
     """
 
     def __init__(
@@ -307,7 +326,8 @@ class FlightRecorder(Trace):
         self._options = (arguments, stacks)
         self._watches: list[tuple[str, float, Callable[[Alarm], object]]] = []
         self._begin()
-        _recorders.append(self)
+        if not self._is_off:
+            _recorders.append(self)
 
     def _begin(self) -> None:
         arguments, stacks = self._options
@@ -320,7 +340,7 @@ class FlightRecorder(Trace):
         """Write the trace of the last seconds to the file at `path`. The recording goes on.
 
         Returns:
-            The numbers of that trace; None if the recorder is stopped.
+            The numbers of that trace; None if the recorder is stopped or switched off.
 
         Raises:
             OSError: the file cannot be written. An existing file then stays as it was.
@@ -330,7 +350,7 @@ class FlightRecorder(Trace):
 
     @property
     def memory(self) -> int:
-        """The number of bytes that the last seconds take now; 0 once it is stopped."""
+        """The number of bytes that the last seconds take now; 0 once it is stopped, and if it is switched off."""
         return self._recorder.memory or 0
 
     def on_wait(self, seconds: float, call: Callable[[Alarm], object]) -> None:
@@ -349,6 +369,8 @@ class FlightRecorder(Trace):
         self._watch("hold", seconds, call)
 
     def _watch(self, watched: str, seconds: float, call: Callable[[Alarm], object]) -> None:
+        if self._is_off:
+            return
         watch = self._recorder.watch(watched, seconds)
         if watch is None:
             raise RuntimeError("the flight recorder is stopped")
@@ -371,7 +393,8 @@ class FlightRecorder(Trace):
         return super().stop()
 
     def __repr__(self) -> str:
-        return f"<FlightRecorder: {'running' if self.is_running else 'stopped'}, {self.memory} bytes>"
+        state = "running" if self.is_running else "switched off" if self._is_off else "stopped"
+        return f"<FlightRecorder: {state}, {self.memory} bytes>"
 
 
 _recorders: list[FlightRecorder] = []
@@ -462,8 +485,8 @@ def start(
     May be called from any thread and from a signal handler.
 
     Returns:
-        True; False, without any change, if the trace is running already, or in a signal handler that interrupts
-        this function or `stop`.
+        True; False, without any change, if the trace is running already, in a signal handler that interrupts this
+        function or `stop`, or with ``OFFLOCK_LOCK=off`` in the environment.
 
     Raises:
         OSError: the file cannot be written.
@@ -473,7 +496,7 @@ def start(
         if not is_alone or (_started is not None and _started.is_running):
             return False
         _started = Trace(path, limit=limit, arguments=arguments, stacks=stacks)
-        return True
+        return _started.is_running
 
 
 def stop() -> Stats | None:
@@ -542,7 +565,8 @@ class _Metric:
     def enable(cls) -> None:
         """Start measuring.
 
-        Where the lock cannot be traced exactly, the numbers stay zero and a `RuntimeWarning` gives the reason.
+        Where the lock cannot be traced exactly, the numbers stay zero and a `RuntimeWarning` gives the reason. With
+        ``OFFLOCK_LOCK=off`` in the environment nothing is measured, and nothing said.
         """
         if _native.is_enabled(cls._name):
             return

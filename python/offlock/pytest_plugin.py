@@ -13,7 +13,7 @@ Use the marker for a whole test::
 
 Both take milliseconds of wall time and apply to all threads. A hold ends when the thread releases the lock: when it
 blocks, or after a time slice if another thread waits for the lock. A thread that computes alone holds the lock for
-as long as it computes.
+as long as it computes. With ``OFFLOCK_LOCK=off`` in the environment, tests run without these limits.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ def _lock_held_at_most(milliseconds: float) -> Iterator[None]:
     __tracebackhide__ = True
     from . import lock
 
+    if lock._native.switched_off():
+        yield
+        return
     if reason := lock.obstacle():
         pytest.skip(f"how long the lock is held cannot be seen here: {reason}")
     with lock.measure() as trace:

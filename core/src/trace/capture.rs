@@ -1,13 +1,13 @@
 //! Traces as programs start them: into a file, into another tool's format, or into memory.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::analyze::recording::{NotATrace, Recording};
 use super::analyze::summary::Summary;
 use super::analyze::timeline::Timeline;
-use super::environment::flight_from_environment;
+use super::environment::{flight_from_environment, switched_off};
 use super::export::Format;
 use super::files;
 use super::flight_recorder::{FlightOptions, FlightRecorder};
@@ -16,6 +16,9 @@ use super::record::sink::Stats;
 use crate::Task;
 
 /// A trace that is being recorded, and what happens with it when it ends.
+///
+/// If tracing is [switched off](switched_off), it is one of nothing: it does not run, and no thread and no file belong
+/// to it. The default is a capture of nothing, too.
 #[derive(Default)]
 pub struct Capture {
     trace: Option<Trace>,
@@ -42,6 +45,9 @@ impl Capture {
     ///
     /// Errors of creating the file, or of starting the recorder's thread.
     pub fn to_file(path: PathBuf, format: Option<Format>, options: &Options) -> io::Result<Self> {
+        if switched_off().is_some() {
+            return Ok(Self::default());
+        }
         let Some(format) = format.or_else(|| Format::of_path(&path)) else {
             return Ok(Self { trace: Some(Trace::to_file(&path, options)?), ..Self::default() });
         };
@@ -61,8 +67,21 @@ impl Capture {
     ///
     /// Errors of starting the recorder's thread.
     pub fn to_memory(options: &Options) -> io::Result<Self> {
+        if let Some(reason) = switched_off() {
+            return Ok(Self::of_nothing(options, reason));
+        }
         let (trace, memory) = Trace::to_memory(options)?;
         Ok(Self { trace: Some(trace), memory: Some(memory), ..Self::default() })
+    }
+
+    /// An empty trace in memory, whose summary says why it is empty: a program that reads its summary goes on.
+    fn of_nothing(options: &Options, reason: String) -> Self {
+        let mut about = options.about.clone();
+        about.extend([("exact".into(), "false".into()), ("obstacle".into(), reason)]);
+        let mut memory = Memory::default();
+        let written = memory.write_all(&Recording { about, ..Recording::default() }.to_bytes());
+        debug_assert!(written.is_ok(), "memory takes everything");
+        Self { memory: Some(memory), ..Self::default() }
     }
 
     /// Keeps the last seconds.
@@ -71,6 +90,9 @@ impl Capture {
     ///
     /// As [`FlightRecorder::start`].
     pub fn keep(options: &Options, flight: &FlightOptions) -> io::Result<Self> {
+        if switched_off().is_some() {
+            return Ok(Self::default());
+        }
         let flight = FlightRecorder::start(options, flight)?;
         Ok(Self { flight: Some(Arc::new(flight)), ..Self::default() })
     }
@@ -177,6 +199,17 @@ mod tests {
             "the first one's stays"
         );
         std::fs::remove_dir_all(&folder).expect("still there");
+    }
+
+    #[test]
+    fn a_capture_of_nothing_has_a_summary_that_says_why() {
+        let reason = "tracing is switched off by OFFLOCK_LOCK=off";
+        let mut capture = Capture::of_nothing(&Options::default(), reason.into());
+        assert!(!capture.is_running());
+        assert_eq!(capture.stop().expect("nothing to do"), None);
+        let summary = capture.summary().expect("in memory").expect("complete");
+        assert_eq!((summary.threads.len(), &summary.damage), (0, &None));
+        assert!(summary.to_text().contains(reason), "{}", summary.to_text());
     }
 
     #[test]

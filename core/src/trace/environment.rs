@@ -19,6 +19,27 @@ use super::flight_recorder::{FlightOptions, FlightRecorder};
 use super::record::session::{Options, Trace};
 use crate::{Task, os};
 
+/// The environment variable that switches tracing off; see [`switched_off`].
+pub const LOCK_VARIABLE: &str = "OFFLOCK_LOCK";
+
+/// The values of [`LOCK_VARIABLE`] that switch tracing off, in capitals or not. Any other value leaves it on: a typing
+/// error must not silently lose a trace.
+const OFF: [&str; 4] = ["off", "0", "no", "false"];
+
+/// The reason why this process traces and measures nothing, if the environment says that it must not; `None` if it
+/// may.
+///
+/// Everything that starts something asks, each time: traces, flight recorders and live numbers then hook nothing,
+/// start no thread and write no file. What runs already goes on.
+pub fn switched_off() -> Option<String> {
+    let value = std::env::var(LOCK_VARIABLE).ok()?;
+    is_off(&value).then(|| format!("tracing is switched off by {LOCK_VARIABLE}={value}"))
+}
+
+fn is_off(value: &str) -> bool {
+    OFF.iter().any(|off| value.eq_ignore_ascii_case(off))
+}
+
 /// If this environment variable is not empty, traces include the program's arguments.
 pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 
@@ -108,12 +129,14 @@ fn deadline() -> Option<u64> {
     std::env::var(UNTIL_VARIABLE).ok()?.parse().ok()
 }
 
-/// The path of the trace that the environment asks for.
+/// The path of the trace that the environment asks for; `None` if it also switches tracing off.
 fn asked() -> Option<PathBuf> {
-    std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+    let path = std::env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty())?;
+    switched_off().is_none().then(|| path.into())
 }
 
-/// Whether the environment asks for a trace of this process: it names a file, and the time to record is not over.
+/// Whether the environment asks for a trace of this process: it names a file, tracing is not switched off, and the
+/// time to record is not over.
 pub fn is_requested() -> bool {
     asked().is_some() && deadline().is_none_or(|deadline| os::monotonic_nanoseconds() < deadline)
 }
@@ -187,6 +210,16 @@ pub fn path_of(asked: &Path, pid: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_says_off_switches_tracing_off() {
+        for value in ["off", "OFF", "0", "no", "No", "false", "False"] {
+            assert!(is_off(value), "{value}");
+        }
+        for value in ["", "on", "1", "yes", "true", "of", "off ", "none"] {
+            assert!(!is_off(value), "{value:?}");
+        }
+    }
 
     #[test]
     fn waits_have_units() {

@@ -85,8 +85,9 @@ pub use analyze::timeline::{
 };
 pub use capture::Capture;
 pub use environment::{
-    ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, STACKS_VARIABLE,
-    TRACE_VARIABLE, UNTIL_VARIABLE, is_path_of_child, is_requested, path_of, stacks_from, until,
+    ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, LOCK_VARIABLE,
+    STACKS_VARIABLE, TRACE_VARIABLE, UNTIL_VARIABLE, is_path_of_child, is_requested, path_of, stacks_from,
+    switched_off, until,
 };
 pub use export::Format;
 pub use flight_recorder::{Alarm, FlightOptions, FlightRecorder, Watch};

@@ -24,8 +24,10 @@ def _start_trace() -> None:
     # The program may not find the package by itself, and must not find the other packages beside it.
     sys.path.append(_PACKAGES)
     try:
-        from offlock.lock import Trace, _complete_all, _dump_kept, _start_or_stop
+        from offlock.lock import Trace, _complete_all, _dump_kept, _native, _start_or_stop
 
+        if _native.switched_off():
+            return
         name, keeps = os.environ.get("OFFLOCK_SIGNAL"), "OFFLOCK_TRACE_KEEP" in os.environ
         if name:
             _call_at_signal(name, _dump_kept if keeps else _start_or_stop)

@@ -49,8 +49,11 @@ mod hooks {
 const FEED_VARIABLE: &str = "OFFLOCK_FEED";
 
 /// Redirects the interpreter's calls if needed; the calling thread holds the lock. The error says why it cannot
-/// be watched.
+/// or must not be watched.
 fn watch(py: Python<'_>) -> Result<(), String> {
+    if let Some(reason) = trace::switched_off() {
+        return Err(reason);
+    }
     match std::env::var(FEED_VARIABLE) {
         Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
         _ if !Assumption::ImportSlots.holds() => {
@@ -252,6 +255,10 @@ fn begin(
     threads: &[ThreadName],
     start: impl FnOnce(&Options) -> std::io::Result<Capture>,
 ) -> PyResult<Recorder> {
+    if trace::switched_off().is_some() {
+        let nothing = start(&Options { about, ..Options::default() })?;
+        return Ok(Recorder(Mutex::new(Some(nothing))));
+    }
     let watched = watch(py);
     feed::announce(threads, watched.is_ok());
     let mut options = Options { about, limit, stacks: stacks.filter(|_| watched.is_ok()) };
@@ -265,6 +272,12 @@ fn begin(
     }
     let capture = start(&options).inspect_err(|_| unwatch())?;
     Ok(Recorder(Mutex::new(Some(capture))))
+}
+
+/// The reason why this process traces and measures nothing, if the environment says so; None when it may.
+#[pyfunction]
+fn switched_off() -> Option<Text<String>> {
+    trace::switched_off().map(Text)
 }
 
 /// The reason why the lock cannot be watched in this process; None when it can.
@@ -336,10 +349,14 @@ fn metric(name: &str) -> PyResult<Metric> {
     }
 }
 
-/// Starts one of the metrics "global", "local" and "waiting". Returns the reason if it will stay zero.
+/// Starts one of the metrics "global", "local" and "waiting", unless tracing is switched off. Returns the reason if it
+/// was started but will stay zero.
 #[pyfunction]
 fn enable(py: Python<'_>, name: &str) -> PyResult<Option<Text<String>>> {
     let metric = metric(name)?;
+    if trace::switched_off().is_some() {
+        return Ok(None);
+    }
     let obstacle = watch(py).err();
     metric.enable();
     Ok(obstacle.map(Text))
@@ -432,7 +449,7 @@ pub(crate) mod lock {
     use crate::lock::{
         Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
         name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, stacks_obstacle,
-        waiting, waits,
+        switched_off, waiting, waits,
     };
 
     #[pymodule_init]

@@ -46,10 +46,15 @@ module Offlock
       end
     end
 
-    start
-    start_at_signal(ENV["OFFLOCK_SIGNAL"]) if ENV["OFFLOCK_SIGNAL"]
-    Process.singleton_class.prepend(Forks, Exits)
-    Kernel.singleton_class.prepend(Exits)
-    Kernel.prepend(Exits.dup.module_eval { private(:exit!) && self })
+    def self.install
+      start
+      start_at_signal(ENV["OFFLOCK_SIGNAL"]) if ENV["OFFLOCK_SIGNAL"]
+      Process.singleton_class.prepend(Forks, Exits)
+      Kernel.singleton_class.prepend(Exits)
+      Kernel.prepend(Exits.dup.module_eval { private(:exit!) && self })
+    end
+    private_class_method :install
+
+    install unless Lock.obstacle
   end
 end

@@ -20,7 +20,7 @@ module Offlock
         def count = Lock::WaitingThreads.count
 
         # Starts counting.
-        # @return [Boolean] true
+        # @return [Boolean] whether it counts: true, or false with `OFFLOCK_LOCK=off` in the environment
         def enable = Lock::WaitingThreads.enable
 
         # Stops counting.

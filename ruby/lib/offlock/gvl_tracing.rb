@@ -3,7 +3,7 @@
 module Offlock
   # The interface of gvl-tracing: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete
   # regardless of how the program ends its threads. The trace from which it is made remains beside it, for `offlock
-  # report`.
+  # report`. With `OFFLOCK_LOCK=off` in the environment nothing is recorded and no file written.
   module GvlTracing
     # The version of offlock, for programs that read this constant.
     VERSION = Offlock::VERSION
@@ -43,7 +43,7 @@ module Offlock
       def stop
         stopped = exclusively do
           running, @running = @running, nil
-          running&.stop && @file
+          @file if running&.stop || running&.off?
         end
         stopped or raise "Tracing not running"
       end

@@ -14,6 +14,9 @@ module Offlock
   #
   # Recording is exact: Ruby's own instrumentation reports each time a thread requests, acquires or releases its lock.
   # Each Ractor has its own lock.
+  #
+  # `OFFLOCK_LOCK=off` (or `0`, `no`, `false`) in the environment switches all of this off: nothing is hooked or started,
+  # and no file is written. Traces and flight recorders can be made as usual, but do not run, and live numbers are zero.
   module Lock
     private_constant :Native
 
@@ -21,6 +24,10 @@ module Offlock
     @started = nil
 
     class << self
+      # @return [String, nil] the reason why nothing is traced or measured in this process: `OFFLOCK_LOCK=off` in the
+      #   environment; nil if it can be
+      def obstacle = Native.switched_off
+
       # Records a trace while the block runs.
       #
       # @param path [String, Pathname] the file; an existing file is replaced
@@ -60,8 +67,8 @@ module Offlock
       # @param limit [Integer, nil] the maximum size of the trace in bytes
       # @param arguments [Boolean] whether to store the program's arguments
       # @param stacks [Numeric, nil] see {Trace#initialize}
-      # @return [Boolean] true if it started the trace; false if the trace is running already, or in a trap handler that
-      #   interrupts this method or {stop}
+      # @return [Boolean] true if it started the trace; false if the trace is running already, in a trap handler that
+      #   interrupts this method or {stop}, or with `OFFLOCK_LOCK=off` in the environment
       # @raise [SystemCallError] if the file cannot be written
       # @raise [Ractor::UnsafeError] in another Ractor
       def start(path, limit: nil, arguments: false, stacks: Trace::STACKS)
@@ -70,7 +77,7 @@ module Offlock
           next false if @started&.running?
 
           @started = Trace.new(path, limit: limit, arguments: arguments, stacks: stacks)
-          true
+          @started.running?
         end
       end
 

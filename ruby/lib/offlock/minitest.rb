@@ -13,6 +13,7 @@ module Offlock
     #
     # The assertion applies to all threads. A hold ends when the thread releases the lock: when it blocks, or after a time
     # slice if another thread waits for the lock. A thread that computes alone holds the lock for as long as it computes.
+    # With `OFFLOCK_LOCK=off` in the environment the block runs without a limit.
     #
     # @param milliseconds [Numeric] the limit, in wall time
     # @param message [String, nil] the first line of the message when the assertion fails

@@ -12,6 +12,7 @@ module PublicMethods
     private = [false]
     File.foreach("#{SIGNATURES}/#{file}.rbs").map do |line|
       case line
+      when /^\s*module \S+ = / then nil # another name of a module
       when /^\s*(?:module|class|interface) (\S+)/
         scopes.push(Regexp.last_match(1)[/\w+/])
         private.push(false)

@@ -139,7 +139,8 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
         }
     };
     let (lost, violations) = (summary.lost, summary.violations);
-    add(FindingKind::Estimate, summary.is_estimate(), estimate(summary.about("obstacle")));
+    let is_nothing = summary.threads.is_empty();
+    add(FindingKind::Estimate, summary.is_estimate(), estimate(summary.about("obstacle"), is_nothing));
     add(
         FindingKind::EventsLost,
         lost > 0,
@@ -159,8 +160,11 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
     all
 }
 
-fn estimate(obstacle: Option<&str>) -> String {
+fn estimate(obstacle: Option<&str>, is_nothing: bool) -> String {
     let why = obstacle.map(|obstacle| format!(", because {obstacle}")).unwrap_or_default();
+    if is_nothing {
+        return format!("Nothing was recorded{why}.");
+    }
     format!(
         "These numbers are estimated from samples, not recorded exactly{why}. A thread counts as running for the \
          time that it used a processor; of waiting, only the sampler's own is seen, which stands for any thread that \

@@ -30,6 +30,9 @@ module Offlock
     #
     # The dumps are traces like others, for `offlock summary` and `offlock report`. In a forked child the recorder starts
     # again, with nothing kept, and with the process id in the names of the files that it writes by itself.
+    #
+    # With `OFFLOCK_LOCK=off` in the environment it is made as usual, but does not run: it keeps nothing, {#dump} writes
+    # nothing and returns nil, and the blocks of {#on_wait} and {#on_hold} are never called.
     class FlightRecorder < Trace
       # Starts recording.
       #
@@ -58,6 +61,8 @@ module Offlock
         @path = path&.to_s
         @watches = []
         start
+        return if off?
+
         Forks.install
         RECORDERS << self
       end
@@ -66,14 +71,15 @@ module Offlock
       # Writes the trace of the last seconds to a file. The recording goes on.
       #
       # @param path [String, Pathname] the file
-      # @return [Stats, nil] the numbers of that trace; nil if the recorder is stopped
+      # @return [Stats, nil] the numbers of that trace; nil if the recorder is stopped or switched
+      #   off
       # @raise [SystemCallError] if the file cannot be written. An existing file then stays as it was.
       def dump(path)
         numbers = @recorder.dump(path.to_s, Instrumentation.threads)
         Stats.new(*numbers) if numbers
       end
 
-      # @return [Integer] the number of bytes that the last seconds take now; 0 once it is stopped
+      # @return [Integer] the number of bytes that the last seconds take now; 0 once it is stopped, and if it is switched off
       def memory = @recorder.memory || 0
 
       # Calls the block soon after a thread has waited for the lock for this many seconds: in a thread of its own, once
@@ -101,7 +107,7 @@ module Offlock
       end
 
       # @return [String] whether the recorder is running, and the bytes that it takes
-      def inspect = "#<#{self.class} #{running? ? "running" : "stopped"}, #{memory} bytes>"
+      def inspect = "#<#{self.class} #{state("stopped")}, #{memory} bytes>"
 
       # Starts the recorders of a forked child.
       # @private
@@ -126,6 +132,7 @@ module Offlock
 
       def watch(watched, seconds, block)
         raise ArgumentError, "no block given" unless block
+        return if off?
 
         watch = @recorder.watch(watched, seconds.to_f) or raise IOError, "the flight recorder is stopped"
         @watches << [watched, seconds, block]

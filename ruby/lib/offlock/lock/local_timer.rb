@@ -19,16 +19,15 @@ module Offlock
         def reset = new(Thread.current).reset
 
         # Starts measuring. The numbers of a thread of the main Ractor remain available after its end.
-        # @return [Boolean] true
+        # @return [Boolean] whether measuring is enabled: true, or false with `OFFLOCK_LOCK=off` in the environment
         def enable
-          last_numbers.enable if Ractor.current == Ractor.main
-          super
+          super.tap { |enabled| last_numbers.enable if enabled && Ractor.current == Ractor.main }
         end
 
         # Stops measuring and keeps the numbers.
         # @return [Boolean] true
         def disable
-          last_numbers.disable if Ractor.current == Ractor.main
+          @last_numbers.disable if Ractor.current == Ractor.main && @last_numbers
           super
         end
 

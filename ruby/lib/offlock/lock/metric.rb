@@ -5,10 +5,10 @@ module Offlock
     # The common methods of the three kinds of live numbers.
     module Metric
       # Starts measuring.
-      # @return [Boolean] true
+      # @return [Boolean] whether measuring is enabled: true, or false with `OFFLOCK_LOCK=off` in the environment
       def enable
         Native.enable(metric, Ractor.current) unless enabled?
-        true
+        enabled?
       end
 
       # Stops measuring and keeps the numbers.

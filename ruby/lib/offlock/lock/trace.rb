@@ -15,7 +15,8 @@ module Offlock
 
     # A recording of how all threads use the lock. Several traces may run at the same time. A trace that is running when
     # the program ends is stopped and completed. If the program is killed, the file can be read up to the last flush,
-    # some milliseconds earlier. A forked child writes nothing to its parent's trace.
+    # some milliseconds earlier. A forked child writes nothing to its parent's trace. With `OFFLOCK_LOCK=off` in the
+    # environment a trace never runs, writes no file, and has an empty summary that gives the reason.
     #
     # Only its owner can read the file. It contains the program's name, but its arguments, which may be secret, only on
     # request.
@@ -76,12 +77,17 @@ module Offlock
       # @private
       def wants_events? = @recorder.nil? || running?
 
+      # Whether tracing was switched off when the trace was made, so that it records nothing.
+      # @private
+      def off? = @off
+
       # @return [Boolean] whether this process is recording the trace
       def running? = @recorder.running?
 
       # Stops recording and completes the file. A second call changes nothing.
       #
-      # @return [Stats, nil] nil in a process that was forked from the recording one
+      # @return [Stats, nil] nil in a process that was forked from the recording one, and for a trace that is switched
+      #   off
       # @raise [SystemCallError] if the end of the file could not be written
       def stop
         return @stats unless running?
@@ -107,12 +113,25 @@ module Offlock
       def inspect
         return "#<#{self.class} stopped, #{@stats.events} events>" if @stats
 
-        "#<#{self.class} #{running? ? "running" : "of another process"}>"
+        "#<#{self.class} #{state("of another process")}>"
       end
 
       private
 
+      def state(otherwise)
+        return "switched off" if off?
+
+        running? ? "running" : otherwise
+      end
+
       def record
+        @off = !Native.switched_off.nil?
+        return !(@recorder = yield).nil? if off?
+
+        record_with_events { yield }
+      end
+
+      def record_with_events
         RUNNING << self
         Instrumentation.attend(RUNNING)
         @recorder = yield

@@ -69,6 +69,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("local_numbers", function!(local_numbers, 1))?;
     native.define_singleton_method("reset_local", function!(reset_local, 1))?;
     native.define_singleton_method("waits", function!(waits, 1))?;
+    native.define_singleton_method("switched_off", function!(trace::switched_off, 0))?;
     native.define_singleton_method("exclusively", function!(exclusion::exclusively, 1))
 }
 
@@ -128,6 +129,9 @@ impl Recorder {
         ractor: Value,
         start: impl FnOnce() -> std::io::Result<Capture>,
     ) -> Result<Self, Error> {
+        if trace::switched_off().is_some() {
+            return Self::of(ruby, start());
+        }
         watch(ractor);
         stacks::prepare(ruby, events::sample);
         let own = ruby.thread_current().as_raw();
@@ -142,8 +146,13 @@ impl Recorder {
                 events::name_thread(thread, &name, Some(stand));
             }
         }
-        let capture = start().map_err(|error| system_call_error(ruby, &error))?;
+        let recorder = Self::of(ruby, start())?;
         stacks::start();
+        Ok(recorder)
+    }
+
+    fn of(ruby: &Ruby, capture: std::io::Result<Capture>) -> Result<Self, Error> {
+        let capture = capture.map_err(|error| system_call_error(ruby, &error))?;
         Ok(Self(Mutex::new(capture)))
     }
 
@@ -307,8 +316,12 @@ fn metric(ruby: &Ruby, name: &str) -> Result<Metric, Error> {
     }
 }
 
+/// Starts a metric, unless tracing is switched off.
 fn enable(ruby: &Ruby, name: String, ractor: Value) -> Result<(), Error> {
     let metric = metric(ruby, &name)?;
+    if trace::switched_off().is_some() {
+        return Ok(());
+    }
     watch(ractor);
     metric.enable();
     Ok(())
