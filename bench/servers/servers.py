@@ -1,0 +1,240 @@
+"""Measures what tracing costs servers under load: script/bench servers
+
+- Puma with five threads, gunicorn with five threads (gthread), and uvicorn serve two pages on loopback: a light one, and
+  one that computes for some milliseconds (in uvicorn in a thread of its pool).
+- In each generation there is one server for each mode, all at the same time. wrk asks one after the other, in another order
+  each round, with one thread and eight connections that stay open, each of which asks again as soon as it is answered.
+- A figure is the median over all rounds and generations; a generation has processes of its own. Throughput is that of a
+  mode as a multiple of the untraced one's of the same round. Percentiles of the time that a page takes are wrk's.
+- wrk and the server share the processors, and the traces are written to the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+APPS = HERE / "apps"
+sys.path.insert(0, str(HERE.parent))
+import bench  # noqa: E402
+
+WRK = os.environ.get("WRK", "wrk")
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How a server is run: the options of `offlock trace`, if that starts it, and variables of the environment."""
+
+    options: tuple[str, ...] | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+UNTRACED = "untraced"
+MODES = {
+    UNTRACED: Mode(),
+    "trace with stacks": Mode(options=()),
+    "flight recorder": Mode(options=("--keep", "30s")),
+}
+
+SERVERS = {
+    "Puma": [
+        os.environ.get("RUBY", "ruby"), os.environ.get("PUMA", "puma"),
+        *("--threads", "5:5", "--bind", "tcp://127.0.0.1:{port}", "app.ru"),
+    ],
+    "gunicorn": [
+        *(sys.executable, "-m", "gunicorn", "--worker-class", "gthread", "--threads", "5"),
+        *("--bind", "127.0.0.1:{port}", "--log-level", "error", "wsgi_app:app"),
+    ],
+    "uvicorn": [
+        *(sys.executable, "-m", "uvicorn", "--port", "{port}", "--log-level", "error", "--no-access-log"),
+        "asgi_app:app",
+    ],
+}  # fmt: skip
+
+PAGES = {"light": sum(number * number for number in range(10)), "computing": 8999550005000}
+"""The pages, and their answers."""
+
+
+def environment(mode: Mode) -> dict[str, str]:
+    package = str(HERE.parents[1] / "python")
+    ours = {
+        "PYTHONPATH": os.pathsep.join([package, str(APPS)]),
+        "OFFLOCK_RUBYLIB": os.environ.get("RUBYLIB", ""),
+    }
+    return os.environ | ours | {"NIO4R_PURE": "true"} | mode.variables
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(server: str, mode: Mode, folder: Path) -> Iterator[str]:
+    """Runs a server, and gives the address of its pages."""
+    port = free_port()
+    command = [word.format(port=port) for word in SERVERS[server]]
+    if mode.options is not None:
+        trace = (
+            sys.executable,
+            "-m",
+            "offlock",
+            "trace",
+            "--no-summary",
+            "--output",
+            str(folder / f"{port}.offlock"),
+        )
+        command = [*trace, *mode.options, "--", *command]
+    process = subprocess.Popen(
+        command, cwd=APPS, env=environment(mode), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        check(address, process)
+        yield address
+        if mode.options == () and not list(folder.glob(f"{port}*.offlock")):
+            raise AssertionError(f"{server} was not traced")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def check(address: str, process: subprocess.Popen[str]) -> None:
+    """Waits until the server answers, and compares its answers."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            for page, answer in PAGES.items():
+                with urllib.request.urlopen(f"{address}/{page}") as response:
+                    body = response.read().decode()
+                assert body == str(answer), (page, body)
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                _, errors = process.communicate(timeout=5)
+                raise AssertionError(f"the server does not answer: {errors}") from None
+            time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What wrk measured: requests a second, and percentiles in ms."""
+
+    throughput: float
+    p50: float
+    p99: float
+
+
+def load(address: str, page: str, seconds: int) -> Load:
+    command = [WRK, "--threads", "1", "--connections", "8", "--latency", "--duration", f"{seconds}s"]
+    output = subprocess.run(
+        [*command, f"{address}/{page}"], check=True, capture_output=True, text=True
+    ).stdout
+    if failed := re.search(r"Non-2xx.*|Socket errors: .*[1-9].*", output):
+        raise AssertionError(failed[0])
+    throughput = re.search(r"Requests/sec:\s+([\d.]+)", output)
+    times = [re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", output) for share in (50, 99)]
+    assert throughput and all(times), output
+    units = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+    p50, p99 = (float(time[1]) * units[time[2]] for time in times if time)
+    return Load(float(throughput[1]), p50, p99)
+
+
+Loads = dict[tuple[str, str], list[Load]]
+
+
+def measure(server: str, generations: int, rounds: int, seconds: int) -> Loads:
+    """Returns the loads by page and mode, one for each round."""
+    loads: Loads = {(page, mode): [] for page in PAGES for mode in MODES}
+    for _ in range(generations):
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
+            addresses = {
+                name: running.enter_context(serving(server, mode, Path(folder)))
+                for name, mode in MODES.items()
+            }
+            for address in addresses.values():
+                for page in PAGES:
+                    load(address, page, 1)
+            for turn in range(rounds):
+                names = list(MODES)
+                order = names[turn % len(names) :] + names[: turn % len(names)]
+                for page in PAGES:
+                    for name in order if turn % 2 else reversed(order):
+                        loads[page, name].append(load(addresses[name], page, seconds))
+    return loads
+
+
+def rows(server: str, loads: Loads) -> Iterator[bench.Row]:
+    for page in PAGES:
+        for mode in MODES:
+            own, without = loads[page, mode], loads[page, UNTRACED]
+            pairs = [(a.throughput / b.throughput, a.p99 / b.p99) for a, b in zip(own, without, strict=True)]
+            figures = {
+                "throughput": statistics.median(ratio for ratio, _ in pairs),
+                "p99": statistics.median(ratio for _, ratio in pairs),
+                "rounds": len(own),
+                "requests_per_s": statistics.median(each.throughput for each in own),
+                "p50_ms": statistics.median(each.p50 for each in own),
+                "p99_ms": statistics.median(each.p99 for each in own),
+            }
+            yield bench.make_row(f"{server}, {page} page", figures, mode)
+
+
+def version_of(*command: str) -> str:
+    output = subprocess.run(command, capture_output=True, text=True, env=environment(Mode()), check=False)
+    return (output.stdout or output.stderr).splitlines()[0].strip()
+
+
+def main() -> None:
+    parser = bench.make_parser()
+    parser.add_argument("--servers", nargs="*", default=list(SERVERS), help="some of: %(default)s")
+    parser.add_argument(
+        "--generations", type=int, default=3, help="how often the servers start (default: %(default)s)"
+    )
+    parser.add_argument("--rounds", type=int, default=10, help="rounds of each (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=2, help="the time of a load (default: %(default)s)")
+    arguments = parser.parse_args()
+    all_rows: list[bench.Row] = []
+    print(
+        "server, page, mode: throughput and p99 as multiples of the untraced one's; requests a second, p50 and p99 in ms"
+    )
+    for server in arguments.servers:
+        found = list(
+            rows(server, measure(server, arguments.generations, arguments.rounds, arguments.seconds))
+        )
+        for row in found:
+            figures = row["figures"]
+            print(
+                f"{row['case']:28}{row['contestant']:20}{figures['throughput']:6.3f}{figures['p99']:7.2f}"
+                f"{figures['requests_per_s']:9.0f}{figures['p50_ms']:8.2f}{figures['p99_ms']:8.2f}",
+                flush=True,
+            )
+        all_rows += found
+    ruby = os.environ.get("RUBY", "ruby")
+    versions = {
+        "ruby": version_of(ruby, "-v"),
+        "puma": version_of(ruby, os.environ.get("PUMA", "puma"), "--version"),
+        "wrk": version_of(WRK, "-v"),
+    }
+    bench.keep(arguments.json, all_rows, "gunicorn", "uvicorn", **versions)
+
+
+if __name__ == "__main__":
+    main()
