@@ -151,7 +151,8 @@ def load(address: str, page: str, seconds: int) -> Load:
         raise AssertionError(failed[0])
     throughput = re.search(r"Requests/sec:\s+([\d.]+)", output)
     times = [re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", output) for share in (50, 99)]
-    assert throughput and all(times), output
+    if not throughput or not all(times):
+        raise AssertionError(output)
     units = {"us": 1e-3, "ms": 1.0, "s": 1e3}
     p50, p99 = (float(time[1]) * units[time[2]] for time in times if time)
     return Load(float(throughput[1]), p50, p99)
