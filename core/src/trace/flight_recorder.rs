@@ -533,7 +533,10 @@ mod tests {
         assert!(text.ends_with(" ms while \"watched 2\" waited"), "{text}");
         pair.end();
         recorder.stop();
-        assert_eq!(watch.next(Duration::from_secs(100)), None);
+        let asked = Instant::now();
+        // What it had found before comes first.
+        while watch.next(Duration::from_secs(100)).is_some() {}
+        assert!(asked.elapsed() < Duration::from_secs(50), "it waits for no recorder that has stopped");
     }
 
     #[test]
