@@ -21,6 +21,8 @@ use crate::{duration, signals};
   offlock trace --report -- bundle exec puma  Also write a page that shows every wait
   offlock summary trace.offlock               Show the answer again
   offlock compare before.offlock after.offlock
+  offlock run -- bundle exec puma             Run a program that can be recorded later, and
+  offlock record --for 10s                    record it
 
 The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
 )]
@@ -32,6 +34,8 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Trace(Trace),
+    Run(Run),
+    Record(Record),
     Summary(Summary),
     Report(Report),
     Compare(Compare),
@@ -100,6 +104,48 @@ pub(crate) struct Trace {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
+}
+
+/// Run a Ruby or Python program so that `offlock record` can take traces from it
+///
+/// The program replaces this command. Nothing is recorded until `offlock record` connects. Children that are Ruby or
+/// Python programs as well, such as a server's workers, can be recorded by their own process ids.
+#[derive(Args)]
+#[command(after_help = "Example:
+  offlock run -- bundle exec puma &
+  offlock record --for 10s")]
+pub(crate) struct Run {
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// Take a trace from a running process, and show its summary
+///
+/// The process must have been started with `offlock run`, or load offlock with OFFLOCK_LIVE=1 in its environment, or call
+/// `publish`. It must belong to the same user. It goes on, and nothing of it is changed.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock record 4711 --for 30s --report
+  offlock record 4711 -o web.offlock --no-summary")]
+pub(crate) struct Record {
+    /// The process; may be left out if only one can be recorded
+    pub(crate) pid: Option<u32>,
+    /// How long to record
+    #[arg(long = "for", visible_alias = "seconds", value_name = "TIME", value_parser = duration::parse, default_value = "10s")]
+    pub(crate) period: Duration,
+    /// Where to write the trace, replacing an existing regular file [default: record.offlock, record-2.offlock, …]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Record which code held the lock once a thread has waited this long: 1ms, 200us, or off [default: 1ms]
+    #[arg(long, value_name = "WAIT", value_parser = stacks)]
+    pub(crate) stacks: Option<String>,
+    /// Also write the report page beside the trace
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Print no summary
+    #[arg(long)]
+    pub(crate) no_summary: bool,
 }
 
 /// Refuses a text that traced programs would not understand.

@@ -6,7 +6,10 @@ mod failure;
 mod files;
 mod language;
 mod look;
+mod program;
 mod progress;
+mod record;
+mod run;
 mod show;
 mod signals;
 mod trace;
@@ -33,6 +36,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let done = match command {
         Command::Trace(arguments) => trace::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
         Command::Summary(arguments) => show::summary(&arguments),
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),

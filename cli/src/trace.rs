@@ -5,11 +5,6 @@
 //! - `OFFLOCK_TRACE` holds the absolute path of the trace file;
 //!   [`Trace::from_environment`](offlock_core::trace::Trace::from_environment) reads it and decides which
 //!   process writes to which file.
-//! - For Ruby, `RUBYOPT` gets `-rofflock/autotrace` (the file `offlock/autotrace.rb` of the gem), and
-//!   `RUBYLIB` the folders in `OFFLOCK_RUBYLIB`.
-//! - For Python, `PYTHONPATH` gets the folders in `OFFLOCK_PYTHONPATH`, which hold a `sitecustomize.py` that
-//!   starts the trace and then runs the one that it hides, if there is one.
-//!
 //! - `OFFLOCK_TRACE_UNTIL` holds the time at which all recordings end by themselves (`--for`).
 //! - `OFFLOCK_TRACE_KEEP` holds how much of the past to keep (`--keep`), `OFFLOCK_TRACE_DUMP_WAIT` and
 //!   `OFFLOCK_TRACE_DUMP_HOLD` when to write that before the end.
@@ -17,13 +12,8 @@
 //!
 //! With `OFFLOCK_LOCK=off` in its own environment, `offlock trace` says so and runs the program without any of these.
 //!
-//! The entry points of the gem and of the wheel set `OFFLOCK_RUBYLIB` and `OFFLOCK_PYTHONPATH`, each its own.
-//! If an autostart cannot load the extension, it must not disturb the program: it prints a message to
-//! standard error and continues. An extension is built for one version of its interpreter, but a program may
-//! start another version: the gem's entry point states its Ruby in `OFFLOCK_RUBY`, and Python looks for a
-//! file for its own version.
+//! How the program's interpreters come to load offlock is in [`program`](crate::program).
 
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -42,7 +32,8 @@ use offlock_core::trace::{
 
 use crate::arguments::Trace;
 use crate::failure::Failure;
-use crate::language::{with_interpreter, wrong_package};
+use crate::language::wrong_package;
+use crate::program::{self, cannot_run};
 use crate::show::summed_up;
 use crate::signals::Running;
 use crate::{files, look};
@@ -60,8 +51,7 @@ struct Outputs {
 pub(crate) fn run(arguments: &Trace) -> Result<(), Failure> {
     if let Some(reason) = switched_off() {
         eprintln!("offlock: {reason}: the program runs without a trace");
-        let program = &arguments.program;
-        return Err(cannot_run(&program[0], &Command::new(&program[0]).args(&program[1..]).exec()));
+        return Err(cannot_run(&arguments.program[0], &program::command(&arguments.program).exec()));
     }
     let outputs = outputs(arguments)?;
     let trace = &outputs.trace;
@@ -158,8 +148,8 @@ fn is_foreign(bytes: &[u8]) -> bool {
 }
 
 fn command(arguments: &Trace, trace: &Path) -> Command {
-    let mut command = Command::new(&arguments.program[0]);
-    command.args(&arguments.program[1..]).env(TRACE_VARIABLE, trace);
+    let mut command = program::command(&arguments.program);
+    command.env(TRACE_VARIABLE, trace);
     if let Some(period) = arguments.period {
         command.env(UNTIL_VARIABLE, until(period));
     }
@@ -180,29 +170,8 @@ fn command(arguments: &Trace, trace: &Path) -> Command {
     if let Some(wait) = &arguments.stacks {
         command.env(STACKS_VARIABLE, wait);
     }
-    if let Some(folders) = std::env::var_os("OFFLOCK_RUBYLIB") {
-        command.env("RUBYLIB", before(folders, std::env::var_os("RUBYLIB"), ":"));
-        command.env("RUBYOPT", before("-rofflock/autotrace".into(), std::env::var_os("RUBYOPT"), " "));
-    }
-    if let Some(folders) = std::env::var_os("OFFLOCK_PYTHONPATH") {
-        command.env("PYTHONPATH", before(folders, std::env::var_os("PYTHONPATH"), ":"));
-    }
+    program::load_offlock(&mut command);
     command
-}
-
-fn before(mut ours: OsString, theirs: Option<OsString>, separator: &str) -> OsString {
-    if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
-        ours.push(separator);
-        ours.push(theirs);
-    }
-    ours
-}
-
-/// The exit statuses are those of a shell.
-fn cannot_run(program: &OsStr, error: &io::Error) -> Failure {
-    let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-    let hint = with_interpreter(program).map(|hint| format!("\nDid you mean: {hint}")).unwrap_or_default();
-    Failure { status, ..Failure::with_file(Path::new(program), &format!("{error}{hint}")) }
 }
 
 /// Ends this process with the program's exit status, or by the signal that ended the program.

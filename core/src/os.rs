@@ -97,6 +97,33 @@ pub(crate) fn native_thread_id() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
+/// Waits until one of two descriptors can be read, or has failed, and returns which; `None` after the timeout.
+#[cfg(unix)]
+pub(crate) fn wait_readable(
+    descriptors: [std::os::fd::RawFd; 2],
+    timeout: Option<std::time::Duration>,
+) -> Option<usize> {
+    let milliseconds = timeout.map_or(-1, |timeout| timeout.as_millis().min(1 << 30) as libc::c_int);
+    let mut polled = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    loop {
+        // SAFETY: `polled` is a valid array of two entries, which the call reads and writes.
+        let found = unsafe { libc::poll(polled.as_mut_ptr(), 2, milliseconds) };
+        match polled.iter().position(|polled| polled.revents != 0) {
+            Some(first) if found > 0 => return Some(first),
+            _ if found == 0 => return None,
+            // Interrupted by a signal.
+            _ => {}
+        }
+    }
+}
+
+/// Closes a descriptor that no value owns in this process.
+#[cfg(unix)]
+pub(crate) fn close(descriptor: std::os::fd::RawFd) {
+    // SAFETY: the caller is the child of a fork, in which nothing else uses the descriptor.
+    unsafe { libc::close(descriptor) };
+}
+
 /// The effective user of this process, which owns the files that the process makes.
 #[cfg(unix)]
 pub(crate) fn user_id() -> u32 {

@@ -6,6 +6,8 @@
 - `replace` and `restore` exchange the originals for offlock's modules in the whole program.
 """
 
+from os import environ as _environ
+
 try:
     from ._offlock import __VERSION__ as __version__
 except ModuleNotFoundError as _error:
@@ -17,5 +19,10 @@ from ._offlock import InternalError as InternalError
 from ._replace import Replacement as Replacement
 from ._replace import replace as replace
 from ._replace import restore as restore
+
+if _environ.get("OFFLOCK_LIVE"):
+    from .lock import _publish_if_requested
+
+    _publish_if_requested()
 
 __all__ = ["Cancel", "InternalError", "Replacement", "__version__", "replace", "restore"]

@@ -52,10 +52,12 @@ __all__ = [
     "mark",
     "measure",
     "obstacle",
+    "publish",
     "stacks_obstacle",
     "start",
     "stop",
     "trace",
+    "unpublish",
 ]
 
 
@@ -336,6 +338,16 @@ class FlightRecorder(Trace):
             lambda: _native.Recorder.keep(_about(arguments), _thread_names(), stacks, self._keep, dumps)
         )
 
+    def _begin_again(self) -> None:
+        """Start again in a forked child."""
+        if self._path is not None:
+            root, extension = os.path.splitext(self._path)
+            self._path = f"{root}.{os.getpid()}{extension}"
+        watches, self._watches = self._watches, []
+        self._begin()
+        for watched, seconds, call in watches:
+            self._watch(watched, seconds, call)
+
     def dump(self, path: str | os.PathLike[str]) -> Stats | None:
         """Write the trace of the last seconds to the file at `path`. The recording goes on.
 
@@ -397,20 +409,96 @@ class FlightRecorder(Trace):
         return f"<FlightRecorder: {state}, {self.memory} bytes>"
 
 
-_recorders: list[FlightRecorder] = []
-"""The flight recorders that run, also in a forked child before they start again."""
+class _Live(Trace):
+    """Publishes this process, and those that are forked from it; see `publish`."""
+
+    def __init__(self, stacks: float | None) -> None:
+        self._stacks = stacks
+        self._begin()
+        if self.is_running:
+            _recorders.append(self)
+
+    def _begin(self) -> None:
+        about = _about(arguments=False)
+        self._record(lambda: _native.Recorder.publish(about, _thread_names(), self._stacks))
+
+    def _begin_again(self) -> None:
+        """Start again in a forked child, which goes on if it cannot be published."""
+        try:
+            self._begin()
+        except OSError as error:
+            _warn_unpublished(error)
+
+    def stop(self) -> None:
+        """End the recordings of connected clients, and take no more."""
+        if self in _recorders:
+            _recorders.remove(self)
+        super().stop()
+
+
+def _warn_unpublished(error: OSError) -> None:
+    # Not through sys.stderr: another thread may have held its lock when the parent forked.
+    os.write(2, f"offlock: process {os.getpid()} is not published: {error}\n".encode(errors="replace"))
+
+
+_live: _Live | None = None
+"""The live traces of this process, or of the one that it was forked from."""
+
+
+def publish(*, stacks: float | None = _STACKS) -> bool:
+    """Publish this process, so that ``offlock record`` can take traces from it while it runs, without root.
+
+    So does ``OFFLOCK_LIVE=1`` in the environment once offlock is imported. Nothing is recorded until the command
+    connects. The socket lies in a folder that only this user can enter, and forked children get one of their own.
+
+    Args:
+        stacks: whether traces have stacks: None for none. ``offlock record --stacks`` says from which wait on.
+
+    Returns:
+        Whether it published the process: False if it is published already, or with ``OFFLOCK_LOCK=off`` in the
+        environment.
+
+    Raises:
+        OSError: the socket cannot be made.
+    """
+    global _live
+    if _live is not None and _live.is_running:
+        return False
+    _live = _Live(stacks)
+    return _live.is_running
+
+
+def unpublish() -> bool:
+    """End the recordings of ``offlock record``, and allow no more.
+
+    Returns:
+        Whether the process was published.
+    """
+    global _live
+    live, _live = _live, None
+    if live is None or not live.is_running:
+        return False
+    live.stop()
+    return True
+
+
+def _publish_if_requested() -> None:
+    """Publish the process if the environment asks for it. A process that cannot be published goes on."""
+    if _native.is_live_requested():
+        try:
+            publish()
+        except OSError as error:
+            _warn_unpublished(error)
+
+
+_recorders: list[FlightRecorder | _Live] = []
+"""The flight recorders and live traces that run, also in a forked child before they start again."""
 
 
 def _begin_again() -> None:
-    """Start the flight recorders of a forked child."""
+    """Start the recorders of a forked child."""
     for recorder in list(_recorders):
-        if recorder._path is not None:
-            root, extension = os.path.splitext(recorder._path)
-            recorder._path = f"{root}.{os.getpid()}{extension}"
-        watches, recorder._watches = recorder._watches, []
-        recorder._begin()
-        for watched, seconds, call in watches:
-            recorder._watch(watched, seconds, call)
+        recorder._begin_again()
 
 
 _running: list[Trace] = []

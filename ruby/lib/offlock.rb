@@ -14,4 +14,5 @@ require_relative "offlock/zlib"
 # Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Zlib},
 # {MessagePack}, {Strings}).
 module Offlock
+  Lock.publish_if_requested
 end

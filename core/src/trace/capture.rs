@@ -11,6 +11,8 @@ use super::environment::{flight_from_environment, switched_off};
 use super::export::Format;
 use super::files;
 use super::flight_recorder::{FlightOptions, FlightRecorder};
+#[cfg(unix)]
+use super::live::Publisher;
 use super::record::session::{Memory, Options, Trace};
 use super::record::sink::Stats;
 use crate::Task;
@@ -27,6 +29,8 @@ pub struct Capture {
     flight: Option<Arc<FlightRecorder>>,
     /// Where the last seconds are written at the end.
     end: Option<PathBuf>,
+    #[cfg(unix)]
+    publisher: Option<Publisher>,
 }
 
 /// An export to be written when the trace ends.
@@ -97,6 +101,22 @@ impl Capture {
         Ok(Self { flight: Some(Arc::new(flight)), ..Self::default() })
     }
 
+    /// Publishes this process: records nothing by itself, but a trace for each client that connects.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` if this process is published, errors of making the socket or of starting a thread, and
+    /// `Unsupported` on systems without such sockets.
+    pub fn publish(options: &Options) -> io::Result<Self> {
+        if switched_off().is_some() {
+            return Ok(Self::default());
+        }
+        #[cfg(unix)]
+        return Ok(Self { publisher: Some(Publisher::start(options)?), ..Self::default() });
+        #[cfg(not(unix))]
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("no live traces here: {options:?}")))
+    }
+
     /// Records into the file that the environment names, or keeps the last seconds and writes them there at the
     /// end; `None` if it names none. See [`Trace::from_environment`].
     pub fn from_environment(options: &Options) -> Option<io::Result<Self>> {
@@ -120,6 +140,15 @@ impl Capture {
     pub fn is_running(&self) -> bool {
         self.trace.as_ref().is_some_and(Trace::is_ours)
             || self.flight.as_ref().is_some_and(|flight| flight.is_running())
+            || self.is_published()
+    }
+
+    /// Whether this process is published by it.
+    fn is_published(&self) -> bool {
+        #[cfg(unix)]
+        return self.publisher.as_ref().is_some_and(Publisher::is_ours);
+        #[cfg(not(unix))]
+        false
     }
 
     /// Stops the trace. `None` if it was stopped before, or belongs to the process from which this one was
@@ -129,6 +158,8 @@ impl Capture {
     ///
     /// Errors of writing the trace or the export.
     pub fn stop(&mut self) -> io::Result<Option<Stats>> {
+        #[cfg(unix)]
+        drop(self.publisher.take());
         if let Some(flight) = self.flight.take() {
             return self.stop_keeping(&flight);
         }

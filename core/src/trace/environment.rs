@@ -40,6 +40,15 @@ fn is_off(value: &str) -> bool {
     OFF.iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
+/// The environment variable that makes a program publish itself for `offlock record`, unless it is empty or says
+/// [`off`](OFF).
+pub const LIVE_VARIABLE: &str = "OFFLOCK_LIVE";
+
+/// Whether the environment asks this process to publish itself.
+pub fn is_live_requested() -> bool {
+    std::env::var(LIVE_VARIABLE).is_ok_and(|value| !value.is_empty() && !is_off(&value))
+}
+
 /// If this environment variable is not empty, traces include the program's arguments.
 pub const ARGUMENTS_VARIABLE: &str = "OFFLOCK_TRACE_ARGUMENTS";
 

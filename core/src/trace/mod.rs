@@ -62,6 +62,8 @@ mod export;
 pub mod files;
 mod flight_recorder;
 mod format;
+#[cfg(unix)]
+mod live;
 mod record;
 mod report;
 
@@ -85,15 +87,17 @@ pub use analyze::timeline::{
 };
 pub use capture::Capture;
 pub use environment::{
-    ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, LOCK_VARIABLE,
-    STACKS_VARIABLE, TRACE_VARIABLE, UNTIL_VARIABLE, is_path_of_child, is_requested, path_of, stacks_from,
-    switched_off, until,
+    ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, LIVE_VARIABLE, LOCK_VARIABLE,
+    STACKS_VARIABLE, TRACE_VARIABLE, UNTIL_VARIABLE, is_live_requested, is_path_of_child, is_requested,
+    path_of, stacks_from, switched_off, until,
 };
 pub use export::Format;
 pub use flight_recorder::{Alarm, FlightOptions, FlightRecorder, Watch};
 pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
+#[cfg(unix)]
+pub use live::{Connection, published};
 pub use record::after_fork::watch_forks;
 pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;

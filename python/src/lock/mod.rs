@@ -172,6 +172,18 @@ impl Recorder {
         begin(py, about, limits, &threads, |options| Capture::keep(options, &flight))
     }
 
+    /// Publishes this process, for clients that ask for a trace; they get stacks if `stacks` is not None.
+    #[staticmethod]
+    fn publish(
+        py: Python<'_>,
+        about: Vec<(String, String)>,
+        threads: Vec<ThreadName>,
+        stacks: Option<f64>,
+    ) -> PyResult<Self> {
+        let limits = (None, stacks.map(|stacks| duration("stacks", stacks)).transpose()?);
+        begin(py, about, limits, &threads, Capture::publish)
+    }
+
     /// Writes the last seconds to a file. Returns the numbers of events, of lost events and of bytes, or None when
     /// nothing is kept.
     fn dump<'py>(
@@ -272,6 +284,12 @@ fn begin(
     }
     let capture = start(&options).inspect_err(|_| unwatch())?;
     Ok(Recorder(Mutex::new(Some(capture))))
+}
+
+/// Whether the environment asks this process to publish itself.
+#[pyfunction]
+fn is_live_requested() -> bool {
+    trace::is_live_requested()
 }
 
 /// The reason why this process traces and measures nothing, if the environment says so; None when it may.
@@ -447,9 +465,9 @@ pub(crate) mod lock {
     use crate::lock::samples::Sampler;
     #[pymodule_export]
     use crate::lock::{
-        Recorder, disable, enable, global_numbers, is_enabled, local_numbers, mark_begin, mark_end,
-        name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting, stacks_obstacle,
-        switched_off, waiting, waits,
+        Recorder, disable, enable, global_numbers, is_enabled, is_live_requested, local_numbers, mark_begin,
+        mark_end, name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting,
+        stacks_obstacle, switched_off, waiting, waits,
     };
 
     #[pymodule_init]

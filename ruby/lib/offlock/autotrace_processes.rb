@@ -34,7 +34,7 @@ module Offlock
 
       def daemon(...)
         Lock::Trace.stop_all
-        super.tap { Autotrace.start }
+        super.tap { [Autotrace.start, Lock.publish_if_requested] }
       end
     end
 

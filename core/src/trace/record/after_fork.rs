@@ -18,7 +18,7 @@ pub fn watch_forks() {
 ///
 /// Threads of the parent may have held the locks of shared values. So the values are forgotten, not cleared.
 extern "C" fn forget_the_parent() {
-    mode::clear(mode::TRACING);
+    mode::clear(mode::TRACING | mode::LIVE);
     mode::set_stacks_after(None);
     drain::forget();
     buffers::forget();

@@ -8,6 +8,10 @@ use crate::clock::{self, Ticks};
 /// The mode bit that says a trace is being recorded.
 pub(super) const TRACING: u32 = 1;
 
+/// Live traces are offered: the bit after those of the [`Metric`](super::counters::Metric)s. The threads' relations to
+/// the lock are kept up to date, for a trace that starts when a client connects.
+pub(in crate::trace) const LIVE: u32 = 16;
+
 static MODE: AtomicU32 = AtomicU32::new(0);
 
 /// How long a thread waits before stacks are recorded, in ticks; `u64::MAX` if they are not recorded.
@@ -19,7 +23,7 @@ pub(super) fn mode() -> u32 {
     MODE.load(Ordering::Relaxed)
 }
 
-pub(super) fn set(bits: u32) {
+pub(in crate::trace) fn set(bits: u32) {
     clock::start();
     MODE.fetch_or(bits, Ordering::Relaxed);
 }

@@ -48,7 +48,7 @@ pub(super) fn forget() {
 }
 
 /// Stops recording what `bits` stand for. Once nothing is recorded, the states of the threads are unknown.
-pub(super) fn switch_off(bits: u32) {
+pub(in crate::trace) fn switch_off(bits: u32) {
     if mode::clear(bits) {
         registry().threads().values().for_each(|entry| entry.thread.assume(Stand::Unknown));
     }

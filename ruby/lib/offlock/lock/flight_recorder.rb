@@ -63,8 +63,7 @@ module Offlock
         start
         return if off?
 
-        Forks.install
-        RECORDERS << self
+        Forks.add(self)
       end
       # rubocop:enable Lint/MissingSuper, Metrics/ParameterLists
 
@@ -102,16 +101,12 @@ module Offlock
       #
       # @return [Stats, nil] the numbers of what was kept; nil in a process that was forked from the recording one
       def stop
-        RECORDERS.delete(self)
+        Forks.remove(self)
         super
       end
 
       # @return [String] whether the recorder is running, and the bytes that it takes
       def inspect = "#<#{self.class} #{state("stopped")}, #{memory} bytes>"
-
-      # Starts the recorders of a forked child.
-      # @private
-      def self.start_again = RECORDERS.each(&:start_again)
 
       # @private
       def start_again
@@ -144,22 +139,6 @@ module Offlock
         thread.name = "offlock watch"
         nil
       end
-
-      # The flight recorders that run, also in a forked child before they start again.
-      RECORDERS = [] # rubocop:disable Style/MutableConstant
-      private_constant :RECORDERS
-
-      # A forked child starts the recorders again.
-      module Forks
-        def self.install
-          Process.singleton_class.prepend(self)
-        end
-
-        def _fork
-          super.tap { |pid| FlightRecorder.start_again if pid.zero? }
-        end
-      end
-      private_constant :Forks
     end
   end
 end

@@ -45,6 +45,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     recorder.define_singleton_method("start", function!(Recorder::start, 5))?;
     recorder.define_singleton_method("from_environment", function!(Recorder::from_environment, 3))?;
     recorder.define_singleton_method("keep", function!(Recorder::keep, 5))?;
+    recorder.define_singleton_method("publish", function!(Recorder::publish, 4))?;
     recorder.define_method("dump", method!(Recorder::dump, 2))?;
     recorder.define_method("dump_beside", method!(Recorder::dump_beside, 1))?;
     recorder.define_method("watch", method!(Recorder::watch, 2))?;
@@ -70,6 +71,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("reset_local", function!(reset_local, 1))?;
     native.define_singleton_method("waits", function!(waits, 1))?;
     native.define_singleton_method("switched_off", function!(trace::switched_off, 0))?;
+    native.define_singleton_method("live_requested?", function!(trace::is_live_requested, 0))?;
     native.define_singleton_method("exclusively", function!(exclusion::exclusively, 1))
 }
 
@@ -169,6 +171,19 @@ impl Recorder {
         let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
         let options = Options { about, limit: None, stacks };
         Self::begin(ruby, threads, ractor, || Capture::keep(&options, &flight))
+    }
+
+    /// Publishes this process, for clients that ask for a trace; they get stacks if `stacks` is not nil.
+    fn publish(
+        ruby: &Ruby,
+        about: Vec<(String, String)>,
+        threads: RArray,
+        ractor: Value,
+        stacks: Option<f64>,
+    ) -> Result<Self, Error> {
+        let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
+        let options = Options { about, limit: None, stacks };
+        Self::begin(ruby, threads, ractor, || Capture::publish(&options))
     }
 
     /// Writes the last seconds to a file.

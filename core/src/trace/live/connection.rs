@@ -1,0 +1,101 @@
+//! The command's side: connects to a process and reads a trace from it.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::{ANSWERS_WITHIN, ANY_GREETING, GREETING, folder, read_line};
+
+/// A connection to a process that publishes. It reads the bytes of a trace, which the process records from
+/// [`open`](Self::open) on.
+pub struct Connection(UnixStream);
+
+impl Connection {
+    /// Connects to a process and asks it for a trace, with stacks after this much waiting, or without.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if this user has no process of that number that publishes, `TimedOut` or `WouldBlock` if it does not
+    /// answer, `InvalidData` if it speaks another version of the protocol, and other errors of the system.
+    pub fn open(pid: u32, stacks: Option<Duration>) -> io::Result<Self> {
+        let mut stream = connect(pid)?;
+        stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+        let greeting = read_line(&mut stream)?;
+        if !greeting.starts_with(GREETING) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, other_version(&greeting)));
+        }
+        let stacks = stacks.map_or("off".to_owned(), |wait| wait.as_nanos().to_string());
+        stream.write_all(format!("trace {stacks}\n").as_bytes())?;
+        stream.set_read_timeout(None)?;
+        Ok(Self(stream))
+    }
+
+    /// Another handle of the connection, for [`finish`](Self::finish) while a thread reads.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the system.
+    pub fn handle(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Asks the process to end the trace; then the last bytes arrive.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the system.
+    pub fn finish(&self) -> io::Result<()> {
+        match self.0.shutdown(Shutdown::Write) {
+            // The process has ended the trace by itself.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+/// Connects to the socket of a process. A socket that a dead process has left is removed.
+fn connect(pid: u32) -> io::Result<UnixStream> {
+    for path in folder::sockets_of(pid) {
+        match UnixStream::connect(&path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                let _ = std::fs::remove_file(&path);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            connected => return connected,
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+fn other_version(greeting: &str) -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    match greeting.strip_prefix(ANY_GREETING).and_then(|rest| rest.split_once(' ')) {
+        Some((_, theirs)) => format!("the process runs offlock {theirs}, this command is of offlock {ours}"),
+        None => "what answers is not offlock".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_named() {
+        let message = other_version("offlock-live 9 4.5.6");
+        assert!(message.starts_with("the process runs offlock 4.5.6, this command is of offlock "));
+        assert_eq!(other_version("HTTP/1.1 400"), "what answers is not offlock");
+    }
+
+    #[test]
+    fn a_process_that_does_not_publish_is_not_found() {
+        let error = Connection::open(u32::MAX, None).err().expect("no such process");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,93 @@
+//! The folder of sockets, which only its owner can enter.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::os;
+
+/// The folders in which this user's processes may publish, the preferred one first: `$XDG_RUNTIME_DIR/offlock`, and
+/// `/tmp/offlock-1000`, with the user's id, for processes that have no such variable.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+    let shared = PathBuf::from(format!("/tmp/offlock-{}", os::user_id()));
+    runtime.map(|folder| folder.join("offlock")).into_iter().chain([shared])
+}
+
+/// Makes the folder, if it does not exist, and checks that no other user can enter it.
+fn ensure_private(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    if found.is_dir() && found.uid() == os::user_id() && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let problem = format!("{} is not a folder that only this user can enter", folder.display());
+    Err(io::Error::other(problem))
+}
+
+fn socket_in(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.sock"))
+}
+
+/// Where this process is to publish its socket. A socket that an earlier process of this number left is removed.
+pub(super) fn own_socket() -> io::Result<PathBuf> {
+    let mut first = None;
+    for folder in folders() {
+        match ensure_private(&folder) {
+            Ok(()) => {
+                let path = socket_in(&folder, std::process::id());
+                return match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => Ok(path),
+                };
+            }
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// The sockets of a process, in the folders that only this user can enter.
+pub(super) fn sockets_of(pid: u32) -> impl Iterator<Item = PathBuf> {
+    folders().filter(|folder| is_private(folder)).map(move |folder| socket_in(&folder, pid))
+}
+
+fn is_private(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok() && ensure_private(folder).is_ok()
+}
+
+/// The ids of this user's processes that publish, in order. A process that was killed may still be among them.
+pub fn published() -> Vec<u32> {
+    let entries = folders().filter(|folder| is_private(folder)).flat_map(fs::read_dir).flatten().flatten();
+    let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".sock")?.parse().ok();
+    let mut pids: Vec<u32> = entries.filter_map(pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_refused() {
+        let folder = std::env::temp_dir().join(format!("offlock-private-{}", std::process::id()));
+        ensure_private(&folder).expect("it is made");
+        ensure_private(&folder).expect("it is there");
+        let mut permissions = fs::metadata(&folder).expect("there").permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+        fs::set_permissions(&folder, permissions).expect("ours");
+        assert!(ensure_private(&folder).expect_err("too open").to_string().contains("only this user"));
+        fs::remove_dir(&folder).expect("ours");
+        let target = std::env::temp_dir();
+        std::os::unix::fs::symlink(target, &folder).expect("writable");
+        assert!(ensure_private(&folder).is_err(), "a link is refused");
+        fs::remove_file(&folder).expect("ours");
+    }
+}
