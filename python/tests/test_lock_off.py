@@ -158,6 +158,16 @@ def _(folder: str) -> None:
     assert lock.obstacle() == lock.stacks_obstacle() == lock._native.switched_off() == REASON
 
 
+@calls("lock.publish", "lock.unpublish", "native.is_live_requested", "native.Recorder.publish")
+def _(folder: str) -> None:
+    os.environ["OFFLOCK_LIVE"] = "1"
+    assert lock._native.is_live_requested()
+    lock._publish_if_requested()
+    del os.environ["OFFLOCK_LIVE"]
+    assert lock.publish() is lock.unpublish() is False
+    assert not lock._native.Recorder.publish([], [], None).is_running
+
+
 @calls("lock.mark", "native.mark_begin", "native.mark_end", "native.on_gc", "native.name_thread")
 def _(folder: str) -> None:
     with lock.mark("work"):

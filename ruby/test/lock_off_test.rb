@@ -31,6 +31,12 @@ class LockOffTest < Minitest::Test
       L.start_or_stop
       L.dump_kept
     RUBY
+    "Offlock::Lock.publish Offlock::Lock.unpublish" => <<~'RUBY',
+      ENV["OFFLOCK_LIVE"] = "1"
+      L.publish_if_requested
+      ENV.delete("OFFLOCK_LIVE")
+      check [L.publish, L.unpublish] == [false, false]
+    RUBY
     "Offlock::Lock.mark" => 'check L.mark("work") { 1 } == 1',
     "Offlock::Lock::Trace#running? Offlock::Lock::Trace#stop Offlock::Lock::Trace#summary" => <<~'RUBY',
       %w[a.offlock a.pftrace a.gvl.json].each do |name|
