@@ -100,6 +100,6 @@ class LiveTest < Minitest::Test
     assert_empty %w[main computing serving] - threads.keys
     assert_operator threads["computing"]["times"]["running"], :>, 200_000_000
     assert_operator threads["serving"]["contended"]["count"], :>, 2
-    assert_includes summary["code"]["lines"].map { |line| line["function"] }.join(" "), "compute"
+    assert_includes summary["code"]["lines"].map { |line| line["function"] }.join(" "), "sum"
   end
 end

@@ -14,6 +14,7 @@ use super::{ANSWERS_WITHIN, GREETING, folder, read_line};
 use crate::os;
 use crate::trace::record::mode;
 use crate::trace::record::registry::switch_off;
+use crate::trace::record::sample_timer::describe_last;
 use crate::trace::record::session::{Options, Trace};
 use crate::trace::watch_forks;
 
@@ -125,6 +126,7 @@ fn answer(mut stream: &UnixStream, stopped: &UnixStream, options: &Options) -> i
     while os::wait_readable([stream.as_raw_fd(), stopped.as_raw_fd()], Some(SEND_EVERY)).is_none() {
         stream.write_all(&outgoing.take()?)?;
     }
+    describe_last();
     trace.stop()?;
     stream.write_all(&outgoing.take()?)
 }

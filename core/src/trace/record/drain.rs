@@ -13,6 +13,7 @@ use super::code::code_table;
 use super::mode;
 use super::queue::Reader;
 use super::registry::registry;
+use super::sample_timer;
 use super::sink::{Sink, Stats};
 use super::usage::Meter;
 use crate::clock::{Scale, Sync};
@@ -154,6 +155,7 @@ impl Drain {
     /// Stacks are recorded from the shortest wait on that one of the traces asks for.
     pub(super) fn set_stacks_after(&self) {
         mode::set_stacks_after(self.sinks.iter().filter_map(|sink| sink.stacks).min());
+        sample_timer::start_registered();
     }
 
     /// Writes the definitions first: they were made before the events that use them.

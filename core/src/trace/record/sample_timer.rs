@@ -4,8 +4,8 @@
 //! While a thread waits, it looks at the clock every millisecond. After a tenth of a second without waits it
 //! sleeps until the next one.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -31,12 +31,38 @@ pub struct SampleTimer {
     sleeps: AtomicBool,
 }
 
+/// The process's timer.
+static REGISTERED: OnceLock<&'static SampleTimer> = OnceLock::new();
+
+/// How long a sample takes to be described, as a rule.
+const DESCRIBED_WITHIN: Duration = Duration::from_millis(20);
+
+/// Runs the process's timer if it has one, and if stacks are recorded.
+pub(super) fn start_registered() {
+    if let Some(timer) = REGISTERED.get() {
+        timer.start();
+    }
+}
+
+/// Lets the holder describe the functions of the last stacks, which it does with each sample.
+pub(in crate::trace) fn describe_last() {
+    if let Some(timer) = REGISTERED.get().filter(|_| stacks_after().is_some()) {
+        (timer.sample)();
+        thread::sleep(DESCRIBED_WITHIN);
+    }
+}
+
 impl SampleTimer {
     /// A timer that does not run yet. Once it does, it calls `sample` on a thread of its own, again and again
     /// while the holder's stack is due.
     pub const fn new(waiters: &'static Waiters, sample: fn()) -> Self {
         let sleeps = AtomicBool::new(false);
         Self { waiters, sample, runs: Remade::new(), thread: Remade::new(), sleeps }
+    }
+
+    /// Makes this the process's timer, which runs while traces record stacks. Later calls are ignored.
+    pub fn register(&'static self) {
+        let _ = REGISTERED.set(self);
     }
 
     /// Runs the timer for as long as stacks are recorded. If the system has no thread for it, there are no

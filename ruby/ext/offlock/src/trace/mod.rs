@@ -148,9 +148,7 @@ impl Recorder {
                 events::name_thread(thread, &name, Some(stand));
             }
         }
-        let recorder = Self::of(ruby, start())?;
-        stacks::start();
-        Ok(recorder)
+        Self::of(ruby, start())
     }
 
     fn of(ruby: &Ruby, capture: std::io::Result<Capture>) -> Result<Self, Error> {

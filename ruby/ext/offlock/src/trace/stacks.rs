@@ -261,13 +261,9 @@ pub(super) fn prepare(ruby: &Ruby, sample: fn(&Ruby)) {
     JOB.get_or_init(|| {
         keep_marked::<KnownCode>(ruby);
         around_forks(before_fork, after_fork_in_parent);
+        TIMER.register();
         Job::register(ruby, sample)
     });
-}
-
-/// A trace has started.
-pub(super) fn start() {
-    TIMER.start();
 }
 
 /// A trace has stopped. After the last one, nothing is kept alive any more.
