@@ -56,8 +56,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _lock_held_at_most(milliseconds: float) -> Iterator[None]:
     __tracebackhide__ = True
     from . import lock
+    from ._offlock import lock as native
 
-    if lock._native.switched_off():
+    if native.switched_off():
         yield
         return
     if reason := lock.obstacle():

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from offlock import lock, middleware, pytest_plugin
+from offlock._offlock import lock as native
 
 pytest_plugins = ["pytester"]
 
@@ -137,8 +138,8 @@ def _(folder: str) -> None:
     path = os.path.join(folder, "last.offlock")
     recorder = lock.FlightRecorder(path=path, dump_on_wait=0, dump_on_hold=0)
     assert repr(recorder) == "<FlightRecorder: switched off, 0 bytes>"
-    recorder.on_wait(0, sys.exit)
-    recorder.on_hold(0, sys.exit)
+    recorder.on_wait(0, lambda alarm: os._exit(1))
+    recorder.on_hold(0, lambda alarm: os._exit(1))
     assert (recorder.dump(path), recorder.memory, recorder.summary) == (None, 0, None)
     if (child := os.fork()) == 0:
         os._exit(int(recorder.is_running or bool(change())))
@@ -155,25 +156,25 @@ def _(folder: str) -> None:
     "native.switched_off",
 )
 def _(folder: str) -> None:
-    assert lock.obstacle() == lock.stacks_obstacle() == lock._native.switched_off() == REASON
+    assert lock.obstacle() == lock.stacks_obstacle() == native.switched_off() == REASON
 
 
 @calls("lock.publish", "lock.unpublish", "native.is_live_requested", "native.Recorder.publish")
 def _(folder: str) -> None:
     os.environ["OFFLOCK_LIVE"] = "1"
-    assert lock._native.is_live_requested()
+    assert native.is_live_requested()
     lock._publish_if_requested()
     del os.environ["OFFLOCK_LIVE"]
     assert lock.publish() is lock.unpublish() is False
-    assert not lock._native.Recorder.publish([], [], None).is_running
+    assert not native.Recorder.publish([], [], None).is_running
 
 
 @calls("lock.mark", "native.mark_begin", "native.mark_end", "native.on_gc", "native.name_thread")
 def _(folder: str) -> None:
     with lock.mark("work"):
         lock.mark("inner")(sum)([])
-    lock._native.on_gc("start", {})
-    lock._native.name_thread(lock._native.native_id(), "main")
+    native.on_gc("start", {})
+    native.name_thread(native.native_id(), "main")
 
 
 @calls(
@@ -193,7 +194,7 @@ def _(folder: str) -> None:
     *("native.waiting", "native.reset_waiting", "native.local_numbers", "native.reset_local", "native.waits"),
 )
 def _(folder: str) -> None:
-    metrics = [lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads]
+    metrics: list[Any] = [lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads]
     for metric in metrics:
         metric.enable()  # no warning either: they are errors here
         assert not metric.enabled()
@@ -216,15 +217,15 @@ def _(folder: str) -> None:
     *(f"native.Recorder.{name}" for name in ("memory", "stop", "summary", "is_running")),
 )
 def _(folder: str) -> None:
-    native, path = lock._native.Recorder, os.path.join(folder, "native.offlock")
-    assert native.from_environment([], []) is None
+    path = os.path.join(folder, "native.offlock")
+    assert native.Recorder.from_environment([], []) is None
     for recorder in [
-        native(path, [], []),
-        native(None, [], [], None, 0.001),
-        native.keep([], [], 0.001, (1, 1 << 20), (path, 0, 0, 0, 1)),
+        native.Recorder(path, [], []),
+        native.Recorder(None, [], [], None, 0.001),
+        native.Recorder.keep([], [], 0.001, (1, 1 << 20), (path, 0, 0, 0, 1)),
     ]:
-        assert recorder.dump(path, []) is recorder.dump_beside([]) is recorder.watch("wait", 0) is None
-        assert recorder.memory is recorder.stop([]) is None
+        results = (recorder.dump(path, []), recorder.dump_beside([]), recorder.watch("wait", 0))
+        assert (*results, recorder.memory, recorder.stop([])) == (None,) * 5
         assert not recorder.is_running
         recorder.summary()
 

@@ -17,8 +17,8 @@ class LockOffTest < Minitest::Test
 
   # Programs for the public methods. Each checks what the methods return; `folder` is empty before and after.
   CALLS = {
-    "Offlock::Lock.obstacle" => 'check L.obstacle == REASON',
-    "Offlock::Lock.trace" => 'check L.trace("#{folder}/a.offlock") { |trace| !trace.running? }',
+    "Offlock::Lock.obstacle" => "check L.obstacle == REASON",
+    "Offlock::Lock.trace" => "check L.trace(File.join(folder, 'a.offlock')) { |trace| !trace.running? }",
     "Offlock::Lock.measure Offlock::Lock::Summary#to_h Offlock::Lock::Summary#to_json Offlock::Lock::Summary#to_s" => <<~'RUBY',
       summary = L.measure { Thread.new { sleep 0.001 }.join }
       check summary.to_h[:threads] == [] && summary.to_json.start_with?("{")

@@ -24,9 +24,10 @@ def _start_trace() -> None:
     # The program may not find the package by itself, and must not find the other packages beside it.
     sys.path.append(_PACKAGES)
     try:
-        from offlock.lock import Trace, _complete_all, _dump_kept, _native, _start_or_stop
+        from offlock._offlock import lock as native
+        from offlock.lock import Trace, _complete_all, _dump_kept, _start_or_stop
 
-        if _native.switched_off():
+        if native.switched_off():
             return
         name, keeps = os.environ.get("OFFLOCK_SIGNAL"), "OFFLOCK_TRACE_KEEP" in os.environ
         if name:

@@ -34,7 +34,10 @@ module Offlock
 
       def daemon(...)
         Lock::Trace.stop_all
-        super.tap { [Autotrace.start, Lock.publish_if_requested] }
+        super.tap do
+          Autotrace.start
+          Lock.publish_if_requested
+        end
       end
     end
 

@@ -22,6 +22,8 @@ module Offlock
 
     # The trace that {Lock.start} starts, one per process.
     @started = nil
+    # Whether, and how, the process is published; see {Lock.publish}.
+    @live = nil
 
     class << self
       # @return [String, nil] the reason why nothing is traced or measured in this process: `OFFLOCK_LOCK=off` in the
@@ -107,6 +109,48 @@ module Offlock
       # @private
       def dump_kept
         Instrumentation.exclusively(nil) { Trace.dump_all }
+      end
+
+      # Publishes this process, so that `offlock record` can take traces from it while it runs, without root. So does
+      # `OFFLOCK_LIVE=1` in the environment. Nothing is recorded until the command connects. The socket lies in a
+      # folder that only this user can enter, and forked children get one of their own.
+      #
+      # @param stacks [Numeric, nil] whether traces have stacks: nil for none. `offlock record --stacks` says from which
+      #   wait on.
+      # @return [Boolean] true if it published the process; false if it is published already, or with
+      #   `OFFLOCK_LOCK=off` in the environment
+      # @raise [SystemCallError, IOError] if the socket cannot be made
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one
+      def publish(stacks: Trace::STACKS)
+        Instrumentation.check_ractor
+        Instrumentation.exclusively(false) do
+          next false if @live&.running?
+
+          @live = Live.new(stacks)
+          @live.running?
+        end
+      end
+
+      # Ends the recordings of `offlock record`, and allows no more.
+      #
+      # @return [Boolean] whether the process was published
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one
+      def unpublish
+        Instrumentation.check_ractor
+        Instrumentation.exclusively(false) do
+          live, @live = @live, nil
+          was_published = live&.running? || false
+          live&.stop
+          was_published
+        end
+      end
+
+      # Publishes the process if the environment asks for it. A process that cannot be published goes on.
+      # @private
+      def publish_if_requested
+        publish if Native.live_requested?
+      rescue SystemCallError, IOError => e
+        warn "offlock: process #{Process.pid} is not published: #{e.message}"
       end
 
       # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is

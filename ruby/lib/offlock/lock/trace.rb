@@ -124,11 +124,11 @@ module Offlock
         running? ? "running" : otherwise
       end
 
-      def record
+      def record(&)
         @off = !Native.switched_off.nil?
         return !(@recorder = yield).nil? if off?
 
-        record_with_events { yield }
+        record_with_events(&)
       end
 
       def record_with_events
