@@ -143,8 +143,9 @@ impl Capture {
             || self.is_published()
     }
 
-    /// Whether this process is published by it.
-    fn is_published(&self) -> bool {
+    /// Whether it is this process's publication. Then [`stop`](Self::stop) waits for connected clients, at most a
+    /// second, so stop it without the interpreter's lock.
+    pub fn is_published(&self) -> bool {
         #[cfg(unix)]
         return self.publisher.as_ref().is_some_and(Publisher::is_ours);
         #[cfg(not(unix))]

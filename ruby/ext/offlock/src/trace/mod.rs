@@ -231,7 +231,9 @@ impl Recorder {
     /// the process that this one was forked from.
     fn stop(ruby: &Ruby, this: &Self, threads: RArray) -> Result<Option<(u64, u64, u64)>, Error> {
         name_all(ruby, threads)?;
-        let stats = this.capture().stop();
+        let is_published = this.capture().is_published();
+        let stop = || this.capture().stop();
+        let stats = if is_published { without_the_lock(stop) } else { stop() };
         stacks::stopped();
         let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
         Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
