@@ -36,15 +36,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ._offlock import lock as _native
+from ._watch_loop import LateCount, LateEvent, LoopWatch
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 __all__ = [
     "Alarm",
     "FlightRecorder",
     "GlobalTimer",
+    "LateCount",
+    "LateEvent",
     "LocalTimer",
+    "LoopWatch",
     "Stats",
     "Summary",
     "Trace",
@@ -58,6 +65,7 @@ __all__ = [
     "stop",
     "trace",
     "unpublish",
+    "watch_loop",
 ]
 
 
@@ -257,7 +265,8 @@ class Alarm:
     """A wait for the lock, or a hold of it, that was too long.
 
     Attributes:
-        holder: the name of the thread that held the lock, or held it last; empty if that is unknown.
+        holder: the name of the thread that held the lock, of a wait the one that held it longest; empty if that is
+            unknown.
         waiting: the name of the thread that waited longest.
         nanoseconds: how long it waited, or the lock was held while it waited, until now.
         is_over: whether that has ended.
@@ -642,6 +651,49 @@ class mark(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         _native.mark_end()
+
+
+def watch_loop(
+    threshold: float = 0.05,
+    *,
+    loop: AbstractEventLoop | None = None,
+    on_late: Callable[[LateEvent], object] | None = None,
+) -> LoopWatch:
+    """Tell why an event loop is late, whenever it is late by more than `threshold` seconds, until `LoopWatch.stop`::
+
+        async def main():
+            with offlock.lock.watch_loop():
+                await serve()
+
+    Each time the logger ``offlock.lock`` gets a warning, `on_late` is called, `LoopWatch.counts` grows, and a trace
+    that runs gets a mark ``late: function`` at the end of the delay. A loop of asyncio is measured callback by
+    callback; any other, such as uvloop's, by a timer that it runs four times in `threshold`. While a watch runs, a
+    `FlightRecorder` and `LocalTimer` do, too. A forked child watches nothing.
+
+    Args:
+        threshold: a number of seconds, at least 0.001.
+        loop: the loop to watch, which may run in another thread, or later; without one, the running loop.
+        on_late: is called with a `LateEvent` in a thread of the watch's own, some milliseconds after the delay; after
+            up to 0.2 s, if the holder of the lock is not known before. An exception that it raises is logged.
+
+    Where the lock cannot be traced exactly, a `RuntimeWarning` gives the reason. Waits for the lock then count as
+    blocked.
+
+    Raises:
+        RuntimeError: without a loop, none is running; or the loop is being watched already.
+        ValueError: `threshold` is out of range.
+    """
+    return LoopWatch(threshold, loop, on_late, _record_waits)
+
+
+def _record_waits(seconds: float, call: Callable[[Alarm], object]) -> FlightRecorder | None:
+    """Call `call` for each wait for the lock of at least so many seconds; without effect where that is impossible."""
+    if reason := obstacle():
+        warnings.warn(f"waits for the lock count as blocked: {reason}", RuntimeWarning, stacklevel=4)
+        return None
+    recorder = FlightRecorder(seconds=1, memory=1 << 20, stacks=seconds / 2)
+    recorder.on_wait(seconds, call)
+    return recorder
 
 
 class _Metric:

@@ -22,7 +22,7 @@ pub enum Watched {
 /// A wait or a hold that was too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::trace) struct Long {
-    /// The thread that holds the lock or, if none does, held it last.
+    /// The thread that held the lock longest during the wait; of a hold, its thread.
     pub(in crate::trace) holder: Option<u32>,
     /// The thread that waits, or waited, longest.
     pub(in crate::trace) waiting: u32,
@@ -66,6 +66,9 @@ struct Wait {
     thread: u32,
     since: u64,
     told: bool,
+    /// The hold that took most of the wait, of those that have ended, and how much that was. The last one is often
+    /// another thread's that was quicker to get the lock.
+    longest: Option<(Hold, u64)>,
 }
 
 impl Use {
@@ -80,13 +83,28 @@ impl Use {
 
     fn enter(&mut self, thread: u32, since: u64) {
         if self.waiting.iter().all(|wait| wait.thread != thread) {
-            self.waiting.push(Wait { thread, since, told: false });
+            self.waiting.push(Wait { thread, since, told: false, longest: None });
         }
     }
 
+    /// Notes at the end of a hold how much of each wait it took.
+    fn release(&mut self, time: u64) {
+        let Some(hold) = self.hold.filter(|_| self.is_held) else { return };
+        for wait in &mut self.waiting {
+            let took = time.saturating_sub(hold.since.max(wait.since));
+            if wait.longest.is_none_or(|(_, most)| took > most) {
+                wait.longest = Some((hold, took));
+            }
+        }
+        self.is_held = false;
+    }
+
     fn long_wait(&self, wait: Wait, time: u64, is_over: bool) -> Long {
-        let holder = self.hold.map(|hold| hold.thread);
-        let stack = self.hold.and_then(|hold| hold.stack);
+        let now = self.hold.filter(|_| self.is_held || wait.longest.is_none());
+        let took = now.map_or(0, |hold| time.saturating_sub(hold.since.max(wait.since)));
+        let ended = wait.longest.filter(|(_, most)| now.is_none() || *most > took);
+        let hold = ended.map(|(hold, _)| hold).or(now);
+        let (holder, stack) = (hold.map(|hold| hold.thread), hold.and_then(|hold| hold.stack));
         Long { holder, waiting: wait.thread, time: time.saturating_sub(wait.since), is_over, stack }
     }
 
@@ -177,7 +195,7 @@ impl LockWatch {
                 let usage = self.locks.entry(lock).or_default();
                 let is_new = usage.hold.is_some_and(|hold| !hold.told);
                 let long = usage.long_hold(time, true).filter(|_| is_new);
-                usage.is_held = false;
+                usage.release(time);
                 if reason == Reason::Yields {
                     usage.enter(thread, time);
                 }
@@ -243,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ended_unseen_names_the_last_holder() {
+    fn a_wait_that_ended_unseen_names_its_holder() {
         let mut watch = watch(
             Watched::Wait,
             &[
@@ -257,6 +275,23 @@ mod tests {
         let long = Long { holder: Some(1), waiting: 2, time: 251, is_over: true, stack: Some(5) };
         assert_eq!(watch.settle(500), [long]);
         assert_eq!(watch.settle(600), []);
+    }
+
+    #[test]
+    fn a_wait_names_the_thread_that_held_the_lock_longest_and_not_last() {
+        let begin = [
+            event(100, 1, Kind::Acquired, LOCK),
+            event(150, 2, Kind::Wants, LOCK),
+            event(380, 1, Kind::StackReleasing, 5),
+            event(400, 1, Kind::Released, RELEASED),
+            event(401, 3, Kind::Acquired, LOCK),
+            event(430, 3, Kind::Released, RELEASED),
+            event(431, 2, Kind::Acquired, LOCK),
+        ];
+        let long = Long { holder: Some(1), waiting: 2, time: 281, is_over: true, stack: Some(5) };
+        assert_eq!(watch(Watched::Wait, &begin).settle(500), [long.clone()]);
+        let long = Long { time: 260, is_over: false, ..long };
+        assert_eq!(watch(Watched::Wait, &begin[..5]).settle(410), [long]);
     }
 
     #[test]

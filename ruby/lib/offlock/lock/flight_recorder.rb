@@ -5,7 +5,7 @@ module Offlock
     # A wait for the lock, or a hold of it, that was too long.
     #
     # @!attribute [r] holder
-    #   @return [String] the name of the thread that held the lock, or held it last; empty if that is unknown
+    #   @return [String] the name of the thread that held the lock, of a wait the one that held it longest; empty if unknown
     # @!attribute [r] waiting
     #   @return [String] the name of the thread that waited longest
     # @!attribute [r] nanoseconds
