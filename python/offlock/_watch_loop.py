@@ -702,6 +702,10 @@ class LoopWatch:
         if not (threshold >= 0.001 and math.isfinite(threshold)):
             raise ValueError(f"threshold={threshold} is not a number of seconds of at least 0.001")
         self._loop = loop = asyncio.get_running_loop() if loop is None else loop
+        self._counts = {cause: LateCount() for cause in _Parts._fields}
+        self._is_running = False
+        if _native.switched_off():
+            return
         with _changing:
             if any(watch._loop is loop for watch in _watches):
                 raise RuntimeError("the loop is being watched already")
@@ -711,7 +715,6 @@ class LoopWatch:
         self._found: queue.SimpleQueue[_Late | None] = queue.SimpleQueue()
         self._alarms: deque[tuple[int, _WaitAlarm]] = deque(maxlen=256)
         self._stops: deque[tuple[int, int, int]] = deque(maxlen=64)
-        self._counts = {cause: LateCount() for cause in _Parts._fields}
         self._is_running = True
         self._recorder: _Recorder | None = None
         is_selecting = isinstance(loop, BaseEventLoop) and hasattr(getattr(loop, "_selector", None), "select")

@@ -677,7 +677,7 @@ def watch_loop(
             up to 0.2 s, if the holder of the lock is not known before. An exception that it raises is logged.
 
     Where the lock cannot be traced exactly, a `RuntimeWarning` gives the reason. Waits for the lock then count as
-    blocked.
+    blocked. With ``OFFLOCK_LOCK=off`` in the environment nothing is watched.
 
     Raises:
         RuntimeError: without a loop, none is running; or the loop is being watched already.

@@ -7,6 +7,7 @@ stub list, so that none is forgotten. They run in a process of their own, which 
 from __future__ import annotations
 
 import ast
+import asyncio
 import gc
 import inspect
 import os
@@ -29,7 +30,7 @@ pytest_plugins = ["pytester"]
 PACKAGES = Path(lock.__file__).parents[1]
 REASON = "tracing is switched off by OFFLOCK_LOCK=off"
 
-RESULTS = {"lock.Alarm", "lock.Stats"}
+RESULTS = {"lock.Alarm", "lock.LateCount", "lock.LateEvent", "lock.Stats"}
 """Classes of results, without methods that do anything."""
 INTERNAL = {"native.Watch", "native.Watch.next", "native.Sampler", "native.Sampler.round"}
 """What only a recorder that runs makes, or a sampler that a trace that runs has started."""
@@ -167,6 +168,18 @@ def _(folder: str) -> None:
     del os.environ["OFFLOCK_LIVE"]
     assert lock.publish() is lock.unpublish() is False
     assert not native.Recorder.publish([], [], None).is_running
+
+
+@calls("lock.watch_loop", "lock.LoopWatch")
+def _(folder: str) -> None:
+    async def main() -> None:
+        with lock.watch_loop(0.001) as watch:
+            time.sleep(0.01)
+            await asyncio.sleep(0)
+            assert (watch.is_running, watch.number, watch.nanoseconds) == (False, 0, 0)
+        assert set(watch.counts.values()) == {lock.LateCount()}
+
+    asyncio.run(main())
 
 
 @calls("lock.mark", "native.mark_begin", "native.mark_end", "native.on_gc", "native.name_thread")

@@ -37,10 +37,13 @@ THRESHOLD = 0.05
 CAUSES = ("computed", "blocked", "gc", "lock", "not_run")
 CAN_TRACE = HAS_GIL and lock.obstacle() is None
 needs_lock = pytest.mark.skipif(not CAN_TRACE, reason="the lock cannot be traced")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:waits for the lock count as blocked:RuntimeWarning",
-    "ignore:.*use of fork.. may lead to deadlocks:DeprecationWarning",
-)
+pytestmark = [
+    pytest.mark.timing,
+    pytest.mark.filterwarnings(
+        "ignore:waits for the lock count as blocked:RuntimeWarning",
+        "ignore:.*use of fork.. may lead to deadlocks:DeprecationWarning",
+    ),
+]
 
 
 def run(kind: str, main: Callable[[], Coroutine[Any, Any, object]]) -> None:
