@@ -391,7 +391,7 @@ class _Meter:
         self._tell(_Late(kind, begin, end.time, parts, max(0, end.lock - base.lock), callback, stack))
 
     def sample(self, now: int) -> None:
-        """Look where a callback is that takes long already. Runs in the watch's thread."""
+        """Look where a callback is that takes long already. Runs in the watch's threads."""
         begun, gauges = self.begun, self.gauges
         if not begun or gauges is None or now - begun < self.limit // 2:
             return
@@ -800,7 +800,11 @@ class LoopWatch:
         return f"<LoopWatch: {'running' if self._is_running else 'stopped'}, {self.number} late>"
 
     def _waited(self, alarm: _WaitAlarm) -> None:
-        self._alarms.append((_clock(), alarm))
+        now = _clock()
+        self._meter.sample(
+            now
+        )  # if a callback has kept the lock, one thread of the watch gets it first: this or the other
+        self._alarms.append((now, alarm))
 
     def _run(self) -> None:
         """Sample stacks, and tell what was found: the watch's own thread."""
@@ -816,8 +820,8 @@ class LoopWatch:
                 if found is not None:
                     pending.append(found)
             now = _clock()
+            self._meter.sample(now)  # first, as a reading lets go of the lock
             self._notice_stop(before, own.read(now), interval)
-            self._meter.sample(_clock())  # later than `now`, if this thread has waited for the lock
             pending = [late for late in pending if not self._told(late, now)]
             if self._is_running and self._loop.is_closed():
                 self.stop()
