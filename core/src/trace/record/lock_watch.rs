@@ -289,7 +289,7 @@ mod tests {
             event(431, 2, Kind::Acquired, LOCK),
         ];
         let long = Long { holder: Some(1), waiting: 2, time: 281, is_over: true, stack: Some(5) };
-        assert_eq!(watch(Watched::Wait, &begin).settle(500), [long.clone()]);
+        assert_eq!(watch(Watched::Wait, &begin).settle(500), std::slice::from_ref(&long));
         let long = Long { time: 260, is_over: false, ..long };
         assert_eq!(watch(Watched::Wait, &begin[..5]).settle(410), [long]);
     }
