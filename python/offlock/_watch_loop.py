@@ -19,6 +19,7 @@ import queue
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -284,9 +285,8 @@ def _described(callback: Any) -> _Callback:
     if hasattr(owner, "get_coro"):
         return _of_task(owner)
     function = getattr(callback, "__func__", callback)
-    call = (
-        type(function).__call__ if callable(function) else None
-    )  # of an object that is called like a function
+    # Of an object that is called like a function.
+    call = type(function).__call__ if callable(function) else None
     code = getattr(function, "__code__", getattr(call, "__code__", None))
     if code is not None:
         return _of_code(code)
@@ -325,7 +325,7 @@ def _frames(
     return tuple(stack), code
 
 
-class _Meter:
+class _Meter(ABC):
     """What both ways of measuring share. All but `sample` runs in the loop's thread."""
 
     is_exact: bool
@@ -341,18 +341,21 @@ class _Meter:
         self._tell = tell
         self._samples: tuple[int, list[tuple[Stack, _Callback]]] = (0, [])
 
+    @abstractmethod
     def begin(self) -> None:
-        raise NotImplementedError
+        """Start to measure."""
 
+    @abstractmethod
     def end(self) -> None:
-        raise NotImplementedError
+        """Tell of what is late now, and restore everything."""
 
+    @abstractmethod
     def after_fork(self) -> None:
         """Restore everything in a forked child."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_outside(self, frame: FrameType) -> bool:
-        raise NotImplementedError
+        """Whether the frame is of what runs the callbacks."""
 
     def is_in_its_thread(self) -> bool:
         return self.gauges is not None and self.gauges.ident == threading.get_ident()
@@ -801,9 +804,8 @@ class LoopWatch:
 
     def _waited(self, alarm: _WaitAlarm) -> None:
         now = _clock()
-        self._meter.sample(
-            now
-        )  # if a callback has kept the lock, one thread of the watch gets it first: this or the other
+        # If a callback has kept the lock, one thread of the watch gets it first: this or the other.
+        self._meter.sample(now)
         self._alarms.append((now, alarm))
 
     def _run(self) -> None:
