@@ -71,7 +71,7 @@ fn known() -> Recording {
 type Row<'a> = (&'a str, u32, u64, u64, u64, &'a [(&'a str, u64)]);
 
 #[test]
-fn each_piece_of_a_hold_belongs_to_the_sample_at_its_end() {
+fn each_piece_of_a_hold_belongs_to_a_sample() {
     use Kind::{StackHolding as Holding, StackReleasing as Releasing};
     let (parse, send) = ((1, ms(3), Holding, PARSE), (1, ms(8), Releasing, SEND));
     let again = (1, ms(6), Holding, PARSE);
@@ -137,6 +137,87 @@ fn each_piece_of_a_hold_belongs_to_the_sample_at_its_end() {
         assert_eq!(code.known + code.unknown, ms(11), "{case}");
         assert_eq!(code.unknown, unknown, "{case}");
     }
+}
+
+/// What others lost to each line, by function.
+fn lost_by_function(recording: &Recording) -> BTreeMap<String, u64> {
+    let code = Summary::of(recording, &Timeline::of(recording)).code;
+    code.lines.into_iter().map(|line| (line.function, line.lost)).collect()
+}
+
+#[test]
+fn between_two_samples_a_hold_is_cut_in_the_middle() {
+    use Kind::StackHolding as Holding;
+    let lost = |recording: &Recording| {
+        let of = lost_by_function(recording);
+        ["App.parse", "send"].map(|function| of.get(function).copied().unwrap_or(0))
+    };
+    let close = sampled(known(), &[(1, ms(3), Holding, PARSE), (1, ms(5), Holding, SEND)]);
+    assert_eq!(lost(&close), [ms(2), ms(7)], "at 4 ms");
+    let late = sampled(known(), &[(1, ms(2), Holding, PARSE), (1, ms(7), Holding, SEND)]);
+    assert_eq!(lost(&late), [ms(1), ms(8)], "at 3 ms: then began what could not be interrupted");
+
+    let mut ruby = sampled(known(), &[(1, ms(4), Holding, PARSE), (1, ms(6), Holding, SEND)]);
+    ruby.about.push(("language".into(), "ruby".into()));
+    assert_eq!(lost(&ruby), [ms(3), ms(6)], "at 5 ms: this is a function in Ruby");
+    ruby.code.functions.get_mut(&2).expect("parse").line = 0;
+    assert_eq!(lost(&ruby), [ms(2), ms(7)], "at 4 ms: a function in C is seen when it returns");
+}
+
+#[test]
+fn where_nothing_hides_from_samples_the_last_one_stands_for_the_rest() {
+    let mut recording =
+        sampled(known(), &[(1, ms(3), Kind::StackHolding, PARSE), (1, ms(8), Kind::StackReleasing, SEND)]);
+    assert_eq!(lost_by_function(&recording)["send"], ms(8));
+    recording.about.push(("language".into(), "python".into()));
+    assert_eq!(lost_by_function(&recording), BTreeMap::from([("App.parse".to_owned(), ms(9))]));
+}
+
+/// A thread that holds the lock for 0.2 ms every 0.3 ms, a hundred times, while `web` waits all the time. It always
+/// releases the lock in `send`; in some holds it was seen in `parse`.
+fn brief_holds(seen: impl Fn(u64) -> bool) -> Recording {
+    use Kind::*;
+    let (step, held) = (ms(3) / 10, ms(2) / 10);
+    let moment = |time, kind| Moment { time, kind, argument: LOCK, native: 9 };
+    let holds =
+        (0..100).flat_map(|hold| [moment(hold * step, Acquired), moment(hold * step + held, Released)]);
+    let threads = BTreeMap::from([
+        (1, RecordedThread { name: "brief".into(), stand: Stand::Off, moments: holds.collect() }),
+        (2, RecordedThread { name: "web".into(), stand: Stand::Off, moments: vec![moment(0, Wants)] }),
+    ]);
+    let locks = BTreeMap::from([(LOCK, "GIL".to_owned())]);
+    let recording = Recording { threads, locks, end: ms(30), events: 201, ..Recording::default() };
+    let mut samples = Vec::new();
+    for hold in 0..100 {
+        if seen(hold) {
+            samples.push((1, hold * step + held / 2, StackHolding, PARSE));
+        }
+        samples.push((1, hold * step + held, StackReleasing, SEND));
+    }
+    sampled(recording, &samples)
+}
+
+#[test]
+fn holds_too_short_for_samples_get_those_of_their_like() {
+    let lost = |recording: &Recording| lost_by_function(recording).into_iter().collect::<Vec<_>>();
+    assert_eq!(lost(&brief_holds(|hold| hold % 20 == 7)), [("App.parse".to_owned(), ms(20))]);
+    assert_eq!(lost(&brief_holds(|_| false)), [("send".to_owned(), ms(20))], "nothing better is known");
+
+    // The samples of another thread say it, too, but not those of a long hold that ends in the same place.
+    let mut other = brief_holds(|_| false);
+    other.threads.insert(3, brief_holds(|hold| hold % 20 == 7).threads.remove(&1).expect("brief"));
+    other.threads.get_mut(&3).expect("there").moments.iter_mut().for_each(|moment| moment.time += ms(40));
+    other.end = ms(80);
+    // `web` waits for both, and the first thread for the other one, as it yielded.
+    assert_eq!(lost(&other), [("App.parse".to_owned(), ms(60))]);
+    let mut long = brief_holds(|_| false);
+    let hold =
+        [(40, Kind::Acquired, LOCK), (50, Kind::StackHolding, PARSE), (60, Kind::StackReleasing, SEND)];
+    let hold = hold.into_iter().chain([(60, Kind::Released, LOCK)]);
+    let moments = hold.map(|(time, kind, argument)| Moment { time: ms(time), kind, argument, native: 9 });
+    long.threads.get_mut(&1).expect("brief").moments.extend(moments);
+    long.end = ms(80);
+    assert_eq!(lost_by_function(&long)["send"], ms(20 + 10));
 }
 
 #[test]

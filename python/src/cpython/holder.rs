@@ -100,7 +100,7 @@ fn observe(lock: LockIndex, since: Ticks, cond: usize) {
     {
         return;
     }
-    waiters::of(lock).take(now);
+    waiters::of(lock).sample(now);
     if let Some(stack) = frames::foreign_stack(last_holder(cond)) {
         feed::held(lock, now, stack);
     }

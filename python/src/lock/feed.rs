@@ -256,7 +256,7 @@ pub(crate) fn held(index: LockIndex, at: Ticks, stack: Stack) {
 /// The thread has this stack as it releases the lock, at the time that [`released`] has returned.
 #[cold]
 pub(crate) fn stack_at_release(index: LockIndex, at: Ticks, stack: Option<Stack>) {
-    waiters::of(index).take(at);
+    waiters::of(index).release(at);
     if let Some(stack) = stack {
         stack.releasing(at, current().id());
     }

@@ -1,14 +1,10 @@
 //! The code that others waited for: which lines held a lock while threads wanted it, and for how long.
 //!
-//! A hold of the lock is cut at its stack samples, and each piece belongs to the sample at its end. The stack
-//! at the release is no sample: it says where the hold ended, which may be a line that took no time. It
-//! counts only if the last sample is long before, or if there is none. Otherwise the rest belongs to the last
-//! sample:
+//! A hold of the lock is cut into pieces, each with the stack that the holder had meanwhile, as
+//! [`holder_stacks`](super::holder_stacks) says.
 //!
 //! ```text
-//! holder    ├──────┬───────┬─────┤
-//! samples          parse   parse send (at the release)
-//! belongs   ├ parse┼ parse ┼parse┤
+//! holder    ├ parse┼ parse ┼parse┤
 //! waiter    ·  ├────────────────────┤
 //! lost           4+    7   +   5         parse 16
 //! ```
@@ -18,13 +14,13 @@
 //! threads it keeps the integral up to the present, so a piece costs the difference of two of them. With n
 //! waits and p pieces this takes O(n log n + p · [`GROUPS`]) steps.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::code::RecordedFrame;
+use super::holder_stacks::settled;
 use super::recording::{Moment, Recording};
 use super::summary::{BlamedCode, BlamedLine, GroupSummary};
-use super::timeline::{Hold, LockLife, Timeline};
-use crate::trace::format::event::Kind;
+use super::timeline::{Hold, Life, LockLife, Timeline};
 
 /// The most groups of waiting threads that are told apart.
 const GROUPS: usize = 16;
@@ -53,9 +49,10 @@ impl BlamedCode {
         let columns = Columns::new(timeline, groups);
         let mut lines = Lines { recording, columns: &columns, rows: HashMap::new() };
         let mut code = Self::default();
+        let stacks = stacks(recording, timeline);
         for lock in &timeline.locks {
             let mut waiting = Waiting::new(timeline, lock, &columns);
-            let pieces = pieces(recording, timeline, lock);
+            let pieces = pieces(timeline, &stacks, lock);
             let holds = lock.holds.iter().map(|hold| (hold.start, hold.end));
             code.unknown += lost_during(timeline, lock, holds).iter().sum::<u64>();
             for mut piece in pieces {
@@ -74,8 +71,9 @@ impl BlamedCode {
 /// The pieces of all holds of which there are stacks, and what others lost to each; lock by lock, in the order of
 /// [`Timeline::locks`], and in the order of time.
 pub fn blamed_pieces(recording: &Recording, timeline: &Timeline) -> Vec<Piece> {
+    let stacks = stacks(recording, timeline);
     let of_lock = |lock: &LockLife| {
-        let pieces = pieces(recording, timeline, lock);
+        let pieces = pieces(timeline, &stacks, lock);
         let lost = lost_during(timeline, lock, pieces.iter().map(|piece| (piece.start, piece.end)));
         pieces.into_iter().zip(lost).map(|(piece, lost)| Piece { lost, ..piece }).collect::<Vec<_>>()
     };
@@ -112,54 +110,34 @@ pub(in crate::trace) fn lost_during(
 }
 
 /// The pieces of a lock's holds, without what was lost, in the order of time.
-fn pieces(recording: &Recording, timeline: &Timeline, lock: &LockLife) -> Vec<Piece> {
-    let samples: Vec<_> = timeline.threads.iter().map(|life| samples(recording, timeline, life.id)).collect();
-    let mut next = vec![0; samples.len()];
+fn pieces(timeline: &Timeline, stacks: &BTreeMap<u32, Vec<Moment>>, lock: &LockLife) -> Vec<Piece> {
+    let of_thread = |life: &Life| stacks.get(&life.id).map_or(&[][..], |stacks| stacks);
+    let stacks: Vec<&[Moment]> = timeline.threads.iter().map(of_thread).collect();
+    let mut next = vec![0; stacks.len()];
     let mut pieces = Vec::new();
     for hold in &lock.holds {
-        let (samples, next) = (&samples[hold.thread], &mut next[hold.thread]);
-        *next += samples[*next..].iter().take_while(|sample| sample.time < hold.start).count();
-        let within = samples[*next..].iter().take_while(|sample| sample.time <= hold.end).count();
-        cut(lock.id, hold, &samples[*next..*next + within], &mut pieces);
+        let (stacks, next) = (stacks[hold.thread], &mut next[hold.thread]);
+        *next += stacks[*next..].iter().take_while(|stack| stack.time < hold.start).count();
+        let within = stacks[*next..].iter().take_while(|stack| stack.time <= hold.end).count();
+        cut(lock.id, hold, &stacks[*next..*next + within], &mut pieces);
         *next += within;
     }
     pieces
 }
 
-/// A stack of a thread as the holder of a lock.
-#[derive(Clone, Copy)]
-struct Sample {
-    time: u64,
-    stack: u32,
-    is_release: bool,
+/// The stacks of holders, at the ends of the pieces that they stand for; times are since the beginning of the recording.
+fn stacks(recording: &Recording, timeline: &Timeline) -> BTreeMap<u32, Vec<Moment>> {
+    let mut stacks = settled(recording);
+    for stack in stacks.values_mut().flatten() {
+        stack.time = stack.time.saturating_sub(recording.start).min(timeline.length);
+    }
+    stacks
 }
 
-/// The samples of a thread. Those whose stack the recording does not explain are left out.
-fn samples(recording: &Recording, timeline: &Timeline, thread: u32) -> Vec<Sample> {
-    let moments = recording.threads.get(&thread).map_or(&[][..], |thread| &thread.moments);
-    let stacks = moments.iter().filter(|moment| {
-        matches!(moment.kind, Kind::StackHolding | Kind::StackReleasing)
-            && recording.code.frames.contains_key(&moment.argument)
-    });
-    let sample = |moment: &Moment| Sample {
-        time: moment.time.saturating_sub(recording.start).min(timeline.length),
-        stack: moment.argument,
-        is_release: moment.kind == Kind::StackReleasing,
-    };
-    stacks.map(sample).collect()
-}
-
-/// Samples of a hold are 1 to 2 ms apart. If the last one is longer than this before the release, in
-/// nanoseconds, the holder was then in a function in which no sample could be taken.
-pub(super) const CLOSE: u64 = 4_000_000;
-
-/// Cuts a hold at its samples.
-fn cut(lock: u32, hold: &Hold, samples: &[Sample], pieces: &mut Vec<Piece>) {
+/// Cuts a hold at the ends of the pieces.
+fn cut(lock: u32, hold: &Hold, stacks: &[Moment], pieces: &mut Vec<Piece>) {
     let (first, mut start) = (pieces.len(), hold.start);
-    for Sample { time: end, stack, is_release } in samples.iter().copied() {
-        if is_release && pieces.len() > first && end - start <= CLOSE {
-            break;
-        }
+    for Moment { time: end, argument: stack, .. } in stacks.iter().copied() {
         pieces.push(Piece { lock, thread: hold.thread, start, end, hold: hold.start, stack, lost: 0 });
         start = end;
     }

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::cut_stacks::{self, is_of_lock, is_stack_of_holder};
+use super::cut_stacks;
+use super::holder_stacks::{is_of_lock, is_stack_of_holder};
 use super::readings::{MachineUsed, Used};
 use super::recording::{Moment, RecordedThread, Recording};
 use crate::trace::format::definition::Stand;
@@ -26,6 +27,7 @@ impl Recording {
             end: self.start.saturating_add(period.end).clamp(start, self.end),
             is_estimate: self.is_estimate(),
         };
+        cut_stacks::settle(&mut self);
         let mut left_out = BTreeMap::new();
         for (id, thread) in std::mem::take(&mut self.threads) {
             let Some(thread) = cut.thread(thread) else { continue };

@@ -1,21 +1,27 @@
 //! The stacks at the borders of a cut.
 //!
-//! A sample stands for the time before it, the last one of a hold also for the rest of the hold; see
-//! [`blamed_code`](super::blamed_code). So time within the period may belong to a sample outside of it, which is
-//! then moved to the border.
+//! A recording is cut once its stacks are at the ends of the parts of holds that they stand for, the last one of a
+//! hold also for the rest; see [`holder_stacks`](super::holder_stacks). So time within the period may belong to a
+//! stack outside of it, which is then moved to the border.
 
-use super::blamed_code::CLOSE;
-use super::recording::Moment;
+use super::holder_stacks::{is_of_lock, is_stack_of_holder, settled};
+use super::recording::{Moment, Recording};
 use crate::trace::format::event::Kind;
 
-/// Whether it is about the thread's relation to a lock.
-pub(super) fn is_of_lock(moment: &Moment) -> bool {
-    matches!(moment.kind, Kind::Wants | Kind::Acquired | Kind::Released)
-}
-
-/// Whether it is the stack of the thread as the holder of a lock.
-pub(super) fn is_stack_of_holder(moment: &Moment) -> bool {
-    matches!(moment.kind, Kind::StackHolding | Kind::StackReleasing)
+/// Moves the stacks of holders to the ends of the parts that they stand for.
+pub(super) fn settle(recording: &mut Recording) {
+    let mut stacks = settled(recording);
+    if stacks.is_empty() {
+        return;
+    }
+    for (id, thread) in &mut recording.threads {
+        thread.moments.retain(|moment| !is_stack_of_holder(moment));
+        if let Some(stacks) = stacks.remove(id) {
+            thread.moments.extend(stacks);
+            thread.moments.sort_by_key(|moment| moment.time);
+        }
+    }
+    recording.has_settled_stacks = true;
 }
 
 /// The sample that a cut adds where the period starts. `before` has the thread's events before that time.
@@ -46,11 +52,5 @@ fn covering(before: &[Moment], after: &[Moment]) -> Option<Moment> {
     let in_hold = |moment: &&Moment| (since..=until).contains(&moment.time);
     let last = before.iter().rev().take_while(in_hold).find(|moment| is_stack_of_holder(moment));
     let next = after.iter().take_while(in_hold).find(|moment| is_stack_of_holder(moment));
-    let sample = match (last, next) {
-        (Some(last), Some(next)) if next.kind == Kind::StackReleasing && next.time - last.time <= CLOSE => {
-            Some(last)
-        }
-        _ => next.or(last),
-    };
-    sample.filter(|_| holds).copied()
+    next.or(last).filter(|_| holds).copied()
 }

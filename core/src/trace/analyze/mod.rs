@@ -1,7 +1,7 @@
 //! Analysis of a recording: from its bytes to states, blame, numbers and findings.
 //!
-//! `recording.rs` reads the file, `cut.rs` cuts it and `cut_stacks.rs` its stacks; `timeline.rs` turns events
-//! into the states of each thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts
+//! `recording.rs` reads the file, `holder_stacks.rs` says for which time each stack stands, `cut.rs` cuts the
+//! recording and `cut_stacks.rs` its stacks; `timeline.rs` turns events into the states of each thread, `usage.rs` adds what the processors' clocks say, and `assemble.rs` puts
 //! the threads together; `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps
 //! in `sweep.rs`; `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others,
 //! and `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
@@ -24,6 +24,7 @@ mod cut_stacks;
 pub(super) mod finding;
 mod findings;
 mod groups;
+mod holder_stacks;
 pub(super) mod look;
 mod loss;
 mod marks;

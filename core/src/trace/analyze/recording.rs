@@ -176,6 +176,9 @@ pub struct Recording {
     pub machine: Vec<MachineUsed>,
     /// The functions and stacks that events name.
     pub code: Code,
+    /// Whether the stacks of holders are at the ends of the parts of holds that they stand for, as after a cut.
+    /// Otherwise they are where they were recorded.
+    pub has_settled_stacks: bool,
     /// The number of events read.
     pub events: u64,
     /// The number of events that are missing.

@@ -28,8 +28,11 @@ pub struct Waiters {
     top: AtomicUsize,
     /// Since when the thread waits that has waited longest; 0 if none waits.
     oldest: AtomicU64,
-    /// When the holder's stack was last taken.
-    taken: AtomicU64,
+    /// When the holder's stack was last taken while it held the lock.
+    sampled: AtomicU64,
+    /// When a stack was last taken at a release. Threads that hold the lock briefly release it often: if that
+    /// counted as a sample, none would be taken in their holds.
+    released: AtomicU64,
 }
 
 impl Waiters {
@@ -39,7 +42,8 @@ impl Waiters {
             since: [const { AtomicU64::new(0) }; PLACES],
             top: AtomicUsize::new(0),
             oldest: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            sampled: AtomicU64::new(0),
+            released: AtomicU64::new(0),
         }
     }
 
@@ -87,22 +91,27 @@ impl Waiters {
 
     /// When the holder's stack is due for a thread that waits since `since`; `None` if no stacks are recorded.
     pub fn due(&self, since: Ticks) -> Option<Ticks> {
-        let taken = self.taken.load(Relaxed);
-        let after_taken = if taken == 0 { 0 } else { taken + clock::ticks(BETWEEN_SAMPLES) };
-        Some(after_taken.max(since.saturating_add(stacks_after()?)))
+        let sampled = self.sampled.load(Relaxed);
+        let after_sampled = if sampled == 0 { 0 } else { sampled + clock::ticks(BETWEEN_SAMPLES) };
+        Some(after_sampled.max(since.saturating_add(stacks_after()?)))
     }
 
     /// Whether the holder's stack is to be taken as it releases the lock.
     #[inline]
     pub fn wants_release(&self, now: Ticks) -> bool {
         let Some((after, since)) = stacks_after().zip(self.oldest()) else { return false };
-        let since_taken = now.saturating_sub(self.taken.load(Relaxed));
-        now.saturating_sub(since) >= after && since_taken >= clock::ticks(BETWEEN_RELEASES)
+        let since_released = now.saturating_sub(self.released.load(Relaxed));
+        now.saturating_sub(since) >= after && since_released >= clock::ticks(BETWEEN_RELEASES)
     }
 
-    /// The holder's stack is being taken.
-    pub fn take(&self, now: Ticks) {
-        self.taken.store(now, Relaxed);
+    /// The holder's stack is being taken while it holds the lock.
+    pub fn sample(&self, now: Ticks) {
+        self.sampled.store(now, Relaxed);
+    }
+
+    /// The holder's stack is being taken as it releases the lock.
+    pub fn release(&self, now: Ticks) {
+        self.released.store(now, Relaxed);
     }
 }
 
@@ -130,6 +139,15 @@ mod tests {
             waiters.leave(place);
             assert_eq!(waiters.oldest(), left);
         }
+    }
+
+    #[test]
+    fn stacks_at_releases_do_not_put_off_samples() {
+        let waiters = Waiters::new();
+        waiters.sample(1_000);
+        waiters.release(2_000);
+        assert_eq!(waiters.sampled.load(Relaxed), 1_000);
+        assert_eq!(waiters.released.load(Relaxed), 2_000);
     }
 
     #[test]

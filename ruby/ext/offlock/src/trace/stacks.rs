@@ -206,7 +206,7 @@ impl Waiting {
     #[inline]
     pub(super) fn releases(&self, at: Ticks, thread: RubyThread, id: u32) {
         if self.waiters().wants_release(at) {
-            self.waiters().take(at);
+            self.waiters().release(at);
             if let Some(stack) = stack_in_callback(thread) {
                 stack.releasing(at, id);
             }
@@ -218,7 +218,7 @@ impl Waiting {
         let (now, waiters) = (now(), self.waiters());
         let due = waiters.oldest().and_then(|since| waiters.due(since));
         if due.is_some_and(|due| due <= now) {
-            waiters.take(now);
+            waiters.sample(now);
             if let Some(stack) = functions().stack(thread) {
                 stack.holding(now, id);
             }
