@@ -39,6 +39,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ._offlock import lock as _native
+from ._watch_lock import LockWatch
 from ._watch_loop import LateCount, LateEvent, LoopWatch
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ __all__ = [
     "LateCount",
     "LateEvent",
     "LocalTimer",
+    "LockWatch",
     "LoopWatch",
     "Stats",
     "Summary",
@@ -65,6 +67,7 @@ __all__ = [
     "stop",
     "trace",
     "unpublish",
+    "watch_lock",
     "watch_loop",
 ]
 
@@ -285,6 +288,10 @@ class Alarm:
         return self.text
 
 
+_WATCH = "offlock watch"
+"""The name of the threads that call `FlightRecorder.on_wait` and `on_hold` back."""
+
+
 class FlightRecorder(Trace):
     """A recording of the last seconds in bounded memory, for programs that run for long.
 
@@ -401,7 +408,7 @@ class FlightRecorder(Trace):
             while alarm := watch.next():
                 call(Alarm(*alarm))
 
-        threading.Thread(target=run, name="offlock watch", daemon=True).start()
+        threading.Thread(target=run, name=_WATCH, daemon=True).start()
 
     def stop(self) -> Stats | None:
         """Stop recording and forget what was kept. A second call changes nothing.
@@ -651,6 +658,52 @@ class mark(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         _native.mark_end()
+
+
+def watch_lock(*, hold: float | None = 0.1, wait: float | None = None, interval: float = 1.0) -> LockWatch:
+    """Log each hold of the lock, and each wait for it, that takes too long, until `LockWatch.stop`::
+
+        with offlock.lock.watch_lock(hold=0.2):
+            serve()
+
+    The logger ``offlock.lock`` gets a warning with the threads, the time so far, and the holder's function, file and
+    line, soon after the limit is passed, also while it goes on. While a watch runs, a `FlightRecorder` does, too. A
+    forked child watches as well.
+
+    Args:
+        hold: after how many seconds a thread has held the lock for too long while another one waited; None for never.
+        wait: after how many seconds a thread has waited for it for too long; None for never.
+        interval: the least number of seconds between two lines. The next line says how many were left out.
+
+    Where the lock cannot be traced exactly, a `RuntimeWarning` gives the reason, and nothing is watched. With
+    ``OFFLOCK_LOCK=off`` in the environment nothing is watched, and nothing said.
+
+    Raises:
+        ValueError: a number is out of range, or both `hold` and `wait` are None.
+    """
+    limits = [limit for limit in (hold, wait) if limit is not None]
+    if not limits:
+        raise ValueError("neither hold nor wait is given")
+
+    def record(call: Callable[[Alarm], None]) -> FlightRecorder | None:
+        if _native.switched_off():
+            return None
+        if reason := obstacle():
+            warnings.warn(f"the lock is not watched: {reason}", RuntimeWarning, stacklevel=4)
+            return None
+        recorder = FlightRecorder(seconds=1, memory=1 << 20, stacks=min(_STACKS, min(limits) / 2))
+        try:
+            if hold is not None:
+                recorder.on_hold(hold, call)
+            if wait is not None:
+                # The recorder's own threads wait, too, when they have something to tell.
+                recorder.on_wait(wait, lambda alarm: call(alarm) if alarm.waiting != _WATCH else None)
+        except BaseException:
+            recorder.stop()
+            raise
+        return recorder
+
+    return LockWatch(interval, record)
 
 
 def watch_loop(

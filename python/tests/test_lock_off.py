@@ -170,6 +170,13 @@ def _(folder: str) -> None:
     assert not native.Recorder.publish([], [], None).is_running
 
 
+@calls("lock.watch_lock", "lock.LockWatch")
+def _(folder: str) -> None:
+    with lock.watch_lock(hold=0, wait=0, interval=0) as watch:
+        assert repr(watch) == "<LockWatch: stopped, 0 too long>"
+        assert (watch.is_running, watch.number) == (False, 0)
+
+
 @calls("lock.watch_loop", "lock.LoopWatch")
 def _(folder: str) -> None:
     async def main() -> None:

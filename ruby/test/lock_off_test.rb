@@ -37,6 +37,11 @@ class LockOffTest < Minitest::Test
       ENV.delete("OFFLOCK_LIVE")
       check [L.publish, L.unpublish] == [false, false]
     RUBY
+    "Offlock::Lock.watch_lock #{%w[number running? stop].map { |name| "Offlock::Lock::LockWatch##{name}" }.join(" ")}" => <<~'RUBY',
+      watch = L.watch_lock(hold: 0, wait: 0, interval: 0)
+      check watch.inspect == "#<Offlock::Lock::LockWatch stopped, 0 too long>"
+      check [watch.running?, watch.number, watch.stop] == [false, 0, nil]
+    RUBY
     "Offlock::Lock.mark" => 'check L.mark("work") { 1 } == 1',
     "Offlock::Lock::Trace#running? Offlock::Lock::Trace#stop Offlock::Lock::Trace#summary" => <<~'RUBY',
       %w[a.offlock a.pftrace a.gvl.json].each do |name|

@@ -153,6 +153,27 @@ module Offlock
         warn "offlock: process #{Process.pid} is not published: #{e.message}"
       end
 
+      # Logs each hold of the lock, and each wait for it, that takes too long, until {LockWatch#stop}:
+      #
+      #   watch = Offlock::Lock.watch_lock(hold: 0.2, logger: Rails.logger)
+      #
+      # A line has the threads, the time so far, and the holder's function, file and line, soon after the limit is passed,
+      # also while it goes on. While a watch runs, a {FlightRecorder} does, too. A forked child watches as well. With
+      # `OFFLOCK_LOCK=off` in the environment nothing is watched.
+      #
+      # @param hold [Numeric, nil] after how many seconds a thread has held the lock for too long while another one
+      #   waited; nil for never. Of threads that
+      #   compute in Ruby, the interpreter takes the lock away after 100 ms.
+      # @param wait [Numeric, nil] after how many seconds a thread has waited for it for too long; nil for never
+      # @param interval [Numeric] the least number of seconds between two lines. The next line says how many were left out.
+      # @param logger [#warn, nil] gets the lines; without one they go to standard error
+      # @return [LockWatch]
+      # @raise [ArgumentError] if a number is out of range, or both +hold+ and +wait+ are nil
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one
+      def watch_lock(hold: 0.15, wait: nil, interval: 1, logger: nil)
+        LockWatch.new(hold:, wait:, interval:, logger:)
+      end
+
       # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is
       # running.
       #
@@ -178,6 +199,7 @@ require_relative "lock/thread_names"
 require_relative "lock/trace"
 require_relative "lock/forks"
 require_relative "lock/flight_recorder"
+require_relative "lock/lock_watch"
 require_relative "lock/live"
 require_relative "lock/summary"
 require_relative "lock/metric"

@@ -34,6 +34,10 @@ module Offlock
     # With `OFFLOCK_LOCK=off` in the environment it is made as usual, but does not run: it keeps nothing, {#dump} writes
     # nothing and returns nil, and the blocks of {#on_wait} and {#on_hold} are never called.
     class FlightRecorder < Trace
+      # The name of the threads that call the blocks of {#on_wait} and {#on_hold}.
+      # @private
+      WATCH = "offlock watch"
+
       # Starts recording.
       #
       # @param seconds [Numeric] how much of the past to keep
@@ -136,7 +140,7 @@ module Offlock
             block.call(Alarm.new(*names, nanoseconds, over, text, stack))
           end
         end
-        thread.name = "offlock watch"
+        thread.name = WATCH
         nil
       end
     end
