@@ -46,7 +46,7 @@ const CHECK_EVERY: usize = 4 << 10;
 const EACH: usize = 16;
 
 /// Applies `f` to all texts.
-fn map<T: Send>(
+pub(super) fn map<T: Send>(
     texts: &[&str],
     threads: usize,
     task: &Task<'_>,

@@ -6,7 +6,7 @@
 
 use super::cache::Cache;
 use super::simd_merge;
-use super::split::{Splitter, cl100k, gpt2, o200k};
+use super::split::{Place, Splitter, cl100k, gpt2, llama3, o200k, tekken};
 use super::vocabulary::Vocabulary;
 use super::{Error, TokenId};
 use crate::{Task, memory};
@@ -31,11 +31,13 @@ pub(super) struct Encoder<'a> {
     vocabulary: &'a Vocabulary,
     task: &'a Task<'a>,
     cache: Cache,
+    /// How far the text has been cut, for patterns that are not matched by hand.
+    place: Place,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(splitter: &'a Splitter, vocabulary: &'a Vocabulary, task: &'a Task<'a>) -> Self {
-        Self { splitter, vocabulary, task, cache: vocabulary.pool.take() }
+        Self { splitter, vocabulary, task, cache: vocabulary.pool.take(), place: Place::default() }
     }
 
     /// Appends the tokens of the pieces that start within `STRETCH` bytes from `at`; returns where the next
@@ -50,7 +52,11 @@ impl<'a> Encoder<'a> {
             Splitter::Gpt2 => self.pieces(bytes, at..limit, out, gpt2::end),
             Splitter::Cl100k => self.pieces(bytes, at..limit, out, cl100k::end),
             Splitter::O200k => self.pieces(bytes, at..limit, out, o200k::end),
-            Splitter::Regex(_) => self.matches(text, at..limit, out),
+            Splitter::Llama3 => self.pieces(bytes, at..limit, out, llama3::end),
+            Splitter::Qwen => self.pieces(bytes, at..limit, out, llama3::qwen),
+            Splitter::Qwen35 => self.pieces(bytes, at..limit, out, llama3::qwen35),
+            Splitter::Tekken => self.pieces(bytes, at..limit, out, tekken::end),
+            Splitter::Regex(_) | Splitter::Cuts(_) | Splitter::Whole => self.matches(text, at..limit, out),
         }?;
         self.vocabulary.name(&mut out[before..]);
         self.task.advance((next - at) as u64);
@@ -108,13 +114,14 @@ impl<'a> Encoder<'a> {
     }
 
     fn matches(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u32>) -> Result<usize, Error> {
-        let mut at = range.start;
-        while at < range.end {
-            let Some(piece) = self.splitter.next(text, at)? else { return Ok(text.len()) };
-            at = piece.end;
+        if range.start == 0 {
+            self.place = Place::default();
+        }
+        while self.place.at < range.end {
+            let Some(piece) = self.splitter.next(text, &mut self.place)? else { return Ok(text.len()) };
             self.piece(text.as_bytes(), piece, out)?;
         }
-        Ok(at)
+        Ok(self.place.at)
     }
 
     fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {

@@ -6,7 +6,7 @@
 
 use super::encoder::{Encoder, STRETCH, most_tokens};
 use super::specials::SpecialTokens;
-use super::split::Splitter;
+use super::split::{Place, Splitter};
 use super::vocabulary::{SHORT, Vocabulary};
 use super::{Error, ErrorKind, Specials, TokenId};
 use crate::task::Stretches;
@@ -75,6 +75,11 @@ impl Encoding {
     ) -> Result<Self, Error> {
         let splitter = Splitter::new(pattern)?;
         Ok(Self { name: name.to_owned(), splitter, vocabulary, specials: SpecialTokens::new(specials)? })
+    }
+
+    /// What a model's tokenizer encodes ordinary text with.
+    pub(super) fn of_parts(splitter: Splitter, vocabulary: Arc<Vocabulary>) -> Result<Self, Error> {
+        Ok(Self { name: String::new(), splitter, vocabulary, specials: SpecialTokens::new([])? })
     }
 
     /// The name.
@@ -211,13 +216,12 @@ impl Encoding {
         let mut encoder = self.encoder(task);
         let segment = &text[range.clone()];
         let mut tokens = Vec::new();
-        let mut at = 0;
+        let mut place = Place::default();
         let mut stretches = Stretches::new(task, STRETCH);
-        while let Some(piece) = self.splitter.next(segment, at)? {
-            stretches.check(at)?;
+        while let Some(piece) = self.splitter.next(segment, &mut place)? {
+            stretches.check(piece.start)?;
             encoder.one(segment.as_bytes(), piece.clone(), &mut tokens)?;
-            task.advance((piece.end - at) as u64);
-            at = piece.end;
+            task.advance(piece.len() as u64);
             let piece = range.start + piece.start..range.start + piece.end;
             if !self.keep(text, piece, &mut tokens, max, kept)? {
                 return Ok(false);

@@ -40,6 +40,11 @@ pub enum ErrorKind {
         /// What is wrong, naming the token.
         message: String,
     },
+    /// A model's tokenizer needs something that is not here.
+    Unsupported {
+        /// What it needs.
+        missing: String,
+    },
     /// There is no memory for what the operation makes.
     OutOfMemory,
     /// The operation was interrupted.
@@ -97,6 +102,9 @@ impl fmt::Display for Error {
                 write!(f, "regex error while tokenizing: {message} (at offset {offset})")
             }
             ErrorKind::BadVocabulary { message } => f.write_str(message),
+            ErrorKind::Unsupported { missing } => {
+                write!(f, "only byte-level byte pair encoding is supported, not {missing}")
+            }
             ErrorKind::OutOfMemory => OutOfMemory.fmt(f),
             ErrorKind::Stopped => Stopped.fmt(f),
         }

@@ -29,6 +29,9 @@
 //!    - longer pieces: from left to right (`backtrack.rs`),
 //!    - vocabularies that are not *orderly*: a heap of pairs (`merge.rs`).
 //!
+//! `model/` has the tokenizers of models, whose files list merges: `merge_list.rs` finds out whether some order
+//! of the tokens has the same effect as the list, so that the methods above apply.
+//!
 //! A vocabulary is orderly if all 256 bytes are tokens and BPE joins every token that it makes from two
 //! tokens of lower rank (`merges.rs`). The public encodings are. Time is linear in the length of the text for
 //! orderly vocabularies, and at most n log n in the length of a piece for others.
@@ -45,7 +48,9 @@ mod encoder;
 mod encoding;
 mod error;
 mod merge;
+mod merge_list;
 mod merges;
+pub mod model;
 pub mod models;
 mod runs;
 mod simd_merge;

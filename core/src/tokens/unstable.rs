@@ -5,6 +5,7 @@
 //! to the number of such tokens, which may be thousands.
 
 use super::encoding::Segment;
+use super::split::Place;
 use super::{Encoding, Error, Specials, TokenId};
 use crate::{Task, memory};
 
@@ -74,11 +75,10 @@ impl Encoding {
 
     fn extend_tail(&self, tail: &mut Tail, text: &str, task: &Task<'_>) -> Result<(), Error> {
         let mut encoder = self.encoder(task);
-        let mut at = 0;
-        while let Some(piece) = self.splitter.next(text, at)? {
+        let mut place = Place::default();
+        while let Some(piece) = self.splitter.next(text, &mut place)? {
             task.check()?;
             let before = tail.tokens.len();
-            at = piece.end;
             encoder.one(text.as_bytes(), piece, &mut tail.tokens)?;
             tail.last_piece = tail.tokens.len() - before;
         }

@@ -3,6 +3,7 @@
 use super::backtrack::Backtracker;
 use super::cache::{Cache, PieceKey, Pool};
 use super::merge::merge;
+use super::merge_list::{self, Joiner, MergeList};
 use super::merges::merges;
 use super::runs;
 use super::simd_merge;
@@ -13,6 +14,7 @@ use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::{Task, memory};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Ordinary tokens. A token is known by its index in the order of the ranks.
@@ -21,11 +23,29 @@ pub(super) struct Vocabulary {
     text: Vec<u8>,
     /// Where each token starts in `text`, and the end of the last one.
     starts: Vec<u32>,
-    /// The tokens by index, so in ascending order.
+    /// The tokens by index, in ascending order unless there is `by_id`.
     ids: Vec<TokenId>,
+    /// The indices in the order of the tokens, if that is another order.
+    by_id: Vec<u32>,
+    /// The tokens that encoding makes.
     pub(super) table: Table,
     pub(super) backtracker: Option<Backtracker>,
+    /// What a piece is encoded by if no order of the tokens has the same effect.
+    list: Option<MergeList>,
+    /// Tokens that encoding never makes, but that stand for pieces with exactly these bytes.
+    whole: FxHashMap<Vec<u8>, u32>,
     pub(super) pool: Pool,
+}
+
+/// A vocabulary with a list of merges.
+pub(super) struct Listed {
+    pub(super) tokens: Vec<(Vec<u8>, TokenId)>,
+    /// The places in `tokens` of the two that are joined, and of the token that they make.
+    pub(super) merges: Vec<[u32; 3]>,
+    /// The places in `tokens` of the 256 bytes.
+    pub(super) bytes: [u32; 256],
+    /// Whether a piece that is a token stays whole, even if the merges do not make that token.
+    pub(super) ignore_merges: bool,
 }
 
 /// Most tokens are at most this long, in bytes.
@@ -49,7 +69,7 @@ impl Vocabulary {
             stretches.check(index)?;
             text.extend_from_slice(bytes);
             let end = u32::try_from(text.len());
-            starts.push(end.map_err(|_| bad("the tokens are longer than 4 GB together".into()))?);
+            starts.push(end.map_err(|_| too_long())?);
         }
         let ids = memory::collected::<_, Error>(sorted.iter().map(|&(id, _)| Ok(id)))?;
         drop(sorted);
@@ -57,7 +77,55 @@ impl Vocabulary {
         let table = Table::new(tokens.clone(), task)?;
         let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
         let backtracker = merges.map(|merges| Backtracker::new(tokens, merges, task)).transpose()?;
-        Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
+        Ok(Self::of(text, starts, ids, table, backtracker))
+    }
+
+    fn of(
+        text: Vec<u8>,
+        starts: Vec<u32>,
+        ids: Vec<TokenId>,
+        table: Table,
+        backtracker: Option<Backtracker>,
+    ) -> Self {
+        let (by_id, list, whole, pool) = (Vec::new(), None, FxHashMap::default(), Pool::default());
+        Self { text, starts, ids, by_id, table, backtracker, list, whole, pool }
+    }
+
+    /// A vocabulary whose tokens are joined in the order of a list.
+    pub(super) fn listed(listed: Listed, task: &Task<'_>) -> Result<Self, Error> {
+        let Listed { tokens: given, merges: pairs, bytes, ignore_merges } = listed;
+        let mut list = MergeList::default();
+        let mut stretches = Stretches::of_items(task);
+        for (rank, [left, right, joined]) in (0_u32..).zip(pairs) {
+            stretches.check(rank as usize)?;
+            list.add(left, right, rank, joined)?;
+        }
+        let order = merge_list::order(given.iter().map(|(bytes, _)| &**bytes), &bytes, &list, task)?;
+        let numbers = || order.made.iter().chain(&order.never).map(|&number| number as usize);
+        let mut text = memory::with_capacity(given.iter().map(|(bytes, _)| bytes.len()).sum())?;
+        let mut starts = memory::with_capacity(given.len() + 1)?;
+        starts.push(0);
+        for bytes in numbers().map(|number| &given[number].0) {
+            text.extend_from_slice(bytes);
+            starts.push(u32::try_from(text.len()).map_err(|_| too_long())?);
+        }
+        let ids = memory::collected::<_, Error>(numbers().map(|number| Ok(given[number].1)))?;
+        let tokens = spans(&text, &starts).take(order.made.len());
+        let table = Table::new(tokens.clone(), task)?;
+        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
+        let merges = merges.filter(|merges| order.is_kept_by(merges));
+        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges, task)).transpose()?;
+        let list = match backtracker {
+            Some(_) => None,
+            None => Some(renumbered(&list, &order)?),
+        };
+        let mut vocabulary = Self::of(text, starts, ids, table, backtracker);
+        vocabulary.list = list;
+        vocabulary.by_id = by_id(&vocabulary.ids, task)?;
+        if ignore_merges {
+            vocabulary.whole = whole(&vocabulary, order.made.len())?;
+        }
+        Ok(vocabulary)
     }
 
     /// The first `count` ranks of a packed vocabulary.
@@ -67,7 +135,7 @@ impl Vocabulary {
         let tokens = spans(&text, &starts);
         let table = Table::new(tokens.clone(), task)?;
         let backtracker = Some(Backtracker::new(tokens, merges, task)?);
-        Ok(Self { text, starts, ids, table, backtracker, pool: Pool::default() })
+        Ok(Self::of(text, starts, ids, table, backtracker))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -75,11 +143,12 @@ impl Vocabulary {
     }
 
     pub(super) fn max_token(&self) -> TokenId {
-        self.ids[self.ids.len() - 1]
+        self.ids[self.by_id.last().map_or(self.ids.len() - 1, |&index| index as usize)]
     }
 
     pub(super) fn token(&self, bytes: &[u8]) -> Option<TokenId> {
-        self.table.get(bytes, 0, bytes.len()).map(|index| self.ids[index as usize])
+        let index = self.table.get(bytes, 0, bytes.len()).or_else(|| self.whole.get(bytes).copied());
+        index.map(|index| self.ids[index as usize])
     }
 
     #[inline]
@@ -115,15 +184,26 @@ impl Vocabulary {
         if self.has_no_gaps() {
             return (likely < self.ids.len()).then_some(likely);
         }
+        if !self.by_id.is_empty() {
+            return self.index_by_id(token);
+        }
         match self.ids.get(likely) {
             Some(&id) if id == token => Some(likely),
             _ => self.ids.binary_search(&token).ok(),
         }
     }
 
+    /// The same for a vocabulary whose order is not that of its tokens.
+    fn index_by_id(&self, token: TokenId) -> Option<usize> {
+        let id = |&index: &u32| self.ids[index as usize];
+        let likely = self.by_id.get(token as usize).filter(|index| id(index) == token);
+        let found = || self.by_id.binary_search_by_key(&token, id).ok().map(|place| &self.by_id[place]);
+        likely.or_else(found).map(|&index| index as usize)
+    }
+
     /// Whether the indices equal the tokens, as in most vocabularies.
     fn has_no_gaps(&self) -> bool {
-        (self.max_token() as usize) < self.ids.len()
+        self.by_id.is_empty() && (self.max_token() as usize) < self.ids.len()
     }
 
     /// All tokens in the order of their ranks.
@@ -154,10 +234,29 @@ impl Vocabulary {
         cache: &mut Cache,
         task: &Task<'_>,
     ) -> Result<(), Error> {
+        if !self.whole.is_empty()
+            && let Some(&index) = self.whole.get(&text[piece.clone()])
+        {
+            memory::push(out, index)?;
+            return Ok(());
+        }
         match &self.backtracker {
             _ if piece.is_empty() => {}
             Some(backtracker) => self.remembered(backtracker, text, piece, out, cache, task)?,
-            None => self.merge(text, piece, out, task)?,
+            None => match &self.list {
+                Some(list) => self.join(list, &text[piece], out, task)?,
+                None => self.merge(text, piece, out, task)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// As [`split`](Self::split), by a list of merges.
+    fn join(&self, list: &MergeList, piece: &[u8], out: &mut Vec<u32>, task: &Task<'_>) -> Result<(), Error> {
+        let mut joiner = Joiner::default();
+        joiner.join(piece.iter().map(|&byte| self.table.byte(byte)), list, task)?;
+        for token in joiner.tokens() {
+            memory::push(out, token)?;
         }
         Ok(())
     }
@@ -222,6 +321,39 @@ impl Vocabulary {
         }
         Ok(())
     }
+}
+
+/// A list of merges with the indices of an order.
+fn renumbered(list: &MergeList, order: &merge_list::Order) -> Result<MergeList, OutOfMemory> {
+    let mut indices = memory::filled(0, order.made.len() + order.never.len())?;
+    for (index, &number) in (0_u32..).zip(order.made.iter().chain(&order.never)) {
+        indices[number as usize] = index;
+    }
+    list.renumbered(|number| indices[number as usize])
+}
+
+/// The indices in the order of the tokens; none if that is their own order.
+fn by_id(ids: &[TokenId], task: &Task<'_>) -> Result<Vec<u32>, Error> {
+    if ids.is_sorted() {
+        return Ok(Vec::new());
+    }
+    let mut pairs = memory::collected::<_, Error>((0_u32..).zip(ids).map(|(index, &id)| Ok((id, index))))?;
+    sort(&mut pairs, task)?;
+    memory::collected(pairs.into_iter().map(|(_, index)| Ok(index)))
+}
+
+/// The tokens from index `made` on, by their bytes.
+fn whole(vocabulary: &Vocabulary, made: usize) -> Result<FxHashMap<Vec<u8>, u32>, Error> {
+    let mut whole = FxHashMap::default();
+    for (index, bytes) in (0..).zip(spans(&vocabulary.text, &vocabulary.starts)).skip(made) {
+        whole.try_reserve(1).map_err(|_| OutOfMemory)?;
+        whole.insert(memory::copied(bytes)?, index);
+    }
+    Ok(whole)
+}
+
+fn too_long() -> Error {
+    bad("the tokens are longer than 4 GB together".into())
 }
 
 /// The bytes of each token.

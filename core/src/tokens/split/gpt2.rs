@@ -7,6 +7,10 @@ use super::scan::{blanks, contraction, letters, run};
 pub(in crate::tokens) const PATTERN: &str =
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s";
 
+/// The same as models' files have it.
+pub(in crate::tokens) const PLAIN: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
 /// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     if text[at] == b'\'' {

@@ -1,18 +1,24 @@
 //! Cuts text into the pieces that are encoded one by one.
 //!
-//! The patterns of the public encodings are compiled by hand, each into a function that finds the end of a
-//! piece in one pass, without backtracking: the time is linear in the length of the text. A character's class
-//! is found by two table lookups (`classes.rs`); runs of ASCII letters are scanned eight bytes at a time
-//! (`scan.rs`). All other patterns are run by fancy-regex, the engine that tiktoken uses.
+//! The patterns of the public encodings and of widespread models are compiled by hand, each into a function
+//! that finds the end of a piece in one pass, without backtracking: the time is linear in the length of the
+//! text. A character's class is found by two table lookups (`classes.rs`); runs of ASCII letters are scanned
+//! eight bytes at a time (`scan.rs`). All other patterns are run by fancy-regex, the engine that tiktoken
+//! uses. A model may also have several patterns, one after the other (`cuts.rs`).
 
 pub(super) mod cl100k;
 mod classes;
+pub(super) mod cuts;
 pub(super) mod gpt2;
+pub(super) mod llama3;
 pub(super) mod o200k;
 mod regex;
 mod scan;
+pub(super) mod tekken;
 
 use super::Error;
+pub(super) use cuts::Place;
+use cuts::{Cut, Cuts, Keep, Pattern, Scan};
 use regex::Regex;
 use std::ops::Range;
 
@@ -21,17 +27,56 @@ pub(super) enum Splitter {
     Gpt2,
     Cl100k,
     O200k,
+    Llama3,
+    Qwen,
+    Qwen35,
+    Tekken,
     Regex(Box<Regex>),
+    Cuts(Cuts),
+    /// No pattern: the whole text is one piece.
+    Whole,
 }
 
 impl Splitter {
     pub(super) fn new(pattern: &str) -> Result<Self, Error> {
-        Ok(match pattern {
-            gpt2::PATTERN => Self::Gpt2,
+        Ok(match Self::known(pattern) {
+            Some(known) => known,
+            None => Self::Regex(Box::new(Regex::new(pattern)?)),
+        })
+    }
+
+    /// The patterns that are matched by hand.
+    fn known(pattern: &str) -> Option<Self> {
+        Some(match pattern {
+            gpt2::PATTERN | gpt2::PLAIN => Self::Gpt2,
             cl100k::PATTERN => Self::Cl100k,
             o200k::PATTERN => Self::O200k,
-            _ => Self::Regex(Box::new(Regex::new(pattern)?)),
+            llama3::PATTERN => Self::Llama3,
+            llama3::QWEN => Self::Qwen,
+            llama3::QWEN35 => Self::Qwen35,
+            tekken::PATTERN => Self::Tekken,
+            _ => return None,
         })
+    }
+
+    /// Patterns that are applied one after the other, and what becomes pieces.
+    pub(super) fn of_cuts(patterns: Vec<(String, Keep)>) -> Result<Self, Error> {
+        let only_known = match &*patterns {
+            [] => Some(Self::Whole),
+            [(pattern, Keep::Everything | Keep::Matches)] => Self::known(pattern),
+            _ => None,
+        };
+        if let Some(known) = only_known {
+            return Ok(known);
+        }
+        let cut = |(pattern, keep): (String, Keep)| {
+            let pattern = match Self::known(&pattern).and_then(|known| known.scan()) {
+                Some(scan) => Pattern::Scanned(scan),
+                None => Pattern::Regex(Box::new(Regex::new(&pattern)?)),
+            };
+            Ok(Cut { pattern, keep })
+        };
+        Ok(Self::Cuts(Cuts::new(patterns.into_iter().map(cut).collect::<Result<_, Error>>()?)))
     }
 
     pub(super) fn pattern(&self) -> &str {
@@ -39,19 +84,42 @@ impl Splitter {
             Self::Gpt2 => gpt2::PATTERN,
             Self::Cl100k => cl100k::PATTERN,
             Self::O200k => o200k::PATTERN,
+            Self::Llama3 => llama3::PATTERN,
+            Self::Qwen => llama3::QWEN,
+            Self::Qwen35 => llama3::QWEN35,
+            Self::Tekken => tekken::PATTERN,
             Self::Regex(regex) => regex.pattern(),
+            Self::Cuts(_) | Self::Whole => "",
         }
     }
 
-    /// The first piece at or after `from`.
-    pub(super) fn next(&self, text: &str, from: usize) -> Result<Option<Range<usize>>, Error> {
-        let end = match self {
-            Self::Regex(regex) => return regex.next(text, from),
-            _ if from == text.len() => return Ok(None),
-            Self::Gpt2 => gpt2::end(text.as_bytes(), from),
-            Self::Cl100k => cl100k::end(text.as_bytes(), from),
-            Self::O200k => o200k::end(text.as_bytes(), from),
+    /// The function that finds the end of a piece, if the pattern is matched by hand.
+    fn scan(&self) -> Option<Scan> {
+        Some(match self {
+            Self::Gpt2 => gpt2::end,
+            Self::Cl100k => cl100k::end,
+            Self::O200k => o200k::end,
+            Self::Llama3 => llama3::end,
+            Self::Qwen => llama3::qwen,
+            Self::Qwen35 => llama3::qwen35,
+            Self::Tekken => tekken::end,
+            Self::Whole => |text, _| text.len(),
+            Self::Regex(_) | Self::Cuts(_) => return None,
+        })
+    }
+
+    /// The first piece after `place`, which moves to the end of that piece.
+    pub(super) fn next(&self, text: &str, place: &mut Place) -> Result<Option<Range<usize>>, Error> {
+        let from = place.at;
+        let found = match self {
+            Self::Cuts(cuts) => return cuts.next(text, place),
+            Self::Regex(regex) => regex.next(text, from)?,
+            _ => {
+                let end = self.scan().filter(|_| from < text.len()).map(|scan| scan(text.as_bytes(), from));
+                end.map(|end| from..end)
+            }
         };
-        Ok(Some(from..end))
+        place.at = found.as_ref().map_or(text.len(), |found| found.end);
+        Ok(found)
     }
 }

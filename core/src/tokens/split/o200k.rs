@@ -35,7 +35,7 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
 
 /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`: the end of the match, or as the error the
 /// end of the upper case letters.
-fn word(text: &[u8], at: usize) -> Result<usize, usize> {
+pub(super) fn word(text: &[u8], at: usize) -> Result<usize, usize> {
     let mut end = at;
     let mut after_caseless = None;
     loop {
@@ -66,14 +66,14 @@ fn with_contraction(text: &[u8], at: usize) -> usize {
 }
 
 /// `[^\s\p{L}\p{N}]*[\r\n/]*`
-fn symbols(text: &[u8], at: usize) -> usize {
+pub(super) fn symbols(text: &[u8], at: usize) -> usize {
     let end = run(text, at, Class::is_other);
     let more = text[end..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n' | b'/'));
     end + more.count()
 }
 
 /// `\s*[\r\n]+|\s+(?!\S)|\s+`
-fn white(text: &[u8], at: usize) -> usize {
+pub(super) fn white(text: &[u8], at: usize) -> usize {
     let found = blanks(text, at);
     found.after_newline.unwrap_or_else(|| found.leave_the_last(text, at))
 }

@@ -1,0 +1,246 @@
+//! Added tokens: strings that stand for a token of their own, found before the text is cut into pieces.
+//!
+//! The rules are those of Hugging Face's tokenizers: the leftmost match counts, and of several at one place
+//! the longest. A match that is refused (a special token where these are ordinary text, or a part of a word
+//! where a token has to be a word) still hides those that overlap it.
+
+use crate::task::Stretches;
+use crate::tokens::{Error, ErrorKind, TokenId};
+use crate::{Stopped, Task};
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// A token that was added to a vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Added {
+    pub(super) text: String,
+    pub(super) id: TokenId,
+    pub(super) is_special: bool,
+    /// Whether it is looked for in the normalized text.
+    pub(super) in_normalized: bool,
+    /// Whether it takes the blanks before and after it.
+    pub(super) takes_left: bool,
+    pub(super) takes_right: bool,
+    /// Whether it is no part of a longer word.
+    pub(super) is_word: bool,
+}
+
+/// The added tokens of a model.
+pub(super) struct AddedTokens {
+    pub(super) list: Vec<Added>,
+    pub(super) by_id: FxHashMap<TokenId, usize>,
+    raw: Finder,
+    normalized: Finder,
+    word: fancy_regex::Regex,
+}
+
+/// Finds some of the tokens.
+struct Finder {
+    /// None if there is nothing to find.
+    search: Option<AhoCorasick>,
+    tokens: Vec<TokenId>,
+    longest: usize,
+}
+
+/// Which of the two searches.
+#[derive(Clone, Copy)]
+pub(super) enum Stage {
+    Raw,
+    Normalized,
+}
+
+/// The bytes of text between two checks of the task.
+const STRETCH: usize = 64 << 10;
+
+impl AddedTokens {
+    /// Prepares the search. `normalize` gives the text as which a token occurs in normalized text.
+    pub(super) fn new(
+        list: Vec<Added>,
+        normalize: impl Fn(&str) -> Result<String, Error>,
+    ) -> Result<Self, Error> {
+        let by_id = (0..).zip(&list).map(|(index, added)| (added.id, index)).collect();
+        // Special tokens come first: of two with the same text, the first one counts.
+        let chosen = |in_normalized: bool| {
+            let of = move |special: bool| {
+                move |added: &&Added| added.is_special == special && added.in_normalized == in_normalized
+            };
+            list.iter().filter(of(true)).chain(list.iter().filter(of(false)))
+        };
+        let raw = Finder::new(chosen(false).map(|added| Ok((added.text.clone(), added.id))))?;
+        let normalized = Finder::new(chosen(true).map(|added| Ok((normalize(&added.text)?, added.id))))?;
+        let word = fancy_regex::Regex::new(r"^\w$").expect("the pattern is valid");
+        Ok(Self { list, by_id, raw, normalized, word })
+    }
+
+    /// The texts that are special.
+    pub(super) fn specials(&self) -> FxHashSet<&str> {
+        self.list.iter().filter(|added| added.is_special).map(|added| &*added.text).collect()
+    }
+
+    pub(super) fn get(&self, id: TokenId) -> Option<&Added> {
+        self.by_id.get(&id).map(|&index| &self.list[index])
+    }
+
+    /// Calls `part` for each added token in `text`, and with `None` for what lies between them, until it
+    /// returns false. Returns whether it never did.
+    pub(super) fn split(
+        &self,
+        stage: Stage,
+        text: &str,
+        without_special: bool,
+        task: &Task<'_>,
+        mut part: impl FnMut(Option<TokenId>, Range<usize>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let finder = match stage {
+            Stage::Raw => &self.raw,
+            Stage::Normalized => &self.normalized,
+        };
+        let mut stretches = Stretches::new(task, STRETCH);
+        let (mut from, mut done) = (0, 0);
+        while let Some((id, found)) = finder.next(text, from, task)? {
+            stretches.check(found.start)?;
+            from = found.end;
+            let Some(taken) = self.taken(id, found, text, done, without_special) else { continue };
+            if done < taken.start && !part(None, done..taken.start)? {
+                return Ok(false);
+            }
+            done = taken.end;
+            if !part(Some(id), taken)? {
+                return Ok(false);
+            }
+        }
+        Ok(done >= text.len() || part(None, done..text.len())?)
+    }
+
+    /// What a match covers, if it counts. Everything before `done` is taken.
+    fn taken(
+        &self,
+        id: TokenId,
+        found: Range<usize>,
+        text: &str,
+        done: usize,
+        without_special: bool,
+    ) -> Option<Range<usize>> {
+        let added = self.get(id)?;
+        let (before, after) = (&text[..found.start], &text[found.end..]);
+        if without_special && added.is_special {
+            return None;
+        }
+        if added.is_word
+            && (self.is_in_word(before.chars().next_back()) || self.is_in_word(after.chars().next()))
+        {
+            return None;
+        }
+        let left = if added.takes_left { before.len() - before.trim_end().len() } else { 0 };
+        let right = if added.takes_right { after.len() - after.trim_start().len() } else { 0 };
+        Some((found.start - left).max(done.min(found.start))..found.end + right)
+    }
+
+    fn is_in_word(&self, neighbour: Option<char>) -> bool {
+        let mut bytes = [0; 4];
+        neighbour.is_some_and(|c| self.word.is_match(c.encode_utf8(&mut bytes)).unwrap_or(false))
+    }
+}
+
+impl Finder {
+    fn new(tokens: impl Iterator<Item = Result<(String, TokenId), Error>>) -> Result<Self, Error> {
+        let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        let (texts, ids): (Vec<_>, Vec<_>) = tokens.into_iter().filter(|(text, _)| !text.is_empty()).unzip();
+        let longest = texts.iter().map(String::len).max().unwrap_or(0);
+        if texts.is_empty() {
+            return Ok(Self { search: None, tokens: ids, longest });
+        }
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+        let search = search.map_err(|error| ErrorKind::BadVocabulary { message: error.to_string() })?;
+        Ok(Self { search: Some(search), tokens: ids, longest })
+    }
+
+    /// The first match from `from` on.
+    fn next(
+        &self,
+        text: &str,
+        from: usize,
+        task: &Task<'_>,
+    ) -> Result<Option<(TokenId, Range<usize>)>, Stopped> {
+        let Some(search) = &self.search else { return Ok(None) };
+        let mut from = from;
+        loop {
+            // Every match that begins within the stretch also ends in what is searched.
+            let starts = from.saturating_add(STRETCH);
+            let end = text.len().min(starts.saturating_add(self.longest));
+            match search.find(Input::new(text).span(from..end)) {
+                Some(found) if found.start() < starts => {
+                    return Ok(Some((self.tokens[found.pattern()], found.range())));
+                }
+                _ if end == text.len() && starts >= text.len() => return Ok(None),
+                _ => from = starts,
+            }
+            task.check()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(text: &str, id: TokenId) -> Added {
+        Added {
+            text: text.into(),
+            id,
+            is_special: false,
+            in_normalized: false,
+            takes_left: false,
+            takes_right: false,
+            is_word: false,
+        }
+    }
+
+    fn split(list: Vec<Added>, text: &str, without_special: bool) -> Vec<(Option<TokenId>, String)> {
+        let tokens = AddedTokens::new(list, |text| Ok(text.to_owned())).unwrap();
+        let mut parts = Vec::new();
+        let all = tokens.split(Stage::Raw, text, without_special, &Task::new(), |id, range| {
+            parts.push((id, text[range].to_owned()));
+            Ok(true)
+        });
+        assert!(all.unwrap());
+        parts
+    }
+
+    #[test]
+    fn the_longest_of_the_leftmost_counts() {
+        let list = vec![added("<a", 1), added("<a>", 2), added("a>>", 3)];
+        let parts = [(None, "x"), (Some(2), "<a>"), (Some(1), "<a"), (None, " ")];
+        assert_eq!(split(list, "x<a><a ", false), parts.map(|(id, text)| (id, text.to_owned())));
+    }
+
+    #[test]
+    fn blanks_and_words_are_looked_at() {
+        let list = vec![
+            Added { takes_left: true, takes_right: true, ..added("<m>", 1) },
+            Added { is_word: true, ..added("ing", 2) },
+            Added { is_special: true, ..added("<s>", 3) },
+        ];
+        let parts = [
+            (None, "walking "),
+            (Some(2), "ing"),
+            (Some(1), "\n <m>\t "),
+            (Some(1), "<m> "),
+            (None, "é"),
+            (Some(3), "<s>"),
+        ];
+        let text = "walking ing\n <m>\t <m> é<s>";
+        assert_eq!(split(list.clone(), text, false), parts.map(|(id, text)| (id, text.to_owned())));
+        assert_eq!(split(list, "<s> ingé", true), [(None, "<s> ingé".to_owned())]);
+    }
+
+    #[test]
+    fn they_are_found_across_the_ends_of_stretches() {
+        for at in [STRETCH - 3, STRETCH - 2, STRETCH - 1, STRETCH, STRETCH + 1, 2 * STRETCH - 1] {
+            let text = format!("{}<a><a", "x".repeat(at));
+            let parts = split(vec![added("<a>", 1), added("<a", 2)], &text, false);
+            assert_eq!(parts[1..], [(Some(1), "<a>".to_owned()), (Some(2), "<a".to_owned())]);
+        }
+    }
+}

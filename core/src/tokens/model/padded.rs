@@ -1,0 +1,100 @@
+//! Many texts as one matrix: rows of equal length, as models take them.
+
+use super::tokenizer::{Options, Tokenizer};
+use crate::task::Stretches;
+use crate::tokens::{Error, TokenId};
+use crate::{Task, memory};
+
+/// On which side tokens are dropped or added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Before the text.
+    Left,
+    /// After it.
+    Right,
+}
+
+/// The length of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// The most tokens of a row, with those of the template. Longer texts are cut.
+    pub max_length: Option<usize>,
+    /// Where texts are cut.
+    pub truncation_side: Side,
+    /// The length of all rows; that of the longest text if there is none.
+    pub length: Option<usize>,
+    /// What the length is rounded up to a multiple of; 0 and 1 mean nothing.
+    pub multiple_of: usize,
+    /// What fills a row up, and on which side.
+    pub pad_token: TokenId,
+    /// Where rows are filled up.
+    pub padding_side: Side,
+}
+
+/// Tokens in rows of equal length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Padded {
+    /// The tokens, row after row.
+    pub tokens: Vec<TokenId>,
+    /// 1 for each token of a text and 0 for each that fills a row up.
+    pub mask: Vec<u32>,
+    /// The number of rows.
+    pub rows: usize,
+    /// The length of each.
+    pub columns: usize,
+}
+
+impl Tokenizer {
+    /// The tokens of each text in a row, computed on up to `threads` threads.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_batch`](Self::encode_batch).
+    pub fn encode_padded(
+        &self,
+        texts: &[&str],
+        layout: &Layout,
+        options: Options,
+        threads: usize,
+        task: &Task<'_>,
+    ) -> Result<Padded, Error> {
+        let mut all = self.encode_batch(texts, options, threads, task)?;
+        if let Some(max) = layout.max_length {
+            all.iter_mut().for_each(|tokens| self.cut(tokens, max, layout.truncation_side, options));
+        }
+        let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+        let columns = longest.max(layout.length.unwrap_or(0)).next_multiple_of(layout.multiple_of.max(1));
+        let size = columns.saturating_mul(all.len());
+        let (mut tokens, mut mask) = (memory::with_capacity(size)?, memory::with_capacity(size)?);
+        let mut stretches = Stretches::of_items(task);
+        for row in all {
+            stretches.check(tokens.len())?;
+            let (filled, missing) = (row.len(), columns - row.len());
+            let (before, after) = match layout.padding_side {
+                Side::Left => (missing, 0),
+                Side::Right => (0, missing),
+            };
+            tokens.resize(tokens.len() + before, layout.pad_token);
+            tokens.extend(row);
+            tokens.resize(tokens.len() + after, layout.pad_token);
+            mask.resize(mask.len() + before, 0);
+            mask.resize(mask.len() + filled, 1);
+            mask.resize(mask.len() + after, 0);
+        }
+        Ok(Padded { tokens, mask, rows: texts.len(), columns })
+    }
+
+    /// Drops tokens of the text, not of the template, until at most `max` are left.
+    fn cut(&self, tokens: &mut Vec<TokenId>, max: usize, side: Side, options: Options) {
+        let Some(surplus) = tokens.len().checked_sub(max).filter(|&surplus| surplus > 0) else { return };
+        let (before, after) = self.template(options);
+        let (start, end) = (before.len(), tokens.len() - after.len());
+        let surplus = surplus.min(end - start);
+        let dropped = match side {
+            Side::Left => start..start + surplus,
+            Side::Right => end - surplus..end,
+        };
+        tokens.drain(dropped);
+        tokens.truncate(max);
+    }
+}

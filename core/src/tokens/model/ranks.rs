@@ -1,0 +1,99 @@
+//! A tokenizer from a `.tiktoken` file: on each line a token in base64 and its rank.
+
+use super::added::Added;
+use super::invalid;
+use super::tokenizer::{Other, Tokenizer};
+use crate::task::Stretches;
+use crate::tokens::split::Splitter;
+use crate::tokens::vocabulary::Vocabulary;
+use crate::tokens::{Error, TokenId};
+use crate::{Task, memory};
+use std::sync::Arc;
+
+impl Tokenizer {
+    /// The tokenizer of a `.tiktoken` file. `pattern` is a regular expression in the dialect of the crate
+    /// fancy-regex; `specials` are recognized in texts.
+    ///
+    /// # Errors
+    ///
+    /// `Stopped`; `OutOfMemory`; `BadPattern`; `BadVocabulary` for a file that is not valid.
+    pub fn from_tiktoken(
+        file: &[u8],
+        pattern: &str,
+        specials: impl IntoIterator<Item = (String, TokenId)>,
+        task: &Task<'_>,
+    ) -> Result<Self, Error> {
+        let mut ranks = Vec::new();
+        let mut stretches = Stretches::of_items(task);
+        for (number, line) in file.split(|&byte| byte == b'\n').enumerate() {
+            stretches.check(number)?;
+            if !line.trim_ascii().is_empty() {
+                let rank = rank(line.trim_ascii());
+                let rank =
+                    rank.ok_or_else(|| invalid(format!("line {} is no token and rank", number + 1)))?;
+                memory::push(&mut ranks, rank)?;
+            }
+        }
+        let special = |(text, id)| Added {
+            text,
+            id,
+            is_special: true,
+            in_normalized: false,
+            takes_left: false,
+            takes_right: false,
+            is_word: false,
+        };
+        let added = specials.into_iter().map(special).collect();
+        let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
+        Self::assemble(Splitter::new(pattern)?, vocabulary, added, Vec::new(), Vec::new(), task)
+    }
+
+    /// Adds special tokens that no text gives.
+    pub(super) fn add_controls(&mut self, tokens: Vec<(String, TokenId)>) {
+        let other = |text: String| Other { bytes: text.as_bytes().to_vec(), text, is_special: true };
+        self.others.extend(tokens.into_iter().map(|(text, id)| (id, other(text))));
+    }
+}
+
+fn rank(line: &[u8]) -> Option<(Vec<u8>, TokenId)> {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (token, rank) = (words.next()?, words.next()?);
+    Some((base64(token)?, std::str::from_utf8(rank).ok()?.parse().ok()?))
+}
+
+/// The bytes that base64 stands for.
+pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    let (mut word, mut bits) = (0_u32, 0);
+    for &digit in digits {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        word = word << 6 | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((word >> bits) as u8);
+        }
+    }
+    (text.len().is_multiple_of(4) && bits < 6).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_read_with_its_padding() {
+        assert_eq!(base64(b"IA=="), Some(b" ".to_vec()));
+        assert_eq!(base64(b"ICA="), Some(b"  ".to_vec()));
+        assert_eq!(base64(b"/+8A"), Some(b"\xff\xef\0".to_vec()));
+        assert_eq!((base64(b""), base64(b"IA"), base64(b"I A=")), (Some(Vec::new()), None, None));
+    }
+}
