@@ -160,3 +160,134 @@ class Tokenizer:
     def decode_single_token_bytes(self, token: int) -> bytes: ...
     def decode_tokens_bytes(self, tokens: Iterable[int] | Buffer) -> list[bytes]: ...
     def token_byte_values(self) -> list[bytes]: ...
+
+@disjoint_base
+class ModelTokenizer:
+    def __new__(
+        cls, content: bytes, pattern: str | None = None, special_tokens: dict[str, int] | None = None
+    ) -> Self: ...
+    def encode(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[int]: ...
+    def encode_packed(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> PackedTokens: ...
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        unit: Literal["characters", "bytes"] = "characters",
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    def count(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> int: ...
+    def truncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> str: ...
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        num_threads: int | None = 8,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[list[int]]: ...
+    def count_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        num_threads: int | None = 8,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[int]: ...
+    def _encode_padded(
+        self,
+        texts: Iterable[str],
+        *,
+        max_length: int | None,
+        truncation_side: str,
+        length: int | None,
+        multiple_of: int,
+        pad_token: int,
+        padding_side: str,
+        num_threads: int | None,
+        add_special_tokens: bool,
+        split_special_tokens: bool,
+        release: Release,
+        cancel: Cancel | None,
+    ) -> tuple[PackedTokens, PackedTokens, int, int]: ...
+    def decode_bytes(
+        self,
+        tokens: Sequence[int] | Buffer,
+        *,
+        skip_special_tokens: bool = True,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> bytes: ...
+    def decode(
+        self,
+        tokens: Sequence[int] | Buffer,
+        errors: str = "replace",
+        *,
+        skip_special_tokens: bool = True,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> str: ...
+    def decode_batch(
+        self,
+        batch: Iterable[Sequence[int] | Buffer],
+        *,
+        errors: str = "replace",
+        skip_special_tokens: bool = True,
+        num_threads: int | None = 8,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[str]: ...
+    def decode_bytes_batch(
+        self,
+        batch: Iterable[Sequence[int] | Buffer],
+        *,
+        skip_special_tokens: bool = True,
+        num_threads: int | None = 8,
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[bytes]: ...
+    def token_to_id(self, token: str) -> int | None: ...
+    def id_to_token(self, id: int) -> str | None: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def added_tokens(self) -> dict[str, int]: ...

@@ -11,6 +11,7 @@ mod gil_yield;
 mod int_list;
 mod large;
 mod lock;
+mod model;
 mod msgpack;
 mod objects;
 mod operations;
@@ -32,6 +33,8 @@ mod _offlock {
     use crate::error::InternalError;
     #[pymodule_export]
     use crate::lock::lock;
+    #[pymodule_export]
+    use crate::model::ModelTokenizer;
     #[pymodule_export]
     use crate::msgpack::msgpack;
     #[pymodule_export]

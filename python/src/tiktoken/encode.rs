@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyList, PyString};
 
-use super::error::EncodeError;
 use super::special::Policy;
 use super::tokenizer::Tokenizer;
 use crate::error::WithMessage;
@@ -62,7 +61,7 @@ impl Tokenizer {
 }
 
 /// The lists of a batch call. The list of each text is a separate allocation, which takes time to free.
-pub(super) struct Lists(pub(super) Vec<Vec<TokenId>>);
+pub(crate) struct Lists(pub(crate) Vec<Vec<TokenId>>);
 
 impl MemorySize for Lists {
     fn memory_size(&self) -> usize {
@@ -72,14 +71,14 @@ impl MemorySize for Lists {
 }
 
 /// The texts of a batch call, borrowed.
-pub(super) struct Texts {
+pub(crate) struct Texts {
     texts: Refs<Utf8>,
     bytes: usize,
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
 }
 
 impl Texts {
-    pub(super) fn new(
+    pub(crate) fn new(
         texts: &Bound<'_, PyAny>,
         num_threads: Option<isize>,
         release: Release,
@@ -93,12 +92,11 @@ impl Texts {
         Ok(Self { texts, bytes, threads: threads(num_threads, bytes)? })
     }
 
-    pub(super) fn texts(&self) -> Result<Vec<&str>, EncodeError> {
-        memory::collected::<_, tokens::Error>(self.texts.iter().map(|text| Ok(&**text)))
-            .map_err(EncodeError::Core)
+    pub(crate) fn texts(&self) -> Result<Vec<&str>, tokens::Error> {
+        memory::collected(self.texts.iter().map(|text| Ok(&**text)))
     }
 
-    pub(super) fn region<'a>(
+    pub(crate) fn region<'a>(
         &self,
         operation: &'static Operation,
         release: Release,

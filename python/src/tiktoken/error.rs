@@ -22,6 +22,12 @@ pub(crate) enum EncodeError {
     },
 }
 
+impl From<tokens::Error> for EncodeError {
+    fn from(error: tokens::Error) -> Self {
+        Self::Core(error)
+    }
+}
+
 impl IntoException for EncodeError {
     fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offlock_core::text::Pieces;
 use offlock_core::tokens::{self, Encoding, TokenId};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::decode::{Decoded, Sequences, offsets};
+use super::decode::{self, Sequences, offsets};
 use super::encode::{Lists, Texts, one_piece};
 use super::ids;
 use super::packed::PackedTokens;
 use super::special::{Disallowed, Policy};
 use super::tokenizer::{AnyEncoding, Tokenizer, read_ranks, uninitialized};
-use crate::cpython::sequence::{Container, list_of_each};
-use crate::cpython::{allocator_hook, object};
+use crate::cpython::object;
+use crate::cpython::sequence::list_of_each;
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::Large;
@@ -25,7 +24,6 @@ use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD, TOKENS_TRUNCATE,
 };
 use crate::region::{Cancel, Region, Release};
-use crate::strings::batch::{StrBuilder, StrClass};
 use crate::strings::long_str;
 use crate::utf8::utf8;
 use crate::{bytes, int_list};
@@ -388,22 +386,8 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let kind = if allocator_hook::is_ready() { StrClass::Block } else { StrClass::Exact };
-        let maker = StrBuilder::new(py, kind)?;
-        let batch = Sequences::read(batch, num_threads, release)?;
-        let made = self.decoded(py, &batch, release, cancel, |text, spans, task| {
-            maker.make(Pieces::new(text, spans, task).ok()?, task).ok()
-        })?;
-        if let Some(made) = made {
-            return Ok(made.collect(py, Container::List, release)?.cast_into()?);
-        }
-        // Some tokens begin or end inside a character.
-        let (text, spans) = self.decoded(py, &batch, release, cancel, Decoded::new)?.parts();
-        let yielder = &mut Yielder::of(release);
-        list_of_each(py, &spans, yielder, |span| {
-            long_str::decode_short(py, &text[span.start..span.end], errors)
-        })
+        let read = Sequences::read(batch, num_threads, release)?;
+        decode::texts(batch.py(), &read, &self.decoder()?, errors, release, cancel)
     }
 
     /// The bytes of many sequences of ids; one release of the lock for all.
@@ -418,11 +402,8 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = batch.py();
-        let batch = Sequences::read(batch, num_threads, release)?;
-        let (text, spans) = self.decoded(py, &batch, release, cancel, Decoded::new)?.parts();
-        let yielder = &mut Yielder::of(release);
-        list_of_each(py, &spans, yielder, |span| bytes::copied(py, &text[span.start..span.end]))
+        let read = Sequences::read(batch, num_threads, release)?;
+        decode::byte_strings(batch.py(), &read, &self.decoder()?, release, cancel)
     }
 
     /// The bytes of one token, ordinary or special. Raises `KeyError` for an unknown id.

