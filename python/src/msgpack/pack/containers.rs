@@ -205,7 +205,7 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
         depth: usize,
     ) -> PackResult<Option<OpenContainer<'py>>> {
         loop {
-            while let Some(item) = list_item(&frame.piece, frame.next) {
+            while let Some(item) = frame.piece.as_ref().and_then(|piece| list_item(piece, frame.next)) {
                 let item = item.to_owned();
                 (frame.next, frame.done) = (frame.next + 1, frame.done + 1);
                 if frame.done > frame.pieces.rows() {
@@ -218,7 +218,8 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
             }
             self.look()?;
             let Some(piece) = frame.pieces.next()? else { break };
-            (frame.piece, frame.next) = (piece.cast_into::<PyList>().map_err(PyErr::from)?.into_any(), 0);
+            let piece = piece.cast_into::<PyList>().map_err(PyErr::from)?;
+            (frame.piece, frame.next) = (Some(piece.into_any()), 0);
         }
         if frame.done < frame.pieces.rows() { Err(changed("array")) } else { Ok(None) }
     }
@@ -298,6 +299,6 @@ impl<'py, S: Sink> Writer<'_, 'py, S> {
     pub(super) fn open_pieces(&mut self, pieces: Pieces<'py>) -> PackResult<OpenContainer<'py>> {
         check_length(pieces.rows(), "array")?;
         write::array_header(self.out, pieces.rows());
-        Ok(OpenContainer::Rows(Rows { pieces, piece: self.py.None().into_bound(self.py), next: 0, done: 0 }))
+        Ok(OpenContainer::Rows(Rows { pieces, piece: None, next: 0, done: 0 }))
     }
 }

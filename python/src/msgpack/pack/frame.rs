@@ -39,7 +39,8 @@ pub(super) struct Pairs<'py> {
 
 pub(super) struct Rows<'py> {
     pub(super) pieces: Pieces<'py>,
-    pub(super) piece: Bound<'py, PyAny>,
+    /// A list; none before the first one.
+    pub(super) piece: Option<Bound<'py, PyAny>>,
     /// The next place of the piece.
     pub(super) next: usize,
     pub(super) done: usize,
