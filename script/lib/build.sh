@@ -13,9 +13,12 @@ build_ruby_extension() {
   echo "$target/lib"
 }
 
-# build_python_extension SERIES: builds the module beside the package's Python files, one file for each version.
+# build_python_extension SERIES: builds the module beside the package's Python files, one file for each version. As in a wheel,
+# it is not linked to libpython, which an interpreter may lack or contain.
 build_python_extension() {
   local python=$TOOLS/venv-$1/bin/python target=$ROOT/target/python-$1 suffix
+  # macOS would need other arguments of the linker as well.
+  [ "$(uname)" != Linux ] || export PYO3_BUILD_EXTENSION_MODULE=1
   PYO3_PYTHON=$python build_extension offlock-python "$target"
   suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
   install_if_changed "$(library_file "$target" _offlock)" "$ROOT/python/offlock/_offlock$suffix"

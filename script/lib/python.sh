@@ -37,7 +37,7 @@ python_candidates() {
   if python_is_command; then
     command -v "$PYTHON"
   else
-    type -ap python3 python3.11 python3.12 python3.13 python3.14 || true
+    type -ap python3 python3.11 python3.12 python3.13 python3.14 python3.15 || true
     ls -d "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 2>/dev/null || true
   fi
 }
