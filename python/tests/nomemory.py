@@ -209,11 +209,14 @@ def sweep(name: str, make: Callable[[], Prepare], dice: random.Random, seconds: 
             break
 
 
+TRACEBACK = r"(?:Traceback .*\n(?: .*\n)*)?"
 UNCLOSED = re.compile(
-    r"Exception ignored in: .*\n(?:Traceback .*\n(?: .*\n)*)?"
-    r"(?:MemoryError: ?|ValueError: (?:write\(\) on a GzipFile that is gone|I/O operation on closed file\.))\n"
+    rf"Exception ignored (?:in: |while finalizing file |while calling deallocator <function GzipFile\.).*\n{TRACEBACK}"
+    rf"(?:MemoryError\n\nThe above exception was the direct cause of .*\n\n{TRACEBACK})?"
+    r"(?:MemoryError: ?|ValueError: (?:write\(\) on a GzipFile that is gone|I/O operation on closed file\.)"
+    r"|MemoryError|SystemError: <class 'ResourceWarning'> returned a result with an exception set)\n"
 )
-"""What CPython writes when a file that nobody closed cannot be finished for want of memory."""
+"""What CPython writes when a file that nobody closed cannot be finished, or its warning not be made, for want of memory."""
 
 
 def say(name: str, place: Place, finding: str) -> None:

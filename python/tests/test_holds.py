@@ -102,6 +102,7 @@ def longest_hold(call: Call) -> float:
 
 
 @watched
+@pytest.mark.filterwarnings("ignore:unclosed GzipFile:ResourceWarning")
 @pytest.mark.parametrize("name", LARGE)
 def test_the_lock_is_held_for_two_milliseconds_at_most(name: str) -> None:
     assert_holds_are_short(LARGE[name](), LONGER.get(name, LONGEST))

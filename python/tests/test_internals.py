@@ -47,7 +47,7 @@ def without_internals(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 15), reason="not known yet")
+@pytest.mark.skipif(sys.version_info >= (3, 16), reason="not known yet")
 def test_this_interpreter_is_as_expected() -> None:
     relied_on = list(_offlock.INTERNALS)
     assert relied_on == ([] if os.environ.get("OFFLOCK_INTERNALS") == "0" else ALL)

@@ -321,6 +321,7 @@ def run_on(folder: str) -> None:
         time.sleep(0.1)  # a thread names itself
         print(*change())
         trace.stop()
+        time.sleep(0.1)  # the system may show a thread for a moment after its end
     lock.GlobalTimer.enable()
     print(*change())
 

@@ -144,7 +144,8 @@ def test_live_numbers_stay_zero_and_say_so() -> None:
 @with_gil
 def test_a_forked_child_samples_anew(tmp_path: Path) -> None:
     run(f"""
-        import os
+        import os, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside the thread that samples
         with lock.trace("{tmp_path}/parent.offlock"):
             if os.fork() == 0:
                 with lock.trace("{tmp_path}/child.json"):

@@ -312,7 +312,7 @@ def test_only_what_is_named_is_replaced(tmp_path: Path, only: str, names: str) -
         (["inner"], 1, "can't find '__main__' module in"),
         (["-m", "nonesuch"], 1, "No module named nonesuch"),
         (["-m", "nonesuch.part"], 1, "No module named nonesuch.part"),
-        (["-m", "json"], 1, "'json' is a package and cannot be executed: it has no __main__"),
+        (["-m", "xml"], 1, "'xml' is a package and cannot be executed: it has no __main__"),
         (["-m", "package.broken"], 1, "ModuleNotFoundError: No module named 'nonesuch'"),
     ],
 )
