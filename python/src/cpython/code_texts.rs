@@ -7,7 +7,7 @@
 
 use super::frame_layout::{
     BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,
-    STR_LENGTH, STR_STATE, TYPE, str_state,
+    STR_LENGTH, STR_STATE, TYPE, str_form,
 };
 use super::memory::{Memory, Place};
 
@@ -154,7 +154,7 @@ impl Gathered {
     }
 
     fn add_text(&mut self, types: Types, address: usize, header: &[u8]) -> Option<Text> {
-        let (width, is_compact, is_ascii) = str_state(int(header, STR_STATE)?);
+        let (width, is_compact, is_ascii) = str_form(int(header, STR_STATE)?);
         let width = width as usize;
         if word(header, TYPE) != Some(types.text) || !is_compact || !matches!(width, 1 | 2 | 4) {
             return None;

@@ -10,6 +10,8 @@
 //! The offsets differ between versions. `frames.rs` relies on them only after they have given the same stack
 //! as `sys._getframe`.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// The offsets of one version, in bytes.
 pub(super) struct FrameLayout {
     /// In the thread state: the address of the innermost frame, or of a struct that holds it.
@@ -117,9 +119,24 @@ pub(super) const LAYOUT: FrameLayout = FrameLayout {
     instructions: 208,
 };
 
+/// Where the form begins in a `str`'s state, in bits: behind the field that says whether it is interned, whose
+/// size differs between releases of 3.14.
+static STR_FORM: AtomicU32 = AtomicU32::new(0);
+
+/// The form of a `str` with one byte for each character, which all are ASCII and follow the header.
+const ASCII_FORM: u32 = 0b11001;
+
+/// Learns where the form is from the state of a new `str` that has [`ASCII_FORM`], and is not interned. False
+/// if it cannot be there.
+pub(super) fn learn_str_form(state: u32) -> bool {
+    let at = state.trailing_zeros();
+    STR_FORM.store(at, Ordering::Relaxed);
+    at < 24 && state >> at & 0b11111 == ASCII_FORM
+}
+
 /// In a `str`'s state: how many bytes a character takes, whether the characters follow the header, and
 /// whether they are all ASCII.
-pub(super) fn str_state(state: u32) -> (u32, bool, bool) {
-    let state = if cfg!(Py_3_14) { state >> 16 } else { state >> 2 };
-    (state & 7, state >> 3 & 1 == 1, state >> 4 & 1 == 1)
+pub(super) fn str_form(state: u32) -> (u32, bool, bool) {
+    let form = state >> STR_FORM.load(Ordering::Relaxed);
+    (form & 7, form >> 3 & 1 == 1, form >> 4 & 1 == 1)
 }

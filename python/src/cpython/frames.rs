@@ -18,9 +18,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, Types};
-use super::frame_layout::{LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, is_outermost};
+use super::frame_layout::{
+    LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
+};
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
+use super::object;
 
 /// The most frames of a stack that are kept: the innermost ones.
 const KEPT: usize = 64;
@@ -231,6 +234,12 @@ pub(super) fn probe(py: Python<'_>) -> Result<(), String> {
     if is_verified() {
         return Ok(());
     }
+    refuse_what_is_not_known(py)?;
+    let sample = object::text(py, "a sample").map_err(|error| error.to_string())?;
+    let state = Foreign::new().word(sample.as_ptr() as usize + STR_STATE);
+    if !state.is_some_and(|state| learn_str_form(state as u32)) {
+        return Err("the form of a str is not where it is expected".into());
+    }
     // SAFETY: the interpreter is attached to this thread.
     let thread_state = unsafe { ffi::PyThreadState_Get() } as usize;
     let read = shown_by_memory(thread_state).ok_or("the frames of this interpreter cannot be read")?;
@@ -246,6 +255,20 @@ pub(super) fn probe(py: Python<'_>) -> Result<(), String> {
     }
     IS_VERIFIED.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// A stack at rest reads right even where one that runs might not.
+fn refuse_what_is_not_known(py: Python<'_>) -> Result<(), String> {
+    if cfg!(Py_GIL_DISABLED) {
+        return Err("stacks of free-threaded builds are not read".into());
+    }
+    let jit = py.import("sys").and_then(|sys| sys.getattr("_jit"));
+    match jit.and_then(|jit| jit.call_method0("is_enabled")?.is_truthy()) {
+        Ok(true) => {
+            Err("the interpreter's JIT compiler is on, whose code does not keep the current line".into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A frame: name, file, line.

@@ -1,6 +1,6 @@
 //! CPython's lock, seen from the calls that the interpreter itself makes.
 //!
-//! CPython has no hook for its lock. Up to 3.14 it builds the lock from a pthread mutex and a condition, and
+//! CPython has no hook for its lock. Up to 3.15 it builds the lock from a pthread mutex and a condition, and
 //! a second pair ensures that a requested switch happens (`Python/ceval_gil.h`, `take_gil` and `drop_gil`):
 //!
 //! ```text
