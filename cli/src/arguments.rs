@@ -23,6 +23,7 @@ use crate::{duration, signals};
   offlock compare before.offlock after.offlock
   offlock run -- bundle exec puma             Run a program that can be recorded later, and
   offlock record --for 10s                    record it
+  offlock attach 4711 --for 10s               Record a Python program that runs already
 
 The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
 )]
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Trace(Trace),
     Run(Run),
     Record(Record),
+    Attach(Attach),
     Summary(Summary),
     Report(Report),
     Compare(Compare),
@@ -123,7 +125,7 @@ pub(crate) struct Run {
 /// Take a trace from a running process, and show its summary
 ///
 /// The process must have been started with `offlock run`, or load offlock with OFFLOCK_LIVE=1 in its environment, or call
-/// `publish`. It must belong to the same user. It goes on, and nothing of it is changed.
+/// `publish`. It must belong to the same user, unless root records it. It goes on, and nothing of it is changed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   offlock record 4711 --for 30s --report
@@ -131,6 +133,28 @@ pub(crate) struct Run {
 pub(crate) struct Record {
     /// The process; may be left out if only one can be recorded
     pub(crate) pid: Option<u32>,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+}
+
+/// Take a trace from a running Python process that was not started for it, and show its summary
+///
+/// For CPython 3.14 and newer on Linux. The process loads offlock as soon as its main thread executes Python code, and
+/// publishes itself; from then on `offlock record` can record it, too. It must belong to the same user, unless root
+/// attaches, and the system must allow one process to change another.
+#[derive(Args)]
+#[command(after_help = "Example:
+  offlock attach 4711 --for 30s --report")]
+pub(crate) struct Attach {
+    /// The process
+    pub(crate) pid: u32,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+}
+
+/// What to record, and where to.
+#[derive(Args)]
+pub(crate) struct Recording {
     /// How long to record
     #[arg(long = "for", visible_alias = "seconds", value_name = "TIME", value_parser = duration::parse, default_value = "10s")]
     pub(crate) period: Duration,

@@ -59,7 +59,7 @@ impl Language {
 }
 
 /// The file that runs when a shell is asked for this program.
-fn find(program: &OsStr) -> Option<PathBuf> {
+pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
         return Some(path.to_owned());

@@ -1,6 +1,7 @@
 //! The `offlock` command as a library, so that the gem's and the wheel's entry points can start it.
 
 mod arguments;
+mod attach;
 mod duration;
 mod failure;
 mod files;
@@ -38,6 +39,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Attach(arguments) => attach::run(&arguments),
         Command::Summary(arguments) => show::summary(&arguments),
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),

@@ -10,7 +10,7 @@ use offlock_core::trace::{Connection, Format, published, stacks_from, write_repo
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::arguments::{self, Record, Window};
+use crate::arguments::{self, Record, Recording, Window};
 use crate::failure::Failure;
 use crate::{files, show};
 
@@ -18,6 +18,11 @@ use crate::{files, show};
 const DEFAULT_OUTPUT: &str = "record.offlock";
 
 pub(crate) fn run(arguments: &Record) -> Result<(), Failure> {
+    take(|| arguments.pid.map_or_else(the_only_one, Ok), &arguments.recording)
+}
+
+/// Takes a trace from the process that `pid` returns.
+pub(crate) fn take(pid: impl FnOnce() -> Result<u32, Failure>, arguments: &Recording) -> Result<(), Failure> {
     let named = arguments.output.as_deref();
     if let Some(path) = named {
         check_named(path).map_err(|error| Failure::with_file(path, &error))?;
@@ -27,7 +32,7 @@ pub(crate) fn run(arguments: &Record) -> Result<(), Failure> {
             return Err(Failure::with_file(path, &problem));
         }
     }
-    let pid = arguments.pid.map_or_else(the_only_one, Ok)?;
+    let pid = pid()?;
     let stacks = arguments.stacks.as_deref().unwrap_or("1ms");
     let stacks = stacks_from(stacks).map_err(Failure::new)?;
     let connection = Connection::open(pid, stacks).map_err(|error| cannot_connect(pid, &error))?;

@@ -12,7 +12,7 @@ Or keep live numbers in production::
     statsd.gauge("lock.waited_ns", offlock.lock.GlobalTimer.monotonic_time())
 
 Recording is exact: the trace has every request, acquisition and release of the lock. That needs CPython 3.11 to
-3.14 with a GIL on Linux. Elsewhere `obstacle` returns the reason. A trace is then an estimate from samples, which
+3.15 with a GIL on Linux. Elsewhere `obstacle` returns the reason. A trace is then an estimate from samples, which
 all reports label as such, and the live numbers stay zero.
 
 ``OFFLOCK_LOCK=off`` (or ``0``, ``no``, ``false``) in the environment switches all of this off: nothing is hooked or
@@ -464,7 +464,7 @@ _live: _Live | None = None
 def publish(*, stacks: float | None = _STACKS) -> bool:
     """Publish this process, so that ``offlock record`` can take traces from it while it runs, without root.
 
-    So does ``OFFLOCK_LIVE=1`` in the environment once offlock is imported. Nothing is recorded until the command
+    So do ``OFFLOCK_LIVE=1`` in the environment once offlock is imported, and ``offlock attach``. Nothing is recorded until the command
     connects. The socket lies in a folder that only this user can enter, and forked children get one of their own.
 
     Args:

@@ -10,20 +10,27 @@ use crate::os;
 /// The folders in which this user's processes may publish, the preferred one first: `$XDG_RUNTIME_DIR/offlock`, and
 /// `/tmp/offlock-1000`, with the user's id, for processes that have no such variable.
 fn folders() -> impl Iterator<Item = PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    folders_of(os::user_id(), std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+}
+
+fn folders_of(user: u32, runtime: Option<PathBuf>) -> impl Iterator<Item = PathBuf> {
     let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
-    let shared = PathBuf::from(format!("/tmp/offlock-{}", os::user_id()));
+    let shared = PathBuf::from(format!("/tmp/offlock-{user}"));
     runtime.map(|folder| folder.join("offlock")).into_iter().chain([shared])
 }
 
 /// Makes the folder, if it does not exist, and checks that no other user can enter it.
 fn ensure_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => check_private(folder, os::user_id()),
     }
+}
+
+/// Checks that only this user can enter the folder.
+fn check_private(folder: &Path, user: u32) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
-    if found.is_dir() && found.uid() == os::user_id() && found.mode() & 0o077 == 0 {
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
         return Ok(());
     }
     let problem = format!("{} is not a folder that only this user can enter", folder.display());
@@ -52,18 +59,24 @@ pub(super) fn own_socket() -> io::Result<PathBuf> {
     Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// The sockets of a process, in the folders that only this user can enter.
+/// The sockets of a process, in the folders that only its user can enter: root looks into those of others, too.
 pub(super) fn sockets_of(pid: u32) -> impl Iterator<Item = PathBuf> {
-    folders().filter(|folder| is_private(folder)).map(move |folder| socket_in(&folder, pid))
-}
-
-fn is_private(folder: &Path) -> bool {
-    fs::symlink_metadata(folder).is_ok() && ensure_private(folder).is_ok()
+    let (own, of_process) =
+        (os::user_id(), fs::metadata(format!("/proc/{pid}")).map(|process| process.uid()));
+    let user = of_process.ok().filter(|_| own == 0).unwrap_or(own);
+    let usual = (user != own).then(|| PathBuf::from(format!("/run/user/{user}")));
+    let runtime = usual.or_else(|| std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
+    let private = folders_of(user, runtime).filter(move |folder| check_private(folder, user).is_ok());
+    private.map(move |folder| socket_in(&folder, pid))
 }
 
 /// The ids of this user's processes that publish, in order. A process that was killed may still be among them.
 pub fn published() -> Vec<u32> {
-    let entries = folders().filter(|folder| is_private(folder)).flat_map(fs::read_dir).flatten().flatten();
+    let entries = folders()
+        .filter(|folder| check_private(folder, os::user_id()).is_ok())
+        .flat_map(fs::read_dir)
+        .flatten()
+        .flatten();
     let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".sock")?.parse().ok();
     let mut pids: Vec<u32> = entries.filter_map(pid).collect();
     pids.sort_unstable();
