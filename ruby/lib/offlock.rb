@@ -9,10 +9,11 @@ require_relative "offlock/gvl_tracing"
 require_relative "offlock/message_pack"
 require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
+require_relative "offlock/tokenizer"
 require_relative "offlock/zlib"
 
-# Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Zlib},
-# {MessagePack}, {Strings}).
+# Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Tokenizer},
+# {Zlib}, {MessagePack}, {Strings}).
 module Offlock
   Lock.publish_if_requested
 end

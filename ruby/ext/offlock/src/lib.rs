@@ -14,6 +14,7 @@ mod operations;
 mod region;
 mod strings;
 mod tiktoken;
+mod tokenizer;
 mod trace;
 mod zlib;
 
@@ -34,5 +35,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     msgpack::define(ruby)?;
     strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;
+    tokenizer::define(ruby, offlock)?;
     zlib::define(ruby, offlock)
 }

@@ -27,6 +27,8 @@
 
 use offlock_core::Operation;
 
+/// A vocabulary takes tenths of a second.
+pub(crate) static TOKENS_LOAD: Operation = Operation { name: "tokens.load", break_even: 0 };
 pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };
 pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4 << 10 };

@@ -10,7 +10,7 @@ use crate::build;
 use crate::region::Yielder;
 
 /// An Array of Integers, or a packed String. Counts the work.
-pub(super) fn build(
+pub(crate) fn build(
     ruby: &Ruby,
     ids: &[TokenId],
     packed: bool,
@@ -30,7 +30,7 @@ fn pack(ruby: &Ruby, ids: &[TokenId]) -> Result<magnus::RString, Error> {
 }
 
 /// Checks that a String is packed tokens.
-pub(super) fn check_packed(ruby: &Ruby, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_packed(ruby: &Ruby, bytes: &[u8]) -> Result<(), Error> {
     if bytes.len().is_multiple_of(size_of::<TokenId>()) {
         return Ok(());
     }
@@ -39,12 +39,12 @@ pub(super) fn check_packed(ruby: &Ruby, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// The tokens in the bytes of a packed String.
-pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<TokenId>, OutOfMemory> {
+pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<TokenId>, OutOfMemory> {
     memory::collected(bytes.as_chunks().0.iter().map(|&id| Ok(TokenId::from_ne_bytes(id))))
 }
 
 /// The tokens in an Array of Integers.
-pub(super) fn collect(ruby: &Ruby, tokens: RArray) -> Result<Vec<TokenId>, Error> {
+pub(crate) fn collect(ruby: &Ruby, tokens: RArray) -> Result<Vec<TokenId>, Error> {
     let plain = |value| Fixnum::from_value(value)?.to_u32().ok();
     numbers(tokens, plain, |odd, index| {
         TokenId::try_convert(odd).map_err(|error| naming(ruby, &error, odd, index))

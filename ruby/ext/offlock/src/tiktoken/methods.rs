@@ -225,23 +225,7 @@ impl Encoding {
         check: impl Fn(&[u8], &Task<'_>) -> Result<(), TextError> + Sync,
     ) -> Result<Vec<u8>, Error> {
         let core = self.core();
-        let decoded = |ids: &[TokenId], task: &Task<'_>| {
-            let bytes = core.decode_bytes(ids, task)?;
-            check(&bytes, task).map_err(TokensError::Decoded)?;
-            Ok::<_, TokensError>(bytes)
-        };
-        let region = |size| Region::new(&TOKENS_DECODE, size).release(release);
-        if let Some(packed) = RString::from_value(tokens) {
-            let packed = borrowed!(Bytes, packed);
-            let packed = packed.view();
-            ids::check_packed(ruby, packed)?;
-            return region(packed.len()).run(ruby, |task| {
-                let ids = ids::unpack(packed).map_err(tokens::Error::from)?;
-                decoded(&ids, task)
-            });
-        }
-        let ids = ids::collect(ruby, RArray::try_convert(tokens)?)?;
-        region(size_of_val(&ids[..])).run(ruby, |task| decoded(&ids, task))
+        decoded(ruby, tokens, release, |ids, task| core.decode_bytes(ids, task), check)
     }
 
     fn encode_single_token(&self, bytes: RString) -> Result<Option<TokenId>, Error> {
@@ -253,6 +237,33 @@ impl Encoding {
         let bytes = this.core().decode_single_token_bytes(token);
         bytes.map(|bytes| build::binary(ruby, bytes)).transpose()
     }
+}
+
+/// What `decode` makes of an Array of tokens or of packed tokens, if `check` finds no error in it.
+pub(crate) fn decoded(
+    ruby: &Ruby,
+    tokens: Value,
+    release: Release,
+    decode: impl Fn(&[TokenId], &Task<'_>) -> Result<Vec<u8>, tokens::Error> + Sync,
+    check: impl Fn(&[u8], &Task<'_>) -> Result<(), TextError> + Sync,
+) -> Result<Vec<u8>, Error> {
+    let decoded = |ids: &[TokenId], task: &Task<'_>| {
+        let bytes = decode(ids, task)?;
+        check(&bytes, task).map_err(TokensError::Decoded)?;
+        Ok::<_, TokensError>(bytes)
+    };
+    let region = |size| Region::new(&TOKENS_DECODE, size).release(release);
+    if let Some(packed) = RString::from_value(tokens) {
+        let packed = borrowed!(Bytes, packed);
+        let packed = packed.view();
+        ids::check_packed(ruby, packed)?;
+        return region(packed.len()).run(ruby, |task| {
+            let ids = ids::unpack(packed).map_err(tokens::Error::from)?;
+            decoded(&ids, task)
+        });
+    }
+    let ids = ids::collect(ruby, RArray::try_convert(tokens)?)?;
+    region(size_of_val(&ids[..])).run(ruby, |task| decoded(&ids, task))
 }
 
 /// The special tokens that the caller wants to be recognized.
@@ -288,14 +299,14 @@ impl Allowed {
 }
 
 /// The texts of a batch, and the number of threads that work on them.
-struct Batch<'a> {
-    views: &'a [TextView<'a>],
-    bytes: usize,
-    threads: usize,
+pub(crate) struct Batch<'a> {
+    pub(crate) views: &'a [TextView<'a>],
+    pub(crate) bytes: usize,
+    pub(crate) threads: usize,
 }
 
 impl<'a> Batch<'a> {
-    fn new(
+    pub(crate) fn new(
         ruby: &Ruby,
         views: &'a [TextView<'a>],
         threads: Option<i64>,
@@ -320,7 +331,7 @@ fn no_threads(ruby: &Ruby, threads: Option<i64>) -> Error {
 }
 
 /// The errors of the core and of Ruby.
-enum TokensError {
+pub(crate) enum TokensError {
     Text(TextError),
     Decoded(TextError),
     Tokens(tokens::Error),
@@ -349,6 +360,9 @@ impl IntoException for TokensError {
             Self::Tokens(error) => match error.kind {
                 ErrorKind::OutOfMemory => no_memory(ruby),
                 ErrorKind::UnknownToken { .. } => unicode_error(ruby, error.to_string()),
+                ErrorKind::BadPattern { .. }
+                | ErrorKind::BadVocabulary { .. }
+                | ErrorKind::Unsupported { .. } => Error::new(ruby.exception_arg_error(), error.to_string()),
                 _ => Error::new(ruby.exception_runtime_error(), error.to_string()),
             },
         }

@@ -3,7 +3,7 @@
 //! The methods here are private in Ruby and take positional arguments; `lib/offlock/tiktoken/encoding.rb`
 //! adds names, keywords and documentation.
 
-mod ids;
-mod methods;
+pub(crate) mod ids;
+pub(crate) mod methods;
 
 pub(crate) use methods::define;
