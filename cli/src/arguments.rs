@@ -22,7 +22,8 @@ use crate::{duration, signals};
   offlock summary trace.offlock               Show the answer again
   offlock compare before.offlock after.offlock
   offlock run -- bundle exec puma             Run a program that can be recorded later, and
-  offlock record --for 10s                    record it
+  offlock record --for 10s                    record it, or
+  offlock top                                 watch it
   offlock attach 4711 --for 10s               Record a Python program that runs already
 
 The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Run(Run),
     Record(Record),
     Attach(Attach),
+    Top(Top),
     Summary(Summary),
     Report(Report),
     Compare(Compare),
@@ -170,6 +172,37 @@ pub(crate) struct Recording {
     /// Print no summary
     #[arg(long)]
     pub(crate) no_summary: bool,
+}
+
+/// Watch what the threads of running processes do: which hold the lock, which wait, and behind which code
+///
+/// The processes must have been started with `offlock run`, or load offlock with OFFLOCK_LIVE=1 in their environment, or
+/// call `publish`, and belong to the same user. While they are watched, they are recorded. What is shown is exact; it is
+/// up to a second old.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock top                Watch all processes that can be recorded
+  offlock top 4711           Watch a server and its workers
+  offlock top -b -n 1 4711   Print the numbers once")]
+pub(crate) struct Top {
+    /// Watch these processes and those that they have started [default: all that can be recorded]
+    #[arg(value_name = "PID")]
+    pub(crate) pids: Vec<u32>,
+    /// The time between two refreshes
+    #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", value_parser = duration::parse, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// How many of the last seconds the numbers are of
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "5s")]
+    pub(crate) window: Duration,
+    /// Print the numbers as text, as is done if standard output is not a terminal
+    #[arg(short, long, visible_alias = "plain")]
+    pub(crate) batch: bool,
+    /// Stop after this many refreshes
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: Option<u64>,
+    /// Show which code held the lock once a thread has waited this long: 1ms, 200us, or off [default: 1ms]
+    #[arg(long, value_name = "WAIT", value_parser = stacks)]
+    pub(crate) stacks: Option<String>,
 }
 
 /// Refuses a text that traced programs would not understand.

@@ -9,10 +9,12 @@ mod language;
 mod look;
 mod program;
 mod progress;
+mod published;
 mod record;
 mod run;
 mod show;
 mod signals;
+mod top;
 mod trace;
 
 use std::ffi::OsString;
@@ -40,6 +42,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(arguments) => run::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Attach(arguments) => attach::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Summary(arguments) => show::summary(&arguments),
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),

@@ -6,12 +6,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use offlock_core::trace::files::{check_named, write_beside, write_named};
-use offlock_core::trace::{Connection, Format, published, stacks_from, write_report};
+use offlock_core::trace::{Connection, Format, stacks_from, write_report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::arguments::{self, Record, Recording, Window};
 use crate::failure::Failure;
+use crate::published::{cannot_connect, the_only_one};
 use crate::{files, show};
 
 /// The default path of the trace.
@@ -46,43 +47,6 @@ pub(crate) fn take(pid: impl FnOnce() -> Result<u32, Failure>, arguments: &Recor
         return Ok(());
     }
     show::summary(&arguments::Summary { window: Window::default(), files: vec![trace], json: false })
-}
-
-/// The process that publishes itself, if it is only one.
-fn the_only_one() -> Result<u32, Failure> {
-    match published().as_slice() {
-        [] => Err(Failure::new(format!("no process can be recorded. {HOW_TO_PUBLISH}"))),
-        [pid] => Ok(*pid),
-        several => {
-            let pids: Vec<_> = several.iter().map(|pid| format!("  {pid} {}", command_of(*pid))).collect();
-            Err(Failure::new(format!("which process? These can be recorded:\n{}", pids.join("\n"))))
-        }
-    }
-}
-
-const HOW_TO_PUBLISH: &str =
-    "Start it with `offlock run -- PROGRAM`, or with OFFLOCK_LIVE=1 if it loads offlock";
-
-/// The command line of a process, as far as the system tells it.
-fn command_of(pid: u32) -> String {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned()
-}
-
-fn cannot_connect(pid: u32, error: &io::Error) -> Failure {
-    let problem = match error.kind() {
-        ErrorKind::NotFound => {
-            format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}")
-        }
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-            "the process does not answer: is it stopped?".to_owned()
-        }
-        ErrorKind::UnexpectedEof => {
-            "the process is being recorded by as many commands as it serves".to_owned()
-        }
-        _ => error.to_string(),
-    };
-    Failure::new(format!("process {pid}: {problem}"))
 }
 
 /// Writes the trace of a process to the file that the user has named, or to one with a name that is free, until the

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Capture, Connection, Lock, Options, Reason, Recording, Summary, Thread, Timeline, is_active, is_tracing,
-    now, now_holding, now_releasing, published,
+    Capture, Connection, Lock, Options, Reason, Recent, Recording, Summary, Thread, Timeline, is_active,
+    is_tracing, now, now_holding, now_releasing, published,
 };
 
 /// A process is published once at a time.
@@ -137,5 +137,46 @@ fn a_client_that_talks_nonsense_disturbs_nobody() {
     let _ = stream.read_to_end(&mut greeting);
     assert!(greeting.starts_with(b"offlock-live 1 "), "{greeting:?}");
     assert_eq!(finish(connect()).damage, None);
+    capture.stop().expect("nothing is written");
+}
+
+#[test]
+fn a_viewer_keeps_the_last_seconds_only() {
+    let _alone = alone();
+    let mut capture = publish();
+    let (lock, thread) = (Lock::new("recent"), Thread::present("recent thread"));
+    let (window, memory) = (Duration::from_millis(700), 8 << 20);
+    let recent = Recent::follow(connect(), window + Duration::from_secs(1), memory).expect("a thread");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(3_500) {
+        thread.wants(now(), lock);
+        thread.acquired(now_holding(), lock);
+        thread.released(now_releasing(), lock, Reason::Blocks);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let recording = recent.recording(window).expect("it has been flushed three times");
+    let length = Duration::from_nanos(recording.end - recording.start);
+    assert_eq!(length, window, "as long as asked for");
+    assert_eq!((recording.damage, recording.lost), (None, 0));
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    let seen = summary.threads.iter().find(|thread| thread.name == "recent thread").expect("known by name");
+    assert!((50..=140).contains(&seen.acquisitions), "in 700 ms, not in all: {}", seen.acquisitions);
+    assert_eq!((summary.violations, summary.locks[0].name.as_str()), (0, "recent"));
+
+    assert!(!recent.has_ended() && !recent.is_crowded());
+    thread.end(now());
+    capture.stop().expect("nothing is written");
+    eventually(|| recent.has_ended());
+    assert!(recent.recording(window).is_some(), "what arrived is still there");
+}
+
+#[test]
+fn a_viewer_that_goes_ends_the_trace() {
+    let _alone = alone();
+    let mut capture = publish();
+    let recent = Recent::follow(connect(), Duration::from_secs(1), 1 << 20).expect("a thread");
+    eventually(is_tracing);
+    drop(recent);
+    eventually(|| !is_tracing());
     capture.stop().expect("nothing is written");
 }

@@ -5,7 +5,7 @@ require "tmpdir"
 
 require_relative "test_helper"
 
-# Live traces: `offlock record` takes them from a process that runs.
+# Live traces: `offlock record` takes them from a process that runs, `offlock top` shows them.
 class LiveTest < Minitest::Test
   COMMAND = [RbConfig.ruby, *$LOAD_PATH.map { |path| "-I#{path}" }, File.expand_path("../exe/offlock", __dir__)].freeze
 
@@ -38,6 +38,20 @@ class LiveTest < Minitest::Test
       end
     end
     assert_empty Dir.children(path("offlock"))
+  end
+
+  def test_the_view_shows_the_threads_and_the_code_that_others_waited_for
+    serve("puts Process.pid; $stdin.read") do |server|
+      server.gets
+      output = IO.popen({ "COLUMNS" => "140" }, [*COMMAND, "top", server.pid.to_s, "-n", "1"], &:read)
+      assert_predicate $CHILD_STATUS, :success?
+      rows = output.lines.map(&:split).reject(&:empty?).to_h { |row| [row.first, row] }
+      assert_operator Float(rows.fetch(server.pid.to_s)[1].delete("%")), :>, 50, "the lock is held"
+      assert_operator Float(rows.fetch("computing")[2].delete("%")), :>, 50, "it runs"
+      assert_operator Float(rows.fetch("serving")[3].delete("%")), :>, 10, "it waits"
+      assert_match(/computing \(\d+%\)$/, output, "behind that thread")
+      assert_match(/compute.* -e:1$/, output, "the code that others waited for")
+    end
   end
 
   def test_forked_workers_are_recorded_by_their_own_numbers

@@ -82,9 +82,11 @@ pub use analyze::summary::{
     Behind, BlameRow, BlamedCode, BlamedLine, GroupSummary, LockSummary, MarkBlame, MarkSummary, SpanSummary,
     Summary, ThreadSummary, Times, WaitTimes,
 };
+pub use analyze::table::printable_line;
 pub use analyze::timeline::{
     Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline, Usage,
 };
+pub use analyze::units::{duration as duration_text, percent as percent_text};
 pub use capture::Capture;
 pub use environment::{
     ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, LIVE_VARIABLE, LOCK_VARIABLE,
@@ -97,7 +99,7 @@ pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 #[cfg(unix)]
-pub use live::{Connection, published};
+pub use live::{Connection, Recent, published};
 pub use record::after_fork::watch_forks;
 pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;

@@ -464,11 +464,7 @@ fn frame_at(bytes: &[u8], offset: usize) -> Result<Option<(u8, &[u8])>, Flaw> {
         return Ok(None);
     }
     let (header, rest) = rest.split_first_chunk::<{ wire::FRAME_HEADER }>().ok_or(Flaw::Cut)?;
-    let [kind, l0, l1, l2, l3, c0, c1, c2, c3] = *header;
-    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-    let body = rest.get(..length).ok_or(Flaw::Cut)?;
-    if wire::checksum(&header[..5], body) != u32::from_le_bytes([c0, c1, c2, c3]) {
-        return Err(Flaw::Checksum);
-    }
-    Ok(Some((kind, body)))
+    let header = wire::Header::of(*header);
+    let body = rest.get(..header.length).ok_or(Flaw::Cut)?;
+    if header.fits(body) { Ok(Some((header.kind, body))) } else { Err(Flaw::Checksum) }
 }

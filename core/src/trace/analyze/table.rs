@@ -14,8 +14,8 @@ pub(in crate::trace) fn printable(name: &str) -> String {
     shorten(&printable_line(name), LONGEST)
 }
 
-/// A text without control characters.
-pub(super) fn printable_line(text: &str) -> String {
+/// A text without control characters, for a terminal: names are data of the traced program.
+pub fn printable_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

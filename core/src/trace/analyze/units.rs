@@ -1,7 +1,7 @@
 //! Formats numbers with units, and lists of names.
 
-/// A duration in three digits with a suitable unit.
-pub(in crate::trace) fn duration(nanoseconds: u64) -> String {
+/// A duration in nanoseconds as text: three digits and a suitable unit.
+pub fn duration(nanoseconds: u64) -> String {
     let ns = nanoseconds as f64;
     let (value, unit) = match ns {
         ..1e3 => return format!("{nanoseconds} ns"),
@@ -13,8 +13,8 @@ pub(in crate::trace) fn duration(nanoseconds: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// A share in percent: one digit after the point below ten.
-pub(in crate::trace) fn percent(share: f64) -> String {
+/// A share as text in percent: one digit after the point below ten.
+pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0%".to_owned(),
         ..0.05 => "<0.1%".to_owned(),

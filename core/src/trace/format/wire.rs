@@ -99,7 +99,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// The checksum in a frame's header.
-pub(in crate::trace) fn checksum(kind_and_length: &[u8], body: &[u8]) -> u32 {
+fn checksum(kind_and_length: &[u8], body: &[u8]) -> u32 {
     let unstopped = Task::new();
     let head = crc32(0, kind_and_length, &unstopped);
     head.and_then(|head| crc32(head, body, &unstopped)).unwrap_or_default()
@@ -113,6 +113,29 @@ pub(in crate::trace) fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
     frame.extend_from_slice(&checksum(&frame, body).to_le_bytes());
     frame.extend_from_slice(body);
     frame
+}
+
+/// The header of a frame.
+pub(in crate::trace) struct Header {
+    pub(in crate::trace) kind: u8,
+    /// The length of the body in bytes.
+    pub(in crate::trace) length: usize,
+    checksum: u32,
+}
+
+impl Header {
+    pub(in crate::trace) fn of(bytes: [u8; FRAME_HEADER]) -> Self {
+        let [kind, l0, l1, l2, l3, c0, c1, c2, c3] = bytes;
+        let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        Self { kind, length, checksum: u32::from_le_bytes([c0, c1, c2, c3]) }
+    }
+
+    /// Whether the checksum is that of this kind, this length and this body.
+    pub(in crate::trace) fn fits(&self, body: &[u8]) -> bool {
+        let mut kind_and_length = [self.kind, 0, 0, 0, 0];
+        kind_and_length[1..].copy_from_slice(&(self.length as u32).to_le_bytes());
+        checksum(&kind_and_length, body) == self.checksum
+    }
 }
 
 /// The body of an `ABOUT` frame.

@@ -46,11 +46,15 @@ impl Connection {
     ///
     /// Errors of the system.
     pub fn finish(&self) -> io::Result<()> {
-        match self.0.shutdown(Shutdown::Write) {
+        match self.shutdown(Shutdown::Write) {
             // The process has ended the trace by itself.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             done => done,
         }
+    }
+
+    pub(super) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.shutdown(how)
     }
 }
 

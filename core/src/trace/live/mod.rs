@@ -19,10 +19,12 @@ mod folder;
 mod inherited;
 mod outgoing;
 mod publisher;
+mod recent;
 
 pub use connection::Connection;
 pub use folder::published;
 pub(super) use publisher::Publisher;
+pub use recent::Recent;
 
 /// The beginning of the first line of a process, with the version of the protocol.
 const GREETING: &str = "offlock-live 1 ";

@@ -18,6 +18,9 @@
 //! no use at two times that are a second apart.
 //!
 //! A dump shares the frames with the ring, so it copies little and the recording goes on while it is written.
+//!
+//! A ring can also keep the last seconds of another process, whose frames arrive through a connection. The recorder's
+//! tables are there, so such a ring keeps what all numbers stand for.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Write};
@@ -51,6 +54,10 @@ struct Kept {
     /// The size of the frames in bytes.
     size: usize,
     dropped: bool,
+    /// The time up to which the last `FLUSH` frame says that everything was written.
+    flushed: Option<u64>,
+    /// Whether another process records the frames.
+    is_remote: bool,
     /// The size of what numbers stand for after it was last reduced.
     reduced: usize,
     /// Numbers of no use, and since when.
@@ -265,7 +272,11 @@ impl Kept {
                 drop(watches);
                 self.push(events);
             }
-            Some(&wire::FLUSH) => self.push(Frame::of_flush(frame)),
+            Some(&wire::FLUSH) => {
+                let flush = Frame::of_flush(frame);
+                self.flushed = Some(flush.latest);
+                self.push(flush);
+            }
             // The magic, and the end, which each dump has of its own.
             _ => {}
         }
@@ -321,6 +332,9 @@ impl Kept {
     /// Drops what numbers of no use stand for, if it takes much memory. Threads and locks stay: those that exist
     /// may be mentioned again.
     fn reduce(&mut self) {
+        if self.is_remote {
+            return;
+        }
         let newest = self.frames.back().map_or(0, |frame| frame.latest);
         match &self.unused {
             None if self.known.size > self.memory / 4 && self.known.size > self.reduced * 2 => {
@@ -418,6 +432,15 @@ impl Kept {
 impl Ring {
     /// An empty ring for the events of the last `keep`, as far as `memory` bytes hold them.
     pub(in crate::trace) fn new(keep: Duration, memory: usize) -> Self {
+        Self::start(keep, memory, false)
+    }
+
+    /// Like [`new`](Self::new), for frames that another process records.
+    pub(in crate::trace) fn of_another_process(keep: Duration, memory: usize) -> Self {
+        Self::start(keep, memory, true)
+    }
+
+    fn start(keep: Duration, memory: usize, is_remote: bool) -> Self {
         let keep = u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX);
         Self(Arc::new(Mutex::new(Kept {
             keep,
@@ -429,6 +452,8 @@ impl Ring {
             frames: VecDeque::new(),
             size: 0,
             dropped: false,
+            flushed: None,
+            is_remote,
             reduced: 0,
             unused: None,
             watches: Vec::new(),
@@ -442,6 +467,17 @@ impl Ring {
     /// The trace of what the ring holds, which is complete up to `time`.
     pub(in crate::trace) fn dump(&self, time: u64) -> Dump {
         self.kept().dump(time)
+    }
+
+    /// The time up to which the ring holds all events, in nanoseconds of the monotonic clock. `None` until the first
+    /// `FLUSH` frame.
+    pub(in crate::trace) fn flushed(&self) -> Option<u64> {
+        self.kept().flushed
+    }
+
+    /// The size of what numbers stand for, in bytes, roughly.
+    pub(in crate::trace) fn size_of_definitions(&self) -> usize {
+        self.kept().known.size
     }
 
     /// Passes the events from now on to a watch as well.

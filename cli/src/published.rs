@@ -1,0 +1,54 @@
+//! The processes that publish themselves, as the user names and sees them.
+
+use std::io::{self, ErrorKind};
+
+use offlock_core::trace::{printable_line, published};
+
+use crate::failure::Failure;
+
+/// What a user does so that a process can be found here.
+const HOW_TO_PUBLISH: &str =
+    "Start it with `offlock run -- PROGRAM`, or with OFFLOCK_LIVE=1 if it loads offlock";
+
+/// The process that publishes itself, if it is only one.
+pub(crate) fn the_only_one() -> Result<u32, Failure> {
+    match published().as_slice() {
+        [] => Err(there_is_none()),
+        [pid] => Ok(*pid),
+        several => {
+            let pids: Vec<_> = several.iter().map(|pid| format!("  {pid} {}", command_of(*pid))).collect();
+            Err(Failure::new(format!("which process? These can be recorded:\n{}", pids.join("\n"))))
+        }
+    }
+}
+
+/// Says that no process publishes itself.
+pub(crate) fn there_is_none() -> Failure {
+    Failure::new(format!("no process can be recorded. {HOW_TO_PUBLISH}"))
+}
+
+/// The command line of a process, without the folder of the program, as far as the system tells it.
+pub(crate) fn command_of(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    let (program, arguments) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let program = program.rsplit('/').next().unwrap_or_default();
+    printable_line(format!("{program} {arguments}").trim())
+}
+
+/// Says why a process cannot be connected to.
+pub(crate) fn cannot_connect(pid: u32, error: &io::Error) -> Failure {
+    Failure::new(format!("process {pid}: {}", why_not(error)))
+}
+
+/// Why a process cannot be connected to.
+pub(crate) fn why_not(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}")
+        }
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => "the process does not answer: is it stopped?".into(),
+        ErrorKind::UnexpectedEof => "the process is being recorded by as many commands as it serves".into(),
+        _ => error.to_string(),
+    }
+}
