@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
@@ -219,6 +220,14 @@ class Terminal:
             assert time.monotonic() < deadline, self.text
             self.text += os.read(self.master, 1 << 16).decode(errors="replace")
 
+    def redraw(self, height: int, width: int) -> None:
+        """Lets the view take the keys, and draw all of what it then shows."""
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            if select.select([self.master], [], [], 0.1)[0]:
+                os.read(self.master, 1 << 16)
+        self.resize(height, width)
+
     def kill(self) -> None:
         self.view.kill()
         self.view.wait(30)
@@ -251,13 +260,10 @@ def test_the_view_fills_the_terminal_and_keys_change_it(
     terminal.read("offlock top")
     terminal.read("holds the lock")
     terminal.press("h")
-    time.sleep(0.5)
-    terminal.resize(31, 101)
+    terminal.redraw(31, 101)
     terminal.read("Help: any key goes back")
-    terminal.press("x")
-    terminal.press("/serving\r")
-    time.sleep(0.5)
-    terminal.resize(30, 100)
+    terminal.press("x/serving\r")
+    terminal.redraw(30, 100)
     terminal.read("filter (serving, c: all)")
     terminal.press("q")
     terminal.read(LEAVES)

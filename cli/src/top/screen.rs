@@ -21,6 +21,8 @@ use crate::failure::Failure;
 
 /// How long a signal may go unnoticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// The shortest time for which `crossterm` looks at the terminal at all.
+const AT_ONCE: Duration = Duration::from_millis(1);
 /// The times between two refreshes that the keys choose from, in milliseconds.
 const INTERVALS: [u64; 7] = [200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
 
@@ -79,28 +81,26 @@ impl Screen {
         let began = Instant::now();
         self.draw(terminal, processes)?;
         while let Some(left) = self.interval.checked_sub(began.elapsed()) {
-            match wait_for_input(left.min(LONGEST_WAIT))? {
-                Input::Gone => return Ok(false),
-                _ if self.ended.load(Ordering::Relaxed) => return Ok(false),
-                Input::Nothing => {}
-                Input::Some => match self.take_key(&pids)? {
+            let is_there = wait_for_input(left.min(LONGEST_WAIT))?;
+            if !is_there || self.ended.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            // Several keys may have arrived at once, or the terminal has another size.
+            while event::poll(AT_ONCE)? {
+                match self.take_key(&pids)? {
                     Wanted::Drawing => {}
                     Wanted::Refresh => return Ok(true),
                     Wanted::Slower(steps) => self.change_interval(steps),
                     Wanted::Suspension => suspend(terminal)?,
                     Wanted::Quitting => return Ok(false),
-                },
+                }
             }
-            // Also if nothing was pressed: the terminal may have another size.
             self.draw(terminal, processes)?;
         }
         Ok(true)
     }
 
     fn take_key(&mut self, pids: &[u32]) -> io::Result<Wanted> {
-        if !event::poll(Duration::ZERO)? {
-            return Ok(Wanted::Drawing);
-        }
         Ok(match event::read()? {
             Event::Key(key) if key.kind == KeyEventKind::Press => self.view.press(key, pids),
             _ => Wanted::Drawing,
@@ -124,23 +124,15 @@ impl Screen {
     }
 }
 
-/// What the terminal has to say.
-enum Input {
-    Nothing,
-    Some,
-    /// It does not exist any more.
-    Gone,
-}
-
-/// Waits for input, at most so long. `crossterm` alone would wait for ever for a terminal that is gone, and compute.
-fn wait_for_input(at_most: Duration) -> io::Result<Input> {
+/// Waits for input, at most so long. Whether the terminal still exists: `crossterm` alone would wait for one that is
+/// gone, for ever and without a pause.
+fn wait_for_input(at_most: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let at_most = at_most.try_into().map_err(io::Error::other)?;
     match poll(&mut polled, Some(&at_most)) {
-        Ok(0) | Err(Errno::INTR) => Ok(Input::Nothing),
-        Ok(_) if polled[0].revents() == PollFlags::IN => Ok(Input::Some),
-        Ok(_) => Ok(Input::Gone),
+        Ok(0) | Err(Errno::INTR) => Ok(true),
+        Ok(_) => Ok(polled[0].revents() == PollFlags::IN),
         Err(error) => Err(error.into()),
     }
 }
