@@ -201,8 +201,8 @@ class Terminal:
         self.resize(30, 100)
         command = [*OFFLOCK, "top", *arguments]
         # Only the terminal that controls a program sends it signals.
-        options = {"preexec_fn": lambda: os.login_tty(slave)} if controls else {}
-        self.view = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, **options)
+        prepare = (lambda: os.login_tty(slave)) if controls else None
+        self.view = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, preexec_fn=prepare)
         os.close(slave)
         self.text = ""
 
