@@ -18,7 +18,7 @@ pub(super) mod tekken;
 
 use super::Error;
 pub(super) use cuts::Place;
-use cuts::{Cut, Cuts, Keep, Pattern, Scan};
+use cuts::{BLANKS, Cut, Cuts, Keep, Pattern, Scan};
 use regex::Regex;
 use std::ops::Range;
 
@@ -72,7 +72,10 @@ impl Splitter {
         let cut = |(pattern, keep): (String, Keep)| {
             let pattern = match Self::known(&pattern).and_then(|known| known.scan()) {
                 Some(scan) => Pattern::Scanned(scan),
-                None => Pattern::Regex(Box::new(Regex::new(&pattern)?)),
+                None => match BLANKS.iter().find_map(|blanks| pattern.strip_suffix(blanks)) {
+                    Some(head) => Pattern::WithBlanks(Box::new(Regex::new(head)?)),
+                    None => Pattern::Regex(Box::new(Regex::new(&pattern)?)),
+                },
             };
             Ok(Cut { pattern, keep })
         };
