@@ -7,8 +7,8 @@ use offlock_core::trace::{printable_line, published};
 use crate::failure::Failure;
 
 /// What a user does so that a process can be found here.
-const HOW_TO_PUBLISH: &str =
-    "Start it with `offlock run -- PROGRAM`, or with OFFLOCK_LIVE=1 if it loads offlock";
+const HOW_TO_PUBLISH: &str = "Start it with `offlock run -- PROGRAM`, or with OFFLOCK_LIVE=1 if it loads offlock. \
+                              CPython 3.14 and newer need neither: `offlock attach PID`";
 
 /// The process that publishes itself, if it is only one.
 pub(crate) fn the_only_one() -> Result<u32, Failure> {
