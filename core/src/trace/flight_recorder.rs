@@ -552,7 +552,7 @@ mod tests {
         let path = folder.0.join("names.offlock");
         mark("rare");
         let mut events = 0;
-        for round in 0..5 {
+        for round in 0..8 {
             // The table of names has room for some of them only.
             (0..5_000).for_each(|number| mark(&format!("a name of round {round}: {number}")));
             // What was named is found to be of no use, and again a second later.
@@ -568,8 +568,10 @@ mod tests {
             assert!(names.iter().all(|name| !name.starts_with("name ")), "each number has a name");
             assert_eq!(names.last().map(String::as_str), Some("rare"));
             events += 130_000;
-            assert!(round < 4 || recording.events < events, "not all fit");
-            assert!(recorder.memory() <= 3 << 20, "{}", recorder.memory());
+            assert!(round < 7 || recording.events < events, "not all fit");
+            // All names of all rounds would take 5 MB besides the events. On a busy machine those of two rounds may be
+            // there that have not yet been found to be of no use twice.
+            assert!(recorder.memory() <= 4 << 20, "{}", recorder.memory());
         }
     }
 
