@@ -64,9 +64,12 @@ class TimeSliceTest < Minitest::Test
     "strings.from_offsets" => [->(text, _) { -> { S.from_offsets(text, [0, 1, 2]) } }]
   }.freeze
 
+  # It loads a whole vocabulary, and releases the lock for one of any size.
+  OTHERS = ["tokens.load"].freeze
+
   def test_every_operation_has_its_calls
     declared = Dir["#{SOURCES}/**/*.rs"].flat_map { |file| File.read(file).scan(/Operation \{\s*name: "([a-z_.]+)"/) }
-    assert_empty declared.flatten.reject { |name| name.start_with?("test.") } - CALLS.keys
+    assert_empty declared.flatten.reject { |name| name.start_with?("test.") } - CALLS.keys - OTHERS
   end
 
   # Repeats the block in a thread while +work+ runs here.
