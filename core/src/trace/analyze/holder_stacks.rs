@@ -133,7 +133,9 @@ impl Hold {
             }
         }
         let last = settled.last().map(|last| last.time);
-        let counts = |release: &&Moment| last.is_none_or(|last| hides && release.time - last > CLOSE);
+        // A broken file may have samples after the release.
+        let is_long_before = |last: u64, release: &Moment| release.time.saturating_sub(last) > CLOSE;
+        let counts = |release: &&Moment| last.is_none_or(|last| hides && is_long_before(last, release));
         settled.extend(self.release().filter(counts));
         self.stacks = settled;
     }
