@@ -21,8 +21,8 @@ from ._replace import replace as replace
 from ._replace import restore as restore
 
 if _environ.get("OFFLOCK_LIVE"):
-    from .lock import _publish_if_requested
+    from .lock._publish import publish_if_requested
 
-    _publish_if_requested()
+    publish_if_requested()
 
 __all__ = ["Cancel", "InternalError", "Replacement", "__version__", "replace", "restore"]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 from_3_14 = pytest.mark.skipif(sys.version_info < (3, 14), reason="CPython 3.14 brings remote execution")
 
-PACKAGES = Path(lock.__file__).parents[1]
+PACKAGES = Path(lock.__file__).parents[2]
 
 SERVER = """
 import threading, time
@@ -192,7 +192,7 @@ def test_a_thread_that_waits_cannot_be_asked_and_goes_on_unchanged(programs: Pro
 @from_3_14
 def test_a_missing_extension_is_named(programs: Programs, tmp_path: Path) -> None:
     package = tmp_path / "offlock"
-    shutil.copytree(Path(lock.__file__).parent / "_attach", package / "_attach")
+    shutil.copytree(Path(lock.__file__).parents[1] / "_attach", package / "_attach")
     done = attach(programs.start(SERVER).pid, OFFLOCK_PYTHONPATH=str(package / "_autotrace"))
     assert done.returncode == 1
     version = "{}.{}".format(*sys.version_info)

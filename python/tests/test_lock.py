@@ -291,7 +291,7 @@ with lock.trace("{tmp_path}/a.offlock"): pass
 with lock.trace("{tmp_path}/b.offlock", arguments=True): pass
 """
     (tmp_path / "app.py").write_text(program)
-    packages = str(Path(lock.__file__).parents[1])
+    packages = str(Path(lock.__file__).parents[2])
     for flags in ((), ("-X", "dev", "-W", "ignore"), ("-Wignore", "-Bu")):
         command = [sys.executable, *flags, str(tmp_path / "app.py"), "--password=secret"]
         subprocess.run(command, check=True, timeout=60, env={**os.environ, "PYTHONPATH": packages})
@@ -391,7 +391,7 @@ def test_another_tools_hook_is_called_and_put_back() -> None:
         print("end", flush=True)
         os._exit(0)  # the interpreter would call the hooks when their memory is gone
         """,
-        PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), str(Path(lock.__file__).parents[1])]),
+        PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), str(Path(lock.__file__).parents[2])]),
     )
     assert (outcome.returncode, outcome.stdout) == (0, "end\n"), outcome.stderr
 

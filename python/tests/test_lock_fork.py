@@ -195,7 +195,7 @@ def test_threads_may_begin_to_watch_at_the_same_time() -> None:
 
 
 def test_another_version_of_python_is_told_what_is_missing(tmp_path: Path) -> None:
-    package = Path(lock.__file__).parent
+    package = Path(lock.__file__).parents[1]
     copy = tmp_path / "packages" / "offlock"
     copy.mkdir(parents=True)
     for source in (*package.glob("*.py"), *package.glob("_autotrace/*.py")):

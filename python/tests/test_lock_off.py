@@ -24,10 +24,11 @@ import pytest
 
 from offlock import lock, middleware, pytest_plugin
 from offlock._offlock import lock as native
+from offlock.lock import _own_trace, _publish, _restart, _trace
 
 pytest_plugins = ["pytester"]
 
-PACKAGES = Path(lock.__file__).parents[1]
+PACKAGES = Path(lock.__file__).parents[2]
 REASON = "tracing is switched off by OFFLOCK_LOCK=off"
 
 RESULTS = {"lock.Alarm", "lock.LateCount", "lock.LateEvent", "lock.Stats"}
@@ -56,7 +57,7 @@ def public_names() -> set[str]:
         names.add(f"lock.{name}")
         thing = getattr(lock, name)
         if inspect.isclass(thing) and f"lock.{name}" not in RESULTS:
-            bases = [base for base in thing.__mro__ if base.__module__ == lock.__name__]
+            bases = [base for base in thing.__mro__ if base.__module__.startswith(f"{lock.__name__}.")]
             names |= {f"lock.{name}.{own}" for base in bases for own in vars(base) if own[0] != "_"}
     stub = ast.parse((PACKAGES / "offlock" / "_lock.pyi").read_text())
     for node in stub.body:
@@ -113,9 +114,9 @@ def _(folder: str) -> None:
 def _(folder: str) -> None:
     assert lock.start(os.path.join(folder, "a.offlock")) is False
     assert lock.stop() is None
-    lock._start_or_stop()
-    lock._dump_kept()
-    lock._complete_all()
+    _own_trace.start_or_stop()
+    _own_trace.dump_kept()
+    _trace.complete_all()
 
 
 @calls("lock.Trace.from_environment", "lock.FlightRecorder.from_environment")
@@ -146,7 +147,7 @@ def _(folder: str) -> None:
         os._exit(int(recorder.is_running or bool(change())))
     assert os.waitpid(child, 0)[1] == 0
     is_of_nothing(recorder)
-    assert lock._recorders == []
+    assert _restart.restarting == []
 
 
 @calls(
@@ -164,26 +165,42 @@ def _(folder: str) -> None:
 def _(folder: str) -> None:
     os.environ["OFFLOCK_LIVE"] = "1"
     assert native.is_live_requested()
-    lock._publish_if_requested()
+    _publish.publish_if_requested()
     del os.environ["OFFLOCK_LIVE"]
     assert lock.publish() is lock.unpublish() is False
     assert not native.Recorder.publish([], [], None).is_running
 
 
-@calls("lock.watch_lock", "lock.LockWatch")
+@calls(
+    "lock.watch_lock",
+    "lock.LockWatch",
+    "lock.LockWatch.is_running",
+    "lock.LockWatch.number",
+    "lock.LockWatch.stop",
+)
 def _(folder: str) -> None:
     with lock.watch_lock(hold=0, wait=0, interval=0) as watch:
         assert repr(watch) == "<LockWatch: stopped, 0 too long>"
         assert (watch.is_running, watch.number) == (False, 0)
+    watch.stop()
 
 
-@calls("lock.watch_loop", "lock.LoopWatch")
+@calls(
+    "lock.watch_loop",
+    "lock.LoopWatch",
+    "lock.LoopWatch.counts",
+    "lock.LoopWatch.is_running",
+    "lock.LoopWatch.nanoseconds",
+    "lock.LoopWatch.number",
+    "lock.LoopWatch.stop",
+)
 def _(folder: str) -> None:
     async def main() -> None:
         with lock.watch_loop(0.001) as watch:
             time.sleep(0.01)
             await asyncio.sleep(0)
             assert (watch.is_running, watch.number, watch.nanoseconds) == (False, 0, 0)
+        watch.stop()
         assert set(watch.counts.values()) == {lock.LateCount()}
 
     asyncio.run(main())

@@ -44,7 +44,7 @@ PROGRAM = """
 
 
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.RunResult:
-    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[2]))
     pytester.makepyfile(PROGRAM)
     return pytester.runpytest_subprocess("-p", "offlock.pytest_plugin", "--strict-markers")
 

@@ -61,7 +61,7 @@ sys.stdin.read()
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of sockets in which the test is alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[2]))
     return tmp_path
 
 

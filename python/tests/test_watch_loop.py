@@ -21,7 +21,9 @@ from typing import Any
 import pytest
 from interpreter import HAS_GIL
 
-from offlock import _watch_loop, lock
+from offlock import lock
+from offlock.lock import _restart
+from offlock.lock._watch_loop import watch as watch_module
 
 uvloop: Any
 try:
@@ -362,7 +364,7 @@ def state() -> tuple[object, ...]:
         Handle._run,
         list(gc.callbacks),
         lock.LocalTimer.enabled(),
-        list(lock._recorders),
+        list(_restart.restarting),
         threading.active_count(),
     )
 
@@ -505,7 +507,7 @@ def test_a_forked_child_is_not_watched(kind: str) -> None:
             await asyncio.sleep(0.01)
             if not (child := os.fork()):
                 signal.alarm(20)
-                is_restored = state()[:4] == before[:4] and not watch.is_running and not _watch_loop._watches
+                is_restored = state()[:4] == before[:4] and not watch.is_running and not watch_module._watches
                 watch.stop()
                 os._exit(0 if is_restored else 1)
             assert os.waitpid(child, 0)[1] == 0

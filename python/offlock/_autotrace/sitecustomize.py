@@ -25,20 +25,22 @@ def _start_trace() -> None:
     sys.path.append(_PACKAGES)
     try:
         from offlock._offlock import lock as native
-        from offlock.lock import Trace, _complete_all, _dump_kept, _start_or_stop
+        from offlock.lock import Trace
+        from offlock.lock._own_trace import dump_kept, start_or_stop
+        from offlock.lock._trace import complete_all
 
         if native.switched_off():
             return
         name, keeps = os.environ.get("OFFLOCK_SIGNAL"), "OFFLOCK_TRACE_KEEP" in os.environ
         if name:
-            _call_at_signal(name, _dump_kept if keeps else _start_or_stop)
+            _call_at_signal(name, dump_kept if keeps else start_or_stop)
         if keeps or not name:
             Trace.from_environment()
             os.register_at_fork(after_in_child=lambda: _start_in_child(Trace.from_environment))
     except Exception as error:
         _warn(sys.executable, error)
     else:
-        _complete_before_leaving(_complete_all)
+        _complete_before_leaving(complete_all)
     finally:
         sys.path.remove(_PACKAGES)
 

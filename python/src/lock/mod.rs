@@ -1,4 +1,4 @@
-//! Observes CPython's lock: traces, live numbers and marks. The Python half is `offlock/lock.py`.
+//! Observes CPython's lock: traces, live numbers and marks. The Python half is `offlock/lock/`.
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
 

@@ -1,0 +1,67 @@
+"""Measures a loop of any kind, such as uvloop's, by a timer that it runs in short intervals."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from types import FrameType
+from typing import Any
+
+from .callback import running_loop
+from .gauges import clock, split
+from .meter import Meter
+
+
+class BeatMeter(Meter):
+    """Measures a loop of any kind by a timer that it runs in short intervals."""
+
+    is_exact = False
+
+    def begin(self) -> None:
+        self._is_over = False
+        self._interval = max(0.002, self.limit / 4e9)
+        self._timer: Any = None
+        self._outside = 0
+        if running_loop() is self.loop:
+            self._schedule()
+        else:
+            self.loop.call_soon_threadsafe(self._schedule)
+
+    def end(self) -> None:
+        if self.begun and self.is_in_its_thread():
+            self._look(clock())
+        self.after_fork()
+        if (timer := self._timer) is not None:
+            if self.is_in_its_thread():
+                timer.cancel()
+            else:
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    self.loop.call_soon_threadsafe(timer.cancel)
+
+    def after_fork(self) -> None:
+        self._is_over, self.begun = True, 0
+
+    def is_outside(self, frame: FrameType) -> bool:
+        return id(frame) == self._outside
+
+    def _schedule(self) -> None:
+        if self._is_over:
+            return
+        now = clock()
+        self.read(now)
+        self.begun = now + round(self._interval * 1e9)
+        self._timer = self.loop.call_later(self._interval, self._beat)
+
+    def _beat(self) -> None:
+        if self._is_over:
+            return
+        caller = sys._getframe(1)  # what runs the loop, as there are no frames of C code
+        self._outside = id(caller)
+        self._look(clock())
+        self._schedule()
+
+    def _look(self, now: int) -> None:
+        begun = self.begun
+        if now - begun > self.limit:
+            base = self.base
+            self.tell("beat", begun, base, split(base, self.read(now), now - begun))
