@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from typing_extensions import TypeVar
 
-from . import strings
 from ._offlock import Cancel
+from ._offlock import strings as _strings
 
 Release: TypeAlias = Literal["auto", "always", "never"]
 
@@ -21,10 +21,10 @@ StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 BinaryMode: TypeAlias = Literal["r", "rb", "a", "ab", "w", "wb", "x", "xb"]
 TextMode: TypeAlias = Literal["rt", "at", "wt", "xt"]
 
-StringOptions: TypeAlias = tuple[strings.Kind, type[object], Release, Cancel | None]
+StringOptions: TypeAlias = tuple[str, type[object], Release, Cancel | None]
 
 Strings = TypeVar("Strings", bound=Sequence[str])
-Into = TypeVar("Into", list[str], tuple[str, ...], strings.Arena, default=list[str])
+Into = TypeVar("Into", list[str], tuple[str, ...], _strings.Arena, default=list[str])
 IntoOptional = TypeVar(
-    "IntoOptional", list[str | None], tuple[str | None, ...], strings.Arena, default=list[str | None]
+    "IntoOptional", list[str | None], tuple[str | None, ...], _strings.Arena, default=list[str | None]
 )
