@@ -78,7 +78,7 @@ def _case(program: dict[str, Any], number: int, load: int) -> Case:
         load=load,
         is_server=program.get("server", False),
         verdict=at("verdict"),
-        strength=at("strength") if is_problem else None,
+        strength=at("strength"),
         waits=at("waits") if is_problem else None,
         causes=program.get("causes", []) if is_problem else program.get("otherwise", []),
         absent=program.get("absent", []),
@@ -117,7 +117,8 @@ def mistakes(case: Case, found: Found) -> list[str]:
         right.append("machine_full")
     if verdict["kind"] not in right:
         return [f"the verdict is {verdict['kind']}, not {case.verdict}"]
-    if case.strength and verdict["strength"] not in case.strength.split("|"):
+    is_lock = verdict["kind"] == "lock"
+    if is_lock and case.strength and verdict["strength"] not in case.strength.split("|"):
         wrong.append(f"the strength is {verdict['strength']}, not {case.strength}")
     if case.waits and verdict["group"] not in case.waits.split("|"):
         wrong.append(f"{verdict['group']} waits, not {case.waits}")

@@ -77,7 +77,7 @@ impl FindingKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
-    /// 5 % to 15 %.
+    /// 5 % to 15 %, or more of what is little in all.
     Weak,
     /// 15 % to 50 %.
     Clear,

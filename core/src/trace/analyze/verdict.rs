@@ -18,9 +18,15 @@
 //! | 50 % and more | a problem, strong: without the lock its threads would do at least twice as much |
 //!
 //! A loss counts if it rests on [`ENOUGH_WAITS`] contended waits, or if fewer together took 5 % of the
-//! recording (not less than [`ENOUGH_TIME`], but half a second is enough), and if anybody can notice it. Nobody
-//! can if the waits are short ([`LATE`]) and the threads idle for nine tenths of their lives: then what they are
-//! blocked on takes a thousand times as long as the lock.
+//! recording (not less than [`ENOUGH_TIME`], but half a second is enough), and if anybody can notice it:
+//!
+//! - Nobody can if the waits are short ([`LATE`]) and the threads idle for nine tenths of their lives, or if they
+//!   are not long ([`LONG`]) and take a hundredth of these lives, as when many idle threads start: what the
+//!   threads are blocked on then takes a hundred times as long as the lock.
+//! - The loss is weak, whatever its share, if the waits are shorter than an interpreter's time slice ([`SLICE`])
+//!   and the threads idle for half of their lives, or each of them lost less than [`LATE`] in all: a server with
+//!   little to do, whose requests take some tenths of a millisecond longer. So is that of a mark whose instances
+//!   lose less than that.
 //!
 //! To tell at all, the recording has to last [`LONG_ENOUGH`]. It is also too short to tell if waits that took
 //! 5 % of it are too few and too short to count.
@@ -49,6 +55,15 @@ const ENOUGH_WAITS: u64 = 10;
 const ENOUGH_TIME: (u64, u64) = (50_000_000, 500_000_000);
 /// Threads that are active for less than this share of their lives notice long waits only.
 const BUSY: f64 = 0.1;
+/// Threads that are active for at least this share of their lives would do more without their waits.
+const BOUND: f64 = 0.5;
+/// The share of their lives below which threads notice only waits of at least [`LONG`].
+const LITTLE: f64 = 0.01;
+/// A wait, in nanoseconds, that a user of the program notices however rare it is.
+const LONG: u64 = 10_000_000;
+/// The shortest wait, in nanoseconds, behind a thread that computes until the interpreter takes the lock from it:
+/// CPython's switch interval. Ruby's is longer.
+const SLICE: u64 = 5_000_000;
 /// The share of active time without a processor from which on the machine is full.
 const FULL: f64 = 0.15;
 /// The share of the processors' time below which the machine is not full.
@@ -61,7 +76,7 @@ pub(super) struct Problem<'a> {
     pub(super) group: Option<(&'a GroupSummary, f64)>,
     /// The mark that lost the greatest share of its duration, and this share.
     pub(super) mark: Option<(&'a MarkSummary, f64)>,
-    /// By the greater of the two shares.
+    /// The greater one of the two.
     pub(super) strength: Strength,
 }
 
@@ -116,8 +131,9 @@ impl<'a> Problem<'a> {
         let marks = summary.marks.iter().map(|mark| (mark, lost(mark) * to_lock));
         let marks = marks.filter(|(mark, lost)| *lost >= WEAK && is_enough(summary, &mark.contended));
         let mark = marks.max_by(|(_, a), (_, b)| a.total_cmp(b));
-        let most = group.map_or(0.0, |(_, lost)| lost).max(mark.map_or(0.0, |(_, lost)| lost));
-        (most > 0.0).then(|| Self { group, mark, strength: strength(most) })
+        let of_group = group.map(|(group, lost)| strength(lost, slows_a_little(group)));
+        let of_mark = mark.map(|(mark, lost)| strength(lost, is_short(mark)));
+        of_group.max(of_mark).map(|strength| Self { group, mark, strength })
     }
 }
 
@@ -133,8 +149,25 @@ fn is_enough(summary: &Summary, waits: &WaitTimes) -> bool {
 }
 
 fn is_noticed(group: &GroupSummary) -> bool {
-    let active = group.contended.total + group.times.computing();
-    group.contended.p99 >= LATE || per(active, group.times.total()) >= BUSY
+    let is_long = |least: u64| group.contended.p99 >= least;
+    let is_much = per(group.contended.total, group.times.total()) >= LITTLE;
+    (is_long(LATE) || active(group) >= BUSY) && (is_long(LONG) || is_much)
+}
+
+/// The share of their lives for which its threads were active.
+fn active(group: &GroupSummary) -> f64 {
+    per(group.contended.total + group.times.computing(), group.times.total())
+}
+
+/// Whether its waits are too short, for threads that have little to do, to slow these down more than a little.
+fn slows_a_little(group: &GroupSummary) -> bool {
+    let of_a_thread = group.contended.total / (group.threads.len() as u64).max(1);
+    group.contended.p99 < SLICE && (active(group) < BOUND || of_a_thread < LATE)
+}
+
+/// Whether its instances lost too little to be slowed down more than a little.
+fn is_short(mark: &MarkSummary) -> bool {
+    mark.contended.p99 < SLICE && mark.losses.total / mark.lengths.count.max(1) < LATE
 }
 
 /// Whether the group might lose much in a longer recording.
@@ -143,8 +176,9 @@ fn may_be_lost(summary: &Summary, group: &GroupSummary) -> bool {
     is_big && !is_enough(summary, &group.contended) && Loss::of(summary, group).to_lock() >= WEAK
 }
 
-fn strength(lost: f64) -> Strength {
+fn strength(lost: f64, is_little: bool) -> Strength {
     match lost {
+        _ if is_little => Strength::Weak,
         STRONG.. => Strength::Strong,
         CLEAR.. => Strength::Clear,
         _ => Strength::Weak,
@@ -242,16 +276,64 @@ mod tests {
 
     #[test]
     fn nobody_notices_short_waits_of_threads_that_idle() {
-        for (p99, idle, is_noticed) in [
-            (100_000, 9_900 * MS, false),
-            (100_000, 800 * MS, true),
-            (LATE, 9_900 * MS, true),
-            (LATE - 1, 9_900 * MS, false),
+        use Strength::{Clear, Strong, Weak};
+        // The 99th percentile of the waits, the time in them, and how long the threads idle, in a recording of 10 s.
+        for (p99, waited, idle, expected) in [
+            (LATE - 1, 50 * MS, 4_860 * MS, None),
+            (LATE, 50 * MS, 4_860 * MS, Some(Weak)),
+            (LATE - 1, 50 * MS, 800 * MS, Some(Weak)),
+            // A hundredth of their lives.
+            (LATE, 50 * MS, 4_861 * MS, None),
+            (LONG - 1, 50 * MS, 9_860 * MS, None),
+            (LONG, 50 * MS, 9_860 * MS, Some(Clear)),
+            // Half of their lives.
+            (SLICE - 1, 810 * MS, 900 * MS, Some(Strong)),
+            (SLICE - 1, 810 * MS, 901 * MS, Some(Weak)),
+            (SLICE, 810 * MS, 901 * MS, Some(Strong)),
         ] {
-            let mut summary = summary(10_000 * MS, &[(90 * MS, 100, 10 * MS)]);
+            let mut summary = summary(10_000 * MS, &[(90 * MS, 100, waited)]);
             summary.groups[0].contended.p99 = p99;
             summary.groups[0].times.idle = idle;
-            assert_eq!(matches!(Verdict::of(&summary), Verdict::Lock(_)), is_noticed, "{p99} {idle}");
+            let found = match Verdict::of(&summary) {
+                Verdict::Lock(problem) => Some(problem.strength),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{p99} {waited} {idle}");
+        }
+    }
+
+    /// As of a server that starts a thread for each request.
+    #[test]
+    fn threads_that_lose_little_each_are_slowed_down_a_little() {
+        for (threads, p99, expected) in [
+            (100, SLICE - 1, Strength::Strong),
+            (101, SLICE - 1, Strength::Weak),
+            (101, SLICE, Strength::Strong),
+        ] {
+            let mut summary = summary(10_000 * MS, &[(100 * MS, 100, 100 * MS)]);
+            summary.groups[0].threads = (0..threads).collect();
+            summary.groups[0].contended.p99 = p99;
+            assert_eq!(strength_of(&summary), Some(expected), "{threads} {p99}");
+        }
+    }
+
+    #[test]
+    fn requests_that_lose_little_each_are_slowed_down_a_little() {
+        for (count, p99, expected) in [
+            (40, SLICE - 1, Strength::Strong),
+            (41, SLICE - 1, Strength::Weak),
+            (41, SLICE, Strength::Strong),
+        ] {
+            let mark = MarkSummary {
+                span: SpanSummary { name: "GET /hello".into(), ..SpanSummary::default() },
+                lengths: WaitTimes { count, total: 60 * MS, ..WaitTimes::default() },
+                losses: waits(count, 40 * MS),
+                contended: WaitTimes { p99, ..waits(count, 40 * MS) },
+                ..MarkSummary::default()
+            };
+            let pool = summary(1000 * MS, &[(960 * MS, 20, 40 * MS)]);
+            let summary = Summary { marks: vec![mark], ..pool };
+            assert_eq!(strength_of(&summary), Some(expected), "{count} {p99}");
         }
     }
 
