@@ -12,7 +12,7 @@ import msgpackcases
 import operations
 import pytest
 
-SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "10"))
 """How long to fork children; the environment may set a longer time."""
 
 

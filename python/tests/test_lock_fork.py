@@ -16,7 +16,7 @@ from offlock import lock
 
 pytestmark = pytest.mark.skipif(lock.obstacle() is not None, reason=f"{lock.obstacle()}")
 
-SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "10"))
 """How long to fork children; the environment may set a longer time."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("OFFLOCK_SOAK_SECONDS", "10"))
 """How long to let allocations fail; the environment may set a longer time."""
 
 

@@ -9,7 +9,7 @@ class ForksTest < Minitest::Test
 
   PROGRAM = File.expand_path("support/forks.rb", __dir__)
   # How long to fork children; the environment may set a longer time.
-  SECONDS = Float(ENV.fetch("OFFLOCK_SOAK_SECONDS", "15"))
+  SECONDS = Float(ENV.fetch("OFFLOCK_SOAK_SECONDS", "10"))
 
   def test_children_forked_at_random_moments_return_the_right_results
     seed = ENV.fetch("SEED") { Random.new_seed % 100_000 }

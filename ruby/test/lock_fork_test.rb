@@ -8,7 +8,7 @@ require "tmpdir"
 # Tests children of traced programs.
 class LockForkTest < Minitest::Test
   # How long to fork children; the environment may set a longer time.
-  SECONDS = Float(ENV.fetch("OFFLOCK_SOAK_SECONDS", "20"))
+  SECONDS = Float(ENV.fetch("OFFLOCK_SOAK_SECONDS", "10"))
 
   def options = $LOAD_PATH.map { |path| "-I#{path}" }
 
