@@ -23,7 +23,8 @@ use crate::{duration, signals};
   offlock compare before.offlock after.offlock
   offlock run -- bundle exec puma             Run a program that can be recorded later, and
   offlock record --for 10s                    record it, or
-  offlock top                                 watch it
+  offlock top                                 watch it, or
+  offlock dump                                print the stacks of all its threads
   offlock attach 4711 --for 10s               Record a Python program that runs already
 
 The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Record(Record),
     Attach(Attach),
     Top(Top),
+    Dump(Dump),
     Summary(Summary),
     Report(Report),
     Compare(Compare),
@@ -203,6 +205,30 @@ pub(crate) struct Top {
     /// Show which code held the lock once a thread has waited this long: 1ms, 200us, or off [default: 1ms]
     #[arg(long, value_name = "WAIT", value_parser = stacks)]
     pub(crate) stacks: Option<String>,
+}
+
+/// Print what the threads of running processes do, with their stacks
+///
+/// Each thread is shown with its relation to the lock (it holds the lock, waits for it, runs without it, or is idle), and the
+/// functions that it executes, innermost first; of asyncio also the task. The processes must have been started with `offlock
+/// run`, or load offlock with OFFLOCK_LIVE=1 in their environment, or call `publish`, and belong to the same user. They go on,
+/// and nothing of them is changed. Stacks of Python are read even while a thread does not give up the lock; those of Ruby are
+/// missing then.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  offlock dump            All processes that can be recorded
+  offlock dump 4711
+  offlock dump --json 4711 | jq '.threads[] | select(.state == \"waiting\")'")]
+pub(crate) struct Dump {
+    /// The processes [default: all that can be recorded]
+    #[arg(value_name = "PID")]
+    pub(crate) pids: Vec<u32>,
+    /// How long to wait for stacks, if a thread does not give up the lock
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "5s")]
+    pub(crate) timeout: Duration,
+    /// Print JSON, times in nanoseconds; of several processes an object with the list `processes`
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Refuses a text that traced programs would not understand.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attach;
+mod dump;
 mod duration;
 mod failure;
 mod files;
@@ -43,6 +44,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Record(arguments) => record::run(&arguments),
         Command::Attach(arguments) => attach::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
         Command::Summary(arguments) => show::summary(&arguments),
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),

@@ -117,6 +117,20 @@ pub(crate) fn wait_readable(
     }
 }
 
+/// Whether a thread of this process runs on a processor, or is about to; `None` if there is no such thread.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_on_processor(native_thread: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{native_thread}/stat")).ok()?;
+    // The name may contain blanks and parentheses.
+    Some(stat.rsplit_once(") ")?.1.starts_with('R'))
+}
+
+/// Not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_on_processor(_: u32) -> Option<bool> {
+    None
+}
+
 /// Closes a descriptor that no value owns in this process.
 #[cfg(unix)]
 pub(crate) fn close(descriptor: std::os::fd::RawFd) {

@@ -3,13 +3,15 @@
 #![cfg(unix)]
 
 use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Capture, Connection, Lock, Options, Reason, Recent, Recording, Summary, Thread, Timeline, is_active,
-    is_tracing, now, now_holding, now_releasing, published,
+    Capture, Connection, DumpedState, FrameText, Lock, Options, Patience, Reason, Recent, Recording, Summary,
+    TakeStacks, TakenStacks, Thread, ThreadStack, Timeline, dump, is_active, is_tracing, now, now_holding,
+    now_releasing, published, standings,
 };
 
 /// A process is published once at a time.
@@ -19,8 +21,16 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn publish() -> Capture {
-    Capture::publish(&Options { about: vec![("command".into(), "app".into())], ..Options::default() })
-        .expect("a socket")
+    publish_with(no_stacks)
+}
+
+fn publish_with(take_stacks: TakeStacks) -> Capture {
+    let options = Options { about: vec![("command".into(), "app".into())], ..Options::default() };
+    Capture::publish(&options, take_stacks).expect("a socket")
+}
+
+fn no_stacks(_: &Patience<'_>) -> TakenStacks {
+    TakenStacks::without_stacks("there is no interpreter".into())
 }
 
 fn connect() -> Connection {
@@ -83,7 +93,7 @@ fn a_process_is_published_once_and_again_after_the_end() {
     let _alone = alone();
     for _ in 0..3 {
         let mut capture = publish();
-        let second = Capture::publish(&Options::default()).err().expect("it is published");
+        let second = Capture::publish(&Options::default(), no_stacks).err().expect("it is published");
         assert_eq!(second.kind(), ErrorKind::AlreadyExists);
         capture.stop().expect("nothing is written");
     }
@@ -121,23 +131,152 @@ fn clients_beyond_the_most_are_turned_away_and_then_served() {
 #[test]
 fn a_client_that_talks_nonsense_disturbs_nobody() {
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
 
     let _alone = alone();
     let mut capture = publish();
-    let folders = [std::env::var("XDG_RUNTIME_DIR").map(|folder| folder + "/offlock").ok()];
-    // SAFETY: geteuid takes no arguments and cannot fail.
-    let shared = format!("/tmp/offlock-{}", unsafe { libc::geteuid() });
-    let paths = folders.into_iter().flatten().chain([shared]);
-    let mut sockets = paths.map(|folder| format!("{folder}/{}.sock", std::process::id()));
-    let mut stream = sockets.find_map(|path| UnixStream::connect(path).ok()).expect("a socket");
+    let mut stream = raw();
     let _ = stream.write_all(&[b'x'; 10_000]);
     let mut greeting = Vec::new();
     // A reset, because the process has not read everything.
     let _ = stream.read_to_end(&mut greeting);
     assert!(greeting.starts_with(b"offlock-live 1 "), "{greeting:?}");
+    for request in
+        ["dump\n", "dump x\n", "dump -1\n", "dump 99999999999999999999999\n", "\n", "trace\n", "stop 1\n"]
+    {
+        let mut stream = raw();
+        stream.write_all(request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the process ends the connection");
+        assert_eq!(answer.lines().count(), 1, "{request:?}: {answer}");
+    }
     assert_eq!(finish(connect()).damage, None);
     capture.stop().expect("nothing is written");
+}
+
+/// A connection that says nothing yet.
+fn raw() -> UnixStream {
+    let folders = [std::env::var("XDG_RUNTIME_DIR").map(|folder| folder + "/offlock").ok()];
+    // SAFETY: geteuid takes no arguments and cannot fail.
+    let shared = format!("/tmp/offlock-{}", unsafe { libc::geteuid() });
+    let paths = folders.into_iter().flatten().chain([shared]);
+    let mut sockets = paths.map(|folder| format!("{folder}/{}.sock", std::process::id()));
+    sockets.find_map(|path| UnixStream::connect(path).ok()).expect("a socket")
+}
+
+fn two_threads(_: &Patience<'_>) -> TakenStacks {
+    let frame = |function: &str| FrameText { function: function.into(), file: "app.py".into(), line: 3 };
+    let standings = standings();
+    let id =
+        |name: &str| standings.iter().find(|standing| standing.name == name).map_or(0, |known| known.thread);
+    let stacks = ["dumped holder", "unknown"].map(|name| ThreadStack {
+        thread: id(name),
+        native_id: Some(7),
+        frames: vec![frame(name), frame("main")],
+        ..ThreadStack::default()
+    });
+    TakenStacks { standings, stacks: stacks.into(), obstacle: None }
+}
+
+#[test]
+fn a_dump_has_the_threads_their_states_and_stacks() {
+    let _alone = alone();
+    let mut capture = publish_with(two_threads);
+    let lock = Lock::new("dumped");
+    let (holder, waiting) = (Thread::present("dumped holder"), Thread::present("dumped waiting"));
+    holder.acquired(now_holding(), lock);
+    waiting.wants(now(), lock);
+    std::thread::sleep(Duration::from_millis(20));
+    let dump = dump(std::process::id(), Duration::from_secs(5)).expect("it is published");
+    assert_eq!((dump.pid, dump.command.as_str(), &dump.obstacle), (std::process::id(), "app", &None));
+    let named = |name: &str| dump.threads.iter().find(|thread| thread.name == name).expect("known");
+    let (holds, waits) = (named("dumped holder"), named("dumped waiting"));
+    assert_eq!((holds.state, holds.native_id, holds.frames.len()), (DumpedState::Running, Some(7), 2));
+    assert!(holds.nanoseconds >= Some(20_000_000), "{holds:?}");
+    assert_eq!((waits.state, waits.behind.as_deref()), (DumpedState::Waiting, Some("dumped holder")));
+    assert!(waits.nanoseconds >= Some(20_000_000) && waits.frames.is_empty(), "{waits:?}");
+    assert_eq!(named("thread 7").frames[0].function, "unknown", "a thread that the recorder does not know");
+    assert!(!is_tracing(), "nothing is recorded for it");
+    capture.stop().expect("nothing is written");
+    holder.end(now());
+    waiting.end(now());
+}
+
+/// Never has an answer.
+fn hangs(patience: &Patience<'_>) -> TakenStacks {
+    while !patience.is_over() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    TakenStacks::without_stacks(format!("nothing within {:?}", patience.within()))
+}
+
+#[test]
+fn stacks_that_cannot_be_taken_in_time_are_missing() {
+    let _alone = alone();
+    let mut capture = publish_with(hangs);
+    let begun = Instant::now();
+    let dump = dump(std::process::id(), Duration::from_millis(300)).expect("it is published");
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert_eq!(dump.obstacle.as_deref(), Some("nothing within 300ms"));
+    capture.stop().expect("nothing is written");
+}
+
+#[test]
+fn the_end_of_the_program_or_of_the_client_ends_a_dump() {
+    use std::io::Write;
+
+    let _alone = alone();
+    let mut capture = publish_with(hangs);
+    let mut gone = raw();
+    gone.write_all(b"dump 600000000000\n").expect("it listens");
+    drop(gone);
+    let client = std::thread::spawn(|| dump(std::process::id(), Duration::from_secs(600)));
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    capture.stop().expect("nothing is written");
+    assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for the dump");
+    let dump = client.join().expect("it returns").expect("an answer");
+    assert_eq!(dump.obstacle.as_deref(), Some("nothing within 600s"));
+}
+
+#[test]
+fn more_dumps_than_are_served_at_once_all_get_an_answer() {
+    let _alone = alone();
+    let mut capture = publish_with(two_threads);
+    let ask = || dump(std::process::id(), Duration::from_secs(20)).expect("an answer").pid;
+    let clients: Vec<_> = (0..20).map(|_| std::thread::spawn(ask)).collect();
+    for client in clients {
+        assert_eq!(client.join().expect("it does not panic"), std::process::id());
+    }
+    capture.stop().expect("nothing is written");
+}
+
+#[test]
+fn what_answers_a_dump_with_something_else_is_refused() {
+    use std::io::Write;
+    use std::os::unix::net::UnixListener;
+
+    let _alone = alone();
+    let mut capture = publish();
+    let path = raw().peer_addr().expect("an address").as_pathname().expect("a path").to_owned();
+    capture.stop().expect("nothing is written");
+    let answers: [(&[u8], ErrorKind); 4] = [
+        (b"offlock-live 1 0.0.0\n", ErrorKind::UnexpectedEof),
+        (b"offlock-live 1 0.0.0\n{\"pid\": 1, \"comm", ErrorKind::UnexpectedEof),
+        (b"offlock-live 1 0.0.0\n{\"pid\": -1}", ErrorKind::InvalidData),
+        (b"offlock-live 2 9.9.9\n", ErrorKind::InvalidData),
+    ];
+    for (answer, expected) in answers {
+        let listener = UnixListener::bind(&path).expect("the folder is there");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            stream.write_all(answer).expect("it reads");
+            let _ = stream.read(&mut [0; 64]);
+        });
+        let error = dump(std::process::id(), Duration::from_secs(1)).expect_err("no dump");
+        assert_eq!(error.kind(), expected, "{error}");
+        server.join().expect("it has answered");
+        std::fs::remove_file(&path).expect("ours");
+    }
 }
 
 #[test]

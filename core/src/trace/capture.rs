@@ -12,7 +12,7 @@ use super::export::Format;
 use super::files;
 use super::flight_recorder::{FlightOptions, FlightRecorder};
 #[cfg(unix)]
-use super::live::Publisher;
+use super::live::{Publisher, TakeStacks};
 use super::record::session::{Memory, Options, Trace};
 use super::record::sink::Stats;
 use crate::Task;
@@ -101,20 +101,18 @@ impl Capture {
         Ok(Self { flight: Some(Arc::new(flight)), ..Self::default() })
     }
 
-    /// Publishes this process: records nothing by itself, but a trace for each client that connects.
+    /// Publishes this process: records nothing by itself, but a trace for each client that connects. `take_stacks` is
+    /// called for each client that wants a dump instead.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` if this process is published, errors of making the socket or of starting a thread, and
-    /// `Unsupported` on systems without such sockets.
-    pub fn publish(options: &Options) -> io::Result<Self> {
+    /// `AlreadyExists` if this process is published, errors of making the socket or of starting a thread.
+    #[cfg(unix)]
+    pub fn publish(options: &Options, take_stacks: TakeStacks) -> io::Result<Self> {
         if switched_off().is_some() {
             return Ok(Self::default());
         }
-        #[cfg(unix)]
-        return Ok(Self { publisher: Some(Publisher::start(options)?), ..Self::default() });
-        #[cfg(not(unix))]
-        Err(io::Error::new(io::ErrorKind::Unsupported, format!("no live traces here: {options:?}")))
+        Ok(Self { publisher: Some(Publisher::start(options, take_stacks)?), ..Self::default() })
     }
 
     /// Records into the file that the environment names, or keeps the last seconds and writes them there at the

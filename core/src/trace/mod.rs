@@ -99,13 +99,17 @@ pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 #[cfg(unix)]
-pub use live::{Connection, Recent, published};
+pub use live::{
+    Connection, DumpedState, DumpedThread, Patience, Recent, TakeStacks, TakenStacks, ThreadDump,
+    ThreadStack, dump, published,
+};
 pub use record::after_fork::watch_forks;
 pub use record::code::{Frame, code_era};
 pub use record::histogram::Waits;
 pub use record::lock_watch::Watched;
 pub use record::metrics::{self, Metric, ThreadMetrics};
 pub use record::mode::{is_active, is_tracing, now_holding, now_releasing, stacks_after};
+pub use record::registry::{Standing, standings};
 pub use record::sample_timer::SampleTimer;
 pub use record::session::{Memory, Options, Trace};
 pub use record::sink::Stats;

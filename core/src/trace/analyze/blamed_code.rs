@@ -47,7 +47,7 @@ pub struct Piece {
 impl BlamedCode {
     pub(super) fn of(recording: &Recording, timeline: &Timeline, groups: &[GroupSummary]) -> Self {
         let columns = Columns::new(timeline, groups);
-        let mut lines = Lines { recording, columns: &columns, rows: HashMap::new() };
+        let mut lines = Lines { recording, columns: &columns, rows: HashMap::new(), tasks: HashMap::new() };
         let mut code = Self::default();
         let stacks = stacks(recording, timeline);
         for lock in &timeline.locks {
@@ -212,10 +212,17 @@ struct Lines<'a> {
     recording: &'a Recording,
     columns: &'a Columns,
     rows: HashMap<(u32, u32), Line>,
+    /// The function that stands for the task of each stack, if it has one.
+    tasks: HashMap<u32, Option<u32>>,
 }
+
+/// The most tasks that are named of a line.
+const TASKS: usize = 3;
 
 struct Line {
     lost: Vec<u64>,
+    /// What was lost to each task, by the function that stands for it.
+    tasks: HashMap<u32, u64>,
     samples: u64,
     longest_hold: u64,
     /// The last hold on this line, and how long it has stayed there.
@@ -226,8 +233,11 @@ struct Line {
 impl Lines<'_> {
     fn add(&mut self, piece: &Piece, lost: &[u64]) {
         let Some(frame) = self.recording.code.stack(piece.stack).next() else { return };
+        let code = &self.recording.code;
+        let task = *self.tasks.entry(piece.stack).or_insert_with(|| code.task(piece.stack));
         let row = self.rows.entry((frame.function, frame.line)).or_insert_with(|| Line {
             lost: vec![0; lost.len()],
+            tasks: HashMap::new(),
             samples: 0,
             longest_hold: 0,
             hold: (piece.lock, piece.hold),
@@ -235,6 +245,9 @@ impl Lines<'_> {
         });
         row.lost.iter_mut().zip(lost).for_each(|(sum, lost)| *sum += lost);
         row.samples += 1;
+        if let Some(task) = task {
+            *row.tasks.entry(task).or_default() += piece.lost;
+        }
         if row.hold != (piece.lock, piece.hold) {
             (row.hold, row.stayed) = ((piece.lock, piece.hold), 0);
         }
@@ -264,6 +277,16 @@ impl Lines<'_> {
             .filter(|(_, lost)| *lost > 0)
             .collect();
         groups.sort_by_key(|(group, lost)| (std::cmp::Reverse(*lost), *group));
+        let name =
+            |function| self.recording.code.text(RecordedFrame { caller: 0, function, line: 0 }).function;
+        let mut tasks: Vec<(String, u64)> = row
+            .tasks
+            .iter()
+            .filter(|(_, lost)| **lost > 0)
+            .map(|(task, lost)| (name(*task), *lost))
+            .collect();
+        tasks.sort_by(|(a, a_lost), (b, b_lost)| b_lost.cmp(a_lost).then_with(|| a.cmp(b)));
+        tasks.truncate(TASKS);
         (lost > 0).then_some(BlamedLine {
             function: text.function,
             file: text.file,
@@ -272,6 +295,7 @@ impl Lines<'_> {
             longest_hold: row.longest_hold,
             samples: row.samples,
             groups,
+            tasks,
         })
     }
 }

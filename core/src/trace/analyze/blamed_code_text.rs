@@ -21,10 +21,18 @@ impl Summary {
             return;
         }
         let _ = writeln!(out, "\n{}", look.paint(TITLE, "Code that others waited for"));
-        let mut table = Table::new(&["function", "lost", "longest hold", "waited", "line"]);
-        table.0.extend(lines.iter().take(ROWS).map(|line| self.blamed_row(line)));
+        let has_tasks = lines.iter().take(ROWS).any(|line| !line.tasks.is_empty());
+        let head = ["function", "lost", "longest hold", "waited", "line", "task"];
+        let mut table = Table::new(if has_tasks { &head } else { &head[..5] });
+        let row = |line| {
+            let mut row = self.blamed_row(line);
+            row.truncate(table.0[0].len());
+            row
+        };
+        let rows: Vec<_> = lines.iter().take(ROWS).map(row).collect();
+        table.0.extend(rows);
         table.fit(look.width, &["waited", "longest hold"]);
-        table.write_with_texts(&["waited", "line"], look, out);
+        table.write_with_texts(&["waited", "line", "task"], look, out);
         if lines.len() > ROWS {
             let _ = writeln!(out, "  … and {} more lines", lines.len() - ROWS);
         }
@@ -42,7 +50,17 @@ impl Summary {
             waited.push(format!("{} more", line.groups.len() - GROUPS));
         }
         let lost = format!("{} ({})", duration(line.lost), percent(per(line.lost, self.code.known)));
-        vec![printable(&line.function), lost, duration(line.longest_hold), waited.join(", "), place(line)]
+        let hold = duration(line.longest_hold);
+        vec![printable(&line.function), lost, hold, waited.join(", "), place(line), tasks(line)]
+    }
+}
+
+/// The task for which others waited longest, and how many more are known.
+fn tasks(line: &BlamedLine) -> String {
+    match line.tasks.as_slice() {
+        [] => String::new(),
+        [(task, _)] => printable(task),
+        [(task, _), ..] => format!("{}, others", printable(task)),
     }
 }
 

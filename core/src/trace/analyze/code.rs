@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::trace::format::code::{CodeDefinition, LEFT_OUT, take_definition};
 use crate::trace::format::wire::Bytes;
 
@@ -40,7 +42,7 @@ pub struct Code {
 }
 
 /// A frame of a stack in words.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FrameText {
     /// The function's qualified name.
     pub function: String,
@@ -63,6 +65,17 @@ impl fmt::Display for FrameText {
 }
 
 impl Code {
+    /// The function that stands for the asyncio task of a stack, if there is one: the only functions of Python without a
+    /// file. What Ruby has without a file lies below code with one.
+    pub(super) fn task(&self, stack: u32) -> Option<u32> {
+        let stands_for_task = |frame: &RecordedFrame| {
+            let function = self.functions.get(&frame.function);
+            frame.line == 0
+                && function.is_some_and(|function| function.file == 0 && function.name.ends_with(')'))
+        };
+        self.stack(stack).find(stands_for_task).map(|frame| frame.function)
+    }
+
     /// The frames of a stack, innermost first.
     pub fn stack(&self, stack: u32) -> impl Iterator<Item = RecordedFrame> + '_ {
         self.numbered_stack(stack).map(|(_, frame)| frame)

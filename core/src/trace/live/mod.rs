@@ -12,7 +12,8 @@
 //! When a connection is made, the process sends a line, `offlock-live 1 0.1.0`: the version of this protocol and that
 //! of offlock. The command answers with `trace 1000000` (stacks are recorded after so many nanoseconds of waiting) or
 //! `trace off`. Then the process sends a trace, as it would stand in a file, until the command shuts down its side of
-//! the connection; the end of the trace follows.
+//! the connection; the end of the trace follows. To `dump 5000000000` (nanoseconds of patience) it answers with what
+//! its threads do, as JSON, and ends the connection.
 
 mod connection;
 mod folder;
@@ -20,11 +21,15 @@ mod inherited;
 mod outgoing;
 mod publisher;
 mod recent;
+mod thread_dump;
 
-pub use connection::Connection;
+pub use connection::{Connection, dump};
 pub use folder::published;
 pub(super) use publisher::Publisher;
 pub use recent::Recent;
+pub use thread_dump::{
+    DumpedState, DumpedThread, Patience, TakeStacks, TakenStacks, ThreadDump, ThreadStack,
+};
 
 /// The beginning of the first line of a process, with the version of the protocol.
 const GREETING: &str = "offlock-live 1 ";

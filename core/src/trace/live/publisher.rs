@@ -1,4 +1,4 @@
-//! The process's side: listens, and writes a trace to each connection.
+//! The process's side: listens, and writes to each connection the trace or the dump that it asks for.
 
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::inherited::Inherited;
 use super::outgoing::Outgoing;
+use super::thread_dump::{LONGEST_PATIENCE, Patience, TakeStacks, TakenStacks, ThreadDump};
 use super::{ANSWERS_WITHIN, GREETING, folder, read_line};
 use crate::os;
 use crate::trace::record::mode;
@@ -38,27 +39,27 @@ pub(in crate::trace) struct Publisher {
 
 impl Publisher {
     /// Starts to listen. `options` describe the program; of each trace the client says whether it has stacks, which
-    /// it only gets if `options` have them.
+    /// it only gets if `options` have them. `take_stacks` is called for each dump.
     ///
     /// # Errors
     ///
     /// `AlreadyExists` if this process publishes already; errors of making the socket, or of starting a thread.
-    pub(in crate::trace) fn start(options: &Options) -> io::Result<Self> {
+    pub(in crate::trace) fn start(options: &Options, take_stacks: TakeStacks) -> io::Result<Self> {
         let pid = std::process::id();
         if PUBLISHING.swap(pid, Ordering::Relaxed) == pid {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process publishes already"));
         }
-        Self::listen(pid, options).inspect_err(|_| PUBLISHING.store(0, Ordering::Relaxed))
+        Self::listen(pid, options, take_stacks).inspect_err(|_| PUBLISHING.store(0, Ordering::Relaxed))
     }
 
-    fn listen(pid: u32, options: &Options) -> io::Result<Self> {
+    fn listen(pid: u32, options: &Options, take_stacks: TakeStacks) -> io::Result<Self> {
         watch_forks();
         let path = folder::own_socket()?;
         let listener = UnixListener::bind(&path)?;
         let (stop, stopped) = UnixStream::pair()?;
         let options = options.clone();
         let builder = std::thread::Builder::new().name("offlock-live".into());
-        let thread = builder.spawn(move || serve(listener, &stopped, &options));
+        let thread = builder.spawn(move || serve(listener, &stopped, &options, take_stacks));
         let thread = thread.inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         mode::set(mode::LIVE);
         Ok(Self { pid, path, stop, thread: Some(thread) })
@@ -89,7 +90,7 @@ impl Drop for Publisher {
 }
 
 /// Accepts connections until `stopped` can be read, and waits for the end of all.
-fn serve(listener: UnixListener, stopped: &UnixStream, options: &Options) {
+fn serve(listener: UnixListener, stopped: &UnixStream, options: &Options, take_stacks: TakeStacks) {
     os::block_signals();
     std::thread::scope(|scope| {
         let Some(_listening) = Inherited::new(listener.as_raw_fd()) else { return };
@@ -105,7 +106,7 @@ fn serve(listener: UnixListener, stopped: &UnixStream, options: &Options) {
             let _ = builder.spawn_scoped(scope, move || {
                 os::block_signals();
                 // The client has gone, or was left: nobody is there to be told.
-                let _ = answer(&stream, stopped, options);
+                let _ = answer(&stream, stopped, options, take_stacks);
                 drop(inherited);
             });
         }
@@ -113,14 +114,38 @@ fn serve(listener: UnixListener, stopped: &UnixStream, options: &Options) {
     drop(listener);
 }
 
-/// Writes a trace to a client until it, or `stopped`, says that this is enough.
-fn answer(mut stream: &UnixStream, stopped: &UnixStream, options: &Options) -> io::Result<()> {
+/// Greets a client, and gives it what it asks for.
+fn answer(
+    mut stream: &UnixStream,
+    stopped: &UnixStream,
+    options: &Options,
+    take_stacks: TakeStacks,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
     stream.set_write_timeout(Some(ACCEPTS_WITHIN))?;
     stream.write_all(format!("{GREETING}{}\n", env!("CARGO_PKG_VERSION")).as_bytes())?;
     let request = read_line(&mut stream)?;
-    let stacks = request.strip_prefix("trace ").ok_or_else(|| io::Error::other("an unknown request"))?;
-    let stacks = stacks.parse().ok().map(Duration::from_nanos).filter(|_| options.stacks.is_some());
+    let unknown = || io::Error::other("an unknown request");
+    match request.split_once(' ').ok_or_else(unknown)? {
+        ("trace", stacks) => {
+            write_trace(stream, stopped, stacks.parse().ok().map(Duration::from_nanos), options)
+        }
+        ("dump", within) => {
+            let within = Duration::from_nanos(within.parse().map_err(|_| unknown())?).min(LONGEST_PATIENCE);
+            write_dump(stream, stopped, within, options, take_stacks)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+/// Writes a trace to a client until it, or `stopped`, says that this is enough.
+fn write_trace(
+    mut stream: &UnixStream,
+    stopped: &UnixStream,
+    stacks: Option<Duration>,
+    options: &Options,
+) -> io::Result<()> {
+    let stacks = stacks.filter(|_| options.stacks.is_some());
     let outgoing = Outgoing::default();
     let trace = Trace::start(Box::new(outgoing.clone()), &Options { stacks, ..options.clone() })?;
     while os::wait_readable([stream.as_raw_fd(), stopped.as_raw_fd()], Some(SEND_EVERY)).is_none() {
@@ -129,4 +154,28 @@ fn answer(mut stream: &UnixStream, stopped: &UnixStream, options: &Options) -> i
     describe_last();
     trace.stop()?;
     stream.write_all(&outgoing.take()?)
+}
+
+/// Writes to a client what the threads do, unless it, or `stopped`, says that it is not wanted any more.
+fn write_dump(
+    mut stream: &UnixStream,
+    stopped: &UnixStream,
+    within: Duration,
+    options: &Options,
+    take_stacks: TakeStacks,
+) -> io::Result<()> {
+    let ends = [stream.as_raw_fd(), stopped.as_raw_fd()];
+    let is_unwanted = || os::wait_readable(ends, Some(Duration::ZERO)).is_some();
+    let taken = match options.stacks {
+        Some(_) => take_stacks(&Patience::new(within, &is_unwanted)),
+        None => TakenStacks::without_stacks(no_stacks(options)),
+    };
+    stream.write_all(ThreadDump::of(&options.about, taken).to_json().as_bytes())
+}
+
+/// Why the program publishes itself without stacks.
+fn no_stacks(options: &Options) -> String {
+    let reasons = options.about.iter().filter(|(key, _)| key == "stacks_obstacle" || key == "obstacle");
+    let reason = reasons.map(|(_, reason)| reason.clone()).next();
+    reason.unwrap_or_else(|| "the program publishes itself without stacks".into())
 }

@@ -16,6 +16,7 @@ use super::native::record;
 use super::registry::cut;
 use crate::clock::Ticks;
 use crate::fork::{Remade, lock};
+use crate::trace::analyze::code::FrameText;
 use crate::trace::format::code::{CodeDefinition, Function, LEFT_OUT, Stack};
 use crate::trace::format::event::{Event, Kind};
 
@@ -34,7 +35,12 @@ struct Known {
     functions: HashMap<u32, CodeDefinition>,
     frames: HashMap<(u32, Frame), u32>,
     news: Vec<CodeDefinition>,
+    /// The last stack of each thread as it held a lock, and when that was.
+    last: HashMap<u32, (Ticks, u32)>,
 }
+
+/// The most threads whose last stacks are known.
+const MOST_LAST: usize = 1 << 12;
 
 /// A function in execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,6 +137,48 @@ impl Known {
         self.news.push(frame.definition(id, caller));
         id
     }
+
+    fn set_last(&mut self, thread: u32, at: Ticks, stack: u32) {
+        if self.last.len() >= MOST_LAST {
+            self.last.clear();
+        }
+        self.last.insert(thread, (at, stack));
+    }
+
+    /// The frames of a stack, innermost first, and how many outer ones were left out.
+    fn texts(&self, stack: u32) -> (Vec<FrameText>, usize) {
+        let frames: HashMap<u32, &(u32, Frame)> =
+            self.frames.iter().map(|(frame, id)| (*id, frame)).collect();
+        let files: HashMap<u32, &String> = self.files.iter().map(|(path, id)| (*id, path)).collect();
+        let (mut texts, mut left_out, mut next) = (Vec::new(), 0, stack);
+        while let Some((caller, Frame { function, line })) = frames.get(&next).copied() {
+            let (function, line, caller) = (*function, *line, *caller);
+            next = caller;
+            if function.0 == LEFT_OUT {
+                left_out += line as usize;
+                continue;
+            }
+            let (name, file) = match self.functions.get(&function.0) {
+                Some(CodeDefinition::Function { name, file, .. }) => (name.clone(), files.get(file)),
+                _ => ("?".to_owned(), None),
+            };
+            texts.push(FrameText {
+                function: name,
+                file: file.map(|file| (*file).clone()).unwrap_or_default(),
+                line,
+            });
+        }
+        (texts, left_out)
+    }
+}
+
+/// The last stack that was recorded of a thread as it held a lock: when that was, its frames, innermost first, and how
+/// many outer ones were left out. `None` if nothing is recorded.
+pub(in crate::trace) fn last_stack(thread: u32) -> Option<(Ticks, Vec<FrameText>, usize)> {
+    let known = code_table().known();
+    let (at, stack) = *known.last.get(&thread)?;
+    let (frames, left_out) = known.texts(stack);
+    Some((at, frames, left_out)).filter(|(_, frames, _)| !frames.is_empty())
 }
 
 impl Frame {
@@ -180,12 +228,14 @@ impl Stack {
     /// The thread with this [`id`](super::thread::Thread::id) held the lock while it had this stack, and
     /// another thread waited. May be called on any native thread.
     pub fn holding(self, at: Ticks, thread: u32) {
+        code_table().known().set_last(thread, at, self.0);
         self.record(at, thread, Kind::StackHolding);
     }
 
     /// The thread has this stack as it releases a lock for which another one waits. The stamp is that of the
     /// release.
     pub fn releasing(self, at: Ticks, thread: u32) {
+        code_table().known().set_last(thread, at, self.0);
         self.record(at, thread, Kind::StackReleasing);
     }
 

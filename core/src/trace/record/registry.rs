@@ -47,6 +47,35 @@ pub(super) fn forget() {
     REGISTRY.forget();
 }
 
+/// A thread's relation to its lock at a moment.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// The thread's [`id`](Thread::id).
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// Its relation to the lock.
+    pub stand: Stand,
+    /// The number of the lock; 0 if it has used none.
+    pub lock: u32,
+    /// Since when, if that is known.
+    pub since: Option<Ticks>,
+}
+
+/// The relations of all living threads to their locks. The threads run on meanwhile, unless the caller keeps them from
+/// using the lock.
+pub fn standings() -> Vec<Standing> {
+    let threads = registry().threads();
+    let standing = |(id, entry): (&u32, &Entry)| Standing {
+        thread: *id,
+        name: entry.name.clone(),
+        stand: entry.thread.stand(),
+        lock: entry.thread.lock(),
+        since: entry.thread.since(),
+    };
+    threads.iter().map(standing).collect()
+}
+
 /// Stops recording what `bits` stand for. Once nothing is recorded, the states of the threads are unknown.
 pub(in crate::trace) fn switch_off(bits: u32) {
     if mode::clear(bits) {

@@ -6,7 +6,7 @@
 //! takes no lock, allocates nothing and makes no system call.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::counters::{self, ThreadMetrics};
 use super::histogram::Waits;
@@ -29,11 +29,20 @@ use crate::trace::format::event::{Event, Kind, Reason, pack_release, pack_size};
 #[repr(C, align(64))]
 pub struct Thread {
     id: AtomicU32,
-    stand: AtomicU8,
-    /// When it released a lock that it has not wanted since; 0 if there is none.
-    off_since: AtomicU64,
+    /// The lock that it used last, and its relation to it, as [`standing`] packs them.
+    standing: AtomicU32,
+    /// Since when it has that relation; 0 if that is unknown.
+    since: AtomicU64,
     metrics: counters::Local,
     regions: Regions,
+}
+
+/// Where the relation to a lock begins, behind the lock's number, in bits.
+const STAND: u32 = 24;
+
+/// A lock's number and a thread's relation to it in one word.
+const fn standing(lock: u32, stand: Stand) -> u32 {
+    lock & ((1 << STAND) - 1) | (stand as u32) << STAND
 }
 
 /// All threads ever made; in the child of a fork, including the parent's.
@@ -57,8 +66,8 @@ impl Thread {
     const fn new() -> Self {
         Self {
             id: AtomicU32::new(0),
-            stand: AtomicU8::new(0),
-            off_since: AtomicU64::new(0),
+            standing: AtomicU32::new(0),
+            since: AtomicU64::new(0),
             regions: Regions::new(),
             metrics: counters::Local::new(),
         }
@@ -95,12 +104,22 @@ impl Thread {
     /// Sets the thread's relation to its lock without recording it: for threads that existed before the
     /// recording, above all for the thread that is about to start a trace and so holds the lock.
     pub fn assume(&self, stand: Stand) {
-        self.stand.store(stand as u8, Ordering::Relaxed);
-        self.off_since.store(0, Ordering::Relaxed);
+        self.standing.store(standing(self.lock(), stand), Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn stand(&self) -> Stand {
-        Stand::from_u8(self.stand.load(Ordering::Relaxed))
+        Stand::from_u8((self.standing.load(Ordering::Relaxed) >> STAND) as u8)
+    }
+
+    /// The number of the lock that it used last; 0 if it is unknown.
+    pub(super) fn lock(&self) -> u32 {
+        self.standing.load(Ordering::Relaxed) & ((1 << STAND) - 1)
+    }
+
+    /// Since when it has its relation to the lock; `None` if that is unknown.
+    pub(super) fn since(&self) -> Option<Ticks> {
+        Some(self.since.load(Ordering::Relaxed)).filter(|since| *since != 0)
     }
 
     /// The thread wants the lock.
@@ -110,7 +129,7 @@ impl Thread {
         if mode & counters::ALL != 0 {
             self.metrics.wants(at);
         }
-        self.stands(mode, at, Kind::Wants, lock.0, Stand::Wants);
+        self.stands(mode, at, (Kind::Wants, lock.0), standing(lock.0, Stand::Wants));
     }
 
     /// The thread has acquired the lock; stamp this with [`now_holding`](super::mode::now_holding).
@@ -120,7 +139,7 @@ impl Thread {
         if mode & counters::ALL != 0 {
             self.metrics.acquired(at, mode);
         }
-        self.stands(mode, at, Kind::Acquired, lock.0, Stand::Holds);
+        self.stands(mode, at, (Kind::Acquired, lock.0), standing(lock.0, Stand::Holds));
     }
 
     /// The thread releases the lock. If it [`Yields`](Reason::Yields), it waits from now on.
@@ -136,7 +155,7 @@ impl Thread {
                 self.metrics.wants(at);
             }
         }
-        self.stands(mode, at, Kind::Released, pack_release(lock.0, reason), stand);
+        self.stands(mode, at, (Kind::Released, pack_release(lock.0, reason)), standing(lock.0, stand));
     }
 
     /// Whether the thread has the lock, as far as the feed has reported.
@@ -149,17 +168,19 @@ impl Thread {
     /// lock since.
     #[inline]
     pub fn holds(&self, lock: Lock) {
-        let since = self.off_since.load(Ordering::Relaxed);
-        if since != 0 && is_active() {
+        if let Some(since) = self.since()
+            && self.stand() == Stand::Off
+            && is_active()
+        {
             self.acquired(since, lock);
         }
     }
 
     #[inline]
-    fn stands(&self, mode: u32, at: Ticks, kind: Kind, argument: u32, stand: Stand) {
+    fn stands(&self, mode: u32, at: Ticks, (kind, argument): (Kind, u32), standing: u32) {
         if mode != 0 {
-            self.stand.store(stand as u8, Ordering::Relaxed);
-            self.off_since.store(if stand == Stand::Off { at } else { 0 }, Ordering::Relaxed);
+            self.standing.store(standing, Ordering::Relaxed);
+            self.since.store(at, Ordering::Relaxed);
         }
         if mode & TRACING != 0 {
             record(Event { time: at, thread: self.id(), kind, argument });
