@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import linecache
@@ -289,3 +290,78 @@ def test_nothing_is_kept_alive() -> None:
     run_beside_waiter(body)
     gc.collect()
     assert not any(isinstance(each, Witness) for each in gc.get_objects())
+
+
+def test_tasks_are_named_in_stacks_and_in_the_summary(tmp_path: Path) -> None:
+    async def fetch() -> None:
+        for _ in range(3):
+            hold(0.02)
+            await asyncio.sleep(0.001)
+
+    def deep(left: int) -> None:
+        hold(0.02) if left == 0 else deep(left - 1)
+
+    async def recursive() -> None:
+        for _ in range(3):
+            deep(100)
+            await asyncio.sleep(0.001)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(fetch(), name="orders"), asyncio.create_task(recursive())]
+        await asyncio.gather(*tasks)
+
+    code = run_beside_waiter(lambda: asyncio.run(main()))
+    line = max(code["lines"], key=lambda line: line["lost"])
+    assert line["function"].endswith("hold")
+    tasks = dict(line["tasks"])
+    assert len(tasks) == 2
+    orders = next(lost for name, lost in tasks.items() if name == f"orders ({fetch.__qualname__})")
+    other = next(lost for name, lost in tasks.items() if re.fullmatch(r"Task-\d+ \(…\)", name))
+    assert abs(orders - other) < 0.3 * (orders + other)
+
+
+def test_tasks_are_frames_in_exports(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.offlock"
+    program = """
+        import asyncio, ctypes, threading
+        from offlock import lock
+
+        async def inner():
+            ctypes.PyDLL(None).usleep(50_000)
+
+        async def outer():
+            await inner()
+
+        done = threading.Event()
+
+        def wait_often():
+            while not done.wait(0.001): pass
+
+        with lock.trace(PATH):
+            waiter = threading.Thread(target=wait_often)
+            waiter.start()
+            asyncio.run(outer())
+            done.set()
+            waiter.join()
+    """
+    program = textwrap.dedent(program).replace("PATH", repr(str(path)))
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    export = [sys.executable, "-m", "offlock", "export", "--format", "collapsed", "-o", "-", str(path)]
+    stacks = subprocess.run(export, capture_output=True, text=True, check=True, timeout=60).stdout
+    frames = max(stacks.splitlines(), key=lambda line: int(line.rsplit(" ", 1)[1])).split(";")
+    names = [frame.split(" (<string>")[0] for frame in frames]
+    at = names.index("outer")
+    assert re.fullmatch(r"Task-\d+ \(outer\)", names[at - 1])
+    assert names[at + 1].startswith("inner")
+
+
+def test_without_a_task_there_is_no_name() -> None:
+    async def by_hand() -> None:
+        hold(0.03)
+
+    def run() -> None:
+        with pytest.raises(StopIteration):
+            by_hand().send(None)
+
+    code = run_beside_waiter(run)
+    assert all(line["tasks"] == [] for line in code["lines"])

@@ -5,6 +5,8 @@
 //! all that is shown of a code object is copied out whenever it is met, and these bytes identify it: two that
 //! say the same are the same to the reader of a trace, and one can never get another one's name.
 
+use pyo3::ffi;
+
 use super::frame_layout::{
     BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,
     STR_LENGTH, STR_STATE, TYPE, str_form,
@@ -17,6 +19,15 @@ pub(super) struct Types {
     pub(super) code: usize,
     pub(super) text: usize,
     pub(super) bytes: usize,
+}
+
+/// Those of this interpreter.
+pub(super) fn types() -> Types {
+    Types {
+        code: &raw const ffi::PyCode_Type as usize,
+        text: &raw const ffi::PyUnicode_Type as usize,
+        bytes: &raw const ffi::PyBytes_Type as usize,
+    }
 }
 
 /// The most bytes of a name that are kept.
@@ -128,6 +139,17 @@ impl CodeTexts {
             CodeText { bytes: &self.bytes[parts.start..end], parts }
         })
     }
+}
+
+/// The text of the `str` at an address; `None` if it is none, or cannot be read.
+pub(super) fn read_text(memory: &mut impl Memory, types: Types, address: usize) -> Option<String> {
+    let mut header = [0; HEADER];
+    memory.read(address, &mut header)?;
+    let mut gathered = Gathered { places: Vec::new(), parts: Vec::new(), end: 0 };
+    let text = gathered.add_text(types, address, &header)?;
+    let mut bytes = Vec::with_capacity(gathered.end);
+    memory.read_all(&gathered.places, &mut bytes)?;
+    Some(decode(text, &bytes))
 }
 
 /// Where the texts are that are to be read.

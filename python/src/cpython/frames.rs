@@ -13,22 +13,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use offlock_core::trace::{Frame, Function, Remade, Stack, code_era};
+use offlock_core::trace::{Frame, FrameText, Function, Remade, Stack, code_era};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, Types};
+use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, types};
 use super::frame_layout::{
-    LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
+    GENERATOR_FRAME, LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
-use super::object;
+use super::{object, tasks};
 
 /// The most frames of a stack that are kept: the innermost ones.
 const KEPT: usize = 64;
-/// The most frames that are counted beyond.
-const COUNTED: usize = 1 << 10;
+/// The most frames that are looked at.
+const COUNTED: usize = 1 << 11;
 /// How often to read a stack again that was changing.
 const ATTEMPTS: usize = 4;
 
@@ -44,6 +44,9 @@ struct RawFrame {
 struct RawStack {
     frames: Vec<RawFrame>,
     beyond: usize,
+    /// The generators and coroutines that are executed: of how many frames each has to do with the inner ones, and the
+    /// addresses of the objects.
+    generators: Vec<(usize, usize)>,
 }
 
 /// A function in execution.
@@ -51,14 +54,6 @@ struct Execution<'a> {
     code: CodeHeader<'a>,
     /// The index of its instruction, `None` before the first one.
     instruction: Option<usize>,
-}
-
-fn types() -> Types {
-    Types {
-        code: &raw const ffi::PyCode_Type as usize,
-        text: &raw const ffi::PyUnicode_Type as usize,
-        bytes: &raw const ffi::PyBytes_Type as usize,
-    }
 }
 
 /// The stack of the calling thread, whose thread state is at this address; `None` if it runs no Python code.
@@ -79,48 +74,116 @@ pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
 }
 
 fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
-    let stack = walk(memory, thread_state)?;
-    let mut frames = Vec::with_capacity(stack.frames.len());
-    describe(memory, &stack, |text, instruction, known| frames.push(known.frame(&text, instruction)))?;
+    let stack = walk(memory, thread_state, KEPT)?;
+    let mut task = stack.task(thread_state);
+    let mut frames = Vec::with_capacity(stack.frames.len() + 1);
+    describe(memory, &stack, |depth, text, instruction, known| {
+        frames.push(known.frame(&text, instruction));
+        if let Some(name) = task.name_at(depth, || text.name()) {
+            frames.push(known.task(&name));
+        }
+    })?;
+    if let Some(name) = task.name_beyond() {
+        frames.push(known().task(&name));
+    }
     frames.reverse();
     Stack::of(frames, stack.beyond)
 }
 
-/// Passes what the code of each frame says to `each`, innermost frames first. `None` if some of it cannot be
-/// read, or makes no sense.
+/// A stack in words: its frames, innermost first, how many outer ones there are beyond, and the asyncio task that runs.
+#[derive(Default)]
+pub(crate) struct StackText {
+    pub(crate) frames: Vec<FrameText>,
+    pub(crate) left_out: usize,
+    pub(crate) task: Option<String>,
+}
+
+/// The stack of another thread in words, with at most `kept` frames; `None` if it cannot be read.
+pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
+    (0..ATTEMPTS).find_map(|_| {
+        let mut memory = Foreign::new();
+        let stack = walk(&mut memory, thread_state, kept)?;
+        let mut task = stack.task(thread_state);
+        let mut text = StackText { left_out: stack.beyond, ..StackText::default() };
+        describe(&mut memory, &stack, |depth, code, instruction, _| {
+            let line = instruction.map_or(code.first_line(), |index| line(&code, index));
+            text.frames.push(FrameText { function: code.name(), file: code.file(), line });
+            text.task = task.name_at(depth, || code.name()).or(text.task.take());
+        })?;
+        text.task = text.task.or_else(|| task.name_beyond());
+        Some(text)
+    })
+}
+
+impl RawStack {
+    /// The asyncio task that runs.
+    fn task(&self, thread_state: usize) -> Task {
+        Task(tasks::running(thread_state, &self.generators))
+    }
+}
+
+/// The name of an asyncio task, until it is given out, and how many frames are inner to that of its coroutine.
+struct Task(Option<(String, usize)>);
+
+impl Task {
+    /// Its name and its coroutine's function, as in `Task-7 (fetch_orders)`, if the frame with so many inner ones is that of
+    /// its coroutine.
+    fn name_at(&mut self, depth: usize, function: impl FnOnce() -> String) -> Option<String> {
+        let (name, _) = self.0.take_if(|(_, inner)| *inner == depth)?;
+        Some(format!("{name} ({})", function()))
+    }
+
+    /// Its name, if the frame of its coroutine was not met.
+    fn name_beyond(self) -> Option<String> {
+        self.0.map(|(name, _)| format!("{name} (…)"))
+    }
+}
+
+/// Passes what the code of each frame says to `each`, innermost frames first, with the number of frames that are inner to
+/// it. `None` if some of it cannot be read, or makes no sense.
 fn describe(
     memory: &mut impl Memory,
     stack: &RawStack,
-    mut each: impl FnMut(CodeText<'_>, Option<usize>, &mut Known),
+    mut each: impl FnMut(usize, CodeText<'_>, Option<usize>, &mut Known),
 ) -> Option<()> {
     let codes: Vec<usize> = stack.frames.iter().map(|frame| frame.code).collect();
     let headers = CodeHeaders::read(memory, &codes)?;
     let executions = stack.frames.iter().zip(headers.iter()).map(|(frame, header)| frame.execution(header));
     let executions: Vec<Option<Execution<'_>>> = executions.collect::<Result<_, Torn>>().ok()?;
-    let executions: Vec<Execution<'_>> = executions.into_iter().flatten().collect();
-    let codes: Vec<CodeHeader<'_>> = executions.iter().map(|execution| execution.code).collect();
+    let executions =
+        executions.into_iter().enumerate().filter_map(|(depth, execution)| Some((depth, execution?)));
+    let executions: Vec<(usize, Execution<'_>)> = executions.collect();
+    let codes: Vec<CodeHeader<'_>> = executions.iter().map(|(_, execution)| execution.code).collect();
     let texts = CodeTexts::read(memory, types(), &codes)?;
     let mut known = known();
     executions
         .iter()
         .zip(texts.iter())
-        .for_each(|(execution, text)| each(text, execution.instruction, &mut known));
+        .for_each(|((depth, execution), text)| each(*depth, text, execution.instruction, &mut known));
     Some(())
 }
 
-/// The frames of a thread; `None` if one cannot be read, or has just been left.
-fn walk(memory: &mut impl Memory, thread_state: usize) -> Option<RawStack> {
+/// The frames of a thread, of which the `kept` innermost are kept; `None` if one cannot be read, or has just been left.
+fn walk(memory: &mut impl Memory, thread_state: usize, kept: usize) -> Option<RawStack> {
     let at = memory.word(thread_state + LAYOUT.thread_frame)?;
     let mut next = match LAYOUT.indirect {
         Some(offset) => memory.word(at + offset)?,
         None => at,
     };
-    let mut stack = RawStack { frames: Vec::new(), beyond: 0 };
-    while next != 0 && stack.beyond < COUNTED {
+    let mut stack = RawStack { frames: Vec::new(), beyond: 0, generators: Vec::new() };
+    for _ in 0..COUNTED {
+        if next == 0 {
+            break;
+        }
         let (frame, previous) = RawFrame::read(memory, next)?;
-        match stack.frames.len() {
-            ..KEPT => stack.frames.extend(frame),
-            _ => stack.beyond += 1,
+        let inner = stack.frames.len() + stack.beyond;
+        if frame.is_some_and(|frame| frame.owner == OWNER_GENERATOR) {
+            stack.generators.push((inner, next - GENERATOR_FRAME));
+        }
+        match frame {
+            Some(frame) if stack.frames.len() < kept => stack.frames.push(frame),
+            Some(_) => stack.beyond += 1,
+            None => {}
         }
         next = previous;
     }
@@ -173,6 +236,8 @@ impl RawFrame {
 struct Known {
     era: u32,
     functions: HashMap<Box<[u8]>, KnownFunction>,
+    /// The functions that stand for asyncio tasks, by their names.
+    tasks: HashMap<String, Function>,
 }
 
 struct KnownFunction {
@@ -188,7 +253,7 @@ static KNOWN: Remade<Mutex<Known>> = Remade::new();
 
 fn known() -> MutexGuard<'static, Known> {
     let mut known = KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if known.era != code_era() || known.functions.len() > MOST_KNOWN {
+    if known.era != code_era() || known.functions.len() + known.tasks.len() > MOST_KNOWN {
         *known = Known { era: code_era(), ..Known::default() };
     }
     known
@@ -212,6 +277,17 @@ impl Known {
             None => text.first_line(),
         };
         Frame { function: known.function, line }
+    }
+
+    /// A frame that stands for an asyncio task.
+    fn task(&mut self, name: &str) -> Frame {
+        let function = self.tasks.get(name).copied().unwrap_or_else(|| {
+            let function = Function::numbered();
+            function.describe(name, "", 0);
+            self.tasks.insert(name.to_owned(), function);
+            function
+        });
+        Frame { function, line: 0 }
     }
 }
 
@@ -253,6 +329,7 @@ pub(super) fn probe(py: Python<'_>) -> Result<(), String> {
     if read.len() != expected.len() {
         return Err(format!("{} frames were read, but there are {}", read.len(), expected.len()));
     }
+    tasks::prepare(py);
     IS_VERIFIED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -276,9 +353,9 @@ type Shown = (String, String, u32);
 
 fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut memory = Foreign::new();
-    let stack = walk(&mut memory, thread_state)?;
+    let stack = walk(&mut memory, thread_state, KEPT)?;
     let mut shown = Vec::new();
-    describe(&mut memory, &stack, |text, instruction, _| {
+    describe(&mut memory, &stack, |_, text, instruction, _| {
         let line = instruction.map_or(text.first_line(), |index| line(&text, index));
         shown.push((text.name(), text.file(), line));
     })?;

@@ -211,6 +211,41 @@ pub(crate) fn prepare_stacks(py: Python<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// The proof that no thread gets or releases the main interpreter's lock.
+pub(crate) struct Still(());
+
+/// Runs `look` while no thread gets or releases the main interpreter's lock. `None` if that cannot be achieved `within` a
+/// time. The calling thread is none of the interpreter's, and `look` is short: threads wait for it.
+pub(crate) fn hold_still<R>(within: Duration, look: impl FnOnce(&Still) -> R) -> Option<R> {
+    let mutex = Some(MUTEXES[feed::MAIN_LOCK].load(Ordering::Relaxed)).filter(|mutex| *mutex != 0)?;
+    let mutex = mutex as *mut pthread_mutex_t;
+    let deadline = deadline(within);
+    // SAFETY: the mutex of the main interpreter's lock, which exists as long as the interpreter.
+    if unsafe { libc::pthread_mutex_timedlock(mutex, &raw const deadline) } != 0 {
+        return None;
+    }
+    /// Unlocks the mutex, also if `look` panics.
+    struct Locked(*mut pthread_mutex_t);
+    impl Drop for Locked {
+        fn drop(&mut self) {
+            // SAFETY: this thread has locked it.
+            unsafe { libc::pthread_mutex_unlock(self.0) };
+        }
+    }
+    let _locked = Locked(mutex);
+    Some(look(&Still(())))
+}
+
+/// The time of the clock by which mutexes are waited for, after a delay.
+fn deadline(after: Duration) -> timespec {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a clock that exists, and a valid place to write the time to.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    let nanoseconds = time.tv_nsec + i64::from(after.subsec_nanos());
+    let seconds = i64::try_from(after.as_secs()).unwrap_or(0) + nanoseconds / 1_000_000_000;
+    timespec { tv_sec: time.tv_sec + seconds, tv_nsec: nanoseconds % 1_000_000_000 }
+}
+
 /// A thread that released the lock on request waits here until another thread has acquired it.
 unsafe extern "C" fn cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int {
     note(PthreadCall::Wait);

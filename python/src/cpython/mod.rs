@@ -15,6 +15,8 @@ pub(crate) mod buffer;
 pub(crate) mod bytes_sink;
 #[cfg(target_os = "linux")]
 mod code_texts;
+#[cfg(target_os = "linux")]
+mod dict_lookup;
 pub(crate) mod exact_str;
 pub(crate) mod fastcall;
 #[cfg(target_os = "linux")]
@@ -44,6 +46,10 @@ pub(crate) mod str_block;
 pub(crate) mod str_header;
 pub(crate) mod str_layout;
 pub(crate) mod str_view;
+#[cfg(target_os = "linux")]
+mod tasks;
+#[cfg(target_os = "linux")]
+pub(crate) mod thread_stacks;
 pub(crate) mod threads;
 
 use assumptions::Assumption;

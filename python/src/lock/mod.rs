@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the hooks are what calls the feed"))]
 
+mod dump;
 pub(crate) mod feed;
 mod flight;
 pub(crate) mod region_events;
@@ -26,6 +27,8 @@ use crate::cpython::frames;
 use crate::cpython::gil_hooks as hooks;
 use crate::cpython::object;
 use crate::cpython::sequence::{Container, SequenceBuilder};
+#[cfg(target_os = "linux")]
+use crate::cpython::thread_stacks;
 use crate::error::WithMessage;
 use crate::objects::{Int, Text, tuple};
 
@@ -181,7 +184,7 @@ impl Recorder {
         stacks: Option<f64>,
     ) -> PyResult<Self> {
         let limits = (None, stacks.map(|stacks| duration("stacks", stacks)).transpose()?);
-        begin(py, about, limits, &threads, Capture::publish)
+        begin(py, about, limits, &threads, |options| Capture::publish(options, dump::take))
     }
 
     /// Writes the last seconds to a file. Returns the numbers of events, of lost events and of bytes, or None when
@@ -260,6 +263,14 @@ fn duration(argument: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::with_message(refused(error)))
 }
 
+/// Finds out what stacks need. The error says why there are none.
+fn prepare_stacks(py: Python<'_>) -> Result<(), String> {
+    hooks::prepare_stacks(py)?;
+    #[cfg(target_os = "linux")]
+    thread_stacks::prepare(py);
+    Ok(())
+}
+
 fn begin(
     py: Python<'_>,
     about: Vec<(String, String)>,
@@ -277,7 +288,7 @@ fn begin(
     if let Err(obstacle) = watched {
         options.about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
     } else if stacks.is_some()
-        && let Err(obstacle) = hooks::prepare_stacks(py)
+        && let Err(obstacle) = prepare_stacks(py)
     {
         options.stacks = None;
         options.about.push(("stacks_obstacle".into(), obstacle));
