@@ -106,17 +106,22 @@ impl Code {
 #[derive(Clone, Copy)]
 pub(crate) struct Job(rb_postponed_job_handle_t);
 
+/// What a job does.
+pub(crate) trait Work {
+    /// Called with the lock held. It may make objects.
+    fn run(ruby: &Ruby);
+}
+
 impl Job {
-    /// Registers a function, for ever; `None` if Ruby has no place for it. The function may make objects.
-    pub(crate) fn register(_: &Ruby, run: fn(&Ruby)) -> Option<Self> {
-        unsafe extern "C" fn call(run: *mut c_void) {
-            // SAFETY: the address of a function that `register` passed.
-            let run: fn(&Ruby) = unsafe { std::mem::transmute(run) };
+    /// Registers a job, for ever; `None` if Ruby has no place for it. Ruby knows jobs by the function that it calls, so each
+    /// kind of work has one of its own.
+    pub(crate) fn register<W: Work>(_: &Ruby) -> Option<Self> {
+        unsafe extern "C" fn call<W: Work>(_: *mut c_void) {
             // SAFETY: Ruby calls jobs with the lock held.
-            run(&unsafe { Ruby::get_unchecked() });
+            W::run(&unsafe { Ruby::get_unchecked() });
         }
         // SAFETY: the function is never unloaded.
-        let handle = unsafe { rb_postponed_job_preregister(0, Some(call), run as *mut c_void) };
+        let handle = unsafe { rb_postponed_job_preregister(0, Some(call::<W>), std::ptr::null_mut()) };
         (handle != rb_postponed_job_handle_t::MAX).then_some(Self(handle))
     }
 

@@ -37,6 +37,7 @@ pub(crate) mod ractor;
 pub(crate) mod slices;
 pub(crate) mod string;
 pub(crate) mod thread;
+pub(crate) mod wake;
 
 pub(crate) use call::{adjust_memory, catch, forget, has_keywords, line_separator, raise, raise_owned};
 pub(crate) use class::{

@@ -18,6 +18,7 @@ use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Waiters};
 
 use super::stacks::{self, Waiting};
 use crate::cruby::Object;
+use crate::cruby::frames::Work;
 use crate::cruby::thread::{
     self, Hook, Ractor, RactorAddress, RubyThread, ThreadEvent, ThreadSlot, add_hook,
 };
@@ -310,12 +311,16 @@ pub(super) fn find(thread: RubyThread) -> Option<&'static Thread> {
 }
 
 /// Records the stack of the current thread, which holds the main Ractor's lock, if another one waits for it.
-pub(super) fn sample(ruby: &Ruby) {
-    let thread = RubyThread::current();
-    if let Some(known) = RECORDS.get(thread) {
-        known.waiting.holds(thread, known.thread.id());
+pub(super) struct Sample;
+
+impl Work for Sample {
+    fn run(ruby: &Ruby) {
+        let thread = RubyThread::current();
+        if let Some(known) = RECORDS.get(thread) {
+            known.waiting.holds(thread, known.thread.id());
+        }
+        stacks::name_functions(ruby);
     }
-    stacks::name_functions(ruby);
 }
 
 /// The recorder's thread of the current Ruby thread. The lock is held.

@@ -1,5 +1,6 @@
 //! Traces, live numbers and marks of Ruby's lock. The Ruby half is `lib/offlock/lock/`.
 
+mod dump;
 mod events;
 mod exclusion;
 mod flight;
@@ -135,7 +136,7 @@ impl Recorder {
             return Self::of(ruby, start());
         }
         watch(ractor);
-        stacks::prepare(ruby, events::sample);
+        stacks::prepare::<events::Sample>(ruby);
         let own = ruby.thread_current().as_raw();
         for entry in threads {
             let (thread, name, ready) = ThreadEntry::try_convert(entry)?;
@@ -181,7 +182,8 @@ impl Recorder {
     ) -> Result<Self, Error> {
         let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
         let options = Options { about, limit: None, stacks };
-        Self::begin(ruby, threads, ractor, || Capture::publish(&options))
+        dump::prepare(ruby);
+        Self::begin(ruby, threads, ractor, || Capture::publish(&options, dump::take))
     }
 
     /// Writes the last seconds to a file.

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use magnus::Ruby;
 use offlock_core::trace::{
-    Frame, Function, Remade, SampleTimer, Stack, Ticks, Waiters, around_forks, code_era, nanoseconds, now,
-    stacks_after,
+    Frame, FrameText, Function, Remade, SampleTimer, Stack, Ticks, Waiters, around_forks, code_era,
+    nanoseconds, now, stacks_after,
 };
 
-use crate::cruby::frames::{Code, Frames, Job};
+use crate::cruby::frames::{Code, Frames, Job, Work};
 use crate::cruby::thread::RubyThread;
 use crate::cruby::{Data, DataType, Marker, keep_marked};
 
@@ -51,6 +51,8 @@ struct Functions {
     /// Whether each known code is native. What has a number is among them.
     natives: HashMap<Code, bool>,
     unnamed: Vec<(Key, Function)>,
+    /// What is being named for a dump.
+    shown: Vec<Code>,
     space: Frames,
 }
 
@@ -111,6 +113,7 @@ impl Functions {
             numbers: HashMap::new(),
             natives: HashMap::new(),
             unnamed: Vec::new(),
+            shown: Vec::new(),
             space: Frames::new(),
         }
     }
@@ -130,26 +133,67 @@ impl Functions {
     fn stack(&mut self, thread: RubyThread) -> Option<Stack> {
         self.forget_earlier();
         let Self { numbers, natives, unnamed, space, .. } = self;
-        let mut is_native = |code: Code| *natives.entry(code).or_insert_with(|| code.is_native());
-        let raw = space.of(thread);
-        let beyond = raw.len().saturating_sub(KEPT);
-        let mut program = raw.clone().skip(KEPT).find(|(code, _)| !is_native(*code));
-        let mut frames = Vec::with_capacity(KEPT);
-        for (code, line) in raw.take(KEPT).rev() {
-            let is_native = is_native(code);
-            if !is_native {
-                program = Some((code, line));
-            }
-            let key = Key { code, caller: program.map(|(caller, _)| caller).filter(|_| is_native) };
+        let (placed, beyond) = placed(space, natives, thread, KEPT);
+        let frames = placed.into_iter().map(|(key, line)| {
             let function = *numbers.entry(key).or_insert_with(|| {
                 let function = Function::numbered();
                 unnamed.push((key, function));
                 function
             });
-            frames.push(Frame { function, line: program.map_or(0, |(_, line)| line) });
-        }
+            Frame { function, line }
+        });
         Stack::of(frames, beyond)
     }
+}
+
+/// The frames of a thread, as [`Frames::of`] allows, outermost first, with their lines: the `kept` innermost ones, and the
+/// number of those beyond. Native code has the line of what called it.
+fn placed(
+    space: &mut Frames,
+    natives: &mut HashMap<Code, bool>,
+    thread: RubyThread,
+    kept: usize,
+) -> (Vec<(Key, u32)>, usize) {
+    let mut is_native = |code: Code| *natives.entry(code).or_insert_with(|| code.is_native());
+    let raw = space.of(thread);
+    let beyond = raw.len().saturating_sub(kept);
+    let mut program = raw.clone().skip(kept).find(|(code, _)| !is_native(*code));
+    let place = |(code, line)| {
+        let is_native = is_native(code);
+        if !is_native {
+            program = Some((code, line));
+        }
+        let caller = program.map(|(caller, _)| caller).filter(|_| is_native);
+        (Key { code, caller }, program.map_or(0, |(_, line)| line))
+    };
+    (raw.take(kept).rev().map(place).collect(), beyond)
+}
+
+/// The most frames of a stack in a dump: the innermost ones.
+const SHOWN: usize = 256;
+
+/// The stacks of threads in words: of each its frames, innermost first, and the number of those beyond. The calling thread
+/// holds the lock of their Ractor.
+pub(super) fn texts(ruby: &Ruby, threads: &[RubyThread]) -> Vec<(Vec<FrameText>, usize)> {
+    let (mut known, mut natives) = (functions(), HashMap::new());
+    let stacks = threads.iter().map(|thread| placed(&mut known.space, &mut natives, *thread, SHOWN));
+    let stacks: Vec<_> = stacks.collect();
+    // Naming makes objects, and the collector marks these meanwhile.
+    known.shown = natives.into_keys().collect();
+    drop(known);
+    let mut names: HashMap<Key, (String, String)> = HashMap::new();
+    let mut text = |(key, line): (Key, u32)| {
+        let (name, path) = names
+            .entry(key)
+            .or_insert_with(|| (key.code.name(ruby), key.caller.unwrap_or(key.code).path(ruby)));
+        FrameText { function: name.clone(), file: path.clone(), line }
+    };
+    let texts = stacks
+        .into_iter()
+        .map(|(frames, beyond)| (frames.into_iter().rev().map(&mut text).collect(), beyond));
+    let texts = texts.collect();
+    functions().shown.clear();
+    texts
 }
 
 /// The thread's wait for its lock, as far as stacks are concerned.
@@ -246,7 +290,8 @@ impl Data for KnownCode {
     const DATA_TYPE: &'static DataType = &DataType::of::<Self>(c"Offlock::Lock::KnownCode");
 
     fn mark(&self, marker: &Marker) {
-        functions().natives.keys().for_each(|code| code.mark(marker));
+        let functions = functions();
+        functions.natives.keys().chain(&functions.shown).for_each(|code| code.mark(marker));
     }
 
     fn size(&self) -> usize {
@@ -255,14 +300,14 @@ impl Data for KnownCode {
     }
 }
 
-/// Prepares for stacks. Called before the first trace starts. `sample` is what the holder of the main Ractor's
+/// Prepares for stacks. Called before the first trace starts. `Sample` is what the holder of the main Ractor's
 /// lock does when the timer asks.
-pub(super) fn prepare(ruby: &Ruby, sample: fn(&Ruby)) {
+pub(super) fn prepare<Sample: Work>(ruby: &Ruby) {
     JOB.get_or_init(|| {
         keep_marked::<KnownCode>(ruby);
         around_forks(before_fork, after_fork_in_parent);
         TIMER.register();
-        Job::register(ruby, sample)
+        Job::register::<Sample>(ruby)
     });
 }
 
