@@ -88,6 +88,16 @@ class Tokenizer:
         release: Release = "auto",
         cancel: Cancel | None = None,
     ) -> str: ...
+    def _chunks(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        overlap: int = 0,
+        boundary: str = "token",
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[tuple[int, int, int]]: ...
     def encode_batch(
         self,
         text: Iterable[str],

@@ -25,6 +25,7 @@ pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", br
 pub(crate) static TOKENS_COUNT_BATCH: Operation =
     Operation { name: "tokens.count_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4 << 10 };
+pub(crate) static TOKENS_CHUNKS: Operation = Operation { name: "tokens.chunks", break_even: 4 << 10 };
 /// The size is the number of tokens.
 pub(crate) static TOKENS_DECODE: Operation = Operation { name: "tokens.decode", break_even: 64 << 10 };
 /// Unpacking a public vocabulary takes tens of milliseconds.

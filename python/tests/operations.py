@@ -68,7 +68,7 @@ NO_WORK = {
     "Encoding.encode_single_token", "Encoding.decode_single_token_bytes", "Encoding.eot_token", "Encoding.n_vocab",
     "Encoding.is_special_token", "Encoding.special_tokens_set",
     # Methods for asyncio, which call the others.
-    "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate",
+    "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate", "Encoding.achunks",
     "Encoding.adecode",
     # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
@@ -320,6 +320,12 @@ def _() -> Call:
 def _() -> Call:
     text, encoding = prose() * 8, enc()
     return lambda: encoding.truncate(text, 10**9)
+
+
+@large("Encoding.chunks")
+def _() -> Call:
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.chunks(text, 100, overlap=10, boundary="sentence")
 
 
 @large("Encoding.encode_batch")

@@ -27,6 +27,7 @@ def test_they_return_what_the_others_return() -> None:
         assert await CL100K.aencode_batch(iter([text, "a"])) == [ids, [64]]
         assert await CL100K.acount_batch(iter([text, "a"])) == [len(ids), 1]
         assert await CL100K.atruncate(text, 1) == CL100K.truncate(text, 1)
+        assert await CL100K.achunks(text, 5, overlap=1) == CL100K.chunks(text, 5, overlap=1)
         assert await CL100K.adecode(ids) == text
 
     asyncio.run(check(SMALL))
@@ -65,8 +66,9 @@ def test_the_event_loop_goes_on() -> None:
         lambda: CL100K.acount(HUGE),
         lambda: CL100K.aencode_batch([HUGE, HUGE]),
         lambda: CL100K.atruncate(HUGE, 1 << 40),
+        lambda: CL100K.achunks(HUGE, 100),
     ],
-    ids=["aencode", "acount", "aencode_batch", "atruncate"],
+    ids=["aencode", "acount", "aencode_batch", "atruncate", "achunks"],
 )
 def test_cancelling_ends_the_work(start: Callable[[], Awaitable[object]]) -> None:
     async def check() -> float:

@@ -55,6 +55,7 @@ CALLS: dict[str, list[Make]] = {
     "tokens.encode": [of_text(ENCODING.encode)],
     "tokens.count": [of_text(ENCODING.count)],
     "tokens.truncate": [of_text(ENCODING.truncate, 5)],
+    "tokens.chunks": [of_text(ENCODING.chunks, 20)],
     "tokens.encode_batch": [lambda size: partial(ENCODING.encode_batch, [text_of(size)])],
     "tokens.count_batch": [lambda size: partial(ENCODING.count_batch, [text_of(size)])],
     "tokens.decode": [lambda size: partial(ENCODING.decode, ENCODING.encode(text_of(size)))],

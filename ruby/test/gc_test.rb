@@ -11,6 +11,7 @@ class GCTest < Minitest::Test
     tokens = o200k.encode(texts[1], release: :always)
     [tokens, o200k.encode(texts[1], packed: true), o200k.encode_batch(texts, release: :always, threads: 2),
      o200k.count_batch(texts), o200k.decode(tokens, release: :always), o200k.truncate(texts[1], 100, release: :always),
+     o200k.chunks(texts[1], 20, overlap: 5, release: :always),
      o200k.encode("a<|endoftext|>", allowed_special: ["<|endoftext|>"]), o200k.special_tokens]
   end
 

@@ -74,6 +74,8 @@ class SignaturesTest < Minitest::Test
       encoding.count("hello")
       encoding.count_batch(["a", "b"], threads: 1, allowed_special: :all, release: :auto)
       encoding.truncate("hello world", 1)
+      encoding.chunks("hello world", 1)
+      encoding.chunks("hello world", 2, overlap: 1, boundary: :word, release: :never)
       encoding.decode(tokens)
       encoding.decode(packed, errors: :replace)
       encoding.decode_bytes(tokens, release: :always)

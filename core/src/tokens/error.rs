@@ -45,6 +45,13 @@ pub enum ErrorKind {
         /// What it needs.
         missing: String,
     },
+    /// A chunk may have fewer tokens than one character of the text.
+    LimitTooSmall {
+        /// The number of tokens of the character.
+        needed: usize,
+        /// Where it is in the text, in bytes.
+        offset: usize,
+    },
     /// There is no memory for what the operation makes.
     OutOfMemory,
     /// The operation was interrupted.
@@ -104,6 +111,9 @@ impl fmt::Display for Error {
             ErrorKind::BadVocabulary { message } => f.write_str(message),
             ErrorKind::Unsupported { missing } => {
                 write!(f, "only byte-level byte pair encoding is supported, not {missing}")
+            }
+            ErrorKind::LimitTooSmall { needed, offset } => {
+                write!(f, "a chunk needs at least {needed} tokens for one character (at byte {offset})")
             }
             ErrorKind::OutOfMemory => OutOfMemory.fmt(f),
             ErrorKind::Stopped => Stopped.fmt(f),

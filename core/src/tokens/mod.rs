@@ -43,6 +43,7 @@ mod boundary_ranks;
 mod builtin;
 mod cache;
 mod char_seeds;
+mod chunks;
 mod compact_map;
 mod encoder;
 mod encoding;
@@ -63,6 +64,7 @@ mod vocab_format;
 mod vocabulary;
 
 pub use builtin::{get, load, names};
+pub use chunks::{Boundary, Chunk, ChunkOptions};
 pub use encoding::{Encoding, Truncated};
 pub use error::{Error, ErrorKind};
 pub use specials::Specials;

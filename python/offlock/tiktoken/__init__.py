@@ -3,10 +3,11 @@
 ``import offlock.tiktoken as tiktoken`` keeps a program that uses tiktoken working: the same names, arguments,
 defaults, token ids and exception classes. The vocabularies are part of the package; nothing is downloaded.
 
-Beyond tiktoken's interface, an :class:`Encoding` counts and truncates without making lists and has awaitable
+Beyond tiktoken's interface, an :class:`Encoding` counts, truncates and cuts texts into chunks without making lists of ids, and has awaitable
 methods for asyncio. Methods that may release the lock take ``release=``.
 """
 
+from .core import Chunk as Chunk
 from .core import Encoding as Encoding
 from .model import encoding_for_model as encoding_for_model
 from .model import encoding_name_for_model as encoding_name_for_model

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from offlock import _aio
-from offlock._offlock import Tokenizer
+from offlock._offlock import Cancel, Tokenizer
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
+
+
+class Chunk(NamedTuple):
+    """A part of a text: ``text[start:end]``.
+
+    Attributes:
+        text: the part itself.
+        start: the index of its first character.
+        end: the index behind its last character.
+        tokens: the number of its tokens.
+    """
+
+    text: str
+    start: int
+    end: int
+    tokens: int
+
+
+def _characters(text: str) -> Iterator[int]:
+    """Yields where characters begin in a text, in which two surrogates of UTF-16 may be one character."""
+    is_high = False
+    for index, character in enumerate(text):
+        if not (is_high and "\udc00" <= character <= "\udfff"):
+            yield index
+            is_high = "\ud800" <= character <= "\udbff"
+        else:
+            is_high = False
 
 
 class _kept(Generic[T]):
@@ -210,6 +239,49 @@ class Encoding(Tokenizer):
                 disallowed_special=disallowed_special,
                 cancel=cancel,
             ),
+        )
+
+    def chunks(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        overlap: int = 0,
+        boundary: Boundary = "token",
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[Chunk]:
+        """Cuts ``text`` into chunks of at most ``max_tokens`` tokens, each as long as it can be.
+
+        The number of tokens of a chunk is that of its text encoded by itself, with special tokens treated as any
+        other text. Without an overlap, the chunks joined are ``text``.
+
+        ``boundary`` says where chunks end and begin: at a ``"token"`` that ends a piece of the encoding's pattern; a
+        ``"word"``, so that words such as ``don't`` and numbers stay whole; a ``"sentence"`` (``.``, ``!``, ``?``, ``…``
+        and closing quotes and brackets with white space behind, ``。``, ``！``, ``？``, or a blank line); a ``"line"``;
+        or a ``"paragraph"``, which a blank line ends. Where a chunk has none of these, it ends at the next finer one,
+        and within a piece only if that alone is too long.
+
+        ``overlap`` is the largest number of tokens at the end of a chunk that the next one begins with.
+
+        Raises ``ValueError`` when a number or ``boundary`` is out of range, or when one character has more than
+        ``max_tokens`` tokens.
+        """
+        cuts = self._chunks(
+            text, max_tokens, overlap=overlap, boundary=boundary, release=release, cancel=cancel
+        )
+        if cuts and cuts[-1][1] != len(text):
+            places = [*_characters(text), len(text)]
+            cuts = [(places[start], places[end], tokens) for start, end, tokens in cuts]
+        return [Chunk(text[start:end], start, end, tokens) for start, end, tokens in cuts]
+
+    async def achunks(
+        self, text: str, max_tokens: int, *, overlap: int = 0, boundary: Boundary = "token"
+    ) -> list[Chunk]:
+        """``chunks`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.chunks(text, max_tokens, overlap=overlap, boundary=boundary, cancel=cancel),
         )
 
     async def adecode(self, tokens: Sequence[int], errors: str = "replace") -> str:

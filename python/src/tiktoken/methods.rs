@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offlock_core::tokens::{self, Encoding, TokenId};
+use offlock_core::tokens::{self, Boundary, ChunkOptions, Encoding, TokenId};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -21,7 +21,8 @@ use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, dict, tuple};
 use crate::operations::{
-    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD, TOKENS_TRUNCATE,
+    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD,
+    TOKENS_TRUNCATE,
 };
 use crate::region::{Cancel, Region, Release};
 use crate::strings::long_str;
@@ -204,6 +205,32 @@ impl Tokenizer {
                 policy.apply(encoding, &utf8, task, |allowed| encoding.truncate(&utf8, max, allowed, task))
             })?;
         long_str::from_utf8(text.py(), &utf8[..kept.bytes])
+    }
+
+    /// Where `chunks` cuts the text: a list of the first character, the end and the number of tokens of each chunk.
+    #[pyo3(
+        signature = (text, max_tokens, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
+        text_signature = "($self, text, max_tokens, *, overlap=0, boundary='token', release='auto', cancel=None)"
+    )]
+    fn _chunks<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: isize,
+        overlap: isize,
+        boundary: &str,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = chunk_options(max_tokens, overlap, boundary)?;
+        let (py, encoding, utf8) = (text.py(), self.encoding()?, utf8(text)?);
+        let chunks = Region::new(&TOKENS_CHUNKS, utf8.len())
+            .release(release)
+            .cancel(cancel.map(Bound::get))
+            .run(py, |task| encoding.chunks(&utf8, options, task))?;
+        list_of_each(py, &Large::new(chunks), &mut Yielder::of(release), |chunk| {
+            let size = |number| Ok::<_, PyErr>(object::size(py, number)?.into_any());
+            tuple(py, [size(chunk.characters.start)?, size(chunk.characters.end)?, size(chunk.tokens)?])
+        })
     }
 
     /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).
@@ -429,5 +456,33 @@ impl Tokenizer {
         let encoding = self.encoding()?;
         let sorted = Region::new(&TOKENS_LOAD, 0).run(py, |task| encoding.token_byte_values(task))?;
         list_of_each(py, &Large::new(sorted), &mut Yielder::yielding(), |token| bytes::copied(py, token))
+    }
+}
+
+fn chunk_options(max_tokens: isize, overlap: isize, boundary: &str) -> PyResult<ChunkOptions> {
+    let boundary = match boundary {
+        "token" => Boundary::Token,
+        "word" => Boundary::Word,
+        "sentence" => Boundary::Sentence,
+        "line" => Boundary::Line,
+        "paragraph" => Boundary::Paragraph,
+        _ => {
+            let known = "'token', 'word', 'sentence', 'line' or 'paragraph'";
+            return Err(PyValueError::with_message(format!("boundary must be {known}, it is {boundary:?}")));
+        }
+    };
+    match (usize::try_from(max_tokens), usize::try_from(overlap)) {
+        (Ok(0) | Err(_), _) => {
+            let message = format!("max_tokens must be at least 1, it is {max_tokens}");
+            Err(PyValueError::with_message(message))
+        }
+        (Ok(max_tokens), Ok(overlap)) if overlap < max_tokens => {
+            Ok(ChunkOptions { max_tokens, overlap, boundary })
+        }
+        _ => {
+            let message =
+                format!("overlap must be from 0 to less than max_tokens={max_tokens}, it is {overlap}");
+            Err(PyValueError::with_message(message))
+        }
     }
 }

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "tiktoken/chunk"
 require_relative "tiktoken/encoding"
 require_relative "tiktoken/models"
 

@@ -58,7 +58,8 @@ module LargeOperations
     "encode_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.encode_batch(texts) }],
     "count_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.count_batch(texts) }],
     "decode" => [-> { gpt2.encode("hello world and other words " * 500_000) }, ->(tokens) { gpt2.decode(tokens) }],
-    "truncate" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.truncate(text, 1 << 40) }]
+    "truncate" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.truncate(text, 1 << 40) }],
+    "chunks" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.chunks(text, 100, overlap: 10) }]
   }.freeze
 
   def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)

@@ -13,6 +13,7 @@ class InterruptTest < Minitest::Test
     count: ->(text) { [text] },
     count_batch: ->(text) { [[text] * 3] },
     truncate: ->(text) { [text, 1 << 40] },
+    chunks: ->(text) { [text, 1 << 40] },
     decode: ->(_) { ["\x00".b * (1 << 27)] }
   }.freeze
 

@@ -19,6 +19,7 @@ class TimeSliceTest < Minitest::Test
     "tokens.encode" => [->(text, o200k) { -> { o200k.encode(text) } }],
     "tokens.count" => [->(text, o200k) { -> { o200k.count(text) } }],
     "tokens.truncate" => [->(text, o200k) { -> { o200k.truncate(text, 5) } }],
+    "tokens.chunks" => [->(text, o200k) { -> { o200k.chunks(text, 20) } }],
     "tokens.encode_batch" => [->(text, o200k) { -> { o200k.encode_batch([text]) } }],
     "tokens.count_batch" => [->(text, o200k) { -> { o200k.count_batch([text]) } }],
     "tokens.decode" => [lambda do |text, o200k|

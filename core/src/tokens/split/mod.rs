@@ -97,7 +97,7 @@ impl Splitter {
     }
 
     /// The function that finds the end of a piece, if the pattern is matched by hand.
-    fn scan(&self) -> Option<Scan> {
+    pub(super) fn scan(&self) -> Option<Scan> {
         Some(match self {
             Self::Gpt2 => gpt2::end,
             Self::Cl100k => cl100k::end,

@@ -3,7 +3,7 @@
 //!
 //! | operation | size is | releases the lock from |
 //! |---|---|---|
-//! | `tokens.encode`, `tokens.count`, `tokens.truncate` | bytes of text | 4 KiB |
+//! | `tokens.encode`, `tokens.count`, `tokens.truncate`, `tokens.chunks` | bytes of text | 4 KiB |
 //! | `tokens.encode_batch`, `tokens.count_batch` | bytes of all texts | 4 KiB |
 //! | `tokens.decode` | bytes of packed tokens (4 each) | 64 KiB |
 //! | `zlib.deflate` | bytes of input | 2 KiB |
@@ -32,6 +32,7 @@ pub(crate) static TOKENS_LOAD: Operation = Operation { name: "tokens.load", brea
 pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };
 pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4 << 10 };
+pub(crate) static TOKENS_CHUNKS: Operation = Operation { name: "tokens.chunks", break_even: 4 << 10 };
 pub(crate) static TOKENS_ENCODE_BATCH: Operation =
     Operation { name: "tokens.encode_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT_BATCH: Operation =

@@ -123,6 +123,32 @@ module Offlock
         native_truncate(text, max_tokens, allowed_special, release)
       end
 
+      # Cuts a text into chunks of at most +max_tokens+ tokens, each as long as it can be.
+      #
+      # The number of tokens of a chunk is that of its text encoded by itself, with special tokens treated as any other
+      # text. Without an overlap the chunks joined are the text.
+      # @param text [String]
+      # @param max_tokens [Integer] at least 1
+      # @param overlap [Integer] the largest number of tokens at the end of a chunk that the next one begins with, less
+      #   than +max_tokens+
+      # @param boundary [:token, :word, :sentence, :line, :paragraph] where chunks end and begin: at a token that ends a
+      #   piece of the encoding's pattern; at a word, so that words such as "don't" and numbers stay whole; at a sentence
+      #   (".", "!", "?", "…" and closing quotes and brackets with white space behind, "。", "！", "？", or a blank line);
+      #   at a line; or at a paragraph, which a blank line ends. Where a chunk has none of these, it ends at the next
+      #   finer one, and within a piece only if that alone is too long.
+      # @param release [:auto, :always, :never] whether to release the interpreter lock
+      # @return [Array<Chunk>] the texts in UTF-8
+      # @raise [ArgumentError] if a number or the boundary is out of range, or a single character has more tokens
+      # @raise [EncodingError] if the text is invalid
+      def chunks(text, max_tokens, overlap: 0, boundary: :token, release: :auto)
+        text = String.new(text).freeze
+        numbers = native_chunks(text, max_tokens, overlap, boundary, release)
+        utf8 = text.encode(::Encoding::UTF_8)
+        numbers.each_slice(5).map do |first, last, from, to, tokens|
+          Chunk.new(utf8.byteslice(first, last - first), from...to, tokens)
+        end
+      end
+
       # Converts tokens to text.
       #
       # A character may consist of several tokens, so a part of the tokens of a text may not be valid UTF-8.

@@ -8,15 +8,15 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
     TypedData, Value, function, method,
 };
-use offlock_core::Task;
-use offlock_core::tokens::{self, ErrorKind, Specials, TokenId};
+use offlock_core::{Task, memory};
+use offlock_core::tokens::{self, Boundary, ChunkOptions, ErrorKind, Specials, TokenId};
 
 use super::ids;
 use crate::borrow::{self, TextError, TextView, borrowed, numbers};
 use crate::build;
 use crate::error::{IntoException, exception, no_memory};
 use crate::operations::{
-    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
+    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
 use crate::region::{Region, Release, Yielder, drop_aside};
 
@@ -38,6 +38,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     class.define_private_method("native_count", method!(Encoding::count, 3))?;
     class.define_private_method("native_count_batch", method!(Encoding::count_batch, 4))?;
     class.define_private_method("native_truncate", method!(Encoding::truncate, 4))?;
+    class.define_private_method("native_chunks", method!(Encoding::chunks, 5))?;
     class.define_private_method("native_decode", method!(Encoding::decode, 2))?;
     class.define_private_method("native_decode_bytes", method!(Encoding::decode_bytes, 2))?;
     class.define_private_method("native_encode_single_token", method!(Encoding::encode_single_token, 1))?;
@@ -207,6 +208,31 @@ impl Encoding {
         text.beginning(kept)
     }
 
+    /// Five numbers for each chunk: its start and end in bytes, the same in characters, and its tokens.
+    fn chunks(
+        ruby: &Ruby,
+        this: &Self,
+        text: Value,
+        max: i64,
+        overlap: i64,
+        boundary: Symbol,
+        release: Release,
+    ) -> Result<RArray, Error> {
+        let core = this.core();
+        let options = chunk_options(ruby, max, overlap, boundary)?;
+        let text = borrowed!(Text, ruby, text);
+        let view = text.view();
+        let chunks = Region::new(&TOKENS_CHUNKS, view.len()).release(release).run(ruby, |task| {
+            let chunks = core.chunks(view.checked(task)?, options, task)?;
+            let numbers = chunks.iter().flat_map(|chunk| {
+                let (bytes, characters) = (&chunk.bytes, &chunk.characters);
+                [bytes.start, bytes.end, characters.start, characters.end, chunk.tokens]
+            });
+            Ok::<_, TokensError>(memory::collected(numbers.map(Ok::<_, tokens::Error>))?)
+        })?;
+        build::integers(ruby, chunks.into_iter(), &mut Yielder::new())
+    }
+
     fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
         let bytes = this.bytes(ruby, tokens, release, borrow::check_utf8)?;
         build::utf8(ruby, &bytes)
@@ -362,6 +388,7 @@ impl IntoException for TokensError {
                 ErrorKind::UnknownToken { .. } => unicode_error(ruby, error.to_string()),
                 ErrorKind::BadPattern { .. }
                 | ErrorKind::BadVocabulary { .. }
+                | ErrorKind::LimitTooSmall { .. }
                 | ErrorKind::Unsupported { .. } => Error::new(ruby.exception_arg_error(), error.to_string()),
                 _ => Error::new(ruby.exception_runtime_error(), error.to_string()),
             },
@@ -371,4 +398,26 @@ impl IntoException for TokensError {
 
 fn unicode_error(ruby: &Ruby, message: String) -> Error {
     exception(ruby, "Offlock::Tiktoken::UnicodeError", message)
+}
+
+fn chunk_options(ruby: &Ruby, max: i64, overlap: i64, boundary: Symbol) -> Result<ChunkOptions, Error> {
+    let refused = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let boundary = match &*boundary.name()? {
+        "token" => Boundary::Token,
+        "word" => Boundary::Word,
+        "sentence" => Boundary::Sentence,
+        "line" => Boundary::Line,
+        "paragraph" => Boundary::Paragraph,
+        other => {
+            let known = ":token, :word, :sentence, :line or :paragraph";
+            return Err(refused(format!("boundary must be {known}, got :{other}")));
+        }
+    };
+    match (usize::try_from(max), usize::try_from(overlap)) {
+        (Ok(0) | Err(_), _) => Err(refused(format!("max_tokens must be at least 1, got {max}"))),
+        (Ok(max_tokens), Ok(overlap)) if overlap < max_tokens => {
+            Ok(ChunkOptions { max_tokens, overlap, boundary })
+        }
+        _ => Err(refused(format!("overlap must be from 0 to less than max_tokens, {max}, got {overlap}"))),
+    }
 }
