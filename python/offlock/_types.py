@@ -15,6 +15,9 @@ Release: TypeAlias = Literal["auto", "always", "never"]
 Progress: TypeAlias = Callable[[int, int], object]
 FileProgress: TypeAlias = Callable[[int, int | None], object]
 
+# Where `Encoding.chunks` cuts.
+Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
+
 StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 # Modes for which the return type of `gzip.open` is known.

@@ -220,7 +220,7 @@ impl Cutter<'_> {
         // With what comes before the first piece that fits.
         let first = (0..count).rev().take_while(fits).last().unwrap_or(count).saturating_sub(1);
         for kind in self.kinds().filter(|_| self.options.overlap > 0) {
-            let starts = (first..count).flat_map(|index| self.ends_in_piece(kind, index).into_iter().rev());
+            let starts = (first..count).flat_map(|index| self.ends_in_piece(kind, index).rev());
             for start in starts.filter(|&start| start > self.start && start < end) {
                 if self.count(start..end)? <= self.options.overlap {
                     return Ok(start);

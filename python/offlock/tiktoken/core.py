@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from offlock import _aio
 from offlock._offlock import Cancel, Tokenizer
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from offlock._types import Release
+    from offlock._types import Boundary, Release
 
 
 T = TypeVar("T")
-
-Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
 
 
 class Chunk(NamedTuple):

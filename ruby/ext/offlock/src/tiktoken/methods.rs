@@ -8,15 +8,16 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
     TypedData, Value, function, method,
 };
-use offlock_core::{Task, memory};
 use offlock_core::tokens::{self, Boundary, ChunkOptions, ErrorKind, Specials, TokenId};
+use offlock_core::{Task, memory};
 
 use super::ids;
 use crate::borrow::{self, TextError, TextView, borrowed, numbers};
 use crate::build;
 use crate::error::{IntoException, exception, no_memory};
 use crate::operations::{
-    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
+    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH,
+    TOKENS_TRUNCATE,
 };
 use crate::region::{Region, Release, Yielder, drop_aside};
 
