@@ -63,8 +63,9 @@ fn quota_of(group: &Path) -> Option<f64> {
     (processors > 0.0).then_some(processors)
 }
 
-/// For how long a thread of this process was ready to run but had no processor, in nanoseconds.
-pub(crate) fn run_delay(native_thread: u32) -> Option<u64> {
+/// For how long a thread of this process, by the system's id, was ready to run but had no processor, in nanoseconds; `None`
+/// if the system does not say.
+pub fn run_delay(native_thread: u32) -> Option<u64> {
     let numbers = fs::read_to_string(format!("/proc/self/task/{native_thread}/schedstat")).ok()?;
     numbers.split_whitespace().nth(1)?.parse().ok()
 }

@@ -13,7 +13,7 @@ class LockOffTest < Minitest::Test
   REASON = "tracing is switched off by OFFLOCK_LOCK=off"
 
   # Results, which do nothing by themselves.
-  RESULTS = /\AOfflock::Lock::(?:Stats|Alarm)#/
+  RESULTS = /\AOfflock::Lock::(?:Stats|Alarm|LateEvent|LateCount)#/
 
   # Programs for the public methods. Each checks what the methods return; `folder` is empty before and after.
   CALLS = {
@@ -36,6 +36,24 @@ class LockOffTest < Minitest::Test
       L.publish_if_requested
       ENV.delete("OFFLOCK_LIVE")
       check [L.publish, L.unpublish] == [false, false]
+    RUBY
+    [
+      "Offlock::Lock.watch_loop", *%w[number nanoseconds counts running? stop].map { |name| "Offlock::Lock::LoopWatch##{name}" },
+    ].join(" ") => <<~'RUBY',
+      require "support/small_scheduler"
+      Thread.new do
+        Fiber.set_scheduler(SmallScheduler.new)
+        Fiber.schedule do
+          watch = L.watch_loop(threshold: 0.001) { exit! 1 }
+          check watch.inspect == "#<Offlock::Lock::LoopWatch stopped, 0 late>"
+          sleep 0.01
+          Fiber.blocking { sleep 0.1 }
+          check [watch.running?, watch.number, watch.nanoseconds, watch.stop] == [false, 0, 0, nil]
+          check watch.counts.values.map(&:number) == [0] * 5
+        end
+      end.join
+      event = L::LateEvent.new("callback", "computed", 2, 2, *[0] * 4, "main", "f", "a.rb", 1, "", [], "", [])
+      check [event.text.include?("f (a.rb:1) took"), event.exact?] == [true, true]
     RUBY
     "Offlock::Lock.watch_lock #{%w[number running? stop].map { |name| "Offlock::Lock::LockWatch##{name}" }.join(" ")}" => <<~'RUBY',
       watch = L.watch_lock(hold: 0, wait: 0, interval: 0)

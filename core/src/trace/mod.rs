@@ -119,3 +119,4 @@ pub use report::{write_comparison, write_report};
 
 pub use crate::clock::{Ticks, nanoseconds, now, source, ticks};
 pub use crate::fork::{Remade, after_fork_in_child, around_forks};
+pub use crate::processors::run_delay;

@@ -174,6 +174,30 @@ module Offlock
         LockWatch.new(hold:, wait:, interval:, logger:)
       end
 
+      # Tells why the event loop of this thread's fiber scheduler is late, whenever it is late by more than +threshold+ seconds,
+      # until {LoopWatch#stop}:
+      #
+      #   Async do
+      #     watch = Offlock::Lock.watch_loop(logger: Rails.logger)
+      #     serve
+      #   end
+      #
+      # Each time there is a line in the log, the block is called, {LoopWatch#counts} grows, and a trace that runs gets a mark
+      # `late: callback`, `late: iteration` or `late: wakeup`. It works with any object that implements Ruby's interface of fiber
+      # schedulers, such as that of the gem async: what is measured is when Ruby switches between the thread's fibers. While a
+      # watch runs, a {FlightRecorder} and {LocalTimer} do, too. A forked child watches nothing. With `OFFLOCK_LOCK=off` in the
+      # environment nothing is watched.
+      #
+      # @param threshold [Numeric] a number of seconds, at least 0.001
+      # @param logger [#warn, nil] gets the lines; without one they go to standard error
+      # @yieldparam event [LateEvent] in a thread of the watch's own, some milliseconds after the delay; after up to 0.2 s, if
+      #   the holder of the lock, or the fiber's stack, is not known before. An exception that the block raises is logged.
+      # @return [LoopWatch]
+      # @raise [ArgumentError] if +threshold+ is out of range
+      # @raise [RuntimeError] if this thread has no fiber scheduler, or its loop is being watched already
+      # @raise [Ractor::UnsafeError] in a Ractor other than the main one
+      def watch_loop(threshold: 0.05, logger: nil, &on_late) = LoopWatch.new(threshold, logger, on_late)
+
       # Labels the work of the calling thread in the block, for the report. Costs almost nothing while no trace is
       # running.
       #
@@ -205,5 +229,6 @@ require_relative "lock/summary"
 require_relative "lock/metric"
 require_relative "lock/global_timer"
 require_relative "lock/local_timer"
+require_relative "lock/loop_watch"
 require_relative "lock/waiting_threads"
 require_relative "lock/rack"

@@ -10,11 +10,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use magnus::Ruby;
-use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Waiters};
+use offlock_core::trace::{self, Lock, Reason, Remade, Stand, Thread, Ticks, Waiters};
 
 use super::stacks::{self, Waiting};
 use crate::cruby::Object;
@@ -33,6 +33,9 @@ struct ThreadRecord {
     ractor: RactorAddress,
     /// Whether the thread is inside `sleep`.
     sleeps: AtomicBool,
+    /// When the collection began that runs, and the time of those that are over.
+    collects: AtomicU64,
+    collected: AtomicU64,
     waiting: Waiting,
 }
 
@@ -203,7 +206,8 @@ fn adopt(thread: RubyThread, own: &'static Thread, is_nameless: bool) -> &'stati
     let ractor = thread.ractor();
     let (lock, waiters) = ractors().enter(ractor, is_nameless.then_some(own));
     let (sleeps, waiting) = (AtomicBool::new(false), Waiting::new(waiters));
-    RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps, waiting })
+    let (collects, collected) = (AtomicU64::new(0), AtomicU64::new(0));
+    RECORDS.put(thread, ThreadRecord { thread: own, lock, ractor, sleeps, collects, collected, waiting })
 }
 
 /// Removes the record of an ended thread, which has no further events.
@@ -258,11 +262,26 @@ impl Hook for Recording {
         let now = trace::now();
         let Some(known) = RECORDS.get(thread) else { return };
         known.thread.holds(known.lock);
-        if begins { known.thread.gc_enter(now) } else { known.thread.gc_exit(now) }
+        if begins {
+            known.collects.store(now, Ordering::Relaxed);
+            known.thread.gc_enter(now);
+        } else {
+            known.collects_no_more(now);
+            known.thread.gc_exit(now);
+        }
     }
 }
 
 impl ThreadRecord {
+    fn collects_no_more(&self, now: Ticks) {
+        let since = self.collects.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            // Only the thread itself writes it.
+            let before = self.collected.load(Ordering::Relaxed);
+            self.collected.store(before + now.saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+
     #[inline]
     fn reason(&self) -> Reason {
         if self.sleeps.load(Ordering::Relaxed) { Reason::Sleeps } else { Reason::Blocks }
@@ -303,6 +322,11 @@ pub(super) fn name_thread(thread: RubyThread, name: &str, stand: Option<Stand>) 
 /// Names a Ractor's lock and its threads after the Ractor.
 pub(super) fn name_ractor(ractor: Ractor, name: RactorName) {
     ractors().rename(ractor.address(), name);
+}
+
+/// For how many nanoseconds a thread has collected garbage while a trace was running.
+pub(super) fn collected(thread: RubyThread) -> u64 {
+    RECORDS.get(thread).map_or(0, |known| trace::nanoseconds(known.collected.load(Ordering::Relaxed)))
 }
 
 /// The recorder's thread of a Ruby thread, if it is known.

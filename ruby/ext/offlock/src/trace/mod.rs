@@ -70,6 +70,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     native.define_singleton_method("reset_waiting", function!(metrics::reset_waiting, 0))?;
     native.define_singleton_method("local_numbers", function!(local_numbers, 1))?;
     native.define_singleton_method("reset_local", function!(reset_local, 1))?;
+    native.define_singleton_method("usage", function!(usage, 2))?;
     native.define_singleton_method("waits", function!(waits, 1))?;
     native.define_singleton_method("switched_off", function!(trace::switched_off, 0))?;
     native.define_singleton_method("live_requested?", function!(trace::is_live_requested, 0))?;
@@ -367,6 +368,13 @@ fn find(thread: Value) -> Option<&'static trace::Thread> {
 fn local_numbers(thread: Value) -> (u64, u64, u64) {
     let numbers = find(thread).map(|thread| thread.metrics()).unwrap_or_default();
     (numbers.waited, numbers.acquisitions, numbers.releases)
+}
+
+/// The nanoseconds that a thread has waited for the lock, was ready to run without a processor, and collected garbage.
+fn usage(thread: Value, native_id: u32) -> (u64, u64, u64) {
+    let waited = find(thread).map_or(0, |thread| thread.metrics().waited);
+    let collected = RubyThread::of(thread).map_or(0, events::collected);
+    (waited, trace::run_delay(native_id).unwrap_or(0), collected)
 }
 
 fn reset_local(thread: Value) {
