@@ -112,7 +112,7 @@ pub(crate) struct Trace {
     pub(crate) program: Vec<OsString>,
 }
 
-/// Run a Ruby or Python program so that `offlock record` can take traces from it
+/// Run a Ruby or Python program so that `offlock record`, `top` and `dump` can look at it
 ///
 /// The program replaces this command. Nothing is recorded until `offlock record` connects. Children that are Ruby or
 /// Python programs as well, such as a server's workers, can be recorded by their own process ids.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Capture, Connection, DumpedState, FrameText, Lock, Options, Patience, Reason, Recent, Recording, Summary,
-    TakeStacks, TakenStacks, Thread, ThreadStack, Timeline, dump, is_active, is_tracing, now, now_holding,
-    now_releasing, published, standings,
+    Capture, Connection, DumpedState, Frame, FrameText, Function, Lock, Options, Patience, Reason, Recent,
+    Recording, Stack, Summary, TakeStacks, TakenStacks, Thread, ThreadStack, Timeline, Trace, dump,
+    is_active, is_tracing, now, now_holding, now_releasing, published, standings,
 };
 
 /// A process is published once at a time.
@@ -218,6 +218,37 @@ fn stacks_that_cannot_be_taken_in_time_are_missing() {
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(dump.obstacle.as_deref(), Some("nothing within 300ms"));
     capture.stop().expect("nothing is written");
+}
+
+#[test]
+fn without_stacks_the_holder_has_the_last_one_that_was_recorded() {
+    let _alone = alone();
+    let mut capture = publish();
+    let lock = Lock::new("recorded");
+    let (holder, other) = (Thread::present("recorded holder"), Thread::present("recorded other"));
+    let (trace, _memory) = Trace::to_memory(&Options::default()).expect("memory");
+    holder.acquired(now_holding(), lock);
+    let frame = |name: &str, line| {
+        let function = Function::numbered();
+        function.describe(name, "app.py", 1);
+        Frame { function, line }
+    };
+    let stack = Stack::of([frame("main", 12), frame("compute", 41)], 5).expect("it is recorded");
+    stack.holding(now(), holder.id());
+    stack.releasing(now(), other.id());
+    std::thread::sleep(Duration::from_millis(20));
+    let dump = dump(std::process::id(), Duration::from_secs(5)).expect("it is published");
+    let named = |name: &str| dump.threads.iter().find(|thread| thread.name == name).expect("known");
+    let holds = named("recorded holder");
+    let frames: Vec<String> = holds.frames.iter().map(FrameText::to_string).collect();
+    assert_eq!(frames, ["compute (app.py:41)", "main (app.py:12)"]);
+    assert_eq!(holds.left_out, 4, "rounded as in recordings");
+    assert!(holds.age >= Some(20_000_000), "{holds:?}");
+    assert!(named("recorded other").frames.is_empty(), "it does not hold the lock");
+    trace.stop().expect("memory");
+    capture.stop().expect("nothing is written");
+    holder.end(now());
+    other.end(now());
 }
 
 #[test]

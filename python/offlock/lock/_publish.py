@@ -49,8 +49,9 @@ _live: _Live | None = None
 def publish(*, stacks: float | None = STACKS) -> bool:
     """Publish this process, so that ``offlock record`` can take traces from it while it runs, without root.
 
-    So do ``OFFLOCK_LIVE=1`` in the environment once offlock is imported, and ``offlock attach``. Nothing is recorded until the command
-    connects. The socket lies in a folder that only this user can enter, and forked children get one of their own.
+    So do ``OFFLOCK_LIVE=1`` in the environment once offlock is imported, and ``offlock attach``. ``offlock top`` and
+    ``offlock dump`` can look at the process as well. Nothing is recorded until a command connects. The socket lies in a
+    folder that only this user can enter, and forked children get one of their own.
 
     Args:
         stacks: whether traces have stacks: None for none. ``offlock record --stacks`` says from which wait on.
