@@ -34,9 +34,6 @@ pub(super) const FILE_NAME: usize = 112;
 pub(super) const QUALIFIED_NAME: usize = 128;
 pub(super) const LINE_TABLE: usize = 136;
 
-/// In a generator or a coroutine: its frame.
-pub(super) const GENERATOR_FRAME: usize = if cfg!(Py_3_12) { 72 } else { 80 };
-
 /// In an object: its type, and in one of variable size, the number of its items.
 pub(super) const TYPE: usize = 8;
 pub(super) const SIZE: usize = 16;

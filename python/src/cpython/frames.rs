@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, types};
 use super::frame_layout::{
-    GENERATOR_FRAME, LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
+    LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
@@ -45,7 +45,7 @@ struct RawStack {
     frames: Vec<RawFrame>,
     beyond: usize,
     /// The generators and coroutines that are executed: of how many frames each has to do with the inner ones, and the
-    /// addresses of the objects.
+    /// addresses of their frames.
     generators: Vec<(usize, usize)>,
 }
 
@@ -178,7 +178,7 @@ fn walk(memory: &mut impl Memory, thread_state: usize, kept: usize) -> Option<Ra
         let (frame, previous) = RawFrame::read(memory, next)?;
         let inner = stack.frames.len() + stack.beyond;
         if frame.is_some_and(|frame| frame.owner == OWNER_GENERATOR) {
-            stack.generators.push((inner, next - GENERATOR_FRAME));
+            stack.generators.push((inner, next));
         }
         match frame {
             Some(frame) if stack.frames.len() < kept => stack.frames.push(frame),

@@ -57,16 +57,26 @@ pub(super) fn prepare(py: Python<'_>) {
 }
 
 /// The name of the task that a thread runs, and how many frames of its stack are inner to that of the task's coroutine.
-/// `generators` has the generators and coroutines of its stack: for each the number of inner frames, and its address.
+/// `generators` has the generators and coroutines of its stack: for each the number of inner frames, and the address of its
+/// frame.
 pub(super) fn running(thread_state: usize, generators: &[(usize, usize)]) -> Option<(String, usize)> {
     if generators.is_empty() {
         return None;
     }
     let mut memory = Foreign::new();
-    let coroutine = &raw const ffi::PyCoro_Type as usize;
-    let is_coroutine = |(_, address): &(usize, usize)| type_of(&mut memory, *address) == Some(coroutine);
-    let coroutines: Vec<(usize, usize)> = generators.iter().copied().filter(is_coroutine).collect();
+    let with_coroutine = |(inner, frame): &(usize, usize)| Some((*inner, coroutine_of(&mut memory, *frame)?));
+    let coroutines: Vec<(usize, usize)> = generators.iter().filter_map(with_coroutine).collect();
     if coroutines.is_empty() { None } else { current(&mut memory, thread_state, &coroutines) }
+}
+
+/// How far behind the beginning of a coroutine its frame may lie; versions differ.
+const FRAME_WITHIN: std::ops::RangeInclusive<usize> = 48..=96;
+
+/// The address of the coroutine that contains a frame; `None` if it is a generator's.
+fn coroutine_of(memory: &mut Foreign, frame: usize) -> Option<usize> {
+    let kind = &raw const ffi::PyCoro_Type as usize;
+    let mut addresses = FRAME_WITHIN.step_by(size_of::<usize>()).map(|offset| frame.wrapping_sub(offset));
+    addresses.find(|address| type_of(memory, *address) == Some(kind))
 }
 
 #[cfg(not(Py_3_14))]

@@ -9,7 +9,7 @@ use offlock_core::trace::{Patience, TakenStacks};
 
 /// How many stacks are taken at one moment. Each takes some tens of microseconds, in which no thread gets the lock.
 #[cfg(target_os = "linux")]
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 16;
 /// How long threads get between two such moments.
 #[cfg(target_os = "linux")]
 const BETWEEN: Duration = Duration::from_micros(200);
