@@ -21,13 +21,18 @@ const WIDEST: usize = 40;
 const BOLD: anstyle::Style = anstyle::Style::new().bold();
 
 pub(crate) fn run(arguments: &Dump) -> Result<(), Failure> {
-    let pids = if arguments.pids.is_empty() { published() } else { unique(&arguments.pids) };
-    if pids.is_empty() {
+    let are_named = !arguments.pids.is_empty();
+    let pids = if are_named { unique(&arguments.pids) } else { published() };
+    let mut all = dump_all(&pids, arguments.timeout);
+    // Of a process that was killed there is a socket.
+    all.retain(|(_, dump)| {
+        are_named || dump.as_ref().err().is_none_or(|error| error.kind() != io::ErrorKind::NotFound)
+    });
+    if all.is_empty() {
         return Err(there_is_none());
     }
-    let all = dump_all(&pids, arguments.timeout);
     let dumps: Vec<&ThreadDump> = all.iter().filter_map(|(_, dump)| dump.as_ref().ok()).collect();
-    let text = if arguments.json { json(&dumps, pids.len() == 1) } else { text(&dumps) };
+    let text = if arguments.json { json(&dumps, all.len() == 1) } else { text(&dumps) };
     files::write(Path::new("-"), |out| out.write_all(text.as_bytes()))?;
     let problems = all.iter().filter_map(|(pid, dump)| Some((pid, dump.as_ref().err()?)));
     let problems: Vec<String> =

@@ -288,7 +288,7 @@ def test_threads_that_begin_and_end_meanwhile_disturb_nothing(start: Start) -> N
     assert server.poll() is None
 
 
-def test_what_cannot_be_dumped_is_explained(start: Start) -> None:
+def test_what_cannot_be_dumped_is_explained(start: Start, folder: Path) -> None:
     nobody = run()
     assert nobody.returncode == 1
     assert "no process can be recorded. Start it with `offlock run -- PROGRAM`" in nobody.stderr
@@ -308,6 +308,8 @@ def test_what_cannot_be_dumped_is_explained(start: Start) -> None:
     assert "the process does not answer: is it stopped?" in done.stderr
     server.kill()
     server.wait(30)
+    assert (folder / "offlock" / f"{server.pid}.sock").exists(), "it is left"
+    assert "no process can be recorded" in run().stderr
     assert "no process of this user and number can be recorded" in run(server.pid).stderr
 
 

@@ -3,6 +3,8 @@
 //! A dict is a table of indices, into which a key's hash leads, and the entries in the order in which they were added
 //! (`Objects/dictobject.c`).
 
+#![cfg_attr(Py_3_14, allow(dead_code, reason = "the thread state has the running task"))]
+
 use super::code_texts::{Types, read_text};
 use super::frame_layout::TYPE;
 use super::memory::Memory;

@@ -8,6 +8,8 @@
 //! Nothing is assumed of a task's layout: it is one if it has a coroutine of the stack, and a name behind that. Everything is
 //! read by the system, so a wrong address is no crash.
 
+#![cfg_attr(Py_3_14, allow(dead_code, reason = "the thread state has the running task"))]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
@@ -122,7 +124,7 @@ fn current(
 
 /// Where in a thread state the running task may be: behind what all versions have.
 #[cfg(Py_3_14)]
-const THREAD_STATE: std::ops::Range<usize> = 192..1024;
+const THREAD_STATE: std::ops::Range<usize> = 192..4096;
 /// How often it is searched for, and has been.
 #[cfg(Py_3_14)]
 const MOST_SEARCHES: usize = 256;
