@@ -238,7 +238,7 @@ def test_forked_workers_are_dumped_by_their_own_numbers(start: Start, folder: Pa
         assert "serve" in functions(threads["worker"])
         several = run("--json")
         assert several.returncode == 0
-        assert {dump["pid"] for dump in json.loads(several.stdout)["processes"]} == {server.pid, child}
+        assert {dump["pid"] for dump in json.loads(several.stdout)["processes"]} >= {server.pid, child}
         several = run(server.pid, child, server.pid)
         assert [
             line for line in several.stdout.splitlines() if line.startswith((f"{child}: ", f"{server.pid}: "))
