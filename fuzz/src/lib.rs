@@ -4,6 +4,7 @@
 //! in `seeds/`, and for a few seconds on mutations of these.
 
 pub mod deflate;
+pub mod model;
 pub mod msgpack;
 pub mod text;
 pub mod tokens;
@@ -16,6 +17,7 @@ pub type Target = fn(&[u8]);
 /// All targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("deflate", deflate::run),
+    ("model", model::run),
     ("msgpack", msgpack::run),
     ("text", text::run),
     ("tokens", tokens::run),

@@ -63,7 +63,7 @@ pub(super) struct Backtracker {
     pub(super) seeds: CharSeeds,
 }
 
-/// The number of steps between two checks of the task.
+/// The number of steps between two checks of the task; fewer if a step may look up many long tokens.
 const STRETCH: usize = 2048;
 
 impl Backtracker {
@@ -102,8 +102,9 @@ impl Backtracker {
         memory::reserve(dead, bits::words(end - start + 1))?;
         dead.resize(bits::words(end - start + 1), 0);
         let (mut at, mut limit) = (start, end - start);
+        let stretch = (STRETCH / (1 + self.lengths.sum / STRETCH)).max(1);
         for step in 1.. {
-            if step % STRETCH == 0 {
+            if step % stretch == 0 {
                 task.check()?;
             }
             if let Some((token, length)) = self.longest(table, text, at, limit) {
@@ -201,6 +202,8 @@ struct Lengths {
     sets: Vec<u32>,
     /// The lengths from [`GREAT`] on that occur in the vocabulary, in descending order.
     great: Vec<usize>,
+    /// All of these together: the bytes that are hashed at most to find the longest token.
+    sum: usize,
 }
 
 /// The first length that has no bit of its own.
@@ -220,7 +223,8 @@ impl Lengths {
             stretches.check(number)?;
             sets[Self::hash(Window::at(token, 0))] |= 1 << token.len().min(GREAT);
         }
-        Ok(Self { sets, great })
+        let sum = great.iter().sum();
+        Ok(Self { sets, great, sum })
     }
 
     fn hash(window: Window) -> usize {

@@ -118,7 +118,9 @@ impl<'a> Encoder<'a> {
             self.place = Place::default();
         }
         while self.place.at < range.end {
-            let Some(piece) = self.splitter.next(text, &mut self.place)? else { return Ok(text.len()) };
+            let Some(piece) = self.splitter.next(text, &mut self.place, self.task)? else {
+                return Ok(text.len());
+            };
             self.piece(text.as_bytes(), piece, out)?;
         }
         Ok(self.place.at)

@@ -218,7 +218,7 @@ impl Encoding {
         let mut tokens = Vec::new();
         let mut place = Place::default();
         let mut stretches = Stretches::new(task, STRETCH);
-        while let Some(piece) = self.splitter.next(segment, &mut place)? {
+        while let Some(piece) = self.splitter.next(segment, &mut place, task)? {
             stretches.check(piece.start)?;
             encoder.one(segment.as_bytes(), piece.clone(), &mut tokens)?;
             task.advance(piece.len() as u64);

@@ -58,6 +58,7 @@ mod simd_merge;
 mod sort;
 mod specials;
 mod split;
+mod strings;
 mod table;
 mod unstable;
 mod vocab_format;

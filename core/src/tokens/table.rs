@@ -10,7 +10,7 @@ use super::compact_map::{CompactMap, MediumKey, ShortKey};
 use crate::Task;
 use crate::memory::{self, OutOfMemory};
 use crate::task::Stretches;
-use rustc_hash::FxHashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Tokens of this length and more do not fit into two words.
 const LONG: usize = 16;
@@ -21,7 +21,9 @@ pub(super) struct Table {
     short: CompactMap<ShortKey>,
     /// 8 to 15 bytes.
     medium: CompactMap<MediumKey>,
-    long: FxHashMap<Box<[u8]>, u32>,
+    /// The hash function has a secret: no vocabulary can be made so that many tokens have the same hash. That of the
+    /// standard library would make the encoding of long words in many scripts take three times as long.
+    long: HashMap<Box<[u8]>, u32>,
     /// The length of the longest token.
     longest: usize,
     /// Tokens of one and of two bytes once more, for the first lookups of byte pair encoding. [`NONE`] if
@@ -55,7 +57,7 @@ impl Table {
                 _ => {}
             }
         }
-        let mut long = FxHashMap::default();
+        let mut long = HashMap::new();
         long.try_reserve(of_length(LONG, usize::MAX).count()).map_err(OutOfMemory::from)?;
         let mut stretches = Stretches::of_items(task);
         for (number, (index, bytes)) in of_length(LONG, usize::MAX).enumerate() {

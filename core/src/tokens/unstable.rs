@@ -76,7 +76,7 @@ impl Encoding {
     fn extend_tail(&self, tail: &mut Tail, text: &str, task: &Task<'_>) -> Result<(), Error> {
         let mut encoder = self.encoder(task);
         let mut place = Place::default();
-        while let Some(piece) = self.splitter.next(text, &mut place)? {
+        while let Some(piece) = self.splitter.next(text, &mut place, task)? {
             task.check()?;
             let before = tail.tokens.len();
             encoder.one(text.as_bytes(), piece, &mut tail.tokens)?;

@@ -8,13 +8,14 @@ use super::merges::merges;
 use super::runs;
 use super::simd_merge;
 use super::sort::sort;
+use super::strings::Strings;
 use super::table::Table;
 use super::vocab_format::{self, Unpacked};
 use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::{Task, memory};
-use rustc_hash::FxHashMap;
+use foldhash::{HashMap, HashMapExt};
 use std::ops::Range;
 
 /// Ordinary tokens. A token is known by its index in the order of the ranks.
@@ -33,13 +34,14 @@ pub(super) struct Vocabulary {
     /// What a piece is encoded by if no order of the tokens has the same effect.
     list: Option<MergeList>,
     /// Tokens that encoding never makes, but that stand for pieces with exactly these bytes.
-    whole: FxHashMap<Vec<u8>, u32>,
+    whole: HashMap<Vec<u8>, u32>,
     pub(super) pool: Pool,
 }
 
 /// A vocabulary with a list of merges.
 pub(super) struct Listed {
-    pub(super) tokens: Vec<(Vec<u8>, TokenId)>,
+    pub(super) tokens: Strings,
+    pub(super) ids: Vec<TokenId>,
     /// The places in `tokens` of the two that are joined, and of the token that they make.
     pub(super) merges: Vec<[u32; 3]>,
     /// The places in `tokens` of the 256 bytes.
@@ -87,29 +89,30 @@ impl Vocabulary {
         table: Table,
         backtracker: Option<Backtracker>,
     ) -> Self {
-        let (by_id, list, whole, pool) = (Vec::new(), None, FxHashMap::default(), Pool::default());
+        let (by_id, list, whole, pool) = (Vec::new(), None, HashMap::new(), Pool::default());
         Self { text, starts, ids, by_id, table, backtracker, list, whole, pool }
     }
 
     /// A vocabulary whose tokens are joined in the order of a list.
     pub(super) fn listed(listed: Listed, task: &Task<'_>) -> Result<Self, Error> {
-        let Listed { tokens: given, merges: pairs, bytes, ignore_merges } = listed;
+        let Listed { tokens: given, ids, merges: pairs, bytes, ignore_merges } = listed;
         let mut list = MergeList::default();
         let mut stretches = Stretches::of_items(task);
         for (rank, [left, right, joined]) in (0_u32..).zip(pairs) {
             stretches.check(rank as usize)?;
             list.add(left, right, rank, joined)?;
         }
-        let order = merge_list::order(given.iter().map(|(bytes, _)| &**bytes), &bytes, &list, task)?;
+        let order = merge_list::order(given.iter(), &bytes, &list, task)?;
         let numbers = || order.made.iter().chain(&order.never).map(|&number| number as usize);
-        let mut text = memory::with_capacity(given.iter().map(|(bytes, _)| bytes.len()).sum())?;
+        let mut text = memory::with_capacity(given.bytes())?;
         let mut starts = memory::with_capacity(given.len() + 1)?;
         starts.push(0);
-        for bytes in numbers().map(|number| &given[number].0) {
+        for bytes in numbers().map(|number| given.get(number)) {
             text.extend_from_slice(bytes);
             starts.push(u32::try_from(text.len()).map_err(|_| too_long())?);
         }
-        let ids = memory::collected::<_, Error>(numbers().map(|number| Ok(given[number].1)))?;
+        let ids = memory::collected::<_, Error>(numbers().map(|number| Ok(ids[number])))?;
+        drop(given);
         let tokens = spans(&text, &starts).take(order.made.len());
         let table = Table::new(tokens.clone(), task)?;
         let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
@@ -343,8 +346,8 @@ fn by_id(ids: &[TokenId], task: &Task<'_>) -> Result<Vec<u32>, Error> {
 }
 
 /// The tokens from index `made` on, by their bytes.
-fn whole(vocabulary: &Vocabulary, made: usize) -> Result<FxHashMap<Vec<u8>, u32>, Error> {
-    let mut whole = FxHashMap::default();
+fn whole(vocabulary: &Vocabulary, made: usize) -> Result<HashMap<Vec<u8>, u32>, Error> {
+    let mut whole = HashMap::new();
     for (index, bytes) in (0..).zip(spans(&vocabulary.text, &vocabulary.starts)).skip(made) {
         whole.try_reserve(1).map_err(|_| OutOfMemory)?;
         whole.insert(memory::copied(bytes)?, index);

@@ -4,6 +4,7 @@
 //! the longest. A match that is refused (a special token where these are ordinary text, or a part of a word
 //! where a token has to be a word) still hides those that overlap it.
 
+use super::unsupported;
 use crate::task::Stretches;
 use crate::tokens::{Error, ErrorKind, TokenId};
 use crate::{Stopped, Task};
@@ -53,12 +54,23 @@ pub(super) enum Stage {
 /// The bytes of text between two checks of the task.
 const STRETCH: usize = 64 << 10;
 
+/// The longest added token, and all together, in bytes. To prepare the search takes quadratic time in a token's length,
+/// and a hundred times the memory. The longest of models have 100 bytes, and all together a megabyte.
+const LONGEST: usize = 1024;
+const MOST: usize = 4 << 20;
+
 impl AddedTokens {
     /// Prepares the search. `normalize` gives the text as which a token occurs in normalized text.
     pub(super) fn new(
         list: Vec<Added>,
         normalize: impl Fn(&str) -> Result<String, Error>,
     ) -> Result<Self, Error> {
+        if list.iter().any(|added| added.text.len() > LONGEST) {
+            return Err(unsupported(format!("an added token of more than {LONGEST} bytes")));
+        }
+        if list.iter().map(|added| added.text.len()).sum::<usize>() > MOST {
+            return Err(unsupported(format!("added tokens of more than {MOST} bytes together")));
+        }
         let by_id = (0..).zip(&list).map(|(index, added)| (added.id, index)).collect();
         // Special tokens come first: of two with the same text, the first one counts.
         let chosen = |in_normalized: bool| {
@@ -97,9 +109,11 @@ impl AddedTokens {
             Stage::Normalized => &self.normalized,
         };
         let mut stretches = Stretches::new(task, STRETCH);
-        let (mut from, mut done) = (0, 0);
+        let (mut from, mut done, mut searched) = (0, 0, 0);
         while let Some((id, found)) = finder.next(text, from, task)? {
-            stretches.check(found.start)?;
+            // Whether a longer token begins where one was found may be known only at that one's end.
+            searched += found.end - from + finder.longest;
+            stretches.check(searched)?;
             from = found.end;
             let Some(taken) = self.taken(id, found, text, done, without_special) else { continue };
             if done < taken.start && !part(None, done..taken.start)? {
@@ -132,9 +146,18 @@ impl AddedTokens {
         {
             return None;
         }
-        let left = if added.takes_left { before.len() - before.trim_end().len() } else { 0 };
-        let right = if added.takes_right { after.len() - after.trim_start().len() } else { 0 };
-        Some((found.start - left).max(done.min(found.start))..found.end + right)
+        // What is done beyond this match are the blanks behind it: an earlier token took all of them. Looking at
+        // them for every match would take quadratic time where blanks themselves are added tokens.
+        let free = &text[done.min(found.start)..found.start];
+        let left = if added.takes_left { free.len() - free.trim_end().len() } else { 0 };
+        let right = if !added.takes_right {
+            0
+        } else if done > found.end {
+            done - found.end
+        } else {
+            after.len() - after.trim_start().len()
+        };
+        Some(found.start - left..found.end + right)
     }
 
     fn is_in_word(&self, neighbour: Option<char>) -> bool {
@@ -213,6 +236,23 @@ mod tests {
         let list = vec![added("<a", 1), added("<a>", 2), added("a>>", 3)];
         let parts = [(None, "x"), (Some(2), "<a>"), (Some(1), "<a"), (None, " ")];
         assert_eq!(split(list, "x<a><a ", false), parts.map(|(id, text)| (id, text.to_owned())));
+    }
+
+    #[test]
+    fn blanks_that_are_tokens_take_linear_time() {
+        let blank = Added { takes_left: true, takes_right: true, ..added(" ", 1) };
+        let tokens = AddedTokens::new(vec![blank], |text| Ok(text.to_owned())).unwrap();
+        let (text, began) = (format!("a{}b", " ".repeat(300_000)), std::time::Instant::now());
+        let mut parts = Vec::new();
+        let all = tokens.split(Stage::Raw, &text, false, &Task::new(), |id, range| {
+            parts.push((id, range));
+            Ok(true)
+        });
+        assert!(all.unwrap());
+        assert_eq!(parts.len(), 300_002);
+        assert_eq!(parts[1], (Some(1), 1..300_001));
+        assert_eq!(parts[300_000], (Some(1), 300_000..300_001));
+        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The alphabet of byte-level vocabularies: one printable character for each byte, as GPT-2 chose them.
 
+use crate::memory::{self, OutOfMemory};
+
 /// The character of each byte: the byte itself if it is printable in Latin-1, otherwise the next of the
 /// characters from U+0100 on.
 const CHARACTERS: [char; 256] = {
@@ -35,8 +37,22 @@ const BYTES: [i16; 0x100 + 68] = {
 
 /// The bytes that a token of the alphabet stands for; `None` if it has other characters.
 pub(super) fn bytes(token: &str) -> Option<Vec<u8>> {
-    let byte = |character| BYTES.get(character as usize).and_then(|&byte| u8::try_from(byte).ok());
     token.chars().map(byte).collect()
+}
+
+/// As [`bytes`], in memory that is used again: replaces `out`, and returns false if there are other characters.
+pub(super) fn read(token: &str, out: &mut Vec<u8>) -> Result<bool, OutOfMemory> {
+    out.clear();
+    memory::reserve(out, token.len())?;
+    for character in token.chars() {
+        let Some(byte) = byte(character) else { return Ok(false) };
+        out.push(byte);
+    }
+    Ok(true)
+}
+
+fn byte(character: char) -> Option<u8> {
+    BYTES.get(character as usize).and_then(|&byte| u8::try_from(byte).ok())
 }
 
 /// The token that stands for `bytes`.

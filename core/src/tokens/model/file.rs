@@ -3,33 +3,36 @@
 use super::added::{Added, AddedTokens};
 use super::normalize::{Form, Normalized};
 use super::parts::Preparation;
+use super::reader::{self, Collect, Collected, Setting};
 use super::tokenizer::{Other, Tokenizer};
-use super::{byte_level, invalid, reader, settings, unsupported};
+use super::{byte_level, invalid, settings, unsupported};
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
+use crate::tokens::sort::sort;
 use crate::tokens::split::Splitter;
+use crate::tokens::strings::Strings;
 use crate::tokens::vocabulary::{Listed, Vocabulary};
 use crate::tokens::{Encoding, Error, TokenId};
 use crate::{Task, memory};
-use rustc_hash::{FxHashMap, FxHashSet};
+use foldhash::{HashMap, HashMapExt};
+use rustc_hash::FxHashMap;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
 #[derive(Deserialize)]
 pub(super) struct File {
     #[serde(default)]
-    added_tokens: Vec<FileToken>,
+    added_tokens: Collected<Vec<FileToken>>,
     #[serde(default)]
-    normalizer: Value,
+    normalizer: Setting,
     #[serde(default)]
-    pre_tokenizer: Value,
+    pre_tokenizer: Setting,
     #[serde(default)]
-    post_processor: Value,
+    post_processor: Setting,
     #[serde(default)]
-    decoder: Value,
+    decoder: Setting,
     model: Model,
 }
 
@@ -52,9 +55,9 @@ struct FileToken {
 struct Model {
     r#type: Option<String>,
     #[serde(default)]
-    vocab: Entries,
+    vocab: Vocab,
     #[serde(default)]
-    merges: Vec<Pair>,
+    merges: Collected<Merges>,
     dropout: Option<f32>,
     continuing_subword_prefix: Option<String>,
     end_of_word_suffix: Option<String>,
@@ -64,34 +67,70 @@ struct Model {
     ignore_merges: bool,
 }
 
+/// The entries of the vocabulary, as they are written.
+#[derive(Default)]
+struct Entries {
+    texts: Strings,
+    ids: Vec<TokenId>,
+}
+
+impl Collect for Entries {
+    type Item = (String, TokenId);
+
+    fn add(&mut self, (text, id): Self::Item) -> Result<(), OutOfMemory> {
+        self.texts.push(text.as_bytes())?;
+        memory::push(&mut self.ids, id)
+    }
+}
+
+impl Entries {
+    fn iter(&self) -> impl Iterator<Item = (&str, TokenId)> {
+        let text = |bytes| std::str::from_utf8(bytes).expect("texts are UTF-8");
+        self.texts.iter().map(text).zip(self.ids.iter().copied())
+    }
+}
+
 /// The vocabulary: the entries of an object. Those of Unigram are an array, of which nothing is kept.
 #[derive(Default)]
-struct Entries(Vec<(String, TokenId)>);
+struct Vocab(Collected<Entries>);
 
-impl<'de> Deserialize<'de> for Entries {
+impl<'de> Deserialize<'de> for Vocab {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Entries;
+            type Value = Vocab;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a vocabulary")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vocab, A::Error> {
+                let mut entries = Collected::default();
                 while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
+                    entries.add(entry);
                 }
-                Ok(Entries(entries))
+                Ok(Vocab(entries))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Entries, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vocab, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Entries::default())
+                Ok(Vocab::default())
             }
         }
         deserializer.deserialize_any(Reader)
+    }
+}
+
+/// The two tokens of each merge, one after the other, as they are written.
+#[derive(Default)]
+struct Merges(Strings);
+
+impl Collect for Merges {
+    type Item = Pair;
+
+    fn add(&mut self, Pair(left, right): Pair) -> Result<(), OutOfMemory> {
+        self.0.push(left.as_bytes())?;
+        self.0.push(right.as_bytes())
     }
 }
 
@@ -143,13 +182,19 @@ impl Tokenizer {
 
     fn from_file(file: File, task: &Task<'_>) -> Result<Self, Error> {
         check_model(&file.model)?;
-        let forms = settings::forms(&file.normalizer)?;
-        let pre_tokenizer = settings::pre_tokenizer(&file.pre_tokenizer)?;
-        let post_processor = settings::post_processor(&file.post_processor)?;
-        settings::check_decoder(&file.decoder)?;
-        let added = number(file.added_tokens, &file.model.vocab.0)?;
+        let forms = settings::forms(&file.normalizer.0)?;
+        let pre_tokenizer = settings::pre_tokenizer(&file.pre_tokenizer.0)?;
+        let post_processor = settings::post_processor(&file.post_processor.0)?;
+        settings::check_decoder(&file.decoder.0)?;
+        let (merges, added_tokens) = (file.model.merges.0?, file.added_tokens.0?);
         let splitter = Splitter::of_cuts(pre_tokenizer.cuts)?;
-        let (listed, foreign) = listed(file.model, task)?;
+        let tokens = Tokens::of(file.model.vocab.0.0?, task)?;
+        let places = Places::of(&tokens, task)?;
+        let added = places.number(added_tokens)?;
+        let (merges, bytes) = (places.merges(&merges, task)?, places.bytes()?);
+        drop(places);
+        let Tokens { bytes: tokens, ids, foreign } = tokens;
+        let listed = Listed { tokens, ids, merges, bytes, ignore_merges: file.model.ignore_merges };
         let vocabulary = Arc::new(Vocabulary::listed(listed, task)?);
         let mut tokenizer = Self::assemble(splitter, vocabulary, added, foreign, forms, task)?;
         tokenizer.preparation.blank_before = pre_tokenizer.blank_before;
@@ -173,6 +218,7 @@ impl Tokenizer {
         let added = AddedTokens::new(added, normalize)?;
         let specials = added.specials();
         let mut others = FxHashMap::default();
+        others.try_reserve(foreign.len() + added.list.len()).map_err(OutOfMemory::from)?;
         let tokens = foreign.into_iter().chain(added.list.iter().map(|added| (added.text.clone(), added.id)));
         for (text, id) in tokens {
             let bytes = byte_level::bytes(&text).unwrap_or_else(|| text.as_bytes().to_vec());
@@ -196,7 +242,9 @@ fn check_model(model: &Model) -> Result<(), Error> {
     match model.r#type.as_deref() {
         Some("BPE") => {}
         Some(other) => return Err(unsupported(format!("the model {other}"))),
-        None if model.merges.is_empty() => return Err(unsupported("a model without a type and merges")),
+        None if model.merges.0.as_ref().is_ok_and(|merges| merges.0.len() == 0) => {
+            return Err(unsupported("a model without a type and merges"));
+        }
         None => {}
     }
     if model.byte_fallback {
@@ -211,83 +259,140 @@ fn check_model(model: &Model) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers the added tokens as Hugging Face's tokenizers do: those of the vocabulary keep their numbers, the
-/// others follow it. Equal ones count once.
-fn number(tokens: Vec<FileToken>, vocabulary: &[(String, TokenId)]) -> Result<Vec<Added>, Error> {
-    let mut known = FxHashMap::default();
-    if !tokens.is_empty() {
-        known.extend(vocabulary.iter().map(|(text, id)| (text.clone(), *id)));
-    }
-    let mut next = TokenId::try_from(vocabulary.len()).map_err(|_| OutOfMemory)?;
-    let mut added: Vec<Added> = Vec::new();
-    for token in tokens.into_iter().filter(|token| !token.content.is_empty()) {
-        let id = *known.entry(token.content.clone()).or_insert_with(|| {
-            next += 1;
-            next - 1
-        });
-        added.push(Added {
-            text: token.content,
-            id,
-            is_special: token.special,
-            in_normalized: token.normalized,
-            takes_left: token.lstrip,
-            takes_right: token.rstrip,
-            is_word: token.single_word,
-        });
-    }
-    Ok(added)
+/// The vocabulary as bytes.
+struct Tokens {
+    bytes: Strings,
+    ids: Vec<TokenId>,
+    /// Entries that are not in the byte-level alphabet, which stand for no bytes.
+    foreign: Vec<(String, TokenId)>,
 }
 
-/// Entries of a vocabulary that are not in the byte-level alphabet.
-type Foreign = Vec<(String, TokenId)>;
-
-/// The vocabulary and the merges as bytes and places, and the entries that stand for no bytes.
-fn listed(model: Model, task: &Task<'_>) -> Result<(Listed, Foreign), Error> {
-    let (mut tokens, mut foreign) = (memory::with_capacity(model.vocab.0.len())?, Vec::new());
-    let mut places = FxHashMap::default();
-    let mut ids = FxHashMap::default();
-    let mut stretches = Stretches::of_items(task);
-    for (number, (text, id)) in model.vocab.0.into_iter().enumerate() {
-        stretches.check(number)?;
-        if let Some(other) = ids.insert(id, text.clone()) {
-            return Err(invalid(format!("the number {id} is given to both {other:?} and {text:?}")));
-        }
-        match byte_level::bytes(&text) {
-            Some(bytes) => {
-                let place = u32::try_from(tokens.len()).map_err(|_| OutOfMemory)?;
-                if places.insert(bytes.clone(), place).is_some() {
-                    return Err(invalid(format!("the token {text:?} has two numbers")));
-                }
-                tokens.push((bytes, id));
+impl Tokens {
+    fn of(entries: Entries, task: &Task<'_>) -> Result<Self, Error> {
+        check_numbers(&entries, task)?;
+        let (mut bytes, mut ids, mut foreign) = (Strings::default(), Vec::new(), Vec::new());
+        let (mut token, mut stretches) = (Vec::new(), Stretches::of_items(task));
+        for (number, (text, id)) in entries.iter().enumerate() {
+            stretches.check(number)?;
+            if byte_level::read(text, &mut token)? {
+                bytes.push(&token)?;
+                memory::push(&mut ids, id)?;
+            } else {
+                memory::push(&mut foreign, (text.to_owned(), id))?;
             }
-            None => foreign.push((text, id)),
         }
+        Ok(Self { bytes, ids, foreign })
     }
-    drop(ids);
-    let foreign_texts: FxHashSet<_> = foreign.iter().map(|(text, _)| &**text).collect();
-    let mut merges = memory::with_capacity(model.merges.len())?;
-    let mut stretches = Stretches::of_items(task);
-    for (number, Pair(left, right)) in model.merges.into_iter().enumerate() {
-        stretches.check(number)?;
-        let joined = left.clone() + &right;
-        let place = |text: &str| match byte_level::bytes(text) {
-            Some(bytes) => places.get(&bytes).copied().map(Some),
-            // A merge of what no text gives is never used.
-            None => foreign_texts.contains(text).then_some(None),
+}
+
+/// Refuses a number that two entries have.
+fn check_numbers(entries: &Entries, task: &Task<'_>) -> Result<(), Error> {
+    let mut ids = memory::copied(&entries.ids)?;
+    sort(&mut ids, task)?;
+    let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) else { return Ok(()) };
+    let mut texts = entries.iter().filter(|(_, id)| *id == pair[0]).map(|(text, _)| text);
+    let (one, other) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+    Err(invalid(format!("the number {} is given to both {one:?} and {other:?}", pair[0])))
+}
+
+/// Finds entries of the vocabulary. The hash function has a secret: no file can be made so that many of its tokens
+/// have the same hash.
+struct Places<'t> {
+    tokens: &'t Tokens,
+    /// The place of each token.
+    bytes: HashMap<&'t [u8], u32>,
+    foreign: HashMap<&'t str, TokenId>,
+}
+
+impl<'t> Places<'t> {
+    fn of(tokens: &'t Tokens, task: &Task<'_>) -> Result<Self, Error> {
+        let (mut bytes, mut foreign) = (HashMap::new(), HashMap::new());
+        bytes.try_reserve(tokens.bytes.len()).map_err(OutOfMemory::from)?;
+        foreign.try_reserve(tokens.foreign.len()).map_err(OutOfMemory::from)?;
+        let mut stretches = Stretches::of_items(task);
+        for (place, token) in (0..).zip(tokens.bytes.iter()) {
+            stretches.check(place as usize)?;
+            if bytes.insert(token, place).is_some() {
+                return Err(invalid(format!("the token {:?} has two numbers", byte_level::token(token))));
+            }
+        }
+        foreign.extend(tokens.foreign.iter().map(|(text, id)| (&**text, *id)));
+        Ok(Self { tokens, bytes, foreign })
+    }
+
+    /// Numbers the added tokens as Hugging Face's tokenizers do: those of the vocabulary keep their numbers,
+    /// the others follow it. Equal ones count once.
+    fn number(&self, tokens: Vec<FileToken>) -> Result<Vec<Added>, Error> {
+        let known = |text: &str| match byte_level::bytes(text) {
+            Some(bytes) => self.bytes.get(&*bytes).map(|&place| self.tokens.ids[place as usize]),
+            None => self.foreign.get(text).copied(),
         };
-        let unknown =
-            |text: &str| invalid(format!("the merges have {text:?}, which is not in the vocabulary"));
-        let [left, right, joined] =
-            [&*left, &*right, &*joined].map(|text| place(text).ok_or_else(|| unknown(text)));
-        if let (Some(left), Some(right), Some(joined)) = (left?, right?, joined?) {
-            merges.push([left, right, joined]);
+        let mut next = TokenId::try_from(self.bytes.len() + self.foreign.len()).map_err(|_| OutOfMemory)?;
+        let mut new: HashMap<String, TokenId> = HashMap::new();
+        let mut added = memory::with_capacity(tokens.len())?;
+        for token in tokens.into_iter().filter(|token| !token.content.is_empty()) {
+            let id = known(&token.content).or_else(|| new.get(&token.content).copied());
+            let id = match id {
+                Some(id) => id,
+                None => {
+                    new.try_reserve(1).map_err(OutOfMemory::from)?;
+                    new.insert(token.content.clone(), next);
+                    next += 1;
+                    next - 1
+                }
+            };
+            added.push(Added {
+                text: token.content,
+                id,
+                is_special: token.special,
+                in_normalized: token.normalized,
+                takes_left: token.lstrip,
+                takes_right: token.rstrip,
+                is_word: token.single_word,
+            });
         }
+        Ok(added)
     }
-    let mut bytes = [0; 256];
-    for (byte, place) in (0..=255).zip(&mut bytes) {
-        let found: Option<&u32> = places.get([byte].as_slice());
-        *place = *found.ok_or_else(|| unsupported(format!("a vocabulary without the byte 0x{byte:02x}")))?;
+
+    /// The merges, as the places of the two tokens and of the one that they make.
+    fn merges(&self, merges: &Merges, task: &Task<'_>) -> Result<Vec<[u32; 3]>, Error> {
+        let mut places = memory::with_capacity(merges.0.len() / 2)?;
+        let (mut joined, mut stretches) = (Vec::new(), Stretches::of_items(task));
+        for at in (0..merges.0.len()).step_by(2) {
+            stretches.check(at)?;
+            let (left, right) = (merges.0.get(at), merges.0.get(at + 1));
+            joined.clear();
+            memory::append(&mut joined, left)?;
+            memory::append(&mut joined, right)?;
+            let place = |text: &[u8]| self.place(text);
+            if let (Some(left), Some(right), Some(joined)) = (place(left)?, place(right)?, place(&joined)?) {
+                places.push([left, right, joined]);
+            }
+        }
+        Ok(places)
     }
-    drop(foreign_texts);
-    Ok((Listed { tokens, merges, bytes, ignore_merges: model.ignore_merges }, foreign))
+
+    /// The place of a token of a merge. A merge of what no text gives is never used.
+    fn place(&self, text: &[u8]) -> Result<Option<u32>, Error> {
+        let text = std::str::from_utf8(text).expect("two texts are a text");
+        let (found, is_foreign) = match byte_level::bytes(text) {
+            Some(bytes) => (self.bytes.get(&*bytes).copied(), false),
+            None => (None, self.foreign.contains_key(text)),
+        };
+        if found.is_none() && !is_foreign {
+            return Err(invalid(format!("the merges have {text:?}, which is not in the vocabulary")));
+        }
+        Ok(found)
+    }
+
+    /// The places of the 256 bytes.
+    fn bytes(&self) -> Result<[u32; 256], Error> {
+        let mut places = [0; 256];
+        for (byte, place) in (0..=255).zip(&mut places) {
+            let found = self.bytes.get([byte].as_slice());
+            *place =
+                *found.ok_or_else(|| unsupported(format!("a vocabulary without the byte 0x{byte:02x}")))?;
+        }
+        Ok(places)
+    }
 }

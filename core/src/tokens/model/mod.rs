@@ -33,10 +33,18 @@ use super::{Error, ErrorKind};
 
 /// The error for a model that needs what there is not.
 fn unsupported(missing: impl Into<String>) -> Error {
-    ErrorKind::Unsupported { missing: missing.into() }.into()
+    ErrorKind::Unsupported { missing: shortened(missing.into()) }.into()
 }
 
 /// The error for a file that contradicts itself or its format.
 fn invalid(message: impl Into<String>) -> Error {
-    ErrorKind::BadVocabulary { message: message.into() }.into()
+    ErrorKind::BadVocabulary { message: shortened(message.into()) }.into()
+}
+
+/// The beginning of a message: it may have a token or a pattern of megabytes in it.
+fn shortened(message: String) -> String {
+    match message.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
 }

@@ -30,7 +30,9 @@ pub(super) struct Normalized<'t> {
     pub(super) text: Cow<'t, str>,
     /// For each byte, the bytes of the original that its character stands for; none if nothing was changed,
     /// or if nobody asked.
-    pub(super) origins: Vec<Origin>,
+    origins: Cow<'t, [Origin]>,
+    /// Where in the original the origins begin to count.
+    start: usize,
 }
 
 /// The start and end of a part of the original, in bytes.
@@ -38,7 +40,7 @@ pub(super) type Origin = (usize, usize);
 
 impl<'t> Normalized<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text: Cow::Borrowed(text), origins: Vec::new() }
+        Self { text: Cow::Borrowed(text), origins: Cow::default(), start: 0 }
     }
 
     /// Applies the forms one after the other.
@@ -96,13 +98,13 @@ impl<'t> Normalized<'t> {
             }
         }
         let text = String::from_utf8(text).expect("characters are UTF-8");
-        Ok(Normalized { text: Cow::Owned(text), origins })
+        Ok(Normalized { text: Cow::Owned(text), origins: Cow::Owned(origins), start: 0 })
     }
 
     /// The bytes of the original that the byte at `at` stands for.
     pub(super) fn origin(&self, at: usize) -> Origin {
-        if let Some(&origin) = self.origins.get(at) {
-            return origin;
+        if let Some(&(start, end)) = self.origins.get(at) {
+            return (start.saturating_sub(self.start), end.saturating_sub(self.start));
         }
         let start = floor(&self.text, at);
         (start, ceil(&self.text, start + 1))
@@ -113,19 +115,16 @@ impl<'t> Normalized<'t> {
         if at == self.text.len() {
             return length;
         }
-        self.origins.get(at).map_or(at, |&(start, _)| start)
+        self.origins.get(at).map_or(at, |&(start, _)| start.saturating_sub(self.start))
     }
 
     /// A part of the text, whose original is a part of this one's `length` bytes.
-    pub(super) fn slice(&self, range: Range<usize>, length: usize) -> Result<Normalized<'_>, OutOfMemory> {
-        let start = self.origin_start(range.start, length);
-        let origins = self.origins.get(range.clone()).unwrap_or_default();
-        let moved =
-            origins.iter().map(|&(from, to)| Ok((from.saturating_sub(start), to.saturating_sub(start))));
-        Ok(Normalized {
+    pub(super) fn slice(&self, range: Range<usize>, length: usize) -> Normalized<'_> {
+        Normalized {
+            start: self.start + self.origin_start(range.start, length),
+            origins: Cow::Borrowed(self.origins.get(range.clone()).unwrap_or_default()),
             text: Cow::Borrowed(&self.text[range]),
-            origins: memory::collected::<_, OutOfMemory>(moved)?,
-        })
+        }
     }
 
     /// Puts a blank before a text that has none, as the original's first character.
@@ -137,7 +136,7 @@ impl<'t> Normalized<'t> {
             let mut origins = memory::with_capacity(self.text.len() + 1)?;
             origins.push(self.origin(0));
             origins.extend((0..self.text.len()).map(|at| self.origin(at)));
-            self.origins = origins;
+            (self.origins, self.start) = (Cow::Owned(origins), 0);
         }
         let text = memory::joined(&[b" ", self.text.as_bytes()])?;
         self.text = Cow::Owned(String::from_utf8(text).expect("a blank and a text are UTF-8"));
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_in_the_form_stays_where_it_is() {
         assert!(matches!(Normalized::new("é").normalize(&[Form::Nfc], true, &Task::new()),
-            Ok(Normalized { text: Cow::Borrowed("é"), origins }) if origins.is_empty()));
+            Ok(Normalized { text: Cow::Borrowed("é"), origins, .. }) if origins.is_empty()));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Tokenizer {
         let text = &*normalized.text;
         let mut stretches = Stretches::new(task, STRETCH);
         let (mut place, mut tokens) = (Place::default(), Vec::new());
-        while let Some(piece) = self.encoding.splitter.next(text, &mut place)? {
+        while let Some(piece) = self.encoding.splitter.next(text, &mut place, task)? {
             stretches.check(piece.start)?;
             encoder.one(text.as_bytes(), piece.clone(), &mut tokens)?;
             let mut at = piece.start;

@@ -1,6 +1,7 @@
 //! Many texts as one matrix: rows of equal length, as models take them.
 
 use super::tokenizer::{Options, Tokenizer};
+use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::tokens::{Error, TokenId};
 use crate::{Task, memory};
@@ -63,8 +64,9 @@ impl Tokenizer {
             all.iter_mut().for_each(|tokens| self.cut(tokens, max, layout.truncation_side, options));
         }
         let longest = all.iter().map(Vec::len).max().unwrap_or(0);
-        let columns = longest.max(layout.length.unwrap_or(0)).next_multiple_of(layout.multiple_of.max(1));
-        let size = columns.saturating_mul(all.len());
+        let columns = longest.max(layout.length.unwrap_or(0));
+        let columns = columns.checked_next_multiple_of(layout.multiple_of.max(1)).ok_or(OutOfMemory)?;
+        let size = columns.checked_mul(all.len()).ok_or(OutOfMemory)?;
         let (mut tokens, mut mask) = (memory::with_capacity(size)?, memory::with_capacity(size)?);
         let mut stretches = Stretches::of_items(task);
         for row in all {

@@ -70,7 +70,7 @@ impl Preparation {
             match token {
                 Some(id) => each(Part { content: Content::Token(id), range: first..last }),
                 None => {
-                    let mut part = normalized.slice(range, text.len())?;
+                    let mut part = normalized.slice(range, text.len());
                     if self.blank_before {
                         part = part.with_blank(with_origins)?;
                     }

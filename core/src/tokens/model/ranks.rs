@@ -3,6 +3,7 @@
 use super::added::Added;
 use super::invalid;
 use super::tokenizer::{Other, Tokenizer};
+use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::tokens::split::Splitter;
 use crate::tokens::vocabulary::Vocabulary;
@@ -28,7 +29,7 @@ impl Tokenizer {
         for (number, line) in file.split(|&byte| byte == b'\n').enumerate() {
             stretches.check(number)?;
             if !line.trim_ascii().is_empty() {
-                let rank = rank(line.trim_ascii());
+                let rank = rank(line.trim_ascii())?;
                 let rank =
                     rank.ok_or_else(|| invalid(format!("line {} is no token and rank", number + 1)))?;
                 memory::push(&mut ranks, rank)?;
@@ -55,16 +56,17 @@ impl Tokenizer {
     }
 }
 
-fn rank(line: &[u8]) -> Option<(Vec<u8>, TokenId)> {
+fn rank(line: &[u8]) -> Result<Option<(Vec<u8>, TokenId)>, OutOfMemory> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let (token, rank) = (words.next()?, words.next()?);
-    Some((base64(token)?, std::str::from_utf8(rank).ok()?.parse().ok()?))
+    let (Some(token), Some(rank)) = (words.next(), words.next()) else { return Ok(None) };
+    let rank = std::str::from_utf8(rank).ok().and_then(|rank| rank.parse().ok());
+    Ok(base64(token)?.zip(rank))
 }
 
-/// The bytes that base64 stands for.
-pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
+/// The bytes that base64 stands for; `None` for what is not base64.
+pub(super) fn base64(text: &[u8]) -> Result<Option<Vec<u8>>, OutOfMemory> {
     let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    let mut bytes = memory::with_capacity(digits.len() / 4 * 3 + 3)?;
     let (mut word, mut bits) = (0_u32, 0);
     for &digit in digits {
         let value = match digit {
@@ -73,7 +75,7 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
             b'0'..=b'9' => digit - b'0' + 52,
             b'+' => 62,
             b'/' => 63,
-            _ => return None,
+            _ => return Ok(None),
         };
         word = word << 6 | u32::from(value);
         bits += 6;
@@ -82,7 +84,7 @@ pub(super) fn base64(text: &[u8]) -> Option<Vec<u8>> {
             bytes.push((word >> bits) as u8);
         }
     }
-    (text.len().is_multiple_of(4) && bits < 6).then_some(bytes)
+    Ok((text.len().is_multiple_of(4) && bits < 6).then_some(bytes))
 }
 
 #[cfg(test)]
@@ -91,9 +93,10 @@ mod tests {
 
     #[test]
     fn base64_is_read_with_its_padding() {
-        assert_eq!(base64(b"IA=="), Some(b" ".to_vec()));
-        assert_eq!(base64(b"ICA="), Some(b"  ".to_vec()));
-        assert_eq!(base64(b"/+8A"), Some(b"\xff\xef\0".to_vec()));
-        assert_eq!((base64(b""), base64(b"IA"), base64(b"I A=")), (Some(Vec::new()), None, None));
+        let read = |text| base64(text).unwrap();
+        assert_eq!(read(b"IA=="), Some(b" ".to_vec()));
+        assert_eq!(read(b"ICA="), Some(b"  ".to_vec()));
+        assert_eq!(read(b"/+8A"), Some(b"\xff\xef\0".to_vec()));
+        assert_eq!((read(b""), read(b"IA"), read(b"I A=")), (Some(Vec::new()), None, None));
     }
 }

@@ -11,7 +11,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
+/// The most parts of a list, and the most tokens of a template. Models have a few; each costs time or memory for
+/// every text.
+const MOST: usize = 1024;
+
 /// A list of parts that may be written as one part, as a `Sequence`, or as nothing.
+fn parts<'v>(value: &'v Value, list: &str) -> Result<Vec<&'v Value>, Error> {
+    let parts = flat(value, list);
+    if parts.len() > MOST { Err(unsupported(format!("more than {MOST} {list}"))) } else { Ok(parts) }
+}
+
 fn flat<'v>(value: &'v Value, list: &str) -> Vec<&'v Value> {
     match value {
         Value::Null => Vec::new(),
@@ -40,7 +49,7 @@ pub(super) fn forms(normalizer: &Value) -> Result<Vec<Form>, Error> {
         "NFKD" => Ok(Form::Nfkd),
         other => Err(unsupported(format!("the normalizer {other}"))),
     };
-    flat(normalizer, "normalizers").into_iter().map(form).collect()
+    parts(normalizer, "normalizers")?.into_iter().map(form).collect()
 }
 
 #[derive(Deserialize)]
@@ -82,7 +91,7 @@ pub(super) struct PreTokenizer {
 /// The cuts of a model.
 pub(super) fn pre_tokenizer(pre_tokenizer: &Value) -> Result<PreTokenizer, Error> {
     let mut made = PreTokenizer::default();
-    for part in flat(pre_tokenizer, "pretokenizers") {
+    for part in parts(pre_tokenizer, "pretokenizers")? {
         if made.is_byte_level {
             return Err(unsupported(format!("the pre-tokenizer {} after ByteLevel", kind(part))));
         }
@@ -159,7 +168,7 @@ pub(super) struct PostProcessor {
 /// The template of a model, and what becomes of offsets.
 pub(super) fn post_processor(post_processor: &Value) -> Result<PostProcessor, Error> {
     let mut made = PostProcessor::default();
-    for part in flat(post_processor, "processors") {
+    for part in parts(post_processor, "processors")? {
         match kind(part) {
             "ByteLevel" => {
                 let part: ByteLevel = parsed(part)?;
@@ -185,7 +194,11 @@ impl PostProcessor {
                     let token = template.special_tokens.get(id);
                     let token =
                         token.ok_or_else(|| invalid(format!("the template has no special token {id:?}")))?;
-                    if seen { &mut after } else { &mut before }.extend_from_slice(&token.ids);
+                    let tokens = if seen { &mut after } else { &mut before };
+                    if tokens.len() + token.ids.len() > MOST {
+                        return Err(unsupported(format!("a template of more than {MOST} tokens")));
+                    }
+                    tokens.extend_from_slice(&token.ids);
                 }
             }
         }
@@ -201,7 +214,7 @@ impl PostProcessor {
 
 /// Refuses any decoder but that of byte-level vocabularies.
 pub(super) fn check_decoder(decoder: &Value) -> Result<(), Error> {
-    match &*flat(decoder, "decoders") {
+    match &*parts(decoder, "decoders")? {
         [only] if kind(only) == "ByteLevel" => Ok(()),
         [] => Err(unsupported("no decoder")),
         parts => {

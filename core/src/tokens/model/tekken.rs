@@ -4,11 +4,14 @@
 //! special tokens, whose numbers come first. In a text special tokens are ordinary text, as in
 //! mistral-common.
 
+use super::reader::{self, Collect, Collected};
 use super::tokenizer::Tokenizer;
-use super::{invalid, reader};
+use super::{invalid, unsupported};
+use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::tokens::model::ranks::base64;
 use crate::tokens::split::Splitter;
+use crate::tokens::strings::Strings;
 use crate::tokens::vocabulary::Vocabulary;
 use crate::tokens::{Error, TokenId};
 use crate::{Task, memory};
@@ -18,8 +21,8 @@ use std::sync::Arc;
 #[derive(Deserialize)]
 struct File {
     config: Config,
-    vocab: Vec<Rank>,
-    special_tokens: Option<Vec<Special>>,
+    vocab: Collected<Ranks>,
+    special_tokens: Option<Collected<Vec<Special>>>,
 }
 
 #[derive(Deserialize)]
@@ -35,11 +38,30 @@ struct Rank {
     token_bytes: String,
 }
 
+/// The tokens in base64, and their ranks.
+#[derive(Default)]
+struct Ranks {
+    tokens: Strings,
+    ranks: Vec<TokenId>,
+}
+
+impl Collect for Ranks {
+    type Item = Rank;
+
+    fn add(&mut self, Rank { rank, token_bytes }: Rank) -> Result<(), OutOfMemory> {
+        self.tokens.push(token_bytes.as_bytes())?;
+        memory::push(&mut self.ranks, rank)
+    }
+}
+
 #[derive(Deserialize)]
 struct Special {
     rank: TokenId,
     token_str: String,
 }
+
+/// The most special tokens. Mistral's files have 1000.
+const MOST_SPECIALS: TokenId = 1 << 16;
 
 /// The special tokens of files that do not list them.
 const SPECIALS: [&str; 20] = [
@@ -75,19 +97,20 @@ impl Tokenizer {
         let File { config, vocab, special_tokens } = reader::read(json, task)?;
         let first = config.default_num_special_tokens;
         let ordinary = config.default_vocab_size.checked_sub(first as usize);
-        let ordinary = ordinary.filter(|&count| count <= vocab.len());
+        let (vocab, special_tokens) = (vocab.0?, special_tokens.map(|tokens| tokens.0).transpose()?);
+        let ordinary = ordinary.filter(|&count| count <= vocab.ranks.len());
         let ordinary = ordinary.ok_or_else(|| invalid("default_vocab_size does not fit the vocabulary"))?;
         let mut ranks = memory::with_capacity(ordinary)?;
         let mut stretches = Stretches::of_items(task);
-        for (index, Rank { rank, token_bytes }) in vocab.into_iter().take(ordinary).enumerate() {
+        for (index, (token, &rank)) in vocab.tokens.iter().zip(&vocab.ranks).take(ordinary).enumerate() {
             stretches.check(index)?;
             if rank as usize != index {
                 return Err(invalid(format!("the rank {rank} stands at place {index}")));
             }
-            let bytes = base64(token_bytes.as_bytes());
-            let bytes = bytes.ok_or_else(|| invalid(format!("{token_bytes:?} is not base64")))?;
-            ranks.push((bytes, rank.saturating_add(first)));
+            let wrong = || invalid(format!("\"{}\" is not base64", token.escape_ascii()));
+            ranks.push((base64(token)?.ok_or_else(wrong)?, rank.saturating_add(first)));
         }
+        drop(vocab);
         let specials = specials(special_tokens, first)?;
         let begin = specials.iter().find(|(text, _)| text == "<s>").map(|&(_, id)| id);
         let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
@@ -101,6 +124,9 @@ impl Tokenizer {
 
 /// The special tokens: those that are listed, and a filler for each other number below `count`.
 fn specials(listed: Option<Vec<Special>>, count: TokenId) -> Result<Vec<(String, TokenId)>, Error> {
+    if count > MOST_SPECIALS {
+        return Err(unsupported(format!("{count} special tokens, more than {MOST_SPECIALS}")));
+    }
     let listed = listed.unwrap_or_else(|| {
         let special = |(rank, text): (TokenId, &&str)| Special { rank, token_str: (*text).to_owned() };
         (0..).zip(&SPECIALS).map(special).collect()

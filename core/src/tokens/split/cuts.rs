@@ -7,6 +7,7 @@ use super::classes::class_at;
 use super::o200k::white;
 use super::regex::Regex;
 use crate::tokens::Error;
+use crate::{Stopped, Task};
 use std::ops::Range;
 
 /// A pattern, and what becomes of the text.
@@ -35,7 +36,22 @@ pub(super) type Scan = fn(&[u8], usize) -> usize;
 #[derive(Default)]
 pub(in crate::tokens) struct Place {
     pub(in crate::tokens) at: usize,
+    pub(super) searches: Searches,
     levels: Vec<Level>,
+}
+
+/// Counts searches by the engine: a pattern may be such that each takes a million steps back.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Searches(u32);
+
+impl Searches {
+    /// The number of searches between two checks of the task.
+    const STRETCH: u32 = 8;
+
+    pub(super) fn count(&mut self, task: &Task<'_>) -> Result<(), Stopped> {
+        self.0 = self.0.wrapping_add(1);
+        if self.0.is_multiple_of(Self::STRETCH) { task.check() } else { Ok(()) }
+    }
 }
 
 /// What becomes a piece.
@@ -68,24 +84,35 @@ impl Cuts {
     }
 
     /// The next piece of `text` after `place`.
-    pub(super) fn next(&self, text: &str, place: &mut Place) -> Result<Option<Range<usize>>, Error> {
+    pub(super) fn next(
+        &self,
+        text: &str,
+        place: &mut Place,
+        task: &Task<'_>,
+    ) -> Result<Option<Range<usize>>, Error> {
         if place.levels.len() != self.0.len() {
             place.levels = vec![Level::default(); self.0.len()];
             place.levels[0] = Level { whole: place.at..text.len(), at: place.at, ..Level::default() };
         }
-        let piece = self.next_at(text, &mut place.levels)?;
+        let piece = self.next_at(text, &mut place.levels, &mut place.searches, task)?;
         place.at = piece.as_ref().map_or(text.len(), |piece| piece.end);
         Ok(piece)
     }
 
     /// The next piece of the last of the levels.
-    fn next_at(&self, text: &str, levels: &mut [Level]) -> Result<Option<Range<usize>>, Error> {
+    fn next_at(
+        &self,
+        text: &str,
+        levels: &mut [Level],
+        searches: &mut Searches,
+        task: &Task<'_>,
+    ) -> Result<Option<Range<usize>>, Error> {
         let Some((level, above)) = levels.split_last_mut() else { return Ok(None) };
         loop {
-            if let Some(piece) = self.0[above.len()].next(text, level)? {
+            if let Some(piece) = self.0[above.len()].next(text, level, searches, task)? {
                 return Ok(Some(piece));
             }
-            let Some(whole) = self.next_at(text, above)? else { return Ok(None) };
+            let Some(whole) = self.next_at(text, above, searches, task)? else { return Ok(None) };
             *level = Level { at: whole.start, whole, ..Level::default() };
         }
     }
@@ -93,7 +120,13 @@ impl Cuts {
 
 impl Cut {
     /// The next piece of a level that this cut makes.
-    fn next(&self, text: &str, level: &mut Level) -> Result<Option<Range<usize>>, Error> {
+    fn next(
+        &self,
+        text: &str,
+        level: &mut Level,
+        searches: &mut Searches,
+        task: &Task<'_>,
+    ) -> Result<Option<Range<usize>>, Error> {
         while level.at < level.whole.end || level.next.is_some() {
             if let Some(found) = level.next.take() {
                 if self.keep != Keep::Gaps {
@@ -101,6 +134,7 @@ impl Cut {
                 }
                 continue;
             }
+            searches.count(task)?;
             let (start, end) = (level.whole.start, level.whole.end);
             let found = self.pattern.next(&text[start..end], level.at - start, &mut level.found);
             let found = found.map_err(|error| error.in_part_at(start))?;
@@ -166,7 +200,7 @@ mod tests {
     fn pieces(pattern: Pattern, text: &str) -> Vec<Range<usize>> {
         let cuts = Cuts::new(vec![Cut { pattern, keep: Keep::Everything }]);
         let mut place = Place::default();
-        std::iter::from_fn(|| cuts.next(text, &mut place).unwrap()).collect()
+        std::iter::from_fn(|| cuts.next(text, &mut place, &Task::new()).unwrap()).collect()
     }
 
     proptest! {

@@ -17,6 +17,7 @@ mod scan;
 pub(super) mod tekken;
 
 use super::Error;
+use crate::Task;
 pub(super) use cuts::Place;
 use cuts::{BLANKS, Cut, Cuts, Keep, Pattern, Scan};
 use regex::Regex;
@@ -112,11 +113,19 @@ impl Splitter {
     }
 
     /// The first piece after `place`, which moves to the end of that piece.
-    pub(super) fn next(&self, text: &str, place: &mut Place) -> Result<Option<Range<usize>>, Error> {
+    pub(super) fn next(
+        &self,
+        text: &str,
+        place: &mut Place,
+        task: &Task<'_>,
+    ) -> Result<Option<Range<usize>>, Error> {
         let from = place.at;
         let found = match self {
-            Self::Cuts(cuts) => return cuts.next(text, place),
-            Self::Regex(regex) => regex.next(text, from)?,
+            Self::Cuts(cuts) => return cuts.next(text, place, task),
+            Self::Regex(regex) => {
+                place.searches.count(task)?;
+                regex.next(text, from)?
+            }
             _ => {
                 let end = self.scan().filter(|_| from < text.len()).map(|scan| scan(text.as_bytes(), from));
                 end.map(|end| from..end)
