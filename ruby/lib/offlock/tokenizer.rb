@@ -101,9 +101,7 @@ module Offlock
         raise ArgumentError, "unit must be :characters or :bytes, got #{unit.inspect}"
       end
 
-      bytes = unit == :bytes
-      ids, starts, ends = native_encode_with_offsets(text, bytes, add_special_tokens, split_special_tokens, release)
-      [ids, starts.zip(ends)]
+      native_encode_with_offsets(text, unit == :bytes, add_special_tokens, split_special_tokens, release)
     end
 
     # Converts many texts to tokens, with one release of the lock for all of them.

@@ -57,5 +57,19 @@ pub(crate) fn integers(
     RArray::try_convert(array)
 }
 
+/// An Array of Arrays of two Integers that are small enough to be immediate values. Counts the work.
+pub(crate) fn pairs(ruby: &Ruby, pairs: &[(usize, usize)], yielder: &mut Yielder) -> Result<RArray, Error> {
+    let array = catch(ruby, |gvl| {
+        let array = gvl.array_with_capacity(pairs.len());
+        for &(first, second) in pairs {
+            let pair = gvl.array(&[Object::fixnum(first as i64), Object::fixnum(second as i64)]);
+            gvl.extend(array, &[pair.into()]);
+            gvl.tick(yielder, 1);
+        }
+        array.into()
+    })?;
+    RArray::try_convert(array)
+}
+
 /// The number of Integers that count as one unit of work.
 const IN_A_UNIT: usize = 16;

@@ -116,7 +116,7 @@ impl Tokenizer {
         built
     }
 
-    /// The tokens, and the starts and the ends of their places.
+    /// The tokens and their places.
     fn encode_with_offsets(
         ruby: &Ruby,
         this: &Self,
@@ -125,7 +125,7 @@ impl Tokenizer {
         add: bool,
         split: bool,
         release: Release,
-    ) -> Result<(RArray, RArray, RArray), Error> {
+    ) -> Result<(RArray, RArray), Error> {
         let text = borrowed!(Text, ruby, text);
         let view = text.view();
         let unit = if bytes { Unit::Bytes } else { Unit::Characters };
@@ -139,9 +139,10 @@ impl Tokenizer {
         })?;
         let mut yielder = Yielder::new();
         let ids = build::integers(ruby, encoded.tokens.iter().map(|&id| id as usize), &mut yielder)?;
-        let starts = build::integers(ruby, encoded.offsets.iter().map(|place| place.0), &mut yielder)?;
-        let ends = build::integers(ruby, encoded.offsets.iter().map(|place| place.1), &mut yielder)?;
-        Ok((ids, starts, ends))
+        let places = build::pairs(ruby, &encoded.offsets, &mut yielder)?;
+        drop_aside(encoded.tokens);
+        drop_aside(encoded.offsets);
+        Ok((ids, places))
     }
 
     fn count(
