@@ -1,4 +1,4 @@
-"""Every operation of strings, tiktoken, zlib and gzip on an input so large that a long hold of the lock would show.
+"""Every operation of strings, tiktoken, tokenizers, zlib and gzip on an input so large that a long hold of the lock would show.
 
 `LARGE` has one or more entries for each public name. Entries of the same name differ in the text after a blank. Each
 entry makes its input and returns the call. `public_names` reads the names from the stubs and modules, so that none is
@@ -8,9 +8,11 @@ forgotten.
 from __future__ import annotations
 
 import ast
+import base64
 import functools
 import io
 import itertools
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ import pytest
 
 import offlock
 from offlock import gzip, strings, tiktoken, zlib
+from offlock.tokenizer import Tokenizer
 
 Call = Callable[[], object]
 
@@ -48,6 +51,7 @@ def public_names() -> set[str]:
         f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)
     }
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
+    names |= {f"Tokenizer.{name}" for name in _own(Tokenizer) | _own(offlock._offlock.ModelTokenizer)}
     return names - NO_WORK
 
 
@@ -70,6 +74,9 @@ NO_WORK = {
     # Methods for asyncio, which call the others.
     "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate", "Encoding.achunks",
     "Encoding.adecode",
+    "Tokenizer.aencode", "Tokenizer.aencode_batch", "Tokenizer.acount", "Tokenizer.acount_batch", "Tokenizer.atruncate",
+    "Tokenizer.adecode",
+    "Tokenizer.id_to_token",
     # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
     "zlib.GzipDecompress.decompress",
@@ -457,6 +464,127 @@ def _() -> Call:
 def _() -> Call:
     encoding = enc()
     return lambda: encoding._ranks()
+
+
+# Tokenizers of models
+
+
+@functools.cache
+def model() -> Tokenizer:
+    """Returns a tokenizer with the vocabulary of an encoding and 1000 added tokens."""
+    lines = (b"%s %d\n" % (base64.b64encode(token), rank) for token, rank in enc()._mergeable_ranks.items())
+    added = {f"<added {number}>": 200_000 + number for number in range(1000)}
+    return Tokenizer(b"".join(lines), pattern=enc()._pat_str, special_tokens=added)
+
+
+@functools.cache
+def model_file() -> bytes:
+    """Returns a `tokenizer.json` with random merges, as many as the input is large."""
+    dice, letters = (
+        random.Random(4),
+        [*map(chr, [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)])],
+    )
+    tokens, merges = dict.fromkeys(letters), []
+    for _ in range(MANY // 20):
+        left, right = dice.choice(letters), dice.choice(letters)
+        if len(left + right) <= 24 and left + right not in tokens:
+            merges.append([left, right])
+            letters.append(left + right)
+            tokens[left + right] = None
+    file = {
+        "added_tokens": [{"content": f"<added {number}>", "special": True} for number in range(1000)],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {token: id for id, token in enumerate(tokens)}, "merges": merges},
+    }
+    return json.dumps(file).encode()
+
+
+def _of_a_text(name: str, *arguments: object) -> None:
+    @large(f"Tokenizer.{name}")
+    def _() -> Call:
+        text, call = prose() * 8, getattr(model(), name)
+        return lambda: call(text, *arguments)
+
+
+for method in ["encode", "encode_packed", "encode_to_numpy", "count"]:
+    _of_a_text(method)
+_of_a_text("truncate", 10**9)
+
+
+@large("Tokenizer.encode_with_offsets")
+def _() -> Call:
+    text = prose() * 3
+    return lambda: model().encode_with_offsets(text)
+
+
+@large("Tokenizer.encode_with_offsets wide")
+def _() -> Call:
+    text = "Съешь же ещё этих мягких булок. " * (MANY // 64)
+    return lambda: model().encode_with_offsets(text)
+
+
+@large("Tokenizer.encode_batch")
+def _() -> Call:
+    texts = words(MANY // 4)
+    return lambda: model().encode_batch(texts)
+
+
+@large("Tokenizer.count_batch")
+def _() -> Call:
+    texts = words(MANY // 2)
+    return lambda: model().count_batch(texts)
+
+
+@large("Tokenizer.encode_batch_to_numpy")
+def _() -> Call:
+    texts = words(MANY // 4)
+    return lambda: model().encode_batch_to_numpy(texts, pad_to_multiple_of=4)[0]
+
+
+def _of_ids(name: str) -> None:
+    @large(f"Tokenizer.{name}")
+    def _() -> Call:
+        tokens, call = ids(), getattr(model(), name)
+        return lambda: call(tokens)
+
+
+_of_ids("decode")
+_of_ids("decode_bytes")
+
+
+@large("Tokenizer.decode_batch")
+def _() -> Call:
+    batch = batches()
+    return lambda: model().decode_batch(batch)
+
+
+@large("Tokenizer.decode_bytes_batch")
+def _() -> Call:
+    batch = batches()
+    return lambda: model().decode_bytes_batch(batch)
+
+
+@large("Tokenizer.token_to_id")
+def _() -> Call:
+    return lambda: [model().token_to_id(f"<added {number}>") for number in range(900, 1000)]
+
+
+@large("Tokenizer.added_tokens")
+def _() -> Call:
+    return lambda: model().added_tokens
+
+
+@large("Tokenizer.vocab_size")
+def _() -> Call:
+    return lambda: model().vocab_size
+
+
+@large("Tokenizer, loading merges")
+def _() -> Call:
+    content = model_file()
+    return lambda: Tokenizer(content).vocab_size
 
 
 # zlib

@@ -168,6 +168,50 @@ def test_tokens(call: str) -> None:
     assert ends(setup, call, 30 * MEGABYTE, usual) == "MemoryError"
 
 
+@pytest.mark.parametrize("call", ["Tokenizer(file)", "Tokenizer(ranks, pattern='.')"])
+def test_loading_tokenizers_of_models(call: str) -> None:
+    setup = """
+        import base64, json
+        from offlock.tokenizer import Tokenizer
+
+        tokens = [bytes([byte]) for byte in range(256)] + [b"token %d" % number for number in range(300_000)]
+        ranks = b"".join(b"%s %d\\n" % (base64.b64encode(token), id) for id, token in enumerate(tokens))
+        letters = [*map(chr, [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)])]
+        pairs = [(left, right) for left in letters for right in letters]
+        more = [("".join(pairs[n]), "".join(pairs[n * 7 % 65536])) for n in range(65536)]
+        tokens = dict.fromkeys(letters + [left + right for left, right in pairs + more])
+        model = {"type": "BPE", "merges": pairs + more, "vocab": {token: id for id, token in enumerate(tokens)}}
+        level = {"type": "ByteLevel", "add_prefix_space": False}
+        file = json.dumps({"pre_tokenizer": level, "decoder": level, "model": model}).encode()
+        """
+    assert ends(setup, call, 12 * MEGABYTE, call) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "model.encode_with_offsets(text)",
+        "model.encode_batch([text, text], num_threads=2)",
+        "model.encode_batch_to_numpy([text, ''], pad_to_multiple_of=1 << 20)",
+        "model.encode_batch_to_numpy(['a', 'b'], pad_to=1 << 40)",
+        "model.decode_batch([ids, ids])",
+    ],
+)
+def test_tokenizers_of_models(call: str) -> None:
+    setup = """
+        import base64, numpy
+        from offlock.tokenizer import Tokenizer
+
+        tokens = [bytes([byte]) for byte in range(256)]
+        ranks = b"".join(b"%s %d\\n" % (base64.b64encode(token), id) for id, token in enumerate(tokens))
+        model = Tokenizer(ranks, pattern="(?s:.)")
+        text = "\\x01\\x02\\x03" * 2_000_000
+        ids = array.array("I", model.encode("-")) * 40_000_000
+        """
+    usual = "model.decode(model.encode('some words'))"
+    assert ends(setup, call, 20 * MEGABYTE, usual) == "MemoryError"
+
+
 @pytest.mark.parametrize("kind", ["str", "block", "view"])
 @pytest.mark.parametrize(
     "call",

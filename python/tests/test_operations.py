@@ -1,4 +1,4 @@
-"""Every public operation of strings, tiktoken, zlib and gzip under adverse conditions: inputs that call back or change, too
+"""Every public operation of strings, tiktoken, tokenizers, zlib and gzip under adverse conditions: inputs that call back or change, too
 little memory, interrupts, CPython's debug mode."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from operations import LARGE, enc, public_names, text_lines
+from operations import LARGE, enc, model, public_names, text_lines
 from processes import run
 
 from offlock import gzip, strings, zlib
@@ -78,6 +78,16 @@ ITERABLES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "Encoding.decode_tokens_bytes": (list(range(3000)), enc().decode_tokens_bytes),
     "Encoding.decode_batch": ([[1, 2, 3]] * 3000, enc().decode_batch),
     "Encoding.decode_bytes_batch": ([[1, 2, 3]] * 3000, enc().decode_bytes_batch),
+    "Tokenizer.encode_batch": (WORDS, model().encode_batch),
+    "Tokenizer.count_batch": (WORDS, model().count_batch),
+    "Tokenizer.encode_batch_to_numpy": (
+        WORDS,
+        lambda texts: model().encode_batch_to_numpy(texts)[0].tolist(),
+    ),
+    "Tokenizer.decode": (list(range(3000)), model().decode),
+    "Tokenizer.decode_bytes": (list(range(3000)), model().decode_bytes),
+    "Tokenizer.decode_batch": ([[1, 2, 3]] * 3000, model().decode_batch),
+    "Tokenizer.decode_bytes_batch": ([[1, 2, 3]] * 3000, model().decode_bytes_batch),
     "zlib.deflate_all": ([word.encode() for word in WORDS], zlib.deflate_all),
     "zlib.inflate_all": ([zlib.compress(word.encode()) for word in WORDS], zlib.inflate_all),
 }
@@ -140,7 +150,15 @@ def test_an_input_that_shrinks_and_grows_while_it_is_read(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Encoding.decode", "Encoding.decode_bytes", "Encoding.decode_tokens_bytes", "Encoding.decode_batch"],
+    [
+        *(
+            "Encoding.decode",
+            "Encoding.decode_bytes",
+            "Encoding.decode_tokens_bytes",
+            "Encoding.decode_batch",
+        ),
+        *("Tokenizer.decode", "Tokenizer.decode_bytes", "Tokenizer.decode_batch"),
+    ],
 )
 def test_numbers_that_change_the_list_they_are_in(name: str) -> None:
     call = ITERABLES[name][1]

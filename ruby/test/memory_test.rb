@@ -9,9 +9,30 @@ class MemoryTest < Minitest::Test
   # Helpers for the programs: a stream of 1 GB, whose checksum is never reached, and a call with a limit of so many megabytes
   # above the current use of memory, after which another call must work.
   PRELUDE = <<~'RUBY'
+    require "json"
     require "stringio"
     M = Offlock::MessagePack
     Z = Offlock::Zlib
+
+    # A tokenizer.json with so many more tokens.
+    def merges(count)
+      printable = [*0x21..0x7e, *0xa1..0xac, *0xae..0xff]
+      letters = (printable + (0x100..0x143).to_a).map { [_1].pack("U") }
+      pairs = letters.product(letters).map(&:join)
+      joined = Array.new(count) { pairs[_1 % pairs.size] + pairs[_1 / pairs.size] }
+      vocabulary = (letters + pairs + joined).each_with_index.to_h
+      merges = pairs.map { _1.chars } + joined.map { [_1[0, 2], _1[2, 2]] }
+      JSON.generate({ pre_tokenizer: { type: "ByteLevel", add_prefix_space: false }, decoder: { type: "ByteLevel" },
+                      model: { type: "BPE", vocab: vocabulary, merges: } })
+    end
+
+    def ranks(count)
+      tokens = Array.new(count) { _1 < 256 ? [_1].pack("C") : "token #{_1}" }
+      tokens.map.with_index { |token, id| "#{[token].pack("m0")} #{id}\n" }.join
+    end
+
+    MODEL = Offlock::Tokenizer.from_bytes(Scenarios::MODEL)
+
     def bomb(header)
       maker = Z::Deflate.new(6, -15)
       part = maker.deflate("\0" * (1 << 24), Z::FULL_FLUSH)
@@ -34,6 +55,7 @@ class MemoryTest < Minitest::Test
     end
   RUBY
 
+  SCENARIOS = File.expand_path("support/scenarios", __dir__)
   ZLIB = 'bomb("\x78\x9c")'
   GZIP = 'bomb("\x1f\x8b\x08" + "\0" * 7)'
 
@@ -58,6 +80,20 @@ class MemoryTest < Minitest::Test
     "encode_batch" => ['"\x01\x02\x03" * 8_000_000', 60,
                        "Offlock::Tiktoken.get_encoding(:cl100k_base).encode_batch([input] * 2, threads: 2)"],
     "decode" => ["[12].pack('L') * 40_000_000", 60, "Offlock::Tiktoken.get_encoding(:cl100k_base).decode(input)"],
+    "extract" => ['M.pack([{ "a" => "b" }] * 3_000_000)', 60, 'M.extract(input, "a")'],
+    "view" => ['M.pack([{ "a" => "b" }] * 3_000_000)', 60, "M.view(input).build"],
+    "pack" => ['["text" * 20] * 2_000_000', 60, "M.pack(input)"],
+    "gzip_lines" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input)).readlines"],
+    "inflate_in_pieces" => [ZLIB, 300, "Z::Inflate.new.then { |inflater| input.bytes.each_slice(5000).map { " \
+                                       "inflater.inflate(_1.pack('C*')) } }"],
+    "count_many" => ['Array.new(3_000_000) { "" }', 20,
+                     "Offlock::Tiktoken.get_encoding(:cl100k_base).count_batch(input)"],
+    "model_encode" => ['"\x01\x02\x03" * 8_000_000', 60, "MODEL.encode(input)"],
+    "model_encode_with_offsets" => ['"\x01\x02\x03" * 2_000_000', 60, "MODEL.encode_with_offsets(input)"],
+    "model_encode_batch" => ['"\x01\x02\x03" * 8_000_000', 60, "MODEL.encode_batch([input] * 2, threads: 2)"],
+    "model_decode" => ["[12].pack('L') * 40_000_000", 60, "MODEL.decode(input)"],
+    "model_load" => ["merges(400_000)", 60, "Offlock::Tokenizer.from_bytes(input)"],
+    "model_load_of_ranks" => ["ranks(1_000_000)", 60, "Offlock::Tokenizer.from_bytes(input, pattern: '.')"],
     "lines" => ["\"a\\n\" * 10_000_000", 60, "Offlock::Strings.lines(input)"],
     "split" => ["\"a,\" * 10_000_000", 60, "Offlock::Strings.split(input, ',')"],
     "from_offsets" => ["\"a,\" * 10_000_000", 60, "Offlock::Strings.from_offsets(input, (0..5_000_000).to_a.pack('q*'))"]
@@ -70,6 +106,7 @@ class MemoryTest < Minitest::Test
   CALLS.each do |name, (input, spare, call)|
     define_method(:"test_#{name}") do
       output, status = run_ruby(<<~RUBY)
+        require #{SCENARIOS.inspect}
         #{PRELUDE}
         input = #{input}
         Offlock::Tiktoken.get_encoding(:cl100k_base).encode("loaded before")

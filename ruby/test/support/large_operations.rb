@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "stringio"
+require_relative "scenarios"
 
 # Operations that take some tenths of a second and make or read many objects.
 module LargeOperations
@@ -58,11 +59,30 @@ module LargeOperations
     "encode_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.encode_batch(texts) }],
     "count_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { gpt2.count_batch(texts) }],
     "decode" => [-> { gpt2.encode("hello world and other words " * 500_000) }, ->(tokens) { gpt2.decode(tokens) }],
+    "Tokenizer#encode" => [-> { "hello words and other words " * 300_000 }, ->(text) { model.encode(text) }],
+    "Tokenizer#encode_with_offsets" => [
+      -> { "hello words and other wörds " * 100_000 }, ->(text) { model.encode_with_offsets(text) }
+    ],
+    "Tokenizer#encode_batch" => [-> { Array.new(200_000) { "text number #{_1}" } }, ->(texts) { model.encode_batch(texts) }],
+    "Tokenizer#count_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { model.count_batch(texts) }],
+    "Tokenizer#decode" => [-> { model.encode("hello words and other words " * 300_000) }, ->(tokens) { model.decode(tokens) }],
+    "Tokenizer#truncate" => [-> { "hello words and other words " * 500_000 }, ->(text) { model.truncate(text, 1 << 40) }],
+    "Tokenizer.from_bytes" => [-> { many_ranks }, lambda do |ranks|
+      Offlock::Tokenizer.from_bytes(ranks, pattern: '\p{L}+|\P{L}+')
+    end],
     "truncate" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.truncate(text, 1 << 40) }],
     "chunks" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.chunks(text, 100, overlap: 10) }]
   }.freeze
 
   def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)
+
+  def model = @model ||= Offlock::Tokenizer.from_bytes(Scenarios::MODEL)
+
+  # All bytes, and 300,000 other tokens.
+  def many_ranks
+    tokens = Array.new(300_256) { _1 < 256 ? [_1].pack("C") : _1.to_s(7) }
+    tokens.map.with_index { |token, id| "#{[token].pack("m0")} #{id}\n" }.join
+  end
 
   def maps = Array.new(600_000) { { "id" => _1, "name" => "n" } }
 

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
+require "json"
 require "stringio"
+require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of MessagePack, Strings and Tiktoken, each with inputs of `n` items that
-# are not frozen. Their results do not depend on when garbage is collected.
+# Small programs that together call every public method of MessagePack, Strings, Tiktoken and Tokenizer, each with inputs of `n`
+# items that are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
 
@@ -33,6 +35,19 @@ module Scenarios
                                         oversized_integer_extension: true)
       factory.register_type(-1, Time, packer: M::Time::Packer, unpacker: M::Time::Unpacker)
     end
+  end
+
+  # The bytes are tokens, and so are these.
+  JOINED = %w[wo rd word an and].freeze
+  RANKS = [*(0..255).map { [_1].pack("C") }, *JOINED].map.with_index { |token, id| "#{[token].pack("m0")} #{id}\n" }.join.freeze
+  MODEL = begin
+    printable = [*0x21..0x7e, *0xa1..0xac, *0xae..0xff]
+    letters = (printable + (0x100..0x143).to_a).map { [_1].pack("U") }
+    merges = [%w[w o], %w[r d], %w[wo rd], %w[a n], %w[an d]]
+    added = { content: "<s>", special: true, normalized: false, lstrip: false, rstrip: true, single_word: false }
+    JSON.generate({ added_tokens: [added], normalizer: { type: "NFC" },
+                    pre_tokenizer: { type: "ByteLevel", add_prefix_space: true }, decoder: { type: "ByteLevel" },
+                    model: { type: "BPE", vocab: (letters + JOINED).each_with_index.to_h, merges: } }).freeze
   end
 
   def extended(count)
@@ -150,6 +165,26 @@ module Scenarios
        encoding.truncate(text, 5), encoding.chunks(text, 5, overlap: 1, boundary: :word),
        encoding.decode(tokens), encoding.decode(packed, errors: :replace), encoding.decode_bytes(tokens),
        encoding.encode_single_token("hello"), encoding.decode_single_token_bytes(31_373)]
+    end,
+    "a model's tokenizer" => lambda do |n|
+      model = Offlock::Tokenizer.from_bytes(MODEL.dup)
+      text = Array.new([n / 10, 1].max) { |number| "#{long(number)}<s> e\u0301" }.join
+      texts = Array.new(n) { |number| "text #{number} é" } << text.encode("UTF-16LE")
+      tokens = model.encode(text)
+      [tokens, model.encode(text, packed: true, release: :always), model.encode_with_offsets(text),
+       model.encode_with_offsets(+"<s> é", unit: :bytes, split_special_tokens: true, release: :always),
+       model.encode_batch(texts), model.encode_batch(texts, packed: true, threads: 2, release: :always), model.count(text),
+       model.count_batch(texts, threads: 2, release: :always), model.truncate(text, 50, release: :always), model.decode(tokens),
+       model.decode(tokens.pack("L*"), release: :always), model.decode([0xff], errors: :replace), model.decode_bytes(tokens),
+       model.vocab_size, model.added_tokens, model.id_to_token(260), model.token_to_id(+"and"), model.inspect,
+       model.dup.equal?(model), model.clone.equal?(model)]
+    end,
+    "a file of ranks" => lambda do |n|
+      Dir.mktmpdir do |folder|
+        File.write("#{folder}/own.tiktoken", RANKS)
+        model = Offlock::Tokenizer.new(folder, pattern: '\p{L}+|\P{L}+', special_tokens: { +"<end>" => 300 })
+        [model.encode("#{"words and " * n}<end>"), model.added_tokens]
+      end
     end,
     "encodings" => lambda do |_|
       tiktoken = Offlock::Tiktoken
