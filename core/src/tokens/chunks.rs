@@ -175,7 +175,9 @@ impl Cutter<'_> {
     /// Appends the next piece to the window.
     fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
         let rest = &self.text[self.base..];
-        let Some(found) = self.encoding.splitter.next(rest, &mut self.place, self.task)? else { return Ok(None) };
+        let Some(found) = self.encoding.splitter.next(rest, &mut self.place, self.task)? else {
+            return Ok(None);
+        };
         let piece = self.piece(self.base + found.start..self.base + found.end)?;
         self.window.try_reserve(1).map_err(OutOfMemory::from)?;
         self.window.push_back(piece);

@@ -33,6 +33,8 @@ pub(super) struct Normalized<'t> {
     origins: Cow<'t, [Origin]>,
     /// Where in the original the origins begin to count.
     start: usize,
+    /// Whether the text has a blank in front, which the origins do not count.
+    has_blank: bool,
 }
 
 /// The start and end of a part of the original, in bytes.
@@ -40,7 +42,7 @@ pub(super) type Origin = (usize, usize);
 
 impl<'t> Normalized<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text: Cow::Borrowed(text), origins: Cow::default(), start: 0 }
+        Self { text: Cow::Borrowed(text), origins: Cow::default(), start: 0, has_blank: false }
     }
 
     /// Applies the forms one after the other.
@@ -98,16 +100,19 @@ impl<'t> Normalized<'t> {
             }
         }
         let text = String::from_utf8(text).expect("characters are UTF-8");
-        Ok(Normalized { text: Cow::Owned(text), origins: Cow::Owned(origins), start: 0 })
+        Ok(Normalized { text: Cow::Owned(text), origins: Cow::Owned(origins), start: 0, has_blank: false })
     }
 
     /// The bytes of the original that the byte at `at` stands for.
     pub(super) fn origin(&self, at: usize) -> Origin {
-        if let Some(&(start, end)) = self.origins.get(at) {
+        let blank = usize::from(self.has_blank);
+        // The blank in front stands for what the first character does.
+        let at = at.max(blank);
+        if let Some(&(start, end)) = self.origins.get(at - blank) {
             return (start.saturating_sub(self.start), end.saturating_sub(self.start));
         }
         let start = floor(&self.text, at);
-        (start, ceil(&self.text, start + 1))
+        (start - blank, ceil(&self.text, start + 1) - blank)
     }
 
     /// Where in an original of `length` bytes the byte at `at`, or the end, comes from.
@@ -115,6 +120,7 @@ impl<'t> Normalized<'t> {
         if at == self.text.len() {
             return length;
         }
+        let at = at.saturating_sub(usize::from(self.has_blank));
         self.origins.get(at).map_or(at, |&(start, _)| start.saturating_sub(self.start))
     }
 
@@ -124,23 +130,18 @@ impl<'t> Normalized<'t> {
             start: self.start + self.origin_start(range.start, length),
             origins: Cow::Borrowed(self.origins.get(range.clone()).unwrap_or_default()),
             text: Cow::Borrowed(&self.text[range]),
+            has_blank: false,
         }
     }
 
     /// Puts a blank before a text that has none, as the original's first character.
-    pub(super) fn with_blank(mut self, with_origins: bool) -> Result<Self, OutOfMemory> {
+    pub(super) fn with_blank(self) -> Result<Self, OutOfMemory> {
         if self.text.is_empty() || self.text.starts_with(' ') {
             return Ok(self);
         }
-        if with_origins {
-            let mut origins = memory::with_capacity(self.text.len() + 1)?;
-            origins.push(self.origin(0));
-            origins.extend((0..self.text.len()).map(|at| self.origin(at)));
-            (self.origins, self.start) = (Cow::Owned(origins), 0);
-        }
         let text = memory::joined(&[b" ", self.text.as_bytes()])?;
-        self.text = Cow::Owned(String::from_utf8(text).expect("a blank and a text are UTF-8"));
-        Ok(self)
+        let text = Cow::Owned(String::from_utf8(text).expect("a blank and a text are UTF-8"));
+        Ok(Self { text, has_blank: true, ..self })
     }
 }
 
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_blank_is_put_before_a_text_that_has_none() {
-        let text = |text| Normalized::new(text).with_blank(true).unwrap();
+        let text = |text| Normalized::new(text).with_blank().unwrap();
         assert_eq!((&*text("é").text, text("é").origin(0), text("é").origin(1)), (" é", (0, 2), (0, 2)));
         assert_eq!((&*text(" a").text, &*text("").text), (" a", ""));
     }

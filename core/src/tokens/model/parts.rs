@@ -72,7 +72,7 @@ impl Preparation {
                 None => {
                     let mut part = normalized.slice(range, text.len());
                     if self.blank_before {
-                        part = part.with_blank(with_origins)?;
+                        part = part.with_blank()?;
                     }
                     each(Part { content: Content::Text(&part), range: first..last })
                 }
