@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(unix)]
 use crate::os;
 
+/// Traces of every version begin with this.
+const NAME: &[u8] = b"offlock";
+
 /// The number of names that are tried if the first ones are taken.
 const MOST_NAMES: u32 = 1_000;
 
@@ -229,14 +232,18 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
-/// Reads a regular file.
+/// Reads a trace: a regular file. Of a file that does not begin like one, only the beginning, because it may be of any
+/// size.
 ///
 /// # Errors
 ///
 /// Errors of the system; `InvalidInput` if it is not a regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path, 0)?.read_to_end(&mut bytes)?;
+    let (mut file, mut bytes) = (open(path, 0)?, Vec::new());
+    Read::by_ref(&mut file).take(4096).read_to_end(&mut bytes)?;
+    if bytes.starts_with(NAME) {
+        file.read_to_end(&mut bytes)?;
+    }
     Ok(bytes)
 }
 
@@ -305,6 +312,16 @@ mod tests {
         assert!(read_own(&link, 100).is_err());
         assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
         assert_eq!(read(&link).expect("reading through a link harms nobody"), b"precious");
+    }
+
+    #[test]
+    fn of_a_huge_file_that_is_no_trace_only_the_beginning_is_read() {
+        let folder = Folder::new("huge");
+        let path = folder.0.join("disk.img");
+        File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("sparse");
+        assert_eq!(read(&path).expect("readable").len(), 4096);
+        fs::write(&path, [NAME, &[1; 5000]].concat()).expect("writable");
+        assert_eq!(read(&path).expect("readable").len(), NAME.len() + 5000);
     }
 
     #[test]
