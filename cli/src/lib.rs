@@ -1,5 +1,21 @@
 //! The `offlock` command as a library, so that the gem's and the wheel's entry points can start it.
 
+/// As the standard library's, but without a panic if standard error is a broken pipe or a full disk: the program that is
+/// traced ends as it does, and so does the command.
+macro_rules! eprint {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stderr(), $($words)*);
+    }};
+}
+
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod arguments;
 mod attach;
 mod dump;

@@ -1,11 +1,14 @@
 //! Passes signals on to the traced program while it runs.
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::ptr;
 
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{FORBIDDEN, SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::consts::{
+    FORBIDDEN, SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
+};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Origin;
@@ -55,6 +58,7 @@ impl Running {
         let all = FORWARDED.into_iter().chain(OF_TERMINALS).chain(chosen);
         let (ignored, others): (Vec<i32>, Vec<i32>) = all.partition(|signal| is_ignored(*signal));
         let signals = SignalsInfo::new(others)?;
+        keep_statuses(command);
         let child = command.spawn()?;
         ignored.into_iter().try_for_each(|signal| signals.handle().add_signal(signal))?;
         Ok(Self { child, signals, chosen })
@@ -75,6 +79,24 @@ impl Running {
         handle.close();
         let _ = forwarder.join();
         status
+    }
+}
+
+/// While `SIGCHLD` is ignored, the system forgets how children end. The program inherits that it is, if it is.
+fn keep_statuses(command: &mut Command) {
+    if is_ignored(SIGCHLD) {
+        let handle = |action| {
+            // SAFETY: neither action is a function. It may be called between fork and exec.
+            unsafe { libc::signal(SIGCHLD, action) };
+        };
+        handle(libc::SIG_DFL);
+        // SAFETY: the closure calls only the function above.
+        unsafe {
+            command.pre_exec(move || {
+                handle(libc::SIG_IGN);
+                Ok(())
+            })
+        };
     }
 }
 

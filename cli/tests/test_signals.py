@@ -63,3 +63,21 @@ def test_a_key_in_a_terminal_reaches_the_program_once(key: bytes, number: int, t
     assert b"got 1\r\n" in shown
     os.close(terminal)
     os.waitpid(child, 0)
+
+
+ENDS = [OFFLOCK, "trace", "--summary", "--", sys.executable, "-c", "import sys; sys.exit(3)"]
+
+
+def test_the_status_is_known_where_children_are_ignored(tmp_path: Path) -> None:
+    def ignore() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    assert subprocess.run(ENDS, cwd=tmp_path, preexec_fn=ignore, check=False).returncode == 3
+
+
+def test_the_status_is_the_programs_when_nobody_reads_the_summary(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as broken, open("/dev/full", "wb") as full:
+        for stderr in (broken, full):
+            assert subprocess.run(ENDS, cwd=tmp_path, stderr=stderr, check=False).returncode == 3
