@@ -193,6 +193,25 @@ def test_tasks_have_names(start: Start) -> None:
     assert ": idle, in orders of today (fetch)\n" in run(server.pid).stdout
 
 
+def test_tasks_of_uvloop_have_names(start: Start) -> None:
+    pytest.importorskip("uvloop")
+    server = start(
+        """
+        import uvloop
+
+        async def fetch():
+            ready()
+            time.sleep(30)
+
+        async def main():
+            await asyncio.create_task(fetch(), name="orders")
+
+        uvloop.run(main())
+        """
+    )
+    assert threads_of(server.pid)["MainThread"]["task"] == "orders (fetch)"
+
+
 def test_deep_stacks_are_cut_at_the_outer_end(start: Start) -> None:
     server = start(
         """
