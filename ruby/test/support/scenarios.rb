@@ -162,7 +162,7 @@ module Scenarios
       [tokens, packed, encoding.encode("a<|endoftext|>", allowed_special: [+"<|endoftext|>"]), encoding.encode_ordinary(text[0, 50]),
        encoding.encode_with_special_tokens("<|endoftext|>"), encoding.encode_batch(texts), encoding.count(text),
        encoding.encode_batch(texts, packed: true, threads: 2, release: :always), encoding.count_batch(texts, threads: 2),
-       encoding.truncate(text, 5), encoding.chunks(text, 5, overlap: 1, boundary: :word),
+       encoding.truncate(text, 5), encoding.chunks(text, 5, overlap: 1, boundary: :word).map { [_1.text, _1.range, _1.tokens] },
        encoding.decode(tokens), encoding.decode(packed, errors: :replace), encoding.decode_bytes(tokens),
        encoding.encode_single_token("hello"), encoding.decode_single_token_bytes(31_373)]
     end,
