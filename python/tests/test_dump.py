@@ -109,10 +109,12 @@ def test_every_thread_is_shown_with_its_state_and_stack(start: Start) -> None:
         assert main["frames"][-1]["function"] == "<module>"
         assert main["frames"][-1]["file"].endswith("app0.py")
         assert {"compute", "Thread.run", "Thread._bootstrap"} <= set(functions(computing))
-        assert computing["state"] in ("running", "waiting")
+        # Between two turns it is off the lock, for long if the machine has no processor for it.
+        assert computing["state"] in ("running", "waiting", "off_lock")
         assert functions(threads["serving"])[0] == "serve"
-    states = [threads_of(server.pid)["serving"]["state"] for _ in range(20)]
-    assert set(states) & {"idle", "waiting"}, states
+    states = [threads_of(server.pid) for _ in range(20)]
+    assert {state["serving"]["state"] for state in states} & {"idle", "waiting"}, states
+    assert {state["computing"]["state"] for state in states} & {"running", "waiting"}, states
     done = run(server.pid)
     assert done.returncode == 0
     assert done.stdout.startswith(f"{server.pid}: ")

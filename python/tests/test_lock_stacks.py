@@ -316,7 +316,7 @@ def test_tasks_are_named_in_stacks_and_in_the_summary(tmp_path: Path) -> None:
     tasks = dict(line["tasks"])
     assert len(tasks) == 2
     orders = next(lost for name, lost in tasks.items() if name == f"orders ({fetch.__qualname__})")
-    other = next(lost for name, lost in tasks.items() if re.fullmatch(r"Task-\d+ \(…\)", name))
+    other = tasks["Task-* (…)"]
     assert abs(orders - other) < 0.3 * (orders + other)
 
 
@@ -351,7 +351,7 @@ def test_tasks_are_frames_in_exports(tmp_path: Path) -> None:
     frames = max(stacks.splitlines(), key=lambda line: int(line.rsplit(" ", 1)[1])).split(";")
     names = [frame.split(" (<string>")[0] for frame in frames]
     at = names.index("outer")
-    assert re.fullmatch(r"Task-\d+ \(outer\)", names[at - 1])
+    assert names[at - 1] == "Task-* (outer)"
     assert names[at + 1].startswith("inner")
 
 

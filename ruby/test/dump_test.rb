@@ -58,7 +58,8 @@ class DumpTest < Minitest::Test
       assert_equal "<main>", functions(threads["main"]).last
       assert_match(%r{/app0\.rb\z}, threads["main"]["frames"].last["file"])
       assert_includes functions(threads.fetch("computing")), "Object#compute"
-      assert_includes %w[running waiting], threads["computing"]["state"]
+      # Between two turns it is off the lock, for long if the machine has no processor for it.
+      assert_includes %w[running waiting off_lock], threads["computing"]["state"]
       assert_includes functions(threads.fetch("serving")), "Object#serve"
       assert_equal threads["computing"]["name"], threads["serving"]["behind"] if threads["serving"]["state"] == "waiting"
     end

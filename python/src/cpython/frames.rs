@@ -279,12 +279,13 @@ impl Known {
         Frame { function: known.function, line }
     }
 
-    /// A frame that stands for an asyncio task.
+    /// A frame that stands for an asyncio task, or for all of a coroutine that nobody has named.
     fn task(&mut self, name: &str) -> Frame {
-        let function = self.tasks.get(name).copied().unwrap_or_else(|| {
+        let name = tasks::grouped(name);
+        let function = self.tasks.get(&*name).copied().unwrap_or_else(|| {
             let function = Function::numbered();
-            function.describe(name, "", 0);
-            self.tasks.insert(name.to_owned(), function);
+            function.describe(&name, "", 0);
+            self.tasks.insert(name.to_string(), function);
             function
         });
         Frame { function, line: 0 }

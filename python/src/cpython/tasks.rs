@@ -10,6 +10,7 @@
 
 #![cfg_attr(Py_3_14, allow(dead_code, reason = "the thread state has the running task"))]
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
@@ -36,6 +37,9 @@ const INT_DIGIT: usize = 24;
 const INT_FLAGS: u32 = if cfg!(Py_3_12) { 3 } else { 0 };
 /// The bits of a digit.
 const DIGIT: u32 = 30;
+
+/// How the names begin that asyncio gives.
+const NUMBERED: &str = "Task-";
 
 const MODULE: &str = "_asyncio";
 const CURRENT_TASKS: &str = "_current_tasks";
@@ -151,6 +155,20 @@ fn name_of(memory: &mut Foreign, task: usize, coroutines: &[(usize, usize)]) -> 
     })
 }
 
+/// The name of a task, with `*` in place of the number that asyncio has given it: a server with a task for each request
+/// would fill recordings with names that say nothing.
+pub(super) fn grouped(name: &str) -> Cow<'_, str> {
+    let rest = name.strip_prefix(NUMBERED).map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    match rest {
+        Some(rest)
+            if rest.len() + NUMBERED.len() < name.len() && (rest.is_empty() || rest.starts_with(' ')) =>
+        {
+            Cow::Owned(format!("{NUMBERED}*{rest}"))
+        }
+        _ => Cow::Borrowed(name),
+    }
+}
+
 /// The name that a `str`, or the number of a task, stands for.
 fn text_of(memory: &mut Foreign, name: usize) -> Option<String> {
     if type_of(memory, name)? != &raw const ffi::PyLong_Type as usize {
@@ -160,8 +178,26 @@ fn text_of(memory: &mut Foreign, name: usize) -> Option<String> {
     let bits = memory.word(name + INT_DIGIT)? as u64;
     let digit = |index: usize| (bits >> (32 * index)) & ((1 << DIGIT) - 1);
     match digits {
-        1 => Some(format!("Task-{}", digit(0))),
-        2 => Some(format!("Task-{}", digit(0) | digit(1) << DIGIT)),
+        1 => Some(format!("{NUMBERED}{}", digit(0))),
+        2 => Some(format!("{NUMBERED}{}", digit(0) | digit(1) << DIGIT)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn tasks_that_nobody_has_named_are_one() {
+        for (name, expected) in [
+            ("Task-7 (fetch)", "Task-* (fetch)"),
+            ("Task-12345", "Task-*"),
+            ("Task-7b (fetch)", "Task-7b (fetch)"),
+            ("Task- (fetch)", "Task- (fetch)"),
+            ("orders-7 (fetch)", "orders-7 (fetch)"),
+        ] {
+            assert_eq!(grouped(name), expected);
+        }
     }
 }

@@ -280,7 +280,7 @@ pub struct BlamedLine {
     /// Pairs of a group's index in [`Summary::groups`] and how long its threads
     /// waited meanwhile, the longest first; only of the groups that waited longest altogether.
     pub groups: Vec<(usize, u64)>,
-    /// Pairs of an asyncio task that executed it, as in `Task-7 (fetch)`, and how long all threads together waited meanwhile:
+    /// Pairs of an asyncio task that executed it, as in `Task-* (fetch)`, and how long all threads together waited meanwhile:
     /// the few for which they waited longest.
     pub tasks: Vec<(String, u64)>,
 }
