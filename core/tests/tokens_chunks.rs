@@ -141,9 +141,9 @@ fn each_kind_of_boundary() {
             "The end of this text is here.",
         ]
     );
-    assert_eq!(ends(18, Boundary::Line)[0], "First. Here is a second sentence! Is this the third?\n");
+    assert_eq!(ends(15, Boundary::Line)[0], "First. Here is a second sentence! Is this the third?\n");
     assert_eq!(
-        ends(12, Boundary::Sentence)[..2],
+        ends(10, Boundary::Sentence)[..2],
         ["First. Here is a second sentence!", " Is this the third?\nA line.\n\n"]
     );
     assert_eq!(ends(3, Boundary::Word)[..3], ["First. Here", " is a second", " sentence! Is"]);

@@ -137,8 +137,9 @@ class Tokenizer(ModelTokenizer):
             release=release,
             cancel=None,
         )
-        arrays = (np.frombuffer(packed, dtype=np.uint32).reshape(shape) for packed in (ids, mask))
-        first, second = (array.astype(np.int64) for array in arrays)
+        # No generators: CPython 3.12 may crash when there is no memory for one.
+        first = np.frombuffer(ids, dtype=np.uint32).reshape(shape).astype(np.int64)
+        second = np.frombuffer(mask, dtype=np.uint32).reshape(shape).astype(np.int64)
         return first, second
 
     async def aencode(

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use crate::cpython::late_init::Boxed;
 use crate::cpython::object;
 use crate::cpython::sequence::list_of_each;
 use crate::error::WithMessage;
@@ -30,7 +31,7 @@ use crate::{bytes, int_list};
 
 /// A model's tokenizer. Immutable.
 #[pyclass(frozen, subclass, module = "offlock._offlock")]
-pub(crate) struct ModelTokenizer(Tokenizer);
+pub(crate) struct ModelTokenizer(Boxed<Tokenizer>);
 
 impl ModelTokenizer {
     fn ids(
@@ -89,7 +90,7 @@ impl ModelTokenizer {
                 }
                 None => Tokenizer::from_json(bytes, task),
             })
-            .map(Self)
+            .map(|tokenizer| Self(Boxed::new(tokenizer)))
     }
 
     /// Encodes text into token ids.

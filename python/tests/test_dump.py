@@ -103,18 +103,18 @@ def test_every_thread_is_shown_with_its_state_and_stack(start: Start) -> None:
     server = start("start('computing', compute); start('serving', serve); ready(); sys.stdin.read()")
     for _ in range(3):
         threads = threads_of(server.pid)
-        main, computing = threads["MainThread"], threads["computing"]
+        main = threads["MainThread"]
         assert main["native_id"] == server.pid
         assert (main["state"], main["behind"]) == ("idle", None)
         assert main["frames"][-1]["function"] == "<module>"
         assert main["frames"][-1]["file"].endswith("app0.py")
-        assert {"compute", "Thread.run", "Thread._bootstrap"} <= set(functions(computing))
-        # Between two turns it is off the lock, for long if the machine has no processor for it.
-        assert computing["state"] in ("running", "waiting", "off_lock")
         assert functions(threads["serving"])[0] == "serve"
     states = [threads_of(server.pid) for _ in range(20)]
     assert {state["serving"]["state"] for state in states} & {"idle", "waiting"}, states
+    # Between two turns a thread is off the lock, and of one that runs the stack may change while it is read.
     assert {state["computing"]["state"] for state in states} & {"running", "waiting"}, states
+    stacks = [set(functions(state["computing"])) for state in states]
+    assert any({"compute", "Thread.run", "Thread._bootstrap"} <= stack for stack in stacks), stacks
     done = run(server.pid)
     assert done.returncode == 0
     assert done.stdout.startswith(f"{server.pid}: ")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import sys
 import textwrap
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from processes import run
@@ -168,23 +172,36 @@ def test_tokens(call: str) -> None:
     assert ends(setup, call, 30 * MEGABYTE, usual) == "MemoryError"
 
 
-@pytest.mark.parametrize("call", ["Tokenizer(file)", "Tokenizer(ranks, pattern='.')"])
-def test_loading_tokenizers_of_models(call: str) -> None:
-    setup = """
-        import base64, json
-        from offlock.tokenizer import Tokenizer
+def model_file() -> bytes:
+    """A tokenizer.json of 6 MB."""
+    letters = [*map(chr, [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)])]
+    pairs = [(left, right) for left in letters for right in letters]
+    more = [("".join(pairs[n]), "".join(pairs[n * 7 % 65536])) for n in range(65536)]
+    tokens = dict.fromkeys(letters + [left + right for left, right in pairs + more])
+    vocab = {token: id for id, token in enumerate(tokens)}
+    model = {"type": "BPE", "merges": pairs + more, "vocab": vocab}
+    level = {"type": "ByteLevel", "add_prefix_space": False}
+    return json.dumps({"pre_tokenizer": level, "decoder": level, "model": model}).encode()
 
-        tokens = [bytes([byte]) for byte in range(256)] + [b"token %d" % number for number in range(300_000)]
-        ranks = b"".join(b"%s %d\\n" % (base64.b64encode(token), id) for id, token in enumerate(tokens))
-        letters = [*map(chr, [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)])]
-        pairs = [(left, right) for left in letters for right in letters]
-        more = [("".join(pairs[n]), "".join(pairs[n * 7 % 65536])) for n in range(65536)]
-        tokens = dict.fromkeys(letters + [left + right for left, right in pairs + more])
-        model = {"type": "BPE", "merges": pairs + more, "vocab": {token: id for id, token in enumerate(tokens)}}
-        level = {"type": "ByteLevel", "add_prefix_space": False}
-        file = json.dumps({"pre_tokenizer": level, "decoder": level, "model": model}).encode()
+
+def ranks_file() -> bytes:
+    """A .tiktoken file of 8 MB."""
+    tokens = [bytes([byte]) for byte in range(256)] + [b"token %d" % number for number in range(300_000)]
+    return b"".join(b"%s %d\n" % (base64.b64encode(token), id) for id, token in enumerate(tokens))
+
+
+@pytest.mark.parametrize(
+    ("make", "call"), [(model_file, "Tokenizer(file)"), (ranks_file, "Tokenizer(file, pattern='.')")]
+)
+def test_loading_tokenizers_of_models(make: Callable[[], bytes], call: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(make())  # in this process, so that the other one has no memory left from that
+    setup = f"""
+        from offlock.tokenizer import Tokenizer
+        with open({str(path)!r}, "rb") as opened:
+            file = opened.read()
         """
-    assert ends(setup, call, 12 * MEGABYTE, call) == "MemoryError"
+    assert ends(setup, call, 4 * MEGABYTE, call) == "MemoryError"
 
 
 @pytest.mark.parametrize(

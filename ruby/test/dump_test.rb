@@ -59,7 +59,7 @@ class DumpTest < Minitest::Test
       assert_match(%r{/app0\.rb\z}, threads["main"]["frames"].last["file"])
       assert_includes functions(threads.fetch("computing")), "Object#compute"
       # Between two turns it is off the lock, for long if the machine has no processor for it.
-      assert_includes %w[running waiting off_lock], threads["computing"]["state"]
+      assert_includes %w[running waiting off-lock], threads["computing"]["state"]
       assert_includes functions(threads.fetch("serving")), "Object#serve"
       assert_equal threads["computing"]["name"], threads["serving"]["behind"] if threads["serving"]["state"] == "waiting"
     end
@@ -149,14 +149,12 @@ class DumpTest < Minitest::Test
     Process.kill(:KILL, child) if child
   end
 
-  def test_forks_and_threads_that_begin_and_end_meanwhile_disturb_nothing
-    program = serve(<<~'RUBY')
-      start("breeding") { loop { Array.new(20) { Thread.new { sleep 0.001 } }.each(&:join) } }
-      start("forking") { loop { Process.wait(fork { exit!(0) }) } }
-      ready
-      $stdin.read
-    RUBY
-    20.times { assert_equal "IO#read", functions(threads_of(program.pid).fetch("main")).first }
+  # Not both at once: a child may then hang in Ruby 3.4 itself.
+  ["Array.new(20) { Thread.new { sleep 0.001 } }.each(&:join)", "Process.wait(fork { exit!(0) })"].each_with_index do |work, index|
+    define_method(:"test_forks_and_threads_that_begin_and_end_meanwhile_disturb_nothing_#{index}") do
+      program = serve(%[start("other") { loop { #{work} } }; ready; $stdin.read])
+      20.times { assert_equal "IO#read", functions(threads_of(program.pid).fetch("main")).first }
+    end
   end
 
   def test_threads_of_other_ractors_are_shown_without_stacks

@@ -112,8 +112,8 @@ module Offlock
       end
 
       # Publishes this process, so that `offlock record` can take traces from it while it runs, and `offlock dump` show its
-      # stacks, without root. So does `OFFLOCK_LIVE=1` in the environment. Nothing is recorded until the command connects. The socket lies in a
-      # folder that only this user can enter, and forked children get one of their own.
+      # stacks, without root. So does `OFFLOCK_LIVE=1` in the environment. Nothing is recorded until the command connects.
+      # The socket lies in a folder that only this user can enter, and forked children get one of their own.
       #
       # @param stacks [Numeric, nil] whether traces have stacks: nil for none. `offlock record --stacks` says from which
       #   wait on.
