@@ -1,13 +1,15 @@
 """The types of `offlock._offlock`."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import ModuleType
-from typing import Literal, Self, final
+from typing import Literal, Self, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
 from . import _lock, _strings, _zlib
 from ._types import Release
+
+_Made = TypeVar("_Made")
 
 lock = _lock
 strings = _strings
@@ -92,12 +94,13 @@ class Tokenizer:
         self,
         text: str,
         max_tokens: int,
+        make: Callable[[int, int, int], _Made],
         *,
         overlap: int = 0,
         boundary: str = "token",
         release: Release = "auto",
         cancel: Cancel | None = None,
-    ) -> list[tuple[int, int, int]]: ...
+    ) -> list[_Made]: ...
     def encode_batch(
         self,
         text: Iterable[str],

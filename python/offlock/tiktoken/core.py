@@ -265,13 +265,17 @@ class Encoding(Tokenizer):
         Raises ``ValueError`` when a number or ``boundary`` is out of range, or when one character has more than
         ``max_tokens`` tokens.
         """
-        cuts = self._chunks(
-            text, max_tokens, overlap=overlap, boundary=boundary, release=release, cancel=cancel
+
+        def make(start: int, end: int, tokens: int) -> Chunk:
+            return Chunk(text[start:end], start, end, tokens)
+
+        chunks = self._chunks(
+            text, max_tokens, make, overlap=overlap, boundary=boundary, release=release, cancel=cancel
         )
-        if cuts and cuts[-1][1] != len(text):
+        if chunks and chunks[-1].end != len(text):
             places = [*_characters(text), len(text)]
-            cuts = [(places[start], places[end], tokens) for start, end, tokens in cuts]
-        return [Chunk(text[start:end], start, end, tokens) for start, end, tokens in cuts]
+            chunks = [make(places[start], places[end], tokens) for _, start, end, tokens in chunks]
+        return chunks
 
     async def achunks(
         self, text: str, max_tokens: int, *, overlap: int = 0, boundary: Boundary = "token"

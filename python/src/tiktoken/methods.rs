@@ -207,15 +207,16 @@ impl Tokenizer {
         long_str::from_utf8(text.py(), &utf8[..kept.bytes])
     }
 
-    /// Where `chunks` cuts the text: a list of the first character, the end and the number of tokens of each chunk.
+    /// What `make` returns for the first character, the end and the number of tokens of each chunk, as a list.
     #[pyo3(
-        signature = (text, max_tokens, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
-        text_signature = "($self, text, max_tokens, *, overlap=0, boundary='token', release='auto', cancel=None)"
+        signature = (text, max_tokens, make, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
+        text_signature = "($self, text, max_tokens, make, *, overlap=0, boundary='token', release='auto', cancel=None)"
     )]
     fn _chunks<'py>(
         &self,
         text: &Bound<'py, PyString>,
         max_tokens: isize,
+        make: &Bound<'py, PyAny>,
         overlap: isize,
         boundary: &str,
         release: Release,
@@ -229,7 +230,8 @@ impl Tokenizer {
             .run(py, |task| encoding.chunks(&utf8, options, task))?;
         list_of_each(py, &Large::new(chunks), &mut Yielder::of(release), |chunk| {
             let size = |number| Ok::<_, PyErr>(object::size(py, number)?.into_any());
-            tuple(py, [size(chunk.characters.start)?, size(chunk.characters.end)?, size(chunk.tokens)?])
+            let numbers = [chunk.characters.start, chunk.characters.end, chunk.tokens];
+            make.call1(tuple(py, [size(numbers[0])?, size(numbers[1])?, size(numbers[2])?])?.cast_into()?)
         })
     }
 
