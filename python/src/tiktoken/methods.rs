@@ -212,6 +212,10 @@ impl Tokenizer {
         signature = (text, max_tokens, make, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
         text_signature = "($self, text, max_tokens, make, *, overlap=0, boundary='token', release='auto', cancel=None)"
     )]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one for each of the method that calls it, and what makes a chunk"
+    )]
     fn _chunks<'py>(
         &self,
         text: &Bound<'py, PyString>,
