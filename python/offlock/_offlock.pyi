@@ -94,7 +94,7 @@ class Tokenizer:
         self,
         text: str,
         max_tokens: int,
-        make: Callable[[int, int, int], _Made],
+        make: Callable[[str, int, int, int], _Made],
         *,
         overlap: int = 0,
         boundary: str = "token",

@@ -265,16 +265,15 @@ class Encoding(Tokenizer):
         Raises ``ValueError`` when a number or ``boundary`` is out of range, or when one character has more than
         ``max_tokens`` tokens.
         """
-
-        def make(start: int, end: int, tokens: int) -> Chunk:
-            return Chunk(text[start:end], start, end, tokens)
-
         chunks = self._chunks(
-            text, max_tokens, make, overlap=overlap, boundary=boundary, release=release, cancel=cancel
+            text, max_tokens, Chunk, overlap=overlap, boundary=boundary, release=release, cancel=cancel
         )
         if chunks and chunks[-1].end != len(text):
             places = [*_characters(text), len(text)]
-            chunks = [make(places[start], places[end], tokens) for _, start, end, tokens in chunks]
+            chunks = [
+                Chunk(text[places[start] : places[end]], places[start], places[end], tokens)
+                for _, start, end, tokens in chunks
+            ]
         return chunks
 
     async def achunks(

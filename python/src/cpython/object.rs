@@ -159,6 +159,20 @@ pub(crate) fn characters(text: &Bound<'_, PyAny>) -> usize {
     unsafe { c::PyUnicode_GetLength(text.as_ptr()).cast_unsigned() }
 }
 
+/// A part of a `str`, by the indices of characters; those beyond its end count as its end.
+pub(crate) fn substring<'py>(
+    text: &Bound<'py, PyString>,
+    start: usize,
+    end: usize,
+) -> PyResult<Bound<'py, PyString>> {
+    let index = |index: usize| index.try_into().unwrap_or(c::Py_ssize_t::MAX);
+    // SAFETY: a live str; the function returns a new reference to a str, or null with an exception set.
+    unsafe {
+        let part = c::PyUnicode_Substring(text.as_ptr(), index(start), index(end));
+        Bound::from_owned_ptr_or_err(text.py(), part).map(|part| part.cast_into_unchecked())
+    }
+}
+
 /// An empty dict with capacity for `entries`.
 #[inline]
 pub(crate) fn dict(py: Python<'_>, entries: usize) -> PyResult<Bound<'_, PyDict>> {

@@ -207,7 +207,8 @@ impl Tokenizer {
         long_str::from_utf8(text.py(), &utf8[..kept.bytes])
     }
 
-    /// What `make` returns for the first character, the end and the number of tokens of each chunk, as a list.
+    /// What `make` returns for the text, the first character, the end and the number of tokens of each chunk, as a
+    /// list.
     #[pyo3(
         signature = (text, max_tokens, make, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
         text_signature = "($self, text, max_tokens, make, *, overlap=0, boundary='token', release='auto', cancel=None)"
@@ -234,8 +235,9 @@ impl Tokenizer {
             .run(py, |task| encoding.chunks(&utf8, options, task))?;
         list_of_each(py, &Large::new(chunks), &mut Yielder::of(release), |chunk| {
             let size = |number| Ok::<_, PyErr>(object::size(py, number)?.into_any());
-            let numbers = [chunk.characters.start, chunk.characters.end, chunk.tokens];
-            make.call1(tuple(py, [size(numbers[0])?, size(numbers[1])?, size(numbers[2])?])?.cast_into()?)
+            let (start, end) = (chunk.characters.start, chunk.characters.end);
+            let part = object::substring(text, start, end)?.into_any();
+            make.call1(tuple(py, [part, size(start)?, size(end)?, size(chunk.tokens)?])?.cast_into()?)
         })
     }
 
