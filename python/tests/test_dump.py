@@ -101,6 +101,7 @@ def functions(thread: dict[str, Any]) -> list[str]:
 
 def test_every_thread_is_shown_with_its_state_and_stack(start: Start) -> None:
     server = start("start('computing', compute); start('serving', serve); ready(); sys.stdin.read()")
+    time.sleep(0.5)  # until the main thread reads
     for _ in range(3):
         threads = threads_of(server.pid)
         main = threads["MainThread"]

@@ -50,6 +50,7 @@ class DumpTest < Minitest::Test
 
   def test_every_thread_is_shown_with_its_state_and_stack
     program = serve("start('computing') { compute }; start('serving') { serve }; ready; $stdin.read")
+    sleep 0.5 # until the main thread reads
     3.times do
       threads = threads_of(program.pid)
       assert_equal "idle", threads.fetch("main")["state"]
