@@ -12,13 +12,15 @@
 //! ```
 //!
 //! A chunk has the tokens that its own text is encoded to. For patterns that are matched by hand these are the
-//! tokens of its pieces: how such a pattern cuts a text neither depends on what comes before a piece, nor, up
-//! to the end of a piece, on what comes after it. Chunks of other patterns are counted again.
+//! tokens of its pieces: how such a pattern cuts a text neither depends on what comes before a piece nor, but
+//! for white space, on what comes after it. White space at the end of a chunk is counted again, and so are whole
+//! chunks of other patterns.
 //!
 //! A piece that has too many tokens is cut between these. Its parts are counted again, because a pattern may
 //! cut a part otherwise than the whole.
 //!
-//! The time is linear in the length of all chunks together, overlaps included.
+//! For patterns that are matched by hand, the time is linear in the length of all chunks together, overlaps
+//! included, and `max_tokens` for each of them.
 
 use super::encoder::{Encoder, STRETCH};
 use super::encoding::Encoding;
@@ -140,15 +142,12 @@ impl Cutter<'_> {
     fn cut(&mut self) -> Result<(), Error> {
         let fitting = self.fill()?;
         let is_rest = fitting == self.window.len();
-        if is_rest && self.tokens_until(self.text.len())? <= self.options.max_tokens {
-            self.push(self.text.len())?;
-            self.start = self.text.len();
-            return Ok(());
-        }
-        let Some(end) = self.choose_end(fitting)? else {
+        let rest = if is_rest { self.fitting(self.text.len())? } else { None };
+        let chosen = if rest.is_some() { rest } else { self.choose_end(fitting)? };
+        let Some((end, tokens)) = chosen else {
             return self.cut_what_is_left();
         };
-        self.push(end)?;
+        self.push(end, tokens)?;
         let start = if end < self.text.len() { self.choose_start(end)? } else { end };
         self.advance(start)
     }
@@ -193,21 +192,27 @@ impl Cutter<'_> {
         Ok(Piece { start: range.start, end: range.end, tokens: self.scratch.len() })
     }
 
-    /// The best end of a chunk, if so many pieces fit into it; `None` if none is further than the previous
-    /// chunk's, or all chunks would be too long.
-    fn choose_end(&self, fitting: usize) -> Result<Option<usize>, Error> {
+    /// The best end of a chunk, if so many pieces fit into it, and the number of its tokens; `None` if no end is
+    /// further than the previous chunk's, or all chunks would be too long.
+    fn choose_end(&self, fitting: usize) -> Result<Option<(usize, usize)>, Error> {
         let least = self.end_of_last().max(self.start);
         let most = self.window.get(fitting).map_or(self.text.len(), |piece| piece.end);
         for kind in self.kinds() {
             let pieces = (0..self.window.len().min(fitting + 1)).rev();
             let ends = pieces.flat_map(|index| self.ends_in_piece(kind, index));
             for end in ends.take_while(|&end| end > least).filter(|&end| end <= most) {
-                if self.tokens_until(end)? <= self.options.max_tokens {
-                    return Ok(Some(end));
+                if let Some(chosen) = self.fitting(end)? {
+                    return Ok(Some(chosen));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// The end of a chunk and the number of its tokens; `None` if these are too many.
+    fn fitting(&self, end: usize) -> Result<Option<(usize, usize)>, Error> {
+        let tokens = self.tokens_until(end)?;
+        Ok((tokens <= self.options.max_tokens).then_some((end, tokens)))
     }
 
     /// Where the chunk after one that ends at `end` starts.
@@ -329,7 +334,7 @@ impl Cutter<'_> {
         loop {
             self.task.check()?;
             let Some(last) = self.last_token(&ends, first)? else { break };
-            self.push_part(ends[last], self.count(self.start..ends[last])?)?;
+            self.push(ends[last], self.count(self.start..ends[last])?)?;
             first = self.first_token(&ends, first, last)?;
             self.start = ends[first - 1];
             if ends.len() - first <= self.options.max_tokens {
@@ -345,7 +350,7 @@ impl Cutter<'_> {
         let end = self.start + character;
         let needed = self.count(self.start..end)?;
         if needed <= self.options.max_tokens {
-            self.push_part(end, needed)?;
+            self.push(end, needed)?;
             self.restart(end);
             return Ok(());
         }
@@ -386,13 +391,8 @@ impl Cutter<'_> {
         self.chunks.last().map_or(0, |chunk| chunk.bytes.end)
     }
 
-    /// Adds the chunk from the start to `end`.
-    fn push(&mut self, end: usize) -> Result<(), Error> {
-        self.push_part(end, self.tokens_until(end)?)
-    }
-
     /// Adds the chunk from the start to `end`, which has so many tokens.
-    fn push_part(&mut self, end: usize, tokens: usize) -> Result<(), Error> {
+    fn push(&mut self, end: usize, tokens: usize) -> Result<(), Error> {
         let characters = |range: Range<usize>| self.text[range].chars().count();
         let first = match self.chunks.last() {
             None => 0,
