@@ -4,6 +4,8 @@ module Offlock
   module Lock
     # A watch of the lock, made by {Lock.watch_lock}.
     class LockWatch
+      include Log
+
       # @param hold [Numeric, nil] see {Lock.watch_lock}
       # @param wait [Numeric, nil] see {Lock.watch_lock}
       # @param interval [Numeric] see {Lock.watch_lock}
@@ -75,13 +77,6 @@ module Offlock
       def taken_left_out
         left_out, @left_out = @left_out, 0
         left_out
-      end
-
-      # A logger that fails does not end the watch.
-      def log(line)
-        @logger ? @logger.warn(line) : warn("offlock: #{line}")
-      rescue StandardError => e
-        warn "offlock: #{line} (the logger failed: #{e.message})"
       end
     end
   end

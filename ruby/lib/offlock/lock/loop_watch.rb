@@ -8,6 +8,8 @@ module Offlock
   module Lock
     # A watch of the event loop of a fiber scheduler, made by {Lock.watch_loop}.
     class LoopWatch
+      include Log
+
       # The name of the thread of a watch.
       # @private
       THREAD = "offlock loop watch"
@@ -220,13 +222,6 @@ module Offlock
         @on_late&.call(event)
       rescue StandardError => e
         log("on_late raised #{e.class}: #{e.message}")
-      end
-
-      # A logger that fails does not end the watch.
-      def log(line)
-        @logger ? @logger.warn(line) : warn("offlock: #{line}")
-      rescue StandardError => e
-        warn "offlock: #{line} (the logger failed: #{e.message})"
       end
     end
   end
