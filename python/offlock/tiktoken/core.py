@@ -6,8 +6,10 @@ import copyreg
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from offlock import _aio
+from offlock import _aio, _offlock
 from offlock._offlock import Cancel, Tokenizer
+
+from . import plugins
 
 if TYPE_CHECKING:
     from typing import Self
@@ -100,6 +102,26 @@ class Encoding(Tokenizer):
         self.max_token_value = self._max_token()
         if explicit_n_vocab:
             self._check_n_vocab(explicit_n_vocab)
+
+    @classmethod
+    def _named(cls, name: str) -> Encoding:
+        """Returns the encoding of that name, always the same object. Raises ``ValueError`` when there is none."""
+        encoding = ENCODINGS.get(name)
+        # Two threads may both make it; `setdefault` keeps the first. A lock could stay locked forever in a forked child.
+        return encoding if encoding is not None else ENCODINGS.setdefault(name, cls._make(name))
+
+    @classmethod
+    def _make(cls, name: str) -> Encoding:
+        if name in _offlock.ENCODING_NAMES:
+            return cls._open(name)
+        constructors = plugins.constructors()
+        if name not in constructors:
+            raise ValueError(
+                f"Unknown encoding {name}.\n"
+                f"Known encodings: {[*_offlock.ENCODING_NAMES, *constructors]}\n"
+                f"Plugins found: {list(plugins.names())}"
+            )
+        return cls(**constructors[name]())
 
     @classmethod
     def _open(cls, name: str) -> Self:
@@ -324,8 +346,6 @@ class Encoding(Tokenizer):
 
     def __getstate__(self) -> object:
         """Returns the name of an encoding of the registry; of any other, the arguments of ``__init__``."""
-        from .registry import ENCODINGS
-
         if self is ENCODINGS.get(self.name):
             return self.name
         return {
@@ -336,12 +356,14 @@ class Encoding(Tokenizer):
         }
 
     def __setstate__(self, state: object) -> None:
-        from .registry import get_encoding
-
         if isinstance(state, dict):
             Encoding.__init__(self, **state)
             return
         assert isinstance(state, str)
-        original = get_encoding(state)
+        original = Encoding._named(state)
         self._adopt(original)
         self.__dict__ = original.__dict__
+
+
+ENCODINGS: dict[str, Encoding] = {}
+"""The encodings that have been loaded by name, one object of each."""
