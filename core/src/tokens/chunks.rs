@@ -61,6 +61,20 @@ pub enum Boundary {
     Paragraph,
 }
 
+impl Boundary {
+    /// The boundary that both front ends call `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "token" => Self::Token,
+            "word" => Self::Word,
+            "sentence" => Self::Sentence,
+            "line" => Self::Line,
+            "paragraph" => Self::Paragraph,
+            _ => return None,
+        })
+    }
+}
+
 /// How [`Encoding::chunks`] cuts.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkOptions {

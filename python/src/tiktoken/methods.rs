@@ -468,17 +468,10 @@ impl Tokenizer {
 }
 
 fn chunk_options(max_tokens: isize, overlap: isize, boundary: &str) -> PyResult<ChunkOptions> {
-    let boundary = match boundary {
-        "token" => Boundary::Token,
-        "word" => Boundary::Word,
-        "sentence" => Boundary::Sentence,
-        "line" => Boundary::Line,
-        "paragraph" => Boundary::Paragraph,
-        _ => {
-            let known = "'token', 'word', 'sentence', 'line' or 'paragraph'";
-            return Err(PyValueError::with_message(format!("boundary must be {known}, it is {boundary:?}")));
-        }
-    };
+    let boundary = Boundary::named(boundary).ok_or_else(|| {
+        let known = "'token', 'word', 'sentence', 'line' or 'paragraph'";
+        PyValueError::with_message(format!("boundary must be {known}, it is {boundary:?}"))
+    })?;
     match (usize::try_from(max_tokens), usize::try_from(overlap)) {
         (Ok(0) | Err(_), _) => {
             let message = format!("max_tokens must be at least 1, it is {max_tokens}");

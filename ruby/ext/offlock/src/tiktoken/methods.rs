@@ -403,17 +403,11 @@ fn unicode_error(ruby: &Ruby, message: String) -> Error {
 
 fn chunk_options(ruby: &Ruby, max: i64, overlap: i64, boundary: Symbol) -> Result<ChunkOptions, Error> {
     let refused = |message: String| Error::new(ruby.exception_arg_error(), message);
-    let boundary = match &*boundary.name()? {
-        "token" => Boundary::Token,
-        "word" => Boundary::Word,
-        "sentence" => Boundary::Sentence,
-        "line" => Boundary::Line,
-        "paragraph" => Boundary::Paragraph,
-        other => {
-            let known = ":token, :word, :sentence, :line or :paragraph";
-            return Err(refused(format!("boundary must be {known}, got :{other}")));
-        }
-    };
+    let name = boundary.name()?;
+    let boundary = Boundary::named(&name).ok_or_else(|| {
+        let known = ":token, :word, :sentence, :line or :paragraph";
+        refused(format!("boundary must be {known}, got :{name}"))
+    })?;
     match (usize::try_from(max), usize::try_from(overlap)) {
         (Ok(0) | Err(_), _) => Err(refused(format!("max_tokens must be at least 1, got {max}"))),
         (Ok(max_tokens), Ok(overlap)) if overlap < max_tokens => {
