@@ -19,10 +19,13 @@ from interpreter import HAS_GIL
 
 from offlock import lock
 
-pytestmark = pytest.mark.skipif(
-    not HAS_GIL or sys.platform != "linux" or lock.stacks_obstacle() is not None,
-    reason="no stacks can be read",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not HAS_GIL or sys.platform != "linux" or lock.stacks_obstacle() is not None,
+        reason="no stacks can be read",
+    ),
+    pytest.mark.usefixtures("socket_folder"),
+]
 
 OFFLOCK = [sys.executable, "-m", "offlock"]
 
@@ -47,14 +50,6 @@ def serve():
 def holds_in_c(seconds):
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of sockets in which the test is alone."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[2]))
-    return tmp_path
 
 
 Start = Callable[[str], "subprocess.Popen[str]"]
@@ -233,7 +228,7 @@ def test_deep_stacks_are_cut_at_the_outer_end(start: Start) -> None:
     assert f"  … {deep['left_out']} more\n" in run(server.pid).stdout
 
 
-def test_forked_workers_are_dumped_by_their_own_numbers(start: Start, folder: Path) -> None:
+def test_forked_workers_are_dumped_by_their_own_numbers(start: Start, socket_folder: Path) -> None:
     server = start(
         """
         child = os.fork()
@@ -250,7 +245,7 @@ def test_forked_workers_are_dumped_by_their_own_numbers(start: Start, folder: Pa
     child = int(server.stdout.readline())
     try:
         deadline = time.monotonic() + 20
-        while not (folder / "offlock" / f"{child}.sock").exists():
+        while not (socket_folder / "offlock" / f"{child}.sock").exists():
             assert time.monotonic() < deadline
             time.sleep(0.01)
         time.sleep(0.3)
@@ -310,7 +305,7 @@ def test_threads_that_begin_and_end_meanwhile_disturb_nothing(start: Start) -> N
     assert server.poll() is None
 
 
-def test_what_cannot_be_dumped_is_explained(start: Start, folder: Path) -> None:
+def test_what_cannot_be_dumped_is_explained(start: Start, socket_folder: Path) -> None:
     nobody = run()
     assert nobody.returncode == 1
     assert "no process can be recorded. Start it with `offlock run -- PROGRAM`" in nobody.stderr
@@ -330,7 +325,7 @@ def test_what_cannot_be_dumped_is_explained(start: Start, folder: Path) -> None:
     assert "the process does not answer: is it stopped?" in done.stderr
     server.kill()
     server.wait(30)
-    assert (folder / "offlock" / f"{server.pid}.sock").exists(), "it is left"
+    assert (socket_folder / "offlock" / f"{server.pid}.sock").exists(), "it is left"
     assert "no process can be recorded" in run().stderr
     assert "no process of this user and number can be recorded" in run(server.pid).stderr
 

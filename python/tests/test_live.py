@@ -19,9 +19,13 @@ from interpreter import HAS_GIL
 
 from offlock import lock
 
-pytestmark = pytest.mark.skipif(
-    not HAS_GIL or sys.platform != "linux" or lock.obstacle() is not None, reason="the lock cannot be traced"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not HAS_GIL or sys.platform != "linux" or lock.obstacle() is not None,
+        reason="the lock cannot be traced",
+    ),
+    pytest.mark.usefixtures("socket_folder"),
+]
 
 OFFLOCK = [sys.executable, "-m", "offlock"]
 
@@ -40,14 +44,6 @@ threading.Thread(target=compute, name="computing", daemon=True).start()
 threading.Thread(target=serve, name="serving", daemon=True).start()
 time.sleep(0.1)
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of sockets in which the test is alone."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[2]))
-    return tmp_path
 
 
 def start(command: list[str], program: str) -> subprocess.Popen[str]:

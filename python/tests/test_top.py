@@ -22,9 +22,13 @@ from interpreter import HAS_GIL
 
 from offlock import lock
 
-pytestmark = pytest.mark.skipif(
-    not HAS_GIL or sys.platform != "linux" or lock.obstacle() is not None, reason="the lock cannot be traced"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not HAS_GIL or sys.platform != "linux" or lock.obstacle() is not None,
+        reason="the lock cannot be traced",
+    ),
+    pytest.mark.usefixtures("socket_folder"),
+]
 
 OFFLOCK = [sys.executable, "-m", "offlock"]
 
@@ -57,14 +61,6 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of sockets in which the test is alone."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(lock.__file__).parents[2]))
-    return tmp_path
-
-
 class Server:
     """A program with some forked workers."""
 
@@ -95,9 +91,9 @@ def start() -> Iterator[Callable[[int], Server]]:
         server.end()
 
 
-def wait_for_sockets(folder: Path, count: int) -> None:
+def wait_for_sockets(socket_folder: Path, count: int) -> None:
     deadline = time.monotonic() + 30
-    while len(list(folder.glob("offlock/*.sock"))) < count:
+    while len(list(socket_folder.glob("offlock/*.sock"))) < count:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -131,10 +127,10 @@ def test_the_numbers_are_printed_if_there_is_no_terminal(start: Callable[[int], 
 
 
 def test_a_server_is_shown_with_its_workers_and_no_others(
-    start: Callable[[int], Server], folder: Path
+    start: Callable[[int], Server], socket_folder: Path
 ) -> None:
     other, server = start(0), start(2)
-    wait_for_sockets(folder, 4)
+    wait_for_sockets(socket_folder, 4)
     done = top(str(server.pid), "-b", "-n", "1")
     assert done.returncode == 0, done.stderr
     assert "· 3 processes ·" in done.stdout
@@ -147,10 +143,10 @@ def test_a_server_is_shown_with_its_workers_and_no_others(
 
 
 def test_a_worker_that_ends_is_shown_no_more_and_the_view_ends_with_the_server(
-    start: Callable[[int], Server], folder: Path
+    start: Callable[[int], Server], socket_folder: Path
 ) -> None:
     server = start(2)
-    wait_for_sockets(folder, 3)
+    wait_for_sockets(socket_folder, 3)
     command = [*OFFLOCK, "top", str(server.pid), "-b", "-d", "300ms"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view:
         assert view.stdout is not None
