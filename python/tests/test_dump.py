@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from interpreter import HAS_GIL
+from published import OFFLOCK, WORK
 
 from offlock import lock
 
@@ -27,10 +28,10 @@ pytestmark = [
     pytest.mark.usefixtures("socket_folder"),
 ]
 
-OFFLOCK = [sys.executable, "-m", "offlock"]
-
-BEGIN = """
-import asyncio, ctypes, os, sys, threading, time
+BEGIN = (
+    WORK
+    + """
+import asyncio, ctypes
 
 def ready():
     time.sleep(0.2)
@@ -39,17 +40,10 @@ def ready():
 def start(name, run, *arguments):
     threading.Thread(target=run, args=arguments, name=name, daemon=True).start()
 
-def compute():
-    while True:
-        sum(i * i for i in range(1000))
-
-def serve():
-    while True:
-        time.sleep(0.001)
-
 def holds_in_c(seconds):
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 """
+)
 
 
 Start = Callable[[str], "subprocess.Popen[str]"]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from interpreter import HAS_GIL
+from published import OFFLOCK, WORK
 
 from offlock import lock
 
@@ -27,23 +28,14 @@ pytestmark = [
     pytest.mark.usefixtures("socket_folder"),
 ]
 
-OFFLOCK = [sys.executable, "-m", "offlock"]
-
-SERVER = """
-import os, sys, threading, time
-
-def compute():
-    while True:
-        sum(i * i for i in range(1000))
-
-def serve():
-    while True:
-        time.sleep(0.001)
-
+SERVER = (
+    WORK
+    + """
 threading.Thread(target=compute, name="computing", daemon=True).start()
 threading.Thread(target=serve, name="serving", daemon=True).start()
 time.sleep(0.1)
 """
+)
 
 
 def start(command: list[str], program: str) -> subprocess.Popen[str]:

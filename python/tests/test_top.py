@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from interpreter import HAS_GIL
+from published import OFFLOCK, WORK
 
 from offlock import lock
 
@@ -30,19 +31,9 @@ pytestmark = [
     pytest.mark.usefixtures("socket_folder"),
 ]
 
-OFFLOCK = [sys.executable, "-m", "offlock"]
-
-SERVER = """
-import os, sys, threading, time
-
-def compute():
-    while True:
-        sum(i * i for i in range(1000))
-
-def serve():
-    while True:
-        time.sleep(0.001)
-
+SERVER = (
+    WORK
+    + """
 def start(number):
     threading.Thread(target=compute, name=f"computing-{number}", daemon=True).start()
     threading.Thread(target=serve, name=f"serving-{number}", daemon=True).start()
@@ -59,6 +50,7 @@ if not children:
 print(*children, flush=True)
 sys.stdin.read()
 """
+)
 
 
 class Server:

@@ -213,6 +213,19 @@ mod tests {
         Summary { length, groups, locks: vec![LockSummary::default()], ..Summary::default() }
     }
 
+    /// Requests that took `length` together, of which they lost `lost`, in a pool that loses 4 %.
+    fn requests(count: u64, length: u64, lost: u64) -> Summary {
+        let mark = MarkSummary {
+            span: SpanSummary { name: "GET /hello".into(), ..SpanSummary::default() },
+            lengths: WaitTimes { count, total: length, ..WaitTimes::default() },
+            losses: waits(count, lost),
+            contended: waits(count, lost),
+            ..MarkSummary::default()
+        };
+        let pool = summary(1000 * MS, &[(960 * MS, 20, 40 * MS)]);
+        Summary { marks: vec![mark], ..pool }
+    }
+
     fn strength_of(summary: &Summary) -> Option<Strength> {
         match Verdict::of(summary) {
             Verdict::Lock(problem) => Some(problem.strength),
@@ -261,15 +274,7 @@ mod tests {
             (20, 60 * MS, 40 * MS, Some(Strong)),
             (9, 60 * MS, 40 * MS, None),
         ] {
-            let mark = MarkSummary {
-                span: SpanSummary { name: "GET /hello".into(), ..SpanSummary::default() },
-                lengths: WaitTimes { count, total: length, ..WaitTimes::default() },
-                losses: waits(count, lost),
-                contended: waits(count, lost),
-                ..MarkSummary::default()
-            };
-            let pool = summary(1000 * MS, &[(960 * MS, 20, 40 * MS)]);
-            let summary = Summary { marks: vec![mark], ..pool };
+            let summary = requests(count, length, lost);
             assert_eq!(strength_of(&summary), expected, "{count} {length} {lost}");
         }
     }
@@ -324,15 +329,8 @@ mod tests {
             (41, SLICE - 1, Strength::Weak),
             (41, SLICE, Strength::Strong),
         ] {
-            let mark = MarkSummary {
-                span: SpanSummary { name: "GET /hello".into(), ..SpanSummary::default() },
-                lengths: WaitTimes { count, total: 60 * MS, ..WaitTimes::default() },
-                losses: waits(count, 40 * MS),
-                contended: WaitTimes { p99, ..waits(count, 40 * MS) },
-                ..MarkSummary::default()
-            };
-            let pool = summary(1000 * MS, &[(960 * MS, 20, 40 * MS)]);
-            let summary = Summary { marks: vec![mark], ..pool };
+            let mut summary = requests(count, 60 * MS, 40 * MS);
+            summary.marks[0].contended.p99 = p99;
             assert_eq!(strength_of(&summary), Some(expected), "{count} {p99}");
         }
     }
