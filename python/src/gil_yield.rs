@@ -50,6 +50,11 @@ impl Yielder {
         Self { until_check: CHECK_EVERY, mode }
     }
 
+    /// One that does the same at its checks, for work between the objects that this one counts.
+    pub(crate) const fn another(&self) -> Self {
+        Self::with(self.mode)
+    }
+
     /// Counts an object; called before it is made. Raises the exception that a signal handler raises.
     #[inline(always)]
     pub(crate) fn tick(&mut self, py: Python<'_>) -> PyResult<()> {

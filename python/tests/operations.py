@@ -14,6 +14,8 @@ import io
 import itertools
 import json
 import random
+import struct
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -232,6 +234,27 @@ def _() -> Call:
 def _() -> Call:
     pa: Any = pytest.importorskip("pyarrow")
     array = pa.array([f"element {number % 1000}" for number in range(2 * MANY)]).dictionary_encode()
+    return lambda: strings.from_arrow(array)
+
+
+@large("strings.from_arrow one string behind nulls")
+def _() -> Call:
+    pa: Any = pytest.importorskip("pyarrow")
+    count = 16 * MANY
+    present, ends = bytearray(count // 8 + 1), bytearray(4 * count) + (1).to_bytes(4, sys.byteorder)
+    present[(count - 1) // 8] = 1 << (count - 1) % 8
+    buffers = [pa.py_buffer(bytes(part)) for part in (present, ends, b"x")]
+    array = pa.Array.from_buffers(pa.string(), count, buffers, count - 1)
+    return lambda: strings.from_arrow(array)
+
+
+@large("strings.from_arrow few long strings")
+def _() -> Call:
+    pa: Any = pytest.importorskip("pyarrow")
+    length = SIZE // 64
+    view = struct.pack("=i4sii", length, b"long", 0, 0)
+    buffers = [None, pa.py_buffer(view * 128), pa.py_buffer(b"long" + bytes(length))]
+    array = pa.Array.from_buffers(pa.string_view(), 128, buffers)
     return lambda: strings.from_arrow(array)
 
 

@@ -142,3 +142,22 @@ def test_what_somebody_took_before_is_refused(kind: Any) -> None:
     assert strings.from_arrow(kept, kind=kind) == ["q"]
     with pytest.raises(ValueError, match="arrow_schema was released"):
         strings.from_arrow(kept, kind=kind)
+
+
+def test_streams_that_have_more_elements_than_there_are_numbers(kind: Any) -> None:
+    """Nulls take no memory."""
+    nulls = pa.Array.from_buffers(pa.null(), 2**62, [None])
+    for chunks in [[nulls] * 2, [nulls] * 4, [nulls] * 4 + [pa.nulls(3)]]:
+
+        class Stream:
+            def __arrow_c_stream__(self, requested_schema: object = None, chunks: Any = chunks) -> object:
+                return pa.chunked_array(chunks).__arrow_c_stream__()
+
+        with pytest.raises(ValueError, match="more elements"):
+            strings.from_arrow(Stream(), kind=kind, into=strings.Arena)
+
+
+def test_nulls_in_runs_of_any_length(kind: Any) -> None:
+    for before, after in [(0, 9000), (4095, 0), (4096, 1), (4097, 4096), (9000, 9000)]:
+        values = [None] * before + ["a", None, "b"] + [None] * after + ["c"] + [None] * after
+        assert strings.from_arrow(pa.array(values, pa.string()), kind=kind) == values

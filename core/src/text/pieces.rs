@@ -73,6 +73,14 @@ impl<'a> Pieces<'a> {
         &self.text
     }
 
+    /// The memory that the text takes if it was copied; zero if it is borrowed.
+    pub fn owned_bytes(&self) -> usize {
+        match &self.text {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(text) => text.capacity(),
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.spans.len()

@@ -8,13 +8,14 @@ use std::ops::RangeInclusive;
 
 use offlock_core::Task;
 use offlock_core::memory;
-use offlock_core::text::{Offset, Pieces, Span, Spans};
+use offlock_core::text::{Offset, Pieces, Spans};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::adjacent::Adjacent;
 use super::arrow_abi::{Array, Owned, Schema, Stream, wrong};
 use super::error::StringsError;
-use super::places::{Batch, NONE, Places};
+use super::places::{Batch, NONE, Places, mapped, stretches};
 use crate::error::WithMessage;
 use crate::large::{Large, reserve};
 use crate::objects::name;
@@ -121,11 +122,14 @@ impl Chunks {
 
     fn read(py: Python<'_>, mut stream: Owned<Stream>) -> PyResult<Self> {
         let kind = Type::of(&stream.schema()?.0)?;
-        let mut arrays = Vec::new();
+        let (mut arrays, mut length) = (Vec::new(), 0_i64);
         loop {
             py.check_signals()?;
             let Some(array) = stream.next()? else { return Ok(Self { kind, arrays }) };
             check_array(&array.0, kind)?;
+            length = length.checked_add(array.0.length).ok_or_else(|| {
+                PyValueError::with_message("the Arrow stream has more elements than any memory holds")
+            })?;
             reserve(&mut arrays, 1)?;
             arrays.push(array);
         }
@@ -133,8 +137,8 @@ impl Chunks {
 
     /// An estimate of the work in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let lengths = self.arrays.iter().map(|array| usize::try_from(array.0.length).unwrap_or(0));
-        lengths.map(|length| length.saturating_mul(16)).fold(0, usize::saturating_add)
+        let work = self.arrays.iter().map(|array| work_of(&array.0, self.kind));
+        work.fold(0, usize::saturating_add)
     }
 
     /// The strings of all arrays.
@@ -191,6 +195,16 @@ fn check_fields(array: &Array, layout: StringLayout) -> PyResult<()> {
     Ok(())
 }
 
+/// An estimate of the work for an array, in bytes.
+fn work_of(array: &Array, kind: Type) -> usize {
+    let values = array.dictionary().ok().flatten().unwrap_or(array);
+    let bytes = |array| Elements::of(array).map_or(0, |elements| elements.bytes(kind.layout));
+    (usize::try_from(array.length).unwrap_or(0).saturating_mul(ELEMENT)).saturating_add(bytes(values))
+}
+
+/// Making a short string, or storing a reference to one, takes about as long as copying this many bytes.
+const ELEMENT: usize = 16;
+
 /// The elements of one array.
 #[derive(Clone, Copy)]
 struct Elements<'a> {
@@ -203,6 +217,26 @@ impl<'a> Elements<'a> {
     fn of(array: &'a Array) -> Result<Self, StringsError> {
         let number = |value: i64| usize::try_from(value).map_err(|_| wrong("a negative length"));
         Ok(Self { array, offset: number(array.offset)?, length: number(array.length)? })
+    }
+
+    /// The bytes of all strings. Those of many views are not counted: their number alone is work enough.
+    fn bytes(self, layout: StringLayout) -> usize {
+        const MANY: usize = 1 << 12;
+        match layout {
+            StringLayout::Offsets32 => self.bytes_between::<i32>(),
+            StringLayout::Offsets64 => self.bytes_between::<i64>(),
+            StringLayout::Views if self.length < MANY => self
+                .values_and::<[u32; 4]>(1, 0)
+                .map_or(0, |views| views.iter().map(|view| view[0] as usize).fold(0, usize::saturating_add)),
+            StringLayout::Views | StringLayout::Nulls | StringLayout::Indices => 0,
+        }
+    }
+
+    fn bytes_between<O: Offset>(self) -> usize {
+        let ends =
+            self.values_and::<O>(1, 1).ok().and_then(|offsets| Some((*offsets.first()?, *offsets.last()?)));
+        let bytes = ends.and_then(|(first, last)| last.into().checked_sub(first.into()));
+        bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0)
     }
 
     /// The strings of the array and their places in it.
@@ -238,19 +272,17 @@ impl<'a> Elements<'a> {
     fn viewed(self, task: &Task<'_>) -> Result<Batch<Pieces<'a>>, StringsError> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
-        let present = self.present()?;
-        let (mut text, mut spans) = (Vec::new(), memory::with_capacity(views.len())?);
+        let present = self.present(task)?;
+        let mut strings = Adjacent::with_capacity(views.len(), 0, task)?;
         for (index, view) in views.iter().enumerate() {
-            if index % (1 << 14) == 0 {
-                task.check()?;
-            }
-            let start = text.len();
-            if present.as_ref().is_none_or(|present| present[index]) {
-                let string = viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?;
-                memory::append(&mut text, string)?;
-            }
-            spans.push(Span { start, end: text.len() });
+            let there = present.as_ref().is_none_or(|present| present[index]);
+            strings.push(if there {
+                viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?
+            } else {
+                b""
+            })?;
         }
+        let (text, spans) = strings.finish();
         self.placed(text, spans.into(), task)
     }
 
@@ -276,18 +308,16 @@ impl<'a> Elements<'a> {
         spans: Spans<'a>,
         task: &Task<'_>,
     ) -> Result<Batch<Pieces<'a>>, StringsError> {
-        let Some(present) = self.present()? else {
+        let Some(present) = self.present(task)? else {
             let pieces = Pieces::new(text, spans, task);
             return Ok(Batch::all(
                 pieces.map_err(|error| StringsError::piece(error, |piece, _| in_element(piece)))?,
             ));
         };
         let mut there = memory::with_capacity(present.iter().filter(|&&present| present).count())?;
-        for (index, _) in present.iter().enumerate().filter(|(_, present)| **present) {
-            if there.len() % STRETCH == 0 {
-                task.check()?;
-            }
-            there.push(spans.get(index));
+        for stretch in stretches(0..present.len()) {
+            task.check()?;
+            there.extend(stretch.filter(|&index| present[index]).map(|index| spans.get(index)));
         }
         let element = |piece| (0..present.len()).filter(|&index| present[index]).nth(piece).unwrap_or(piece);
         let source = Pieces::new(text, there, task)
@@ -304,10 +334,10 @@ impl<'a> Elements<'a> {
     ) -> Result<Batch<Pieces<'a>>, StringsError> {
         let dictionary = self.array.dictionary().ok().flatten().ok_or_else(|| wrong("no dictionary"))?;
         let values = Self::of(dictionary)?.strings(layout, task)?;
-        let numbers = numbers(&values)?;
-        let present = self.present()?;
+        let numbers = numbers(&values, task)?;
+        let present = self.present(task)?;
         let present = present.as_deref();
-        let lookup = |(index, value): (usize, i64)| match present {
+        let lookup = |index: usize, value: i64| match present {
             Some(present) if !present[index] => Ok(NONE),
             _ => usize::try_from(value).ok().and_then(|value| numbers.get(value).copied()).ok_or_else(|| {
                 let known = numbers.len();
@@ -316,47 +346,44 @@ impl<'a> Elements<'a> {
                 ))
             }),
         };
+        let indices = self.indices(index, task)?;
         let mut places = memory::with_capacity(self.length)?;
-        for (index, value) in self.indices(index)?.into_iter().enumerate() {
-            if index % STRETCH == 0 {
-                task.check()?;
+        for stretch in stretches(0..indices.len()) {
+            task.check()?;
+            for index in stretch {
+                places.push(lookup(index, indices[index])?);
             }
-            places.push(lookup((index, value))?);
         }
         Ok(Batch { source: values.source, places: Places::Numbered(Large::new(places).into()) })
     }
 
     /// Indices of any integer type.
-    fn indices(self, format: u8) -> Result<Vec<i64>, StringsError> {
+    fn indices(self, format: u8, task: &Task<'_>) -> Result<Vec<i64>, StringsError> {
         match format {
-            b'c' => self.widened::<i8>(),
-            b'C' => self.widened::<u8>(),
-            b's' => self.widened::<i16>(),
-            b'S' => self.widened::<u16>(),
-            b'i' => self.widened::<i32>(),
-            b'I' => self.widened::<u32>(),
-            _ => self.widened::<i64>(), // an unsigned index that is negative here is out of range in any case
+            b'c' => self.widened::<i8>(task),
+            b'C' => self.widened::<u8>(task),
+            b's' => self.widened::<i16>(task),
+            b'S' => self.widened::<u16>(task),
+            b'i' => self.widened::<i32>(task),
+            b'I' => self.widened::<u32>(task),
+            _ => self.widened::<i64>(task), // an unsigned index that is negative here is out of range in any case
         }
     }
 
-    fn widened<I: Copy + Into<i64>>(self) -> Result<Vec<i64>, StringsError> {
+    fn widened<I: Copy + Into<i64>>(self, task: &Task<'_>) -> Result<Vec<i64>, StringsError> {
         let values = self.values_and::<I>(1, 0)?;
-        let mut wide = memory::with_capacity(values.len())?;
-        wide.extend(values.iter().map(|&index| index.into()));
-        Ok(wide)
+        mapped(0..values.len(), task, |index| values[index].into())
     }
 
     /// Whether each element is valid; `None` when all are.
-    fn present(self) -> Result<Option<Vec<bool>>, StringsError> {
+    fn present(self, task: &Task<'_>) -> Result<Option<Vec<bool>>, StringsError> {
         if self.array.null_count == 0 || self.array.buffer(0).is_null() {
             return Ok(None);
         }
-        let mut present = memory::with_capacity(self.length)?;
         let end = self.offset + self.length;
         // SAFETY: the exporter guarantees a bit for each element.
         let bits = unsafe { self.array.memory::<u8>(0, 0, end.div_ceil(8)) }?;
-        present.extend((self.offset..end).map(|bit| bits[bit / 8] >> (bit % 8) & 1 == 1));
-        Ok(Some(present))
+        mapped(self.offset..end, task, |bit| bits[bit / 8] >> (bit % 8) & 1 == 1).map(Some)
     }
 
     /// One value for each element, and `more`.
@@ -379,13 +406,11 @@ fn viewed<'a>(view: &'a [u32; 4], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
 }
 
 /// The number of the string of each value of a dictionary.
-fn numbers(values: &Batch<Pieces<'_>>) -> Result<Vec<u32>, StringsError> {
+fn numbers(values: &Batch<Pieces<'_>>, task: &Task<'_>) -> Result<Vec<u32>, StringsError> {
     let count = u32::try_from(values.source.len()).map_err(|_| wrong("a dictionary of 2**32 strings"))?;
-    Ok(values.places.numbered(memory::collected::<_, StringsError>((0..count).map(Ok))?)?)
+    let numbers = mapped(0..count as usize, task, |number| number as u32)?;
+    values.places.numbered(numbers, task)
 }
-
-/// Elements between two checks of the task.
-const STRETCH: usize = 1 << 16;
 
 fn in_element(index: usize) -> String {
     format!("in element {index} of the Arrow array")

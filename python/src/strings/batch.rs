@@ -76,13 +76,13 @@ impl StrBuilder {
     }
 }
 
-/// A source, whose memory is taken to be that of its pieces.
+/// A source, and the memory that it takes.
 pub(crate) struct Weighed<S>(S);
 
 impl<S: StrSource> MemorySize for Weighed<S> {
     fn memory_size(&self) -> usize {
         const BYTES_PER_PIECE: usize = 16;
-        self.0.count().saturating_mul(BYTES_PER_PIECE)
+        self.0.count().saturating_mul(BYTES_PER_PIECE).saturating_add(self.0.owned_bytes())
     }
 }
 
@@ -144,11 +144,19 @@ impl<S: StrSource + Send> Built<S> {
         yielder: &mut Yielder,
     ) -> PyResult<()> {
         let mut rest = present;
+        let mut between = yielder.another();
         self.publish(py, yielder, |string| {
-            let nulls = rest.iter().position(|&present| present).unwrap_or(rest.len());
-            push_nulls(py, filling, nulls);
+            // Any number of nulls may precede a string.
+            loop {
+                let near = &rest[..rest.len().min(NULLS)];
+                let string_at = near.iter().position(|&present| present);
+                fill_nulls(py, filling, string_at.unwrap_or(near.len()), &mut between)?;
+                rest = &rest[string_at.map_or(near.len(), |at| at + 1)..];
+                if string_at.is_some() || rest.is_empty() {
+                    break;
+                }
+            }
             filling.push(string);
-            rest = rest.get(nulls + 1..).unwrap_or_default();
             Ok(())
         })?;
         fill_nulls(py, filling, rest.len(), yielder)

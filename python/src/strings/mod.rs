@@ -4,6 +4,7 @@
 //! into a tuple or list. Each kind of string has a file in `cpython/`: `exact_str`, `str_block`, `str_view`.
 //! [`long_str`] makes single long strings.
 
+mod adjacent;
 mod arrow;
 mod arrow_abi;
 pub(crate) mod batch;

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
+use super::adjacent::Adjacent;
 use super::arrow;
 use super::batch::{Built, StrBuilder, StrClass};
 use super::error::StringsError;
@@ -339,24 +340,10 @@ impl<'py> Item<'py> {
 
 /// Copies the texts one after the other. Also returns the span of each.
 fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), StringsError> {
-    /// Bytes, and texts, between two checks of the task.
-    const STRETCH: usize = 1 << 20;
     let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
-    let (mut all, mut spans) = (memory::with_capacity(length)?, memory::with_capacity(texts.len())?);
-    let mut until_check = 0;
-    for &text in texts {
-        let (start, mut rest) = (all.len(), text);
-        while rest.len() + size_of::<Span>() > until_check {
-            task.check()?;
-            let (part, after) = rest.split_at(rest.len().min(STRETCH));
-            all.extend_from_slice(part);
-            (rest, until_check) = (after, STRETCH + size_of::<Span>());
-        }
-        until_check -= rest.len() + size_of::<Span>();
-        all.extend_from_slice(rest);
-        spans.push(Span { start, end: all.len() });
-    }
-    Ok((all, spans))
+    let mut adjacent = Adjacent::with_capacity(texts.len(), length, task)?;
+    texts.iter().try_for_each(|text| adjacent.push(text))?;
+    Ok(adjacent.finish())
 }
 
 #[pyfunction]

@@ -1,9 +1,10 @@
 //! The places of strings in a tuple or list.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use offlock_core::Task;
-use offlock_core::memory::{self, OutOfMemory};
+use offlock_core::memory;
 use offlock_core::text::Pieces;
 
 use super::error::StringsError;
@@ -37,25 +38,44 @@ impl Places {
     }
 
     /// For each place one of `numbers`, which has one number for each string, or [`NONE`].
-    pub(super) fn numbered(&self, numbers: Vec<u32>) -> Result<Vec<u32>, OutOfMemory> {
-        if let Self::All = self {
-            return Ok(numbers);
-        }
-        let mut placed = memory::with_capacity(self.count(numbers.len()))?;
+    pub(super) fn numbered(&self, numbers: Vec<u32>, task: &Task<'_>) -> Result<Vec<u32>, StringsError> {
         let mut next = numbers.iter().copied();
         match self {
-            Self::All => {}
-            Self::Nulls(count) => placed.resize(*count, NONE),
-            Self::Present(present) => {
-                let mut number = |present: bool| if present { next.next() } else { None };
-                placed.extend(present.iter().map(|&present| number(present).unwrap_or(NONE)));
-            }
+            Self::All => Ok(numbers),
+            Self::Nulls(count) => mapped(0..*count, task, |_| NONE),
+            Self::Present(present) => mapped(0..present.len(), task, |place| {
+                if present[place] { next.next().unwrap_or(NONE) } else { NONE }
+            }),
             Self::Numbered(old) => {
-                placed.extend(old.iter().map(|&old| numbers.get(old as usize).copied().unwrap_or(NONE)));
+                mapped(0..old.len(), task, |place| numbers.get(old[place] as usize).copied().unwrap_or(NONE))
             }
         }
-        Ok(placed)
     }
+}
+
+/// Elements between two checks of the task.
+const STRETCH: usize = 1 << 16;
+
+/// Parts of `range` that are short enough for a check of the task before each.
+pub(super) fn stretches(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(STRETCH).map(move |start| start..range.end.min(start.saturating_add(STRETCH)))
+}
+
+/// What `make` returns for each index of `range`.
+#[inline]
+pub(super) fn mapped<T>(
+    range: Range<usize>,
+    task: &Task<'_>,
+    mut make: impl FnMut(usize) -> T,
+) -> Result<Vec<T>, StringsError> {
+    let mut made = memory::with_capacity(range.len())?;
+    for stretch in stretches(range) {
+        task.check()?;
+        for index in stretch {
+            made.push(make(index));
+        }
+    }
+    Ok(made)
 }
 
 /// Strings of one source, and their places.
@@ -80,7 +100,7 @@ impl<'a> Batch<Pieces<'a>> {
     pub(super) fn without_repeats(self, task: &Task<'_>) -> Result<Self, StringsError> {
         let (source, numbers) = self.source.without_repeats(task)?;
         let places = match numbers {
-            Some(numbers) => Places::Numbered(Large::new(self.places.numbered(numbers)?).into()),
+            Some(numbers) => Places::Numbered(Large::new(self.places.numbered(numbers, task)?).into()),
             None => self.places,
         };
         Ok(Self { source, places })

@@ -19,6 +19,9 @@ pub(crate) trait StrSource {
     /// The number of pieces.
     fn count(&self) -> usize;
 
+    /// The memory of characters that is freed with this source.
+    fn owned_bytes(&self) -> usize;
+
     /// Calls `each` with the pieces in one arena after the other, until it fails.
     fn for_each_arena(
         &self,
@@ -42,6 +45,10 @@ impl StrSource for Pieces<'_> {
 
     fn count(&self) -> usize {
         self.len()
+    }
+
+    fn owned_bytes(&self) -> usize {
+        Pieces::owned_bytes(self)
     }
 
     fn for_each_arena(
@@ -76,6 +83,10 @@ impl StrSource for &[Arena] {
 
     fn count(&self) -> usize {
         self.iter().map(|arena| arena.stored().len()).sum()
+    }
+
+    fn owned_bytes(&self) -> usize {
+        0
     }
 
     fn for_each_arena(
