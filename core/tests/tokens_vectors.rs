@@ -1,7 +1,7 @@
 //! Runs the shared test vectors of `vectors/tokens`, which tiktoken wrote.
 
 use offlock_core::Task;
-use offlock_core::tokens::{self, Encoding, ErrorKind, Specials, TokenId, models};
+use offlock_core::tokens::{self, Encoding, ErrorKind, Specials, Stream, TokenId, models};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::{fs, iter};
@@ -65,6 +65,26 @@ fn encode() {
     });
 }
 
+/// The tokens of a stream that gets `text` in pieces of `length` bytes.
+fn streamed(encoding: &'static Encoding, text: &str, allowed: Specials<'_>, length: usize) -> Vec<TokenId> {
+    let task = Task::new();
+    let mut stream = Stream::of_encoding(encoding, allowed, None).unwrap();
+    let pieces = text.as_bytes().chunks(length);
+    let mut tokens: Vec<_> = pieces.flat_map(|piece| stream.feed(piece, &task).unwrap()).collect();
+    tokens.extend(stream.finish(&task).unwrap());
+    tokens
+}
+
+#[test]
+fn encode_streams() {
+    each("encode.jsonl", 1500, |case| {
+        for length in [1, 2, 5, 64] {
+            let tokens = streamed(encoding(case), text(&case["text"]), Specials::None, length);
+            assert_eq!(tokens, numbers(&case["tokens"]), "{length} {case}");
+        }
+    });
+}
+
 #[test]
 fn runs() {
     each("runs.jsonl", 100, |case| {
@@ -124,6 +144,10 @@ fn specials() {
         assert_eq!(refused, None, "{case}");
         let tokens = chosen(&case["allowed"], |allowed| encoding.encode(given, allowed, &Task::new()));
         assert_eq!(tokens.unwrap(), numbers(&case["tokens"]), "{case}");
+        for length in [1, 3, 16] {
+            let tokens = chosen(&case["allowed"], |allowed| streamed(encoding, given, allowed, length));
+            assert_eq!(tokens, numbers(&case["tokens"]), "{length} {case}");
+        }
     });
 }
 

@@ -1,8 +1,8 @@
 //! The ids of any text are those of tiktoken-rs, their number is the count, and they decode to the text. Chunks of it
-//! have the tokens that they say, and leave nothing out.
+//! have the tokens that they say, and leave nothing out. A stream of it has the same ids, however it is cut.
 
 use offlock_core::Task;
-use offlock_core::tokens::{self, Boundary, ChunkOptions, Encoding};
+use offlock_core::tokens::{self, Boundary, ChunkOptions, Encoding, Specials, Stream};
 use tiktoken_rs::{
     CoreBPE, cl100k_base_singleton, o200k_base_singleton, p50k_base_singleton, r50k_base_singleton,
 };
@@ -27,7 +27,28 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(encoding.count_ordinary(text, &task), Ok(ids.len()), "{name}");
         assert_eq!(encoding.decode_bytes(&ids, &task).as_deref(), Ok(text.as_bytes()), "{name}");
         chunks(name, encoding, text, bytes.len());
+        for allowed in [Specials::None, Specials::All] {
+            stream(name, encoding, text, allowed);
+        }
     }
+}
+
+/// Feeds the text in pieces whose lengths depend on its bytes.
+fn stream(name: &str, encoding: &'static Encoding, text: &str, allowed: Specials<'_>) {
+    let task = Task::new();
+    let mut stream = Stream::of_encoding(encoding, allowed, None).expect("the pattern is known");
+    let (mut ids, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, ..] = rest {
+        let (piece, after) = rest.split_at(rest.len().min(1 + usize::from(first % 11)));
+        ids.extend(stream.feed(piece, &task).expect("the text is valid"));
+        let known = text.len() - after.len();
+        if text.is_char_boundary(known) {
+            assert_eq!(stream.total(&task), encoding.count(&text[..known], allowed, &task), "{name}");
+        }
+        rest = after;
+    }
+    ids.extend(stream.finish(&task).expect("the text is complete"));
+    assert_eq!(Ok(ids), encoding.encode(text, allowed, &task), "{name} {allowed:?}");
 }
 
 /// Cuts the text with limits that depend on `seed`.

@@ -38,6 +38,21 @@ class PackedTokens(Buffer):
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
 
+@final
+class Stream:
+    def feed(
+        self, piece: str | Buffer, *, release: Release = "auto", cancel: Cancel | None = None
+    ) -> list[int]: ...
+    def count(
+        self, piece: str | Buffer, *, release: Release = "auto", cancel: Cancel | None = None
+    ) -> int: ...
+    def finish(self, *, release: Release = "auto", cancel: Cancel | None = None) -> list[int]: ...
+    def total(self, *, release: Release = "auto", cancel: Cancel | None = None) -> int: ...
+    @property
+    def final_count(self) -> int: ...
+    @property
+    def pending(self) -> int: ...
+
 @disjoint_base
 class Tokenizer:
     def __new__(cls) -> Self: ...
@@ -101,6 +116,9 @@ class Tokenizer:
         release: Release = "auto",
         cancel: Cancel | None = None,
     ) -> list[_Made]: ...
+    def stream(
+        self, *, allowed_special: Literal["all"] | Collection[str] = ..., limit: int | None = None
+    ) -> Stream: ...
     def encode_batch(
         self,
         text: Iterable[str],
@@ -179,6 +197,13 @@ class ModelTokenizer:
     def __new__(
         cls, content: bytes, pattern: str | None = None, special_tokens: dict[str, int] | None = None
     ) -> Self: ...
+    def stream(
+        self,
+        *,
+        add_special_tokens: bool = True,
+        split_special_tokens: bool = False,
+        limit: int | None = None,
+    ) -> Stream: ...
     def encode(
         self,
         text: str,

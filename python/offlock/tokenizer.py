@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from offlock import _aio
-from offlock._offlock import ModelTokenizer
+from offlock._offlock import ModelTokenizer, Stream
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from offlock._types import Release
 
-__all__ = ["Tokenizer"]
+__all__ = ["Stream", "Tokenizer"]
 
 FILES = ("tokenizer.json", "tekken.json")
 """The files of a model's folder that can be read without a pattern, in the order of preference."""

@@ -16,6 +16,7 @@ mod msgpack;
 mod objects;
 mod operations;
 mod region;
+mod stream_lock;
 mod strings;
 mod tiktoken;
 mod utf8;
@@ -43,6 +44,8 @@ mod _offlock {
     use crate::strings::strings;
     #[pymodule_export]
     use crate::tiktoken::packed::PackedTokens;
+    #[pymodule_export]
+    use crate::tiktoken::stream::Stream;
     #[pymodule_export]
     use crate::tiktoken::tokenizer::Tokenizer;
     #[pymodule_export]

@@ -1,10 +1,11 @@
 //! The native half of `offlock.tokenizer`: the tokenizers of models.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use offlock_core::Task;
-use offlock_core::tokens::TokenId;
 use offlock_core::tokens::model::{Layout, Options, Padded, Side, Tokenizer, Unit};
+use offlock_core::tokens::{self, TokenId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -12,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use crate::cpython::late_init::Boxed;
 use crate::cpython::object;
 use crate::cpython::sequence::list_of_each;
-use crate::error::WithMessage;
+use crate::error::{IntoException, WithMessage};
 use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, dict, tuple};
@@ -26,12 +27,13 @@ use crate::tiktoken::decode::{self, Decoder, Sequences};
 use crate::tiktoken::encode::{Lists, Texts};
 use crate::tiktoken::ids;
 use crate::tiktoken::packed::PackedTokens;
+use crate::tiktoken::stream::{Stream, limit_of};
 use crate::utf8::utf8;
 use crate::{bytes, int_list};
 
 /// A model's tokenizer. Immutable.
 #[pyclass(frozen, subclass, module = "offlock._offlock")]
-pub(crate) struct ModelTokenizer(Boxed<Tokenizer>);
+pub(crate) struct ModelTokenizer(Boxed<Arc<Tokenizer>>);
 
 impl ModelTokenizer {
     fn ids(
@@ -90,7 +92,28 @@ impl ModelTokenizer {
                 }
                 None => Tokenizer::from_json(bytes, task),
             })
-            .map(|tokenizer| Self(Boxed::new(tokenizer)))
+            .map(|tokenizer| Self(Boxed::new(Arc::new(tokenizer))))
+    }
+
+    /// Returns a `Stream`, which encodes a text as it arrives in pieces. The ids are those of `encode` with the
+    /// same arguments. The first ones of the model's template come with the first piece, the last ones at the end.
+    ///
+    /// `limit` is the number of bytes of text that may be kept back. Raises `ValueError` when the model cannot be
+    /// streamed; the message says what is in the way.
+    #[pyo3(
+        signature = (*, add_special_tokens = true, split_special_tokens = false, limit = None),
+        text_signature = "($self, *, add_special_tokens=True, split_special_tokens=False, limit=None)"
+    )]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        add_special_tokens: bool,
+        split_special_tokens: bool,
+        limit: Option<isize>,
+    ) -> PyResult<Stream> {
+        let options = Options { add_special_tokens, split_special_tokens };
+        let stream = tokens::Stream::of_model(Arc::clone(&self.0), options, limit_of(limit)?);
+        stream.map(Stream::new).map_err(|error| error.into_exception(py))
     }
 
     /// Encodes text into token ids.

@@ -19,6 +19,7 @@ use crate::large::LARGE;
 
 /// The size is in bytes of text.
 pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", break_even: 4 << 10 };
+pub(crate) static TOKENS_STREAM: Operation = Operation { name: "tokens.stream", break_even: 4 << 10 };
 pub(crate) static TOKENS_ENCODE_BATCH: Operation =
     Operation { name: "tokens.encode_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };

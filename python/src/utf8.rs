@@ -142,6 +142,17 @@ fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) -> bool {
     is_as_it_was
 }
 
+/// Whether a text ends in a surrogate that means a character together with the one that may follow.
+pub(crate) fn ends_in_leading_surrogate(text: &Bound<'_, PyString>) -> bool {
+    // SAFETY: the characters of a `str` do not change, and `text` keeps it alive.
+    let last = match unsafe { text.data() } {
+        Ok(PyStringData::Ucs2(characters)) => characters.last().map(|&last| last.into()),
+        Ok(PyStringData::Ucs4(characters)) => characters.last().copied(),
+        Ok(PyStringData::Ucs1(_)) | Err(_) => None,
+    };
+    last.is_some_and(is_leading)
+}
+
 const fn is_leading(character: u32) -> bool {
     character & !0x3FF == 0xD800
 }

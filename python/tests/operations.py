@@ -53,6 +53,7 @@ def public_names() -> set[str]:
         f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)
     }
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
+    names |= {f"Stream.{name}" for name in _own(tiktoken.Stream)}
     names |= {f"Tokenizer.{name}" for name in _own(Tokenizer) | _own(offlock._offlock.ModelTokenizer)}
     return names - NO_WORK
 
@@ -72,7 +73,8 @@ NO_WORK = {
     "gzip.GzipFile.tell", "gzip.GzipFile.flush", "gzip.GzipFile.rewind", "gzip.GzipFile.peek", "gzip.GzipFile.read1",
     "gzip.GzipFile.readinto1",
     "Encoding.encode_single_token", "Encoding.decode_single_token_bytes", "Encoding.eot_token", "Encoding.n_vocab",
-    "Encoding.is_special_token", "Encoding.special_tokens_set",
+    "Encoding.is_special_token", "Encoding.special_tokens_set", "Encoding.stream", "Tokenizer.stream",
+    "Stream.final_count", "Stream.pending",
     # Methods for asyncio, which call the others.
     "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate", "Encoding.achunks",
     "Encoding.adecode",
@@ -356,6 +358,43 @@ def _() -> Call:
 def _() -> Call:
     text, encoding = prose() * 8, enc()
     return lambda: encoding.chunks(text, 100, overlap=10, boundary="sentence")
+
+
+@large("Stream.feed")
+def _() -> Call:
+    text, stream = prose() * 4, enc().stream()
+    return lambda: stream.feed(text)
+
+
+@large("Stream.feed bytes")
+def _() -> Call:
+    text, stream = bytearray(prose().encode() * 4), enc().stream()
+    return lambda: stream.feed(text)
+
+
+@large("Stream.count")
+def _() -> Call:
+    text, stream = prose() * 8, enc().stream()
+    return lambda: stream.count(text)
+
+
+@large("Stream.finish")
+def _() -> Call:
+    letters, encoding = "ab" * (SIZE // 2), enc()
+
+    def fed() -> tiktoken.Stream:
+        stream = encoding.stream()
+        stream.count(letters)
+        return stream
+
+    return lambda: fed().finish()
+
+
+@large("Stream.total")
+def _() -> Call:
+    stream = enc().stream()
+    stream.count("ab" * (SIZE // 2))
+    return lambda: stream.total()
 
 
 @large("Encoding.encode_batch")

@@ -44,6 +44,12 @@ def of_text(call: Callable[..., object], *arguments: object) -> Make:
     return lambda size: partial(call, text_of(size), *arguments)
 
 
+def fed(text: str) -> tiktoken.Stream:
+    stream = ENCODING.stream()
+    stream.count(text)
+    return stream
+
+
 def unpack_from(packed: bytes) -> object:
     unpacker = msgpack.Unpacker()
     unpacker.feed(packed)
@@ -56,6 +62,12 @@ CALLS: dict[str, list[Make]] = {
     "tokens.count": [of_text(ENCODING.count)],
     "tokens.truncate": [of_text(ENCODING.truncate, 5)],
     "tokens.chunks": [of_text(ENCODING.chunks, 20)],
+    "tokens.stream": [
+        of_text(ENCODING.stream().feed),
+        of_text(ENCODING.stream().count),
+        of_text(lambda text: fed(text).finish()),
+        of_text(lambda text: fed(text).total()),
+    ],
     "tokens.encode_batch": [lambda size: partial(ENCODING.encode_batch, [text_of(size)])],
     "tokens.count_batch": [lambda size: partial(ENCODING.count_batch, [text_of(size)])],
     "tokens.decode": [lambda size: partial(ENCODING.decode, ENCODING.encode(text_of(size)))],

@@ -11,8 +11,12 @@ class GCTest < Minitest::Test
     tokens = o200k.encode(texts[1], release: :always)
     [tokens, o200k.encode(texts[1], packed: true), o200k.encode_batch(texts, release: :always, threads: 2),
      o200k.count_batch(texts), o200k.decode(tokens, release: :always), o200k.truncate(texts[1], 100, release: :always),
-     o200k.chunks(texts[1], 20, overlap: 5, release: :always),
+     o200k.chunks(texts[1], 20, overlap: 5, release: :always), streamed(o200k.stream, texts[1]),
      o200k.encode("a<|endoftext|>", allowed_special: ["<|endoftext|>"]), o200k.special_tokens]
+  end
+
+  def streamed(stream, text)
+    text.bytes.each_slice(500).map { |bytes| stream.feed(bytes.pack("C*"), release: :always) } << stream.total << stream.finish
   end
 
   def refusals

@@ -76,6 +76,10 @@ class SignaturesTest < Minitest::Test
       encoding.truncate("hello world", 1)
       encoding.chunks("hello world", 1)
       encoding.chunks("hello world", 2, overlap: 1, boundary: :word, release: :never)
+      stream = encoding.stream(allowed_special: :all, limit: 100)
+      stream << "hello"
+      [stream.feed("a", release: :always), stream.feed("b", packed: true), stream.count("c"), stream.final_count, stream.pending]
+      [stream.total(release: :never), stream.inspect, stream.finish, encoding.stream.finish(packed: true)]
       encoding.decode(tokens)
       encoding.decode(packed, errors: :replace)
       encoding.decode_bytes(tokens, release: :always)

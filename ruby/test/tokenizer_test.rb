@@ -130,6 +130,8 @@ class TokenizerTest < Minitest::Test
       tokenizer.count("a")
       tokenizer.count_batch(["a"], add_special_tokens: false)
       tokenizer.truncate("a b", 1)
+      stream = tokenizer.stream(add_special_tokens: true, split_special_tokens: false, limit: nil)
+      [stream.feed("a"), stream.finish]
       tokenizer.decode(tokens, errors: :strict)
       tokenizer.decode_bytes(packed, skip_special_tokens: false)
       tokenizer.token_to_id("a")

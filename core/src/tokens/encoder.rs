@@ -43,9 +43,19 @@ impl<'a> Encoder<'a> {
     /// Appends the tokens of the pieces that start within `STRETCH` bytes from `at`; returns where the next
     /// piece starts.
     pub(super) fn stretch(&mut self, text: &str, at: usize, out: &mut Vec<TokenId>) -> Result<usize, Error> {
+        self.until(text, at..text.len(), out)
+    }
+
+    /// The same for the pieces that start in `range`. They may end, and the pattern looks, behind it.
+    pub(super) fn until(
+        &mut self,
+        text: &str,
+        range: Range<usize>,
+        out: &mut Vec<TokenId>,
+    ) -> Result<usize, Error> {
         self.task.check()?;
-        let bytes = text.as_bytes();
-        let limit = text.len().min(at + STRETCH);
+        let (at, bytes) = (range.start, text.as_bytes());
+        let limit = range.end.min(at + STRETCH);
         memory::reserve(out, most_tokens(text.len() - at))?;
         let before = out.len();
         let next = match self.splitter {

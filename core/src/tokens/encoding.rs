@@ -32,7 +32,7 @@ pub struct Encoding {
     name: String,
     pub(super) splitter: Splitter,
     pub(super) vocabulary: Arc<Vocabulary>,
-    specials: SpecialTokens,
+    pub(super) specials: SpecialTokens,
 }
 
 /// What [`Encoding::truncate`] keeps of a text.

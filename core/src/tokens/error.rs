@@ -52,6 +52,23 @@ pub enum ErrorKind {
         /// Where it is in the text, in bytes.
         offset: usize,
     },
+    /// The tokens of a text that goes on cannot be known.
+    CannotStream {
+        /// What of the tokenizer is in the way.
+        reason: String,
+    },
+    /// The text of a stream is not UTF-8.
+    InvalidUtf8 {
+        /// Where the first invalid character begins, in bytes from the beginning of the text.
+        offset: usize,
+    },
+    /// A stream would keep back more of its text than it may.
+    KeptTooMuch {
+        /// How much it may keep back, in bytes.
+        limit: usize,
+    },
+    /// A stream whose text has ended got more.
+    StreamEnded,
     /// There is no memory for what the operation makes.
     OutOfMemory,
     /// The operation was interrupted.
@@ -115,6 +132,14 @@ impl fmt::Display for Error {
             ErrorKind::LimitTooSmall { needed, offset } => {
                 write!(f, "a chunk needs at least {needed} tokens for one character (at byte {offset})")
             }
+            ErrorKind::CannotStream { reason } => {
+                write!(f, "the text cannot be encoded as it arrives: {reason}")
+            }
+            ErrorKind::InvalidUtf8 { offset } => write!(f, "the text is not valid UTF-8 (at byte {offset})"),
+            ErrorKind::KeptTooMuch { limit } => {
+                write!(f, "more than {limit} bytes of the text have no final tokens yet")
+            }
+            ErrorKind::StreamEnded => f.write_str("the text of the stream has ended"),
             ErrorKind::OutOfMemory => OutOfMemory.fmt(f),
             ErrorKind::Stopped => Stopped.fmt(f),
         }

@@ -38,6 +38,7 @@
 
 mod backtrack;
 mod batch;
+mod beginnings;
 mod bits;
 mod boundary_ranks;
 mod builtin;
@@ -47,6 +48,7 @@ mod chunks;
 mod compact_map;
 mod encoder;
 mod encoding;
+mod encoding_stream;
 mod error;
 mod merge;
 mod merge_list;
@@ -58,6 +60,7 @@ mod simd_merge;
 mod sort;
 mod specials;
 mod split;
+mod stream;
 mod strings;
 mod table;
 mod unstable;
@@ -69,6 +72,7 @@ pub use chunks::{Boundary, Chunk, ChunkOptions};
 pub use encoding::{Encoding, Truncated};
 pub use error::{Error, ErrorKind};
 pub use specials::Specials;
+pub use stream::{Fed, Stream};
 
 /// A token.
 pub type TokenId = u32;

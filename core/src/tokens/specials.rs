@@ -146,7 +146,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.listed.is_empty() && !self.others
     }
 

@@ -3,9 +3,12 @@
 ``import offlock.tiktoken as tiktoken`` keeps a program that uses tiktoken working: the same names, arguments,
 defaults, token ids and exception classes. The vocabularies are part of the package; nothing is downloaded.
 
-Beyond tiktoken's interface, an :class:`Encoding` counts, truncates and cuts texts into chunks without making lists of ids, and has awaitable
-methods for asyncio. Methods that may release the lock take ``release=``.
+Beyond tiktoken's interface, an :class:`Encoding` counts, truncates and cuts texts into chunks without making lists of
+ids, encodes texts that arrive in pieces (:class:`Stream`), and has awaitable methods for asyncio. Methods that may release
+the lock take ``release=``.
 """
+
+from offlock._offlock import Stream as Stream
 
 from .core import Chunk as Chunk
 from .core import Encoding as Encoding

@@ -12,11 +12,12 @@ use super::decode::{self, Sequences, offsets};
 use super::encode::{Lists, Texts, one_piece};
 use super::ids;
 use super::packed::PackedTokens;
-use super::special::{Disallowed, Policy};
+use super::special::{Disallowed, Names, Policy};
+use super::stream::{Stream, limit_of};
 use super::tokenizer::{AnyEncoding, Tokenizer, read_ranks, uninitialized};
 use crate::cpython::object;
 use crate::cpython::sequence::list_of_each;
-use crate::error::WithMessage;
+use crate::error::{IntoException, WithMessage};
 use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, dict, tuple};
@@ -239,6 +240,27 @@ impl Tokenizer {
             let part = object::substring(text, start, end)?.into_any();
             make.call1(tuple(py, [part, size(start)?, size(end)?, size(chunk.tokens)?])?.cast_into()?)
         })
+    }
+
+    /// Returns a `Stream`, which encodes a text as it arrives in pieces.
+    ///
+    /// The ids are those of `encode(text, allowed_special=allowed_special, disallowed_special=())`. `limit` is
+    /// the number of bytes of text that may be kept back. Raises `ValueError` for an encoding with a pattern of
+    /// its own, which may look at any part of a text.
+    #[pyo3(
+        signature = (*, allowed_special = None, limit = None),
+        text_signature = "($self, *, allowed_special=(), limit=None)"
+    )]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        allowed_special: Option<&Bound<'_, PyAny>>,
+        limit: Option<isize>,
+    ) -> PyResult<Stream> {
+        let policy = Policy::new(allowed_special, Disallowed::Named(Names::None))?;
+        let (encoding, limit) = (self.share()?, limit_of(limit)?);
+        let stream = policy.with_allowed(|allowed| tokens::Stream::of_encoding(encoding, allowed, limit));
+        stream.map(Stream::new).map_err(|error| error.into_exception(py))
     }
 
     /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).

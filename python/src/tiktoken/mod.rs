@@ -7,4 +7,5 @@ pub(crate) mod ids;
 mod methods;
 pub(crate) mod packed;
 mod special;
+pub(crate) mod stream;
 pub(crate) mod tokenizer;

@@ -92,7 +92,8 @@ impl Policy {
         self.with_allowed(encode)
     }
 
-    fn with_allowed<T>(
+    /// What `encode` makes of the allowed tokens.
+    pub(crate) fn with_allowed<T>(
         &self,
         encode: impl FnOnce(Specials<'_>) -> Result<T, tokens::Error>,
     ) -> Result<T, EncodeError> {

@@ -1,5 +1,6 @@
 //! The encodings behind Python's `Encoding`, and the vocabularies that programs pass.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use offlock_core::tokens::{Encoding, TokenId};
@@ -25,6 +26,24 @@ impl Tokenizer {
 
     pub(super) fn encoding(&self) -> PyResult<&Encoding> {
         self.0.get().map(AnyEncoding::encoding).ok_or_else(uninitialized)
+    }
+}
+
+impl Tokenizer {
+    /// The encoding, for an object that outlives this one.
+    pub(super) fn share(&self) -> PyResult<Shared> {
+        self.0.share().map(Shared).ok_or_else(uninitialized)
+    }
+}
+
+/// A reference to the encoding of a [`Tokenizer`].
+pub(super) struct Shared(Arc<AnyEncoding>);
+
+impl Deref for Shared {
+    type Target = Encoding;
+
+    fn deref(&self) -> &Encoding {
+        self.0.encoding()
     }
 }
 

@@ -8,13 +8,13 @@ use pyo3::types::PyBytes;
 
 use super::error::DeflateError;
 use super::input::Inputs;
-use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
 use crate::large::Large;
 use crate::operations::ZLIB_INFLATE;
 use crate::region::Region;
+use crate::stream_lock::StreamLock;
 
 /// A decoder that a [`Decompressor`] can use.
 pub(super) trait Decode: Send {

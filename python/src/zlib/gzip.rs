@@ -12,7 +12,6 @@ use super::decompressor::{Decode, Decompressor};
 use super::error::{DeflateError, GzipError};
 use super::input::Inputs;
 use super::one_shot::{lend, with_bad_level};
-use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage};
@@ -21,6 +20,7 @@ use crate::large::reserve;
 use crate::objects::Int;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::{Cancel, Region, Release};
+use crate::stream_lock::StreamLock;
 
 /// Decompresses a gzip file of one or more members.
 #[pyfunction]

@@ -8,7 +8,6 @@ mod gzip;
 mod input;
 mod lines;
 mod one_shot;
-mod stream_lock;
 mod streams;
 
 use pyo3::pymodule;

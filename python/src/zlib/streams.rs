@@ -10,13 +10,13 @@ use pyo3::types::PyBytes;
 
 use super::error::DeflateError;
 use super::input::Inputs;
-use super::stream_lock::StreamLock;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
 use crate::large::Large;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
 use crate::region::Region;
+use crate::stream_lock::StreamLock;
 
 /// Method number 8, the only one there is.
 const DEFLATED: i32 = 8;

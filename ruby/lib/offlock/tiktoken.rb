@@ -3,6 +3,7 @@
 require_relative "tiktoken/chunk"
 require_relative "tiktoken/encoding"
 require_relative "tiktoken/models"
+require_relative "tiktoken/stream"
 
 module Offlock
   # Converts text to the tokens of OpenAI's models and back, without the interpreter lock.

@@ -141,6 +141,17 @@ module Offlock
       native_truncate(text, max_tokens, add_special_tokens, split_special_tokens, release)
     end
 
+    # Makes a stream, which encodes a text as it arrives in pieces. Its tokens are those of {#encode}: the first ones of the
+    # model's template come with the first piece, the last ones at the end.
+    # @param add_special_tokens [Boolean] whether the tokens of the model's template go before and after the text
+    # @param split_special_tokens [Boolean] whether special tokens in the text are ordinary text
+    # @param limit [Integer, nil] the number of bytes of text that may be kept back; nil for any number
+    # @return [Tiktoken::Stream]
+    # @raise [ArgumentError] if the model cannot be streamed; the message says what is in the way
+    def stream(add_special_tokens: true, split_special_tokens: false, limit: nil)
+      native_stream(add_special_tokens, split_special_tokens, limit)
+    end
+
     # Converts tokens to text. A number without a token stands for no text.
     # @param tokens [Array<Integer>, String] tokens, or packed tokens
     # @param skip_special_tokens [Boolean] whether to leave special tokens out

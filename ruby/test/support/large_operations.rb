@@ -71,6 +71,11 @@ module LargeOperations
       Offlock::Tokenizer.from_bytes(ranks, pattern: '\p{L}+|\P{L}+')
     end],
     "truncate" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.truncate(text, 1 << 40) }],
+    "Stream#feed" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.stream.feed(text) }],
+    "Stream#feed packed" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.stream.feed(text, packed: true) }],
+    "Stream#count" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.stream.count(text) }],
+    "Stream#total" => [-> { gpt2.stream << ("ab" * 20_000_000) }, ->(stream) { stream.total }],
+    "Stream#finish" => [-> { "ab" * 20_000_000 }, ->(letters) { (gpt2.stream << letters).finish }],
     "chunks" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.chunks(text, 100, overlap: 10) }]
   }.freeze
 

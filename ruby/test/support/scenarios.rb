@@ -23,6 +23,15 @@ module Scenarios
 
   def long(number) = "#{number} #{PADDING}"
 
+  # The tokens and numbers of a stream that gets a text in pieces.
+  def streamed(stream, text)
+    length = (text.bytesize / 3) + 1
+    pieces = 0.step(text.bytesize, length).map { |at| text.byteslice(at, length) }
+    made = pieces.map { |piece| stream.feed(piece, packed: piece.bytesize.even?, release: :always) }
+    stream << +"é end "
+    [made, stream.count("é".encode("UTF-16LE")), stream.total, stream.pending, stream.final_count, stream.inspect, stream.finish]
+  end
+
   def objects(count) = Array.new(count) { |n| { "id" => n, :name => long(n), "list" => [n, 1.5, nil, true, 2**40, "b\xFF".b] } }
 
   def factory
@@ -163,6 +172,7 @@ module Scenarios
        encoding.encode_with_special_tokens("<|endoftext|>"), encoding.encode_batch(texts), encoding.count(text),
        encoding.encode_batch(texts, packed: true, threads: 2, release: :always), encoding.count_batch(texts, threads: 2),
        encoding.truncate(text, 5), encoding.chunks(text, 5, overlap: 1, boundary: :word).map { [_1.text, _1.range, _1.tokens] },
+       streamed(encoding.stream(allowed_special: [+"<|endoftext|>"], limit: n * 1000), text),
        encoding.decode(tokens), encoding.decode(packed, errors: :replace), encoding.decode_bytes(tokens),
        encoding.encode_single_token("hello"), encoding.decode_single_token_bytes(31_373)]
     end,
@@ -175,6 +185,7 @@ module Scenarios
        model.encode_with_offsets(+"<s> é", unit: :bytes, split_special_tokens: true, release: :always),
        model.encode_batch(texts), model.encode_batch(texts, packed: true, threads: 2, release: :always), model.count(text),
        model.count_batch(texts, threads: 2, release: :always), model.truncate(text, 50, release: :always), model.decode(tokens),
+       streamed(model.stream, text),
        model.decode(tokens.pack("L*"), release: :always), model.decode([0xff], errors: :replace), model.decode_bytes(tokens),
        model.vocab_size, model.added_tokens, model.id_to_token(260), model.token_to_id(+"and"), model.inspect,
        model.dup.equal?(model), model.clone.equal?(model)]

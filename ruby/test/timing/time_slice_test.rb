@@ -20,6 +20,14 @@ class TimeSliceTest < Minitest::Test
     "tokens.count" => [->(text, o200k) { -> { o200k.count(text) } }],
     "tokens.truncate" => [->(text, o200k) { -> { o200k.truncate(text, 5) } }],
     "tokens.chunks" => [->(text, o200k) { -> { o200k.chunks(text, 20) } }],
+    "tokens.stream" => [
+      lambda do |text, o200k|
+        stream = o200k.stream
+        -> { stream.feed(text) }
+      end,
+      ->(text, o200k) { -> { (o200k.stream << text).total } },
+      ->(text, o200k) { -> { (o200k.stream << text).finish } }
+    ],
     "tokens.encode_batch" => [->(text, o200k) { -> { o200k.encode_batch([text]) } }],
     "tokens.count_batch" => [->(text, o200k) { -> { o200k.count_batch([text]) } }],
     "tokens.decode" => [lambda do |text, o200k|

@@ -6,6 +6,7 @@
 
 use super::unsupported;
 use crate::task::Stretches;
+use crate::tokens::beginnings::Beginnings;
 use crate::tokens::{Error, ErrorKind, TokenId};
 use crate::{Stopped, Task};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
@@ -34,6 +35,8 @@ pub(super) struct AddedTokens {
     raw: Finder,
     normalized: Finder,
     word: fancy_regex::Regex,
+    /// Whether there are tokens that take the blanks around them.
+    pub(super) take_blanks: bool,
 }
 
 /// Finds some of the tokens.
@@ -42,6 +45,16 @@ struct Finder {
     search: Option<AhoCorasick>,
     tokens: Vec<TokenId>,
     longest: usize,
+}
+
+/// What is not decided yet of a text that goes on.
+pub(super) struct Rest {
+    /// Where it begins.
+    pub(super) start: usize,
+    /// Up to where there is no added token in it.
+    pub(super) end: usize,
+    /// Where the search goes on.
+    pub(super) search_from: usize,
 }
 
 /// Which of the two searches.
@@ -82,7 +95,8 @@ impl AddedTokens {
         let raw = Finder::new(chosen(false).map(|added| Ok((added.text.clone(), added.id))))?;
         let normalized = Finder::new(chosen(true).map(|added| Ok((normalize(&added.text)?, added.id))))?;
         let word = fancy_regex::Regex::new(r"^\w$").expect("the pattern is valid");
-        Ok(Self { list, by_id, raw, normalized, word })
+        let take_blanks = list.iter().any(|added| added.takes_left || added.takes_right);
+        Ok(Self { list, by_id, raw, normalized, word, take_blanks })
     }
 
     /// The texts that are special.
@@ -104,10 +118,7 @@ impl AddedTokens {
         task: &Task<'_>,
         mut part: impl FnMut(Option<TokenId>, Range<usize>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        let finder = match stage {
-            Stage::Raw => &self.raw,
-            Stage::Normalized => &self.normalized,
-        };
+        let finder = self.finder(stage);
         let mut stretches = Stretches::new(task, STRETCH);
         let (mut from, mut done, mut searched) = (0, 0, 0);
         while let Some((id, found)) = finder.next(text, from, task)? {
@@ -125,6 +136,62 @@ impl AddedTokens {
             }
         }
         Ok(done >= text.len() || part(None, done..text.len())?)
+    }
+
+    /// As [`split`](Self::split), from `from` on, for a text that goes on in an unknown way, with the beginnings of
+    /// all tokens; without them the text is whole. Calls `part` for each token that is certain and for what lies
+    /// before it.
+    #[expect(clippy::too_many_arguments, reason = "those of `split`, and what is known")]
+    pub(super) fn split_known(
+        &self,
+        stage: Stage,
+        text: &str,
+        from: usize,
+        beginnings: Option<&Beginnings>,
+        without_special: bool,
+        task: &Task<'_>,
+        mut part: impl FnMut(Option<TokenId>, Range<usize>) -> Result<(), Error>,
+    ) -> Result<Rest, Error> {
+        let finder = self.finder(stage);
+        let first_open = |from| beginnings.map_or(text.len(), |all| all.first_open(text, from));
+        let mut stretches = Stretches::new(task, STRETCH);
+        let (mut from, mut done, mut searched) = (from, 0, 0);
+        let mut open = first_open(from);
+        while let Some((id, found)) = finder.next(text, from, task)? {
+            searched += found.end - from + finder.longest;
+            stretches.check(searched)?;
+            if found.start >= open {
+                break;
+            }
+            let end = found.end;
+            if let Some(taken) = self.taken(id, found, text, done, without_special) {
+                let takes_more = self.get(id).is_some_and(|added| added.takes_right);
+                if beginnings.is_some() && takes_more && taken.end == text.len() {
+                    return Ok(Rest { start: done, end: taken.start, search_from: from });
+                }
+                if done < taken.start {
+                    part(None, done..taken.start)?;
+                }
+                done = taken.end;
+                part(Some(id), taken)?;
+            }
+            from = end.max(done);
+            if from > open {
+                open = first_open(from);
+            }
+        }
+        let mut end = open;
+        if beginnings.is_some() && self.take_blanks {
+            end = done + text[done..end].trim_end().len();
+        }
+        Ok(Rest { start: done, end, search_from: from })
+    }
+
+    fn finder(&self, stage: Stage) -> &Finder {
+        match stage {
+            Stage::Raw => &self.raw,
+            Stage::Normalized => &self.normalized,
+        }
     }
 
     /// What a match covers, if it counts. Everything before `done` is taken.

@@ -22,6 +22,7 @@ mod pattern;
 mod ranks;
 mod reader;
 mod settings;
+mod stream;
 mod tekken;
 mod tokenizer;
 

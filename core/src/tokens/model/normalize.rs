@@ -9,6 +9,7 @@ use crate::tokens::Error;
 use crate::{Stopped, Task};
 use std::borrow::Cow;
 use std::ops::Range;
+use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{
     IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
 };
@@ -155,6 +156,23 @@ pub(super) fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
 }
 
+/// Whether the forms leave a character as it is, and join it with nothing that stands before it.
+pub(super) fn is_stable(character: char, forms: &[Form]) -> bool {
+    let is_left = |form: &Form| quick_check(*form, std::iter::once(character)) == IsNormalized::Yes;
+    forms.is_empty()
+        || character.is_ascii()
+        || canonical_combining_class(character) == 0 && forms.iter().all(is_left)
+}
+
+fn quick_check(form: Form, characters: impl Iterator<Item = char>) -> IsNormalized {
+    match form {
+        Form::Nfc => is_nfc_quick(characters),
+        Form::Nfd => is_nfd_quick(characters),
+        Form::Nfkc => is_nfkc_quick(characters),
+        Form::Nfkd => is_nfkd_quick(characters),
+    }
+}
+
 /// Whether the text is surely in this form.
 fn is_normalized(text: &str, form: Form, task: &Task<'_>) -> Result<bool, Stopped> {
     if text.is_ascii() {
@@ -167,12 +185,7 @@ fn is_normalized(text: &str, form: Form, task: &Task<'_>) -> Result<bool, Stoppe
         goes_on = !count.is_multiple_of(STRETCH) || task.check().is_ok();
         goes_on
     });
-    let is_normalized = match form {
-        Form::Nfc => is_nfc_quick(characters),
-        Form::Nfd => is_nfd_quick(characters),
-        Form::Nfkc => is_nfkc_quick(characters),
-        Form::Nfkd => is_nfkd_quick(characters),
-    };
+    let is_normalized = quick_check(form, characters);
     if goes_on { Ok(is_normalized == IsNormalized::Yes) } else { Err(Stopped) }
 }
 

@@ -30,7 +30,7 @@ pub(in crate::tokens) enum Pattern {
 pub(super) const BLANKS: [&str; 2] = [r"|\s*[\r\n]+|\s+(?!\S)|\s+", "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"];
 
 /// Finds the end of the piece that begins at a place in a text.
-pub(super) type Scan = fn(&[u8], usize) -> usize;
+pub(in crate::tokens) type Scan = fn(&[u8], usize) -> usize;
 
 /// How far a text has been cut.
 #[derive(Default)]

@@ -11,6 +11,7 @@ mod classes;
 pub(super) mod cuts;
 pub(super) mod gpt2;
 pub(super) mod llama3;
+mod lookahead;
 pub(super) mod o200k;
 mod regex;
 mod scan;
@@ -18,8 +19,9 @@ pub(super) mod tekken;
 
 use super::Error;
 use crate::Task;
-pub(super) use cuts::Place;
-use cuts::{BLANKS, Cut, Cuts, Keep, Pattern, Scan};
+use cuts::{BLANKS, Cut, Cuts, Keep, Pattern};
+pub(super) use cuts::{Place, Scan};
+pub(super) use lookahead::last_final;
 use regex::Regex;
 use std::ops::Range;
 

@@ -33,6 +33,7 @@ pub(crate) static TOKENS_ENCODE: Operation = Operation { name: "tokens.encode", 
 pub(crate) static TOKENS_COUNT: Operation = Operation { name: "tokens.count", break_even: 4 << 10 };
 pub(crate) static TOKENS_TRUNCATE: Operation = Operation { name: "tokens.truncate", break_even: 4 << 10 };
 pub(crate) static TOKENS_CHUNKS: Operation = Operation { name: "tokens.chunks", break_even: 4 << 10 };
+pub(crate) static TOKENS_STREAM: Operation = Operation { name: "tokens.stream", break_even: 4 << 10 };
 pub(crate) static TOKENS_ENCODE_BATCH: Operation =
     Operation { name: "tokens.encode_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_COUNT_BATCH: Operation =

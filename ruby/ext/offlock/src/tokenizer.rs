@@ -4,6 +4,7 @@
 //! keywords and documentation.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
@@ -11,17 +12,20 @@ use magnus::{
     function, method,
 };
 use offlock_core::Task;
-use offlock_core::tokens::TokenId;
 use offlock_core::tokens::model::{self, Options, Unit};
+use offlock_core::tokens::{self, TokenId};
 
 use crate::borrow::{self, borrowed};
 use crate::build;
+use crate::error::IntoException;
 use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_LOAD, TOKENS_TRUNCATE,
 };
 use crate::region::{Region, Release, Yielder, drop_aside};
+use crate::tiktoken::errors::TokensError;
 use crate::tiktoken::ids;
-use crate::tiktoken::methods::{Batch, TokensError, decoded};
+use crate::tiktoken::methods::{Batch, decoded};
+use crate::tiktoken::stream::{Stream, limit_of};
 
 /// Defines the class and its native methods.
 pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
@@ -38,6 +42,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     class.define_private_method("native_count", method!(Tokenizer::count, 4))?;
     class.define_private_method("native_count_batch", method!(Tokenizer::count_batch, 5))?;
     class.define_private_method("native_truncate", method!(Tokenizer::truncate, 5))?;
+    class.define_private_method("native_stream", method!(Tokenizer::stream, 3))?;
     class.define_private_method("native_decode", method!(Tokenizer::decode, 3))?;
     class.define_private_method("native_decode_bytes", method!(Tokenizer::decode_bytes, 3))
 }
@@ -45,7 +50,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
 /// A model's tokenizer.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Tokenizer", free_immediately, frozen_shareable)]
-struct Tokenizer(model::Tokenizer);
+struct Tokenizer(Arc<model::Tokenizer>);
 
 impl DataTypeFunctions for Tokenizer {}
 
@@ -72,7 +77,7 @@ impl Tokenizer {
             };
             Ok::<_, TokensError>(read?)
         })?;
-        let tokenizer = ruby.obj_wrap(Self(core));
+        let tokenizer = ruby.obj_wrap(Self(Arc::new(core)));
         tokenizer.freeze();
         Ok(tokenizer.as_value())
     }
@@ -222,6 +227,12 @@ impl Tokenizer {
             Ok::<_, TokensError>(this.0.truncate(view.checked(task)?, max, options(add, split), task)?.bytes)
         })?;
         text.beginning(kept)
+    }
+
+    fn stream(ruby: &Ruby, this: &Self, add: bool, split: bool, limit: Option<i64>) -> Result<Stream, Error> {
+        let (core, limit) = (Arc::clone(&this.0), limit_of(ruby, limit)?);
+        let stream = tokens::Stream::of_model(core, options(add, split), limit);
+        stream.map(Stream::new).map_err(|error| TokensError::Tokens(error).into_exception(ruby))
     }
 
     fn decode(

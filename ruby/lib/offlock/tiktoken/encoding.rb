@@ -150,6 +150,14 @@ module Offlock
         end
       end
 
+      # Makes a stream, which encodes a text as it arrives in pieces. Its tokens are those of {#encode}.
+      # @param allowed_special [Array<String>, :all] the special tokens to recognise
+      # @param limit [Integer, nil] the number of bytes of text that may be kept back; nil for any number
+      # @return [Stream]
+      def stream(allowed_special: nil, limit: nil)
+        native_stream(allowed_special, limit)
+      end
+
       # Converts tokens to text.
       #
       # A character may consist of several tokens, so a part of the tokens of a text may not be valid UTF-8.

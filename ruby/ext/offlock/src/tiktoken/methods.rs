@@ -8,13 +8,15 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
     TypedData, Value, function, method,
 };
-use offlock_core::tokens::{self, Boundary, ChunkOptions, ErrorKind, Specials, TokenId};
+use offlock_core::tokens::{self, Boundary, ChunkOptions, Specials, TokenId};
 use offlock_core::{Task, memory};
 
+use super::errors::TokensError;
 use super::ids;
+use super::stream::{self, Stream, limit_of};
 use crate::borrow::{self, TextError, TextView, borrowed, numbers};
 use crate::build;
-use crate::error::{IntoException, exception, no_memory};
+use crate::error::IntoException;
 use crate::operations::{
     TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH,
     TOKENS_TRUNCATE,
@@ -40,10 +42,12 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     class.define_private_method("native_count_batch", method!(Encoding::count_batch, 4))?;
     class.define_private_method("native_truncate", method!(Encoding::truncate, 4))?;
     class.define_private_method("native_chunks", method!(Encoding::chunks, 5))?;
+    class.define_private_method("native_stream", method!(Encoding::stream, 2))?;
     class.define_private_method("native_decode", method!(Encoding::decode, 2))?;
     class.define_private_method("native_decode_bytes", method!(Encoding::decode_bytes, 2))?;
     class.define_private_method("native_encode_single_token", method!(Encoding::encode_single_token, 1))?;
     class.define_private_method("native_decode_single_token", method!(Encoding::decode_single_token, 1))?;
+    stream::define(ruby, tiktoken)?;
     tiktoken.define_singleton_method("native_models", function!(|| pairs(tokens::models::MODELS), 0))?;
     tiktoken.define_singleton_method("native_prefixes", function!(|| pairs(tokens::models::PREFIXES), 0))
 }
@@ -234,6 +238,13 @@ impl Encoding {
         build::integers(ruby, chunks.into_iter(), &mut Yielder::new())
     }
 
+    fn stream(ruby: &Ruby, this: &Self, allowed: Value, limit: Option<i64>) -> Result<Stream, Error> {
+        let (core, limit) = (this.core(), limit_of(ruby, limit)?);
+        let allowed = Allowed::new(core, allowed)?;
+        let stream = tokens::Stream::of_encoding(core, allowed.specials(), limit);
+        stream.map(Stream::new).map_err(|error| TokensError::Tokens(error).into_exception(ruby))
+    }
+
     fn decode(ruby: &Ruby, this: &Self, tokens: Value, release: Release) -> Result<RString, Error> {
         let bytes = this.bytes(ruby, tokens, release, borrow::check_utf8)?;
         build::utf8(ruby, &bytes)
@@ -355,50 +366,6 @@ impl<'a> Batch<'a> {
 fn no_threads(ruby: &Ruby, threads: Option<i64>) -> Error {
     let message = format!("threads must be at least 1, got {}", threads.unwrap_or_default());
     Error::new(ruby.exception_arg_error(), message)
-}
-
-/// The errors of the core and of Ruby.
-pub(crate) enum TokensError {
-    Text(TextError),
-    Decoded(TextError),
-    Tokens(tokens::Error),
-}
-
-impl From<TextError> for TokensError {
-    fn from(error: TextError) -> Self {
-        Self::Text(error)
-    }
-}
-
-impl From<tokens::Error> for TokensError {
-    fn from(error: tokens::Error) -> Self {
-        Self::Tokens(error)
-    }
-}
-
-impl IntoException for TokensError {
-    fn into_exception(self, ruby: &Ruby) -> Error {
-        match self {
-            Self::Text(error) => error.into_exception(ruby),
-            Self::Decoded(TextError::Invalid { offset, byte, .. }) => {
-                unicode_error(ruby, format!("the tokens are no valid UTF-8: 0x{byte:02X} at byte {offset}"))
-            }
-            Self::Decoded(TextError::Stopped) => TextError::Stopped.into_exception(ruby),
-            Self::Tokens(error) => match error.kind {
-                ErrorKind::OutOfMemory => no_memory(ruby),
-                ErrorKind::UnknownToken { .. } => unicode_error(ruby, error.to_string()),
-                ErrorKind::BadPattern { .. }
-                | ErrorKind::BadVocabulary { .. }
-                | ErrorKind::LimitTooSmall { .. }
-                | ErrorKind::Unsupported { .. } => Error::new(ruby.exception_arg_error(), error.to_string()),
-                _ => Error::new(ruby.exception_runtime_error(), error.to_string()),
-            },
-        }
-    }
-}
-
-fn unicode_error(ruby: &Ruby, message: String) -> Error {
-    exception(ruby, "Offlock::Tiktoken::UnicodeError", message)
 }
 
 fn chunk_options(ruby: &Ruby, max: i64, overlap: i64, boundary: Symbol) -> Result<ChunkOptions, Error> {

@@ -11,14 +11,14 @@ use pyo3::sync::MutexExt;
 use crate::error::WithMessage;
 
 /// A value that one thread at a time may use. A thread that waits for it releases the interpreter lock.
-pub(super) struct StreamLock<T> {
+pub(crate) struct StreamLock<T> {
     /// The thread that holds the lock, as [`this_thread`] numbers them; 0 if none does.
     owner: AtomicUsize,
     inner: Mutex<T>,
 }
 
 impl<T> StreamLock<T> {
-    pub(super) const fn new(inner: T) -> Self {
+    pub(crate) const fn new(inner: T) -> Self {
         Self { owner: AtomicUsize::new(0), inner: Mutex::new(inner) }
     }
 
@@ -26,7 +26,7 @@ impl<T> StreamLock<T> {
     ///
     /// `RuntimeError` if this thread holds it already: a signal handler uses the stream whose work it
     /// interrupted.
-    pub(super) fn lock(&self, py: Python<'_>) -> PyResult<StreamGuard<'_, T>> {
+    pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<StreamGuard<'_, T>> {
         let this = this_thread();
         if self.owner.load(Ordering::Relaxed) == this {
             return Err(PyRuntimeError::with_message(
@@ -46,7 +46,7 @@ fn this_thread() -> usize {
 }
 
 /// The lock, held by one thread until this is dropped.
-pub(super) struct StreamGuard<'a, T> {
+pub(crate) struct StreamGuard<'a, T> {
     owner: &'a AtomicUsize,
     inner: MutexGuard<'a, T>,
 }
