@@ -266,6 +266,22 @@ class LockTest < Minitest::Test
     end
   end
 
+  def test_a_trap_handler_may_read_a_summary_and_stop_a_watch
+    output, status = run_ruby(<<~RUBY)
+      summary, watch = Offlock::Lock.measure { sleep 0.01 }, Offlock::Lock.watch_lock(hold: 1)
+      trap(:USR1) { print defined?(JSON).inspect, summary.to_h[:length].class, summary.inspect[-10..], watch.stop.inspect, watch.running? }
+      Process.kill(:USR1, Process.pid)
+      sleep 0.1
+    RUBY
+    assert_equal ["nilInteger findings>nilfalse", true], [output, status.success?]
+  end
+
+  def test_a_summary_is_what_its_json_says
+    require "json"
+    summary = Offlock::Lock.measure { Offlock::Lock.mark("“mark” \\ \n") { 3.times.map { |i| Thread.new { sleep i / 1e3 } }.each(&:join) } }
+    assert_equal JSON.parse(summary.to_json, symbolize_names: true), summary.to_h
+  end
+
   def test_only_its_owner_can_read_a_file_and_arguments_are_kept_only_if_asked
     Dir.mktmpdir do |folder|
       program = "$PROGRAM_NAME = 'app'; ARGV << '--password=secret'; " \

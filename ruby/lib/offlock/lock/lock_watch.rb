@@ -36,7 +36,7 @@ module Offlock
       # @return [void]
       def stop
         @recorder.stop
-        left_out = @changing.synchronize { taken_left_out }
+        left_out = last_left_out
         log("#{left_out} more left out since the last line") if left_out.positive?
         nil
       end
@@ -72,6 +72,13 @@ module Offlock
           @next = now + @interval
           taken_left_out
         end
+      end
+
+      # In a trap handler Ruby refuses to lock a Mutex. A thread of the recorder may then be counting, at worst.
+      def last_left_out
+        @changing.synchronize { taken_left_out }
+      rescue ThreadError
+        taken_left_out
       end
 
       def taken_left_out

@@ -12,10 +12,7 @@ module Offlock
 
       # @return [Hash{Symbol => Object}] all numbers, times in nanoseconds; the keys are those of
       #   `offlock export --format json`
-      def to_h
-        require "json"
-        JSON.parse(@json, symbolize_names: true)
-      end
+      def to_h = Native.parsed(@json)
 
       # @return [String] {to_h} as JSON
       def to_json(*) = @json

@@ -4,6 +4,7 @@ mod dump;
 mod events;
 mod exclusion;
 mod flight;
+mod json;
 mod stacks;
 
 use std::path::PathBuf;
@@ -56,6 +57,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     recorder.define_method("summary", method!(Recorder::summary, 0))?;
     recorder.define_method("running?", method!(Recorder::is_running, 0))?;
     native.define_singleton_method("gc_point", function!(gc_point, 0))?;
+    native.define_singleton_method("parsed", function!(json::parsed, 1))?;
     native.define_singleton_method("name_thread", function!(name_thread, 2))?;
     native.define_singleton_method("name_ractor", function!(name_ractor, 3))?;
     native.define_singleton_method("sleeps=", function!(set_sleeps, 1))?;
