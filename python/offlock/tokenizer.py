@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from offlock import _aio
+from offlock._chat_template import ChatTemplate
 from offlock._offlock import ModelTokenizer, Stream
 
 if TYPE_CHECKING:
@@ -141,6 +142,79 @@ class Tokenizer(ModelTokenizer):
         first = np.frombuffer(ids, dtype=np.uint32).reshape(shape).astype(np.int64)
         second = np.frombuffer(mask, dtype=np.uint32).reshape(shape).astype(np.int64)
         return first, second
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tokenize: Literal[True] = True,
+        chat_template: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **variables: object,
+    ) -> list[int]: ...
+
+    @overload
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tokenize: Literal[False],
+        chat_template: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **variables: object,
+    ) -> str: ...
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tokenize: bool = True,
+        chat_template: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        **variables: object,
+    ) -> list[int] | str:
+        """Returns the prompt that the messages of a chat are for the model: ids or, with ``tokenize=False``, text.
+
+        The arguments are those of the method of that name in ``transformers``. The template and the tokens that it uses
+        come from ``tokenizer_config.json`` and ``chat_template.jinja`` in the tokenizer's folder. ``chat_template`` is
+        the name of one of several, or a template itself. ``tools`` are dicts of JSON schemas. Templates are rendered by
+        the package ``jinja2``, in a sandbox, with the lock held; ``variables`` are for them.
+
+        Raises ``ValueError`` when there is no template and when the template refuses the messages, ``ImportError``
+        without ``jinja2``, and the exceptions of ``jinja2``.
+        """
+        found = self.__dict__.get("_chat_template") or ChatTemplate(self._arguments[0])
+        template: ChatTemplate = self.__dict__.setdefault("_chat_template", found)
+        text = template.render(messages, chat_template, tools, add_generation_prompt, variables)
+        return self.encode(text, add_special_tokens=False) if tokenize else text
+
+    def num_tokens_from_messages(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        chat_template: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: object,
+    ) -> int:
+        """Returns the number of tokens of the prompt that the messages of a chat are for the model.
+
+        The arguments and exceptions are those of :meth:`apply_chat_template`. The beginning of the reply counts, unless
+        ``add_generation_prompt`` is false.
+        """
+        text = self.apply_chat_template(
+            messages,
+            tokenize=False,
+            chat_template=chat_template,
+            tools=tools,
+            add_generation_prompt=add_generation_prompt,
+            **variables,
+        )
+        return self.count(text, add_special_tokens=False)
 
     async def aencode(
         self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool = False

@@ -81,6 +81,8 @@ NO_WORK = {
     "Tokenizer.aencode", "Tokenizer.aencode_batch", "Tokenizer.acount", "Tokenizer.acount_batch", "Tokenizer.atruncate",
     "Tokenizer.adecode",
     "Tokenizer.id_to_token",
+    # The package jinja2 renders templates, with the lock held.
+    "Tokenizer.apply_chat_template", "Tokenizer.num_tokens_from_messages",
     # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
     "zlib.GzipDecompress.decompress",

@@ -58,6 +58,7 @@ class SignaturesTest < Minitest::Test
     output, status = run_checked(<<~RUBY)
       tiktoken = Offlock::Tiktoken
       tiktoken.list_encoding_names
+      tiktoken.num_tokens_from_messages([{ "role" => "user", content: "Hi" }], :"gpt-4o", tools: [])
       tiktoken.list_model_names
       tiktoken.get_encoding("nonesuch")
       tiktoken.encoding_for_model("nonesuch")

@@ -5,11 +5,12 @@ defaults, token ids and exception classes. The vocabularies are part of the pack
 
 Beyond tiktoken's interface, an :class:`Encoding` counts, truncates and cuts texts into chunks without making lists of
 ids, encodes texts that arrive in pieces (:class:`Stream`), and has awaitable methods for asyncio. Methods that may release
-the lock take ``release=``.
+the lock take ``release=``. :func:`num_tokens_from_messages` counts the tokens of a chat.
 """
 
 from offlock._offlock import Stream as Stream
 
+from .chat import num_tokens_from_messages as num_tokens_from_messages
 from .core import Chunk as Chunk
 from .core import Encoding as Encoding
 from .model import encoding_for_model as encoding_for_model

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "tiktoken/chat"
 require_relative "tiktoken/chunk"
 require_relative "tiktoken/encoding"
 require_relative "tiktoken/models"
@@ -48,6 +49,24 @@ module Offlock
       #   that it knows by prefix
       def list_model_names
         MODELS.keys
+      end
+
+      # Counts the tokens of a prompt: the messages of a chat, and the functions that the model may call.
+      #
+      # The rules are those of OpenAI's cookbook (+num_tokens_from_messages+ and +num_tokens_for_tools+): exact for the models
+      # named there, up to GPT-4o. OpenAI has published none for newer models, which are counted by the same rules.
+      #
+      # @param messages [Array<Hash>] as OpenAI's API takes them; the content may be an Array of parts of text
+      # @param model [String, Symbol] the model
+      # @param tools [Array<Hash>] the functions that the model may call, as OpenAI's API takes them
+      # @return [Integer]
+      # @raise [NotImplementedError] for a model that answers no chats
+      # @raise [ArgumentError] for what has no published rule, such as images and calls of functions
+      def num_tokens_from_messages(messages, model, tools: [])
+        chat = Chat.new(model.to_s)
+        messages.each { |message| chat.add(message) }
+        chat.add_tools(tools)
+        chat.total
       end
     end
   end

@@ -202,6 +202,7 @@ module Scenarios
       encoding = tiktoken.encoding_for_model(:"gpt-4o")
       [tiktoken.list_encoding_names, tiktoken.list_model_names, tiktoken::Encoding.for_name(:gpt2).name,
        tiktoken::Encoding.for_name_cached("gpt2").inspect, encoding.n_vocab, encoding.max_token_value, encoding.eot_token,
+       tiktoken.num_tokens_from_messages([{ role: +"user", "content" => +"Hi" }], "gpt-4o"),
        encoding.special_tokens, encoding.dup.equal?(encoding), encoding.clone.equal?(encoding), tiktoken.get_encoding(:none)]
     end
   }.freeze
