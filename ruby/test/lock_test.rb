@@ -278,7 +278,9 @@ class LockTest < Minitest::Test
 
   def test_a_summary_is_what_its_json_says
     require "json"
-    summary = Offlock::Lock.measure { Offlock::Lock.mark("“mark” \\ \n") { 3.times.map { |i| Thread.new { sleep i / 1e3 } }.each(&:join) } }
+    summary = Offlock::Lock.measure do
+      Offlock::Lock.mark("“mark” \\ \n") { Array.new(3) { |i| Thread.new { sleep i / 1e3 } }.each(&:join) }
+    end
     assert_equal JSON.parse(summary.to_json, symbolize_names: true), summary.to_h
   end
 
