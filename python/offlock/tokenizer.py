@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from offlock import _aio
 from offlock._chat_template import ChatTemplate
 from offlock._offlock import ModelTokenizer, Stream
+from offlock._transformers import TokenizerReport, TransformersPatch
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from offlock._types import Release
 
-__all__ = ["Stream", "Tokenizer"]
+__all__ = ["Stream", "Tokenizer", "TokenizerReport", "TransformersPatch", "patch_transformers"]
 
 FILES = ("tokenizer.json", "tekken.json")
 """The files of a model's folder that can be read without a pattern, in the order of preference."""
@@ -319,6 +320,21 @@ class Tokenizer(ModelTokenizer):
                 tokens, errors, skip_special_tokens=skip_special_tokens, cancel=cancel
             ),
         )
+
+
+def patch_transformers() -> TransformersPatch:
+    """Lets the fast tokenizers of ``transformers`` encode texts with offlock, where the ids are the same.
+
+    Each tokenizer is converted when it first encodes something, and compared with its own results. One that offlock cannot
+    read, or whose ids would differ, is left alone: ``report()`` of the result and the logger ``offlock.tokenizer`` say
+    why. So are single calls with pairs of texts, words instead of texts, or texts that have to be cut. Offsets and
+    everything else that a result has besides ids and masks come from the original, when they are asked for. If a program
+    changes a tokenizer, it is converted and compared anew.
+
+    ``undo()`` of the result, or the end of a ``with`` block, takes the patch back. Raises ``ImportError`` without
+    ``transformers``, and ``RuntimeError`` for a version before 5.
+    """
+    return TransformersPatch(Tokenizer)
 
 
 def _restore(

@@ -104,6 +104,24 @@ def test_every_code_point(pair: tuple[Tokenizer, Any]) -> None:
     assert ours.encode_batch(texts) == [encoded.ids for encoded in original.encode_batch(texts)]
 
 
+def test_streams(pair: tuple[Tokenizer, Any]) -> None:
+    ours, original = pair
+    source = random.Random(SEED)
+    for text in random_texts(list(ours.added_tokens)):
+        try:
+            stream = ours.stream()
+        except ValueError as error:
+            assert "its pattern is none of those" in str(error)  # noqa: PT017
+            assert ours.vocab_size == 128_815, "DeepSeek's patterns are run by an engine"
+            return
+        content, ids, at = text.encode(), [], 0
+        while at < len(content):
+            length = source.choice([1, 2, 3, 7, 30])
+            ids += stream.feed(content[at : at + length])
+            at += length
+        assert ids + stream.finish() == original.encode(text).ids, text
+
+
 def test_truncated_texts(pair: tuple[Tokenizer, Any]) -> None:
     ours, _ = pair
     text = "".join(WORDS) * 2
