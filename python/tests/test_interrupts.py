@@ -72,6 +72,9 @@ def test_ctrl_c_ends_a_long_call_within_50_ms() -> None:
         "enc.encode_ordinary(text)",
         "enc.encode_ordinary(text, release='never')",
         "enc.count(text)",
+        "enc.stream().feed(text)",
+        "enc.stream().count(text.encode(), release='never')",
+        "enc.stream().count('x' * 100_000_000)",
         "enc.encode_batch([text, text], num_threads=2)",
         "enc.encode_batch([text[:100]] + [text] * 2, num_threads=2)",
     ]

@@ -9,11 +9,11 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import tiktoken
+import tiktoken.model
 from hypothesis import given, settings
 from reference import DISTINCT, NAMES, original, ours, pair
 
-import offlock.tiktoken
+import offlock.tiktoken.model
 
 each_encoding = pytest.mark.parametrize("name", DISTINCT)
 
@@ -222,3 +222,9 @@ def test_a_million_spaces(name: str) -> None:
     assert ours(name).decode(ids) == spaces
     if name != "o200k_base":
         assert ids == original(name).encode_ordinary(spaces)
+
+
+@pytest.mark.parametrize("table", ["MODEL_TO_ENCODING", "MODEL_PREFIX_TO_ENCODING"])
+def test_names_of_models(table: str) -> None:
+    theirs, mine = getattr(tiktoken.model, table), getattr(offlock.tiktoken.model, table)
+    assert list(mine.items()) == list(theirs.items()), f"tiktoken {tiktoken.__version__} has others"
