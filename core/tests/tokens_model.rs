@@ -173,8 +173,8 @@ fn what_is_not_byte_level_is_named() {
         json!({"type": "Split", "pattern": {"Regex": "^a"}, "behavior": "Isolated", "invert": false});
     assert!(missing("/pre_tokenizer", anchored).contains("anchors"));
     assert_eq!(
-        missing("/post_processor", json!({"type": "BertProcessing"})),
-        "the post-processor BertProcessing"
+        missing("/post_processor", json!({"type": "Other"})),
+        "the post-processor Other"
     );
     assert_eq!(missing("/decoder", json!({"type": "WordPiece"})), "the decoder WordPiece");
     assert_eq!(missing("/decoder", Value::Null), "no decoder");
@@ -236,6 +236,20 @@ fn a_template_and_added_tokens_go_around_and_into_a_text() {
     let decoded = |skip| String::from_utf8(tokenizer.decode_bytes(&tokens, skip, &task).unwrap()).unwrap();
     assert_eq!((&*decoded(true), &*decoded(false)), ("é b<tool>a", "<s>é b<tool>a</s></s>"));
     assert_eq!(tokenizer.decode_bytes(&[97, 9999], true, &task).unwrap(), b"a", "9999 is no token");
+}
+
+#[test]
+fn the_templates_of_bert_and_roberta_have_one_token_at_each_end() {
+    for (kind, offsets) in [("BertProcessing", [(0, 1), (1, 3)]), ("RobertaProcessing", [(0, 1), (2, 3)])] {
+        let mut file = file(&[(" b", 256)], &[(" ", "b")]);
+        file["post_processor"] = json!({"type": kind, "cls": ["<s>", 300], "sep": ["</s>", 301], "trim_offsets": true,
+            "add_prefix_space": false});
+        let tokenizer = load(&file).unwrap();
+        assert_eq!(encode(&tokenizer, "a b"), [300, 97, 256, 301], "{kind}");
+        let bare = Options { add_special_tokens: false, ..Options::default() };
+        let encoded = tokenizer.encode_with_offsets("a b", Unit::Bytes, bare, &Task::new()).unwrap();
+        assert_eq!((encoded.tokens, encoded.offsets), (vec![97, 256], offsets.to_vec()), "{kind}");
+    }
 }
 
 #[test]

@@ -157,6 +157,13 @@ struct SpecialToken {
     ids: Vec<TokenId>,
 }
 
+/// The tokens before and after a text, each with its number.
+#[derive(Deserialize)]
+struct Ends {
+    cls: (String, TokenId),
+    sep: (String, TokenId),
+}
+
 /// What is done to the tokens of a text.
 #[derive(Default)]
 pub(super) struct PostProcessor {
@@ -175,6 +182,12 @@ pub(super) fn post_processor(post_processor: &Value) -> Result<PostProcessor, Er
                 made.trim = part.trim_offsets.then_some(Trim { keeps_first: part.add_prefix_space });
             }
             "TemplateProcessing" => made.add(&parsed(part)?)?,
+            "BertProcessing" => made.surround(&parsed(part)?),
+            "RobertaProcessing" => {
+                made.surround(&parsed(part)?);
+                let part: ByteLevel = parsed(part)?;
+                made.trim = part.trim_offsets.then_some(Trim { keeps_first: part.add_prefix_space });
+            }
             other => return Err(unsupported(format!("the post-processor {other}"))),
         }
     }
@@ -182,6 +195,11 @@ pub(super) fn post_processor(post_processor: &Value) -> Result<PostProcessor, Er
 }
 
 impl PostProcessor {
+    fn surround(&mut self, ends: &Ends) {
+        self.before.insert(0, ends.cls.1);
+        self.after.push(ends.sep.1);
+    }
+
     fn add(&mut self, template: &Template) -> Result<(), Error> {
         let (mut before, mut after, mut seen) = (Vec::new(), Vec::new(), false);
         for piece in &template.single {
