@@ -172,10 +172,7 @@ fn what_is_not_byte_level_is_named() {
     let anchored =
         json!({"type": "Split", "pattern": {"Regex": "^a"}, "behavior": "Isolated", "invert": false});
     assert!(missing("/pre_tokenizer", anchored).contains("anchors"));
-    assert_eq!(
-        missing("/post_processor", json!({"type": "Other"})),
-        "the post-processor Other"
-    );
+    assert_eq!(missing("/post_processor", json!({"type": "Other"})), "the post-processor Other");
     assert_eq!(missing("/decoder", json!({"type": "WordPiece"})), "the decoder WordPiece");
     assert_eq!(missing("/decoder", Value::Null), "no decoder");
 }
