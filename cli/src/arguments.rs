@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use offlock_core::trace::{Format, stacks_from};
 
+use crate::tokens::Tokens;
 use crate::{duration, signals};
 
 /// Shows which threads of a Ruby or Python program hold the interpreter lock (GVL, GIL), which threads wait for
@@ -26,6 +27,7 @@ use crate::{duration, signals};
   offlock top                                 watch it, or
   offlock dump                                print the stacks of all its threads
   offlock attach 4711 --for 10s               Record a Python program that runs already
+  offlock tokens count corpus/                Count the tokens of documents in compressed shards
 
 The guide: https://github.com/offlock/offlock/blob/main/docs/is-the-lock-my-problem.md"
 )]
@@ -46,6 +48,7 @@ pub(crate) enum Command {
     Report(Report),
     Compare(Compare),
     Export(Export),
+    Tokens(Tokens),
     Completions(Completions),
     Man(Man),
 }

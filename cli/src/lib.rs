@@ -31,6 +31,7 @@ mod record;
 mod run;
 mod show;
 mod signals;
+mod tokens;
 mod top;
 mod trace;
 
@@ -65,6 +66,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Report(arguments) => show::report(&arguments),
         Command::Compare(arguments) => show::compare(&arguments),
         Command::Export(arguments) => show::export(&arguments),
+        Command::Tokens(arguments) => tokens::run(&arguments),
         Command::Completions(arguments) => completions(arguments.shell),
         Command::Man(arguments) => man(arguments.subcommand.as_deref()),
     };

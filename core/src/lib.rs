@@ -9,6 +9,7 @@
 //! - [`deflate`] is zlib, gzip and raw deflate.
 //! - [`msgpack`] is MessagePack.
 //! - [`text`] cuts, validates and stores many strings.
+//! - [`pipeline`] turns compressed shards of documents into counts or files of tokens.
 //! - [`trace`] records and analyzes how threads use an interpreter lock.
 //! - [`task`] is interruption and progress, [`memory`] allocation that can fail.
 //! - [`Operation`] and [`Release`] decide whether a call releases the lock.
@@ -27,6 +28,7 @@ pub mod msgpack;
 mod operation;
 mod os;
 mod parallel;
+pub mod pipeline;
 mod processors;
 pub mod spare_capacity;
 mod spin_hint;

@@ -67,6 +67,15 @@ pub enum Field {
     Bool(bool),
 }
 
+impl Field {
+    fn text(self) -> Option<Span> {
+        match self {
+            Self::Str(span) => Some(span),
+            _ => None,
+        }
+    }
+}
+
 /// The strings under `path` in every record of a message, which must be an array of maps. `path` is one key,
 /// or the keys of nested maps.
 ///
@@ -78,10 +87,7 @@ pub enum Field {
 /// [`ErrorKind::Unexpected`] if the message is not an array of maps or the field is not a string,
 /// `Truncated`, `Reserved`, `OutOfMemory` and `Stopped`.
 pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Span>>, usize), Error> {
-    every(bytes, path, task, "a string", |field| match field {
-        Field::Str(span) => Some(span),
-        _ => None,
-    })
+    every(bytes, path, task, "a string", Field::text)
 }
 
 /// As [`column()`], for strings, numbers and booleans, which may alternate.
@@ -91,6 +97,22 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
 /// As [`column()`], with strings, numbers and booleans as fields.
 pub fn fields(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Field>>, usize), Error> {
     every(bytes, path, task, "a string, a number or a boolean", Some)
+}
+
+/// The string under `path` in the one record that begins at `start`, and the offset of the record's end.
+///
+/// # Errors
+///
+/// As [`column()`]; the offsets are those in `bytes`.
+pub fn of_record(
+    bytes: &[u8],
+    start: usize,
+    path: &[&[u8]],
+    task: &Task<'_>,
+) -> Result<(Option<Span>, usize), Error> {
+    let mut reader = Reader::at(bytes, start);
+    let found = under(&mut reader, path, task, "a string", Field::text)?;
+    Ok((found, reader.pos()))
 }
 
 /// Applies `take` to the fields under `path`. If it returns `None` for one, the field is not what is
@@ -228,6 +250,15 @@ mod tests {
         assert_eq!((&found[5..], end), (&[None, None][..], records.len()));
         let error = fields(b"\x91\x81\xa1t\x90", &[b"t"], &Task::new()).unwrap_err();
         assert_eq!(error.to_string(), "expected a string, a number or a boolean at offset 4, found array");
+    }
+
+    #[test]
+    fn one_record_after_another() {
+        let records = b"\x81\xa1t\xa3one\x81\xa1x\xa1t\x81\xa1t\x05";
+        let (found, end) = of_record(records, 0, &[b"t"], &Task::new()).unwrap();
+        assert_eq!((found.unwrap().bytes(records), end), (&b"one"[..], 7));
+        assert_eq!(of_record(records, end, &[b"t"], &Task::new()).unwrap(), (None, 12));
+        assert_eq!(of_record(records, 12, &[b"t"], &Task::new()).unwrap_err().offset, 15);
     }
 
     #[test]

@@ -152,6 +152,21 @@ impl Encoding {
         Ok(tokens)
     }
 
+    /// Appends the tokens of `text` to `tokens`, as [`encode`](Self::encode) gives them.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_ordinary`](Self::encode_ordinary).
+    pub fn encode_to(
+        &self,
+        text: &str,
+        allowed: Specials<'_>,
+        tokens: &mut Vec<TokenId>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        self.run(text, allowed, task, tokens, |_| {})
+    }
+
     /// The number of tokens that [`encode_ordinary`](Self::encode_ordinary) would give.
     ///
     /// # Errors

@@ -76,6 +76,21 @@ impl Tokenizer {
         Ok(tokens)
     }
 
+    /// Appends the tokens of `text` to `tokens`, as [`encode`](Self::encode) gives them.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_to(
+        &self,
+        text: &str,
+        options: Options,
+        tokens: &mut Vec<TokenId>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        self.run(text, options, task, tokens, |_| {})
+    }
+
     /// The number of tokens that [`encode`](Self::encode) would give.
     ///
     /// # Errors
@@ -233,6 +248,12 @@ impl Tokenizer {
         let ordinary = self.encoding.n_ranks();
         let doubly = self.others.keys().filter(|&&id| self.encoding.vocabulary.bytes(id).is_some());
         ordinary + self.others.len() - doubly.count()
+    }
+
+    /// One more than the greatest token.
+    pub fn n_vocab(&self) -> usize {
+        let other = self.others.keys().max().map_or(0, |&id| id as usize + 1);
+        self.encoding.n_vocab().max(other)
     }
 
     /// The added tokens: their texts, their numbers and whether they are special.

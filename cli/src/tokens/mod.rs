@@ -1,0 +1,103 @@
+//! `offlock tokens`: counts the tokens of shards, or writes them to files.
+
+mod arguments;
+mod progress;
+mod show;
+
+pub(crate) use arguments::Tokens;
+
+use std::time::Instant;
+
+use arguments::{Count, Input, TokensCommand, Write};
+use offlock_core::pipeline::{self, Destination, Error, ErrorKind, Model, Settings, Shard, Summary};
+use offlock_core::{Task, tokens};
+
+use crate::failure::Failure;
+
+/// The exit status of a command that SIGINT has ended, as shells report it.
+const INTERRUPTED: u8 = 130;
+
+pub(crate) fn run(arguments: &Tokens) -> Result<(), Failure> {
+    match &arguments.command {
+        TokensCommand::Count(arguments) => count(arguments),
+        TokensCommand::Write(arguments) => write(arguments),
+    }
+}
+
+fn count(arguments: &Count) -> Result<(), Failure> {
+    let (shards, settings) = arguments.input.read()?;
+    let began = Instant::now();
+    let summary = during(&shards, |task| pipeline::count(&shards, &settings, &report, task))
+        .map_err(|error| failure(&error, ""))?;
+    show::print(&summary, settings.model.name(), began.elapsed(), arguments.json)
+}
+
+fn write(arguments: &Write) -> Result<(), Failure> {
+    let (shards, settings) = arguments.input.read()?;
+    let destination = Destination {
+        folder: arguments.folder.clone(),
+        output: arguments.output,
+        eos: arguments.eos.map(arguments::EosPlace::core),
+        eos_token: arguments.eos_token.clone(),
+        resume: arguments.resume,
+    };
+    let began = Instant::now();
+    let summary = during(&shards, |task| pipeline::write(&shards, &settings, &destination, &report, task))
+        .map_err(|error| failure(&error, "; continue with --resume"))?;
+    show::print(&summary, settings.model.name(), began.elapsed(), arguments.json)
+}
+
+fn during(
+    shards: &[Shard],
+    work: impl FnOnce(&Task<'_>) -> Result<Summary, Error>,
+) -> Result<Summary, Error> {
+    progress::during(shards.iter().map(|shard| shard.size).sum(), work)
+}
+
+/// Prints what is wrong with a record that is left out.
+fn report(error: &Error) {
+    eprintln!("offlock: {error}");
+}
+
+/// The failure for an error; `advice` is what helps after an interruption.
+fn failure(error: &Error, advice: &str) -> Failure {
+    match error.kind {
+        ErrorKind::Stopped => Failure { message: format!("interrupted{advice}"), status: INTERRUPTED },
+        _ => Failure::new(error.to_string()),
+    }
+}
+
+impl Input {
+    /// Finds the shards and loads what encodes their texts.
+    fn read(&self) -> Result<(Vec<Shard>, Settings), Failure> {
+        let plain = |error: &Error| Failure::new(error.to_string());
+        let shards = pipeline::find(&self.paths).map_err(|error| plain(&error))?;
+        let settings = Settings {
+            format: self.format,
+            field: self.field.split('.').map(str::to_owned).collect(),
+            max_doc_bytes: self.max_doc_bytes,
+            on_error: self.on_error.core(),
+            threads: self.threads.map_or(0, usize::from),
+            ..Settings::new(self.load()?)
+        };
+        Ok((shards, settings))
+    }
+
+    fn load(&self) -> Result<Model, Failure> {
+        if let Some(path) = &self.tokenizer {
+            return Model::load(path, &Task::new()).map_err(|error| Failure::new(error.to_string()));
+        }
+        let encoding = match (&self.encoding, &self.model) {
+            (Some(encoding), _) => encoding,
+            (None, Some(model)) => tokens::models::encoding_name_for_model(model).ok_or_else(|| {
+                Failure::new(format!("the model {model} is not known; name its --encoding or --tokenizer"))
+            })?,
+            (None, None) => "o200k_base",
+        };
+        match tokens::load(encoding) {
+            Ok(Some(encoding)) => Ok(Model::Encoding(encoding)),
+            Ok(None) => Err(Failure::new(format!("the encoding {encoding} is not known"))),
+            Err(error) => Err(Failure::new(error.to_string())),
+        }
+    }
+}

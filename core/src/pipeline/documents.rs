@@ -1,0 +1,196 @@
+//! From a batch of records to the tokens of its documents.
+//!
+//! This is the bulk of the work, and each thread does it for batches of its own.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::error::{Error, ErrorKind, Place};
+use super::jsonl;
+use super::model::Model;
+use super::records::Batch;
+use super::shard::Format;
+use crate::msgpack::extract;
+use crate::tokens::TokenId;
+use crate::{Task, memory};
+
+/// What to take out of a record, and what to make of it.
+pub(super) struct Extraction<'a> {
+    pub(super) model: &'a Model,
+    /// The keys that lead to the text, from the outermost one.
+    pub(super) field: &'a [String],
+    /// The keys that lead to the document's name, for formats that mention it.
+    pub(super) id: Option<&'a [String]>,
+    /// The most bytes that a record may have.
+    pub(super) limit: usize,
+    /// A token to put before each document, and one to put after it.
+    pub(super) before: Option<TokenId>,
+    pub(super) after: Option<TokenId>,
+}
+
+/// A document that was encoded.
+pub(super) struct Document {
+    /// The end of its tokens among those of the batch.
+    pub(super) end: usize,
+    /// The length of its text in bytes.
+    pub(super) bytes: usize,
+    pub(super) place: Place,
+    /// Its name, if that was asked for and it has one.
+    pub(super) id: Option<String>,
+}
+
+/// The documents of a batch.
+#[derive(Default)]
+pub(super) struct Encoded {
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) documents: Vec<Document>,
+    /// What is wrong with the other records.
+    pub(super) errors: Vec<Error>,
+}
+
+impl Extraction<'_> {
+    /// Encodes the documents of a batch. Only errors that concern no record end it.
+    pub(super) fn run(
+        &self,
+        batch: &Batch,
+        format: Format,
+        path: &Path,
+        task: &Task<'_>,
+    ) -> Result<Encoded, Error> {
+        let mut encoded = Encoded::default();
+        let mut place = batch.place;
+        let mut rest = &batch.bytes[..];
+        while !rest.is_empty() {
+            task.check().map_err(|stopped| Error::new(path, stopped))?;
+            let (length, done) = match format {
+                Format::Msgpack => self.message(rest, place, &mut encoded, task),
+                Format::Text => (rest.len(), self.document(rest, place, None, &mut encoded, task)),
+                Format::Jsonl | Format::Lines => {
+                    let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+                    (end, self.line(&rest[..end], format, place, &mut encoded, task))
+                }
+            };
+            if let Err(kind) = done {
+                let error = Error::in_record(path, place, kind);
+                if !error.concerns_input() {
+                    return Err(error);
+                }
+                memory::push(&mut encoded.errors, error).map_err(|error| Error::new(path, error))?;
+            }
+            rest = &rest[length..];
+            place.offset += length as u64;
+            place.number += 1;
+        }
+        Ok(encoded)
+    }
+
+    fn line(
+        &self,
+        line: &[u8],
+        format: Format,
+        place: Place,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> Result<(), ErrorKind> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        if format == Format::Lines {
+            return self.document(line, place, None, encoded, task);
+        }
+        self.check_length(line)?;
+        let line = utf8(line)?;
+        let text = jsonl::field(line, self.field)?;
+        let id = self.id.map_or(Ok(None), |id| about_id(jsonl::field(line, id)))?;
+        self.encode(&text, place, id.map(Cow::into_owned), encoded, task)
+    }
+
+    /// Returns the length of the message, too.
+    fn message(
+        &self,
+        bytes: &[u8],
+        place: Place,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> (usize, Result<(), ErrorKind>) {
+        // That the message is whole is known.
+        let length = crate::msgpack::end_of_message(bytes, 0, task).unwrap_or(bytes.len());
+        (length, self.fields(&bytes[..length], place, encoded, task))
+    }
+
+    fn fields(
+        &self,
+        message: &[u8],
+        place: Place,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> Result<(), ErrorKind> {
+        self.check_length(message)?;
+        let find = |path: &[String]| {
+            let path: Vec<&[u8]> = path.iter().map(|key| key.as_bytes()).collect();
+            let (found, _) = extract::of_record(message, 0, &path, task)?;
+            Ok::<_, ErrorKind>(found.ok_or(ErrorKind::MissingField)?.bytes(message))
+        };
+        let text = utf8(find(self.field)?)?;
+        let id = self.id.map_or(Ok(None), |id| about_id(find(id).and_then(utf8)))?;
+        self.encode(text, place, id.map(str::to_owned), encoded, task)
+    }
+
+    fn document(
+        &self,
+        text: &[u8],
+        place: Place,
+        id: Option<String>,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> Result<(), ErrorKind> {
+        self.check_length(text)?;
+        self.encode(utf8(text)?, place, id, encoded, task)
+    }
+
+    fn check_length(&self, record: &[u8]) -> Result<(), ErrorKind> {
+        if record.len() <= self.limit { Ok(()) } else { Err(ErrorKind::TooLong { limit: self.limit }) }
+    }
+
+    fn encode(
+        &self,
+        text: &str,
+        place: Place,
+        id: Option<String>,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> Result<(), ErrorKind> {
+        let tokens = &mut encoded.tokens;
+        let before = tokens.len();
+        if let Some(token) = self.before {
+            memory::push(tokens, token)?;
+        }
+        if let Err(error) = self.model.encode(text, tokens, task) {
+            tokens.truncate(before);
+            return Err(error.into());
+        }
+        if let Some(token) = self.after {
+            memory::push(tokens, token)?;
+        }
+        let document = Document { end: tokens.len(), bytes: text.len(), place, id };
+        Ok(memory::push(&mut encoded.documents, document)?)
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, ErrorKind> {
+    simdutf8::basic::from_utf8(bytes).map_err(|_| ErrorKind::NotUtf8)
+}
+
+/// The field that names the document, which may be missing.
+fn about_id<T>(found: Result<T, ErrorKind>) -> Result<Option<T>, ErrorKind> {
+    match found {
+        Ok(id) => Ok(Some(id)),
+        Err(ErrorKind::MissingField) => Ok(None),
+        Err(kind @ ErrorKind::NotText { .. }) => {
+            Err(ErrorKind::Malformed { message: format!("the document's id: {kind}") })
+        }
+        Err(kind) => Err(kind),
+    }
+}

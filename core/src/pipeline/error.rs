@@ -1,0 +1,175 @@
+//! What can go wrong with shards, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::memory::OutOfMemory;
+use crate::{Stopped, deflate, msgpack, tokens};
+
+/// Why a shard, a record or a result failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The system refused to read or write.
+    Io {
+        /// The system's message.
+        message: String,
+    },
+    /// A name or a setting that cannot work.
+    Invalid {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The compressed data is invalid or truncated; the rest of the shard cannot be read.
+    Compression {
+        /// What is wrong, and where in the file.
+        message: String,
+    },
+    /// The record is not what its format demands.
+    Malformed {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The record has no such field, or null there.
+    MissingField,
+    /// The field is not a string.
+    NotText {
+        /// What it is.
+        found: &'static str,
+    },
+    /// The text is not UTF-8.
+    NotUtf8,
+    /// The record is longer than the limit.
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The text could not be encoded.
+    Tokens(tokens::Error),
+    /// There is no memory for the work.
+    OutOfMemory,
+    /// The operation was interrupted.
+    Stopped,
+}
+
+/// A failure, the shard it belongs to, and its place there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// The file.
+    pub path: PathBuf,
+    /// The record, if it is one that failed.
+    pub record: Option<Place>,
+}
+
+/// The place of a record in its shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the record, the first being 1. In formats of lines, the number of the line.
+    pub number: u64,
+    /// The offset of its first byte in the decompressed data.
+    pub offset: u64,
+}
+
+impl Error {
+    pub(super) fn new(path: &Path, kind: impl Into<ErrorKind>) -> Self {
+        Self { kind: kind.into(), path: path.to_owned(), record: None }
+    }
+
+    pub(super) fn in_record(path: &Path, place: Place, kind: impl Into<ErrorKind>) -> Self {
+        Self { record: Some(place), ..Self::new(path, kind) }
+    }
+
+    /// Whether other records may still be read and written.
+    pub(super) fn concerns_input(&self) -> bool {
+        use ErrorKind as E;
+        match self.kind {
+            E::Invalid { .. } | E::OutOfMemory | E::Stopped => false,
+            E::Io { .. } => false,
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        if let Some(Place { number, offset }) = self.record {
+            write!(f, "record {number} (at byte {offset} of the decompressed data): ")?;
+        }
+        self.kind.fmt(f)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { message }
+            | Self::Invalid { message }
+            | Self::Compression { message }
+            | Self::Malformed { message } => f.write_str(message),
+            Self::MissingField => f.write_str("the record does not have the field"),
+            Self::NotText { found } => write!(f, "the field is not a string but {found}"),
+            Self::NotUtf8 => f.write_str("the text is not valid UTF-8"),
+            Self::TooLong { limit } => write!(f, "the record is longer than {limit} bytes, the limit"),
+            Self::Tokens(error) => error.fmt(f),
+            Self::OutOfMemory => OutOfMemory.fmt(f),
+            Self::Stopped => Stopped.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for ErrorKind {
+    fn from(error: io::Error) -> Self {
+        Self::Io { message: error.to_string() }
+    }
+}
+
+impl From<Stopped> for ErrorKind {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<OutOfMemory> for ErrorKind {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl From<deflate::Error> for ErrorKind {
+    fn from(error: deflate::Error) -> Self {
+        match error.kind {
+            deflate::ErrorKind::Stopped => Self::Stopped,
+            deflate::ErrorKind::Mem => Self::OutOfMemory,
+            deflate::ErrorKind::Buf | deflate::ErrorKind::GzipFooter => {
+                Self::Compression { message: format!("the gzip data ends early, at byte {}", error.offset) }
+            }
+            _ => Self::Compression { message: format!("gzip: {} at byte {}", error.message(), error.offset) },
+        }
+    }
+}
+
+impl From<msgpack::Error> for ErrorKind {
+    fn from(error: msgpack::Error) -> Self {
+        match error.kind {
+            msgpack::ErrorKind::Stopped => Self::Stopped,
+            msgpack::ErrorKind::OutOfMemory => Self::OutOfMemory,
+            _ => Self::Malformed { message: format!("MessagePack: {error}") },
+        }
+    }
+}
+
+impl From<tokens::Error> for ErrorKind {
+    fn from(error: tokens::Error) -> Self {
+        match error.kind {
+            tokens::ErrorKind::Stopped => Self::Stopped,
+            tokens::ErrorKind::OutOfMemory => Self::OutOfMemory,
+            _ => Self::Tokens(error),
+        }
+    }
+}

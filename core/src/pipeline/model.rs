@@ -1,0 +1,106 @@
+//! What encodes the texts: a public encoding, or the tokenizer of a model.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::error::Error as PipelineError;
+use super::hex::hex;
+use crate::Task;
+use crate::tokens::model::{Options, Tokenizer};
+use crate::tokens::{Encoding, Error, Specials, TokenId};
+
+/// The files of a model's folder that are looked for, in this order.
+const FILES: [&str; 2] = ["tokenizer.json", "tekken.json"];
+
+/// What encodes the texts.
+///
+/// Special tokens' texts are ordinary text, because documents may hold anything. A tokenizer's template is not
+/// applied.
+pub enum Model {
+    /// A public encoding.
+    Encoding(&'static Encoding),
+    /// The tokenizer of a model.
+    Tokenizer {
+        /// The tokenizer.
+        tokenizer: Box<Tokenizer>,
+        /// The name that results mention.
+        name: String,
+        /// The SHA-256 of the file it was read from, in hexadecimal digits.
+        sha256: String,
+    },
+}
+
+/// How a model's tokenizer treats documents.
+const OPTIONS: Options = Options { add_special_tokens: false, split_special_tokens: true };
+
+impl Model {
+    /// Reads the tokenizer of a model: a `tokenizer.json` or `tekken.json`, or the folder that has one. Nothing is
+    /// downloaded.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if the file cannot be read, `Tokens` if it is not the file of a byte-level BPE tokenizer.
+    pub fn load(path: &Path, task: &Task<'_>) -> Result<Self, PipelineError> {
+        let file = FILES.map(|name| path.join(name)).into_iter().find(|file| file.exists());
+        let file = file.unwrap_or_else(|| path.to_owned());
+        let content = fs::read(&file).map_err(|error| PipelineError::new(&file, error))?;
+        let tokenizer =
+            Tokenizer::from_json(&content, task).map_err(|error| PipelineError::new(&file, error))?;
+        let name = path.display().to_string();
+        let sha256 = hex(&Sha256::digest(&content));
+        Ok(Self::Tokenizer { tokenizer: Box::new(tokenizer), name, sha256 })
+    }
+
+    /// What tells tokenizers apart: the name of an encoding, or the checksum of a tokenizer's file.
+    pub(super) fn identity(&self) -> &str {
+        match self {
+            Self::Encoding(encoding) => encoding.name(),
+            Self::Tokenizer { sha256, .. } => sha256,
+        }
+    }
+
+    /// Appends the tokens of `text`.
+    pub(super) fn encode(&self, text: &str, tokens: &mut Vec<TokenId>, task: &Task<'_>) -> Result<(), Error> {
+        match self {
+            Self::Encoding(encoding) => encoding.encode_to(text, Specials::None, tokens, task),
+            Self::Tokenizer { tokenizer, .. } => tokenizer.encode_to(text, OPTIONS, tokens, task),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Encoding(encoding) => encoding.name(),
+            Self::Tokenizer { name, .. } => name,
+        }
+    }
+
+    /// One more than the greatest token.
+    pub fn n_vocab(&self) -> usize {
+        match self {
+            Self::Encoding(encoding) => encoding.n_vocab(),
+            Self::Tokenizer { tokenizer, .. } => tokenizer.n_vocab(),
+        }
+    }
+
+    /// The number of the special token `text`.
+    pub fn special(&self, text: &str) -> Option<TokenId> {
+        match self {
+            Self::Encoding(encoding) => {
+                encoding.specials().find(|(special, _)| *special == text).map(|(_, token)| token)
+            }
+            Self::Tokenizer { tokenizer, .. } => {
+                tokenizer.added_tokens().find(|(added, ..)| *added == text).map(|(_, token, _)| token)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Model").field(&self.name()).finish()
+    }
+}

@@ -1,0 +1,133 @@
+//! Files of tokens in the formats of training programs, one file per format.
+//!
+//! Each shard gets files of its own. They are written in a folder of unfinished files and moved to their places
+//! when the shard is complete, so what stands there is whole.
+
+mod datatrove;
+mod dolma;
+mod llmc;
+mod megatron;
+mod nanogpt;
+mod tokens;
+mod unfinished;
+
+pub(super) use unfinished::{Unfinished, synced};
+
+use std::io;
+use std::path::Path;
+
+use super::documents::Document;
+use super::error::ErrorKind;
+use crate::tokens::TokenId;
+
+/// A format of files of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Megatron-LM's indexed dataset: `NAME.bin` and `NAME.idx`.
+    Megatron,
+    /// Hugging Face datatrove: `NAME.ds`, `NAME.ds.index` and `NAME.ds.metadata`.
+    Datatrove,
+    /// llm.c: `NAME.bin` with a header of 256 integers.
+    Llmc,
+    /// nanoGPT: `NAME.bin`, 16-bit numbers and nothing else.
+    Nanogpt,
+    /// Dolma: `NAME.npy`, which is numbers and nothing else, and `NAME.csv.gz`.
+    Dolma,
+}
+
+/// Where the token that separates documents goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eos {
+    /// After each document.
+    Append,
+    /// Before each document.
+    Prepend,
+    /// Nowhere.
+    None,
+}
+
+impl Output {
+    /// All formats with their names.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("megatron", Self::Megatron),
+        ("datatrove", Self::Datatrove),
+        ("llmc", Self::Llmc),
+        ("nanogpt", Self::Nanogpt),
+        ("dolma", Self::Dolma),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, output)| *output == self).map_or("", |(name, _)| name)
+    }
+
+    /// Where the format's own writer puts the token that separates documents.
+    pub fn usual_eos(self) -> Eos {
+        match self {
+            Self::Llmc => Eos::Prepend,
+            _ => Eos::Append,
+        }
+    }
+
+    /// Whether the files mention the documents' names.
+    pub(super) fn names_documents(self) -> bool {
+        self == Self::Dolma
+    }
+
+    /// Checks that the format can hold the tokens of a vocabulary.
+    pub(super) fn check_vocabulary(self, n_vocab: usize) -> Result<(), ErrorKind> {
+        if self != Self::Nanogpt || n_vocab <= SIXTEEN_BITS {
+            return Ok(());
+        }
+        let message = format!("nanoGPT's files hold 16-bit numbers, and the vocabulary has {n_vocab} tokens");
+        Err(ErrorKind::Invalid { message })
+    }
+
+    /// Begins the files of a shard.
+    pub(super) fn begin(
+        self,
+        target: &Target<'_>,
+        model: &str,
+        n_vocab: usize,
+    ) -> io::Result<Box<dyn Writer>> {
+        Ok(match self {
+            Self::Megatron => Box::new(megatron::Files::begin(target, n_vocab)?),
+            Self::Datatrove => Box::new(datatrove::Files::begin(target, model, n_vocab)?),
+            Self::Llmc => Box::new(llmc::Files::begin(target, n_vocab)?),
+            Self::Nanogpt => Box::new(nanogpt::Files::begin(target)?),
+            Self::Dolma => Box::new(dolma::Files::begin(target, n_vocab)?),
+        })
+    }
+}
+
+/// The number of tokens that 16 bits can tell apart.
+const SIXTEEN_BITS: usize = 1 << 16;
+
+/// The files of one shard in one format.
+pub(super) trait Writer: Send {
+    /// Appends a document.
+    fn write(&mut self, tokens: &[TokenId], document: &Document) -> io::Result<()>;
+
+    /// Completes the files and returns them.
+    fn finish(self: Box<Self>) -> io::Result<Vec<Unfinished>>;
+}
+
+/// Where the files of a shard are made.
+pub(super) struct Target<'a> {
+    /// The folder of unfinished files.
+    pub(super) folder: &'a Path,
+    /// The index of the shard.
+    pub(super) index: usize,
+    /// The name of the shard.
+    pub(super) name: &'a str,
+    /// The file that is read.
+    pub(super) source: &'a Path,
+}
+
+impl Target<'_> {
+    /// Begins the file of the shard's name and this extension.
+    fn create(&self, extension: &str) -> io::Result<Unfinished> {
+        let path = self.folder.join(format!("{}.{extension}", self.index));
+        Unfinished::create(path, format!("{}.{extension}", self.name))
+    }
+}

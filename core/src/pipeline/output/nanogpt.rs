@@ -1,0 +1,29 @@
+//! nanoGPT's files: `NAME.bin`, the tokens as 16-bit numbers and nothing else. Source:
+//! `data/openwebtext/prepare.py` of nanoGPT.
+
+use std::io;
+
+use super::tokens::Width;
+use super::{Target, Unfinished, Writer};
+use crate::pipeline::documents::Document;
+use crate::tokens::TokenId;
+
+pub(super) struct Files {
+    tokens: Unfinished,
+}
+
+impl Files {
+    pub(super) fn begin(target: &Target<'_>) -> io::Result<Self> {
+        Ok(Self { tokens: target.create("bin")? })
+    }
+}
+
+impl Writer for Files {
+    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+        Width::Two.write(tokens, &mut self.tokens)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Vec<Unfinished>> {
+        Ok(vec![self.tokens])
+    }
+}

@@ -1,0 +1,90 @@
+//! A file that is being written.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::pipeline::hex::hex;
+use crate::pipeline::summary::Written;
+
+/// The bytes that are collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// A file that lies in the folder of unfinished files until it is complete.
+pub(in crate::pipeline) struct Unfinished {
+    file: BufWriter<File>,
+    path: PathBuf,
+    name: String,
+}
+
+impl Unfinished {
+    /// Begins a file at `path`, which is later called `name`.
+    pub(super) fn create(path: PathBuf, name: String) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        Ok(Self { file: BufWriter::with_capacity(BUFFER, file), path, name })
+    }
+
+    /// Overwrites the beginning.
+    pub(super) fn patch(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(bytes)?;
+        self.file.seek(SeekFrom::End(0)).map(drop)
+    }
+
+    /// Calls `take` with one piece of the content after the other.
+    pub(super) fn read_back(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        file.rewind()?;
+        let mut piece = vec![0; BUFFER];
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                length => take(&piece[..length])?,
+            }
+        }
+    }
+
+    /// Removes a file that is no result.
+    pub(super) fn remove(self) -> io::Result<()> {
+        fs::remove_file(self.path)
+    }
+
+    /// Writes everything to the disk and moves the file to its place below `folder`.
+    pub(in crate::pipeline) fn finish(mut self, folder: &Path) -> io::Result<Written> {
+        let (mut sum, mut size) = (Sha256::new(), 0);
+        self.read_back(|piece| {
+            sum.update(piece);
+            size += piece.len() as u64;
+            Ok(())
+        })?;
+        self.file.get_ref().sync_all()?;
+        let place = folder.join(&self.name);
+        let parent = place.parent().unwrap_or(folder);
+        fs::create_dir_all(parent)?;
+        fs::rename(&self.path, &place)?;
+        synced(parent)?;
+        Ok(Written { name: self.name, size, sha256: hex(&sum.finalize()) })
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes the names in a folder to the disk: a renamed file is safe only then.
+pub(in crate::pipeline) fn synced(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

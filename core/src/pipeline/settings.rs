@@ -1,0 +1,48 @@
+//! What all runs have in common.
+
+use super::documents::Extraction;
+use super::model::Model;
+use super::run::OnError;
+use super::shard::Format;
+
+/// How shards are read, and what encodes their texts.
+#[derive(Debug)]
+pub struct Settings {
+    /// What encodes the texts.
+    pub model: Model,
+    /// The format of all shards; `None` if their names and contents tell it.
+    pub format: Option<Format>,
+    /// The keys that lead to the text of a record, from the outermost one.
+    pub field: Vec<String>,
+    /// The most bytes of a record, once decompressed; of a longer one an error is made.
+    pub max_doc_bytes: usize,
+    /// What to do with a record that fails.
+    pub on_error: OnError,
+    /// The most threads; 0 for one per processor.
+    pub threads: usize,
+}
+
+impl Settings {
+    /// The field `text` of records of at most 64 MiB, on all processors; the first error ends the run.
+    pub fn new(model: Model) -> Self {
+        Self {
+            model,
+            format: None,
+            field: vec!["text".to_owned()],
+            max_doc_bytes: 64 << 20,
+            on_error: OnError::Fail,
+            threads: 0,
+        }
+    }
+
+    pub(super) fn extraction(&self) -> Extraction<'_> {
+        Extraction {
+            model: &self.model,
+            field: &self.field,
+            id: None,
+            limit: self.max_doc_bytes,
+            before: None,
+            after: None,
+        }
+    }
+}

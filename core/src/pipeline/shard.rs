@@ -1,0 +1,192 @@
+//! The files to read: their names, and what is in them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::error::{Error, ErrorKind};
+
+/// What a shard's records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A JSON object on each line.
+    Jsonl,
+    /// One MessagePack map after another, or in one array.
+    Msgpack,
+    /// A text on each line.
+    Lines,
+    /// A text: the whole file.
+    Text,
+}
+
+impl Format {
+    /// All formats with their names.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("jsonl", Self::Jsonl), ("msgpack", Self::Msgpack), ("lines", Self::Lines), ("text", Self::Text)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
+    }
+
+    /// The format that a file's name implies.
+    fn of_name(name: &str) -> Option<Self> {
+        let (_, extension) = stem(name).1.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
+            "jsonl" | "ndjson" | "jsonlines" => Some(Self::Jsonl),
+            "msgpack" | "mpk" => Some(Self::Msgpack),
+            "log" => Some(Self::Lines),
+            "txt" | "text" | "md" => Some(Self::Text),
+            _ => None,
+        }
+    }
+
+    /// The format of a file that begins with these bytes, as far as they tell.
+    pub(super) fn of_content(bytes: &[u8]) -> Option<Self> {
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
+        match first {
+            b'{' => Some(Self::Jsonl),
+            // A map, or an array.
+            0x80..=0x9f | 0xdc..=0xdf => Some(Self::Msgpack),
+            _ => None,
+        }
+    }
+}
+
+/// A file to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shard {
+    /// The file.
+    pub path: PathBuf,
+    /// What results made from it are called: its path below the folder that was named, without the extensions.
+    pub name: String,
+    /// The format that the name implies.
+    pub format: Option<Format>,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970; 0 if the system does not say.
+    pub modified: u64,
+}
+
+/// The shards that `paths` name. A folder stands for the files below it whose names imply a format, in the order
+/// of their names; hidden ones are left out.
+///
+/// # Errors
+///
+/// `Io` for what cannot be read; `Invalid` for a folder without shards, and for what is no regular file.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<Shard>, Error> {
+    let mut shards = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let before = shards.len();
+            below(path, path, &mut shards)?;
+            if shards.len() == before {
+                let message =
+                    "no file in this folder has the name of a shard, such as part.jsonl.gz".to_owned();
+                return Err(Error::new(path, ErrorKind::Invalid { message }));
+            }
+        } else {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            shards.push(Shard::of(path, folder)?);
+        }
+    }
+    Ok(shards)
+}
+
+fn below(folder: &Path, root: &Path, shards: &mut Vec<Shard>) -> Result<(), Error> {
+    let wrong = |error: std::io::Error| Error::new(folder, error);
+    let entries = fs::read_dir(folder).map_err(wrong)?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    entries.sort_unstable_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        if path.is_dir() {
+            below(&path, root, shards)?;
+        } else if Format::of_name(&name).is_some() {
+            shards.push(Shard::of(&path, root)?);
+        }
+    }
+    Ok(())
+}
+
+impl Shard {
+    fn of(path: &Path, folder: &Path) -> Result<Self, Error> {
+        let about = fs::metadata(path).map_err(|error| Error::new(path, error))?;
+        if !about.is_file() {
+            let message = "this is not a regular file".to_owned();
+            return Err(Error::new(path, ErrorKind::Invalid { message }));
+        }
+        let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
+        let modified = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Ok(Self {
+            path: path.to_owned(),
+            name: stem(&name).0.to_owned(),
+            format: Format::of_name(&name),
+            size: about.len(),
+            modified: modified.map_or(0, |time| time.as_nanos() as u64),
+        })
+    }
+}
+
+/// The name without the extensions of the format and of the compression, and without that of the compression
+/// alone.
+fn stem(name: &str) -> (&str, &str) {
+    let uncompressed = match name.rsplit_once('.') {
+        Some((rest, "gz" | "gzip" | "zst" | "zstd")) if !rest.is_empty() => rest,
+        _ => name,
+    };
+    let bare = match uncompressed.rsplit_once('.') {
+        Some((rest, _)) if !rest.is_empty() && !rest.ends_with('/') => rest,
+        _ => uncompressed,
+    };
+    (bare, uncompressed)
+}
+
+/// Refuses shards of one name, whose results would overwrite each other.
+pub(super) fn check_names(shards: &[Shard]) -> Result<(), Error> {
+    let mut sorted: Vec<_> = shards.iter().collect();
+    sorted.sort_by(|one, other| one.name.cmp(&other.name));
+    for pair in sorted.windows(2) {
+        if pair[0].name == pair[1].name {
+            let message = format!(
+                "results would have the same name as those of {}; give one of the files another name",
+                pair[0].path.display()
+            );
+            return Err(Error::new(&pair[1].path, ErrorKind::Invalid { message }));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_imply_formats() {
+        for (name, format, bare) in [
+            ("a.jsonl.gz", Some(Format::Jsonl), "a"),
+            ("a.b.NDJSON", Some(Format::Jsonl), "a.b"),
+            ("x/a.msgpack.zst", Some(Format::Msgpack), "x/a"),
+            ("access.log", Some(Format::Lines), "access"),
+            ("book.txt", Some(Format::Text), "book"),
+            ("a.gz", None, "a"),
+            ("part-00001", None, "part-00001"),
+            (".gz", None, ".gz"),
+        ] {
+            assert_eq!((Format::of_name(name), stem(name).0), (format, bare), "{name}");
+        }
+    }
+
+    #[test]
+    fn content_tells_where_the_name_does_not() {
+        assert_eq!(Format::of_content(b"\n {\"text\": 1}"), Some(Format::Jsonl));
+        assert_eq!(Format::of_content(b"\x81\xa4text"), Some(Format::Msgpack));
+        assert_eq!(Format::of_content(b"text"), None);
+        assert_eq!(Format::of_content(b""), None);
+    }
+}

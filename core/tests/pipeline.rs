@@ -1,0 +1,564 @@
+//! Shards read, counted and written, compared with the slow and obvious way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use offlock_core::pipeline::{
+    self, Destination, Error, ErrorKind, Format, Model, OnError, Output, Settings, Summary,
+};
+use offlock_core::{Task, deflate, msgpack, tokens};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const EOT: u32 = 50_256;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("offlock-pipeline-{name}-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn add(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings() -> Settings {
+    Settings { threads: 2, ..Settings::new(Model::Encoding(tokens::get("gpt2").unwrap())) }
+}
+
+fn encode(text: &str) -> Vec<u32> {
+    tokens::get("gpt2").unwrap().encode_ordinary(text, &Task::new()).unwrap()
+}
+
+fn count(paths: &[PathBuf], settings: &Settings) -> Result<Summary, Error> {
+    let shards = pipeline::find(paths)?;
+    pipeline::count(&shards, settings, &|_| {}, &Task::new())
+}
+
+fn destination(folder: &Path, output: Output) -> Destination {
+    let eos_token = "<|endoftext|>".to_owned();
+    Destination { folder: folder.to_owned(), output, eos: None, eos_token, resume: false }
+}
+
+fn write(paths: &[PathBuf], settings: &Settings, destination: &Destination) -> Result<Summary, Error> {
+    let shards = pipeline::find(paths)?;
+    pipeline::write(&shards, settings, destination, &|_| {}, &Task::new())
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = deflate::Output::new();
+    deflate::compress(bytes, 6, 31, &mut packed, &Task::new()).unwrap();
+    packed.into_bytes().into_vec()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+fn jsonl(texts: &[String]) -> Vec<u8> {
+    texts
+        .iter()
+        .enumerate()
+        .flat_map(|(at, text)| format!("{}\n", json!({"id": at.to_string(), "text": text})).into_bytes())
+        .collect()
+}
+
+fn messages(texts: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for text in texts {
+        msgpack::write::map_header(&mut bytes, 2);
+        msgpack::write::str(&mut bytes, b"n");
+        msgpack::write::int(&mut bytes, -7);
+        msgpack::write::str(&mut bytes, b"text");
+        msgpack::write::str(&mut bytes, text.as_bytes());
+    }
+    bytes
+}
+
+/// Texts of many lengths, some longer than a batch.
+fn texts(count: usize) -> Vec<String> {
+    let words = ["off", "the", "lock", "GVL", "naïve", "日本語", "\n", "1234", "\"quoted\"", "🙂"];
+    let mut seed = 7_u64;
+    let mut next = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    (0..count)
+        .map(|at| {
+            let length = if at % 60 == 39 { 250_000 } else { next(200) };
+            (0..length).map(|_| words[next(words.len())]).collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+fn expected(texts: &[String]) -> (u64, u64, u64) {
+    let tokens: usize = texts.iter().map(|text| encode(text).len()).sum();
+    (texts.len() as u64, texts.iter().map(|text| text.len() as u64).sum(), tokens as u64)
+}
+
+fn counted(summary: &Summary) -> (u64, u64, u64) {
+    let totals = summary.totals();
+    (totals.documents, totals.bytes, totals.tokens)
+}
+
+#[test]
+fn all_formats_and_compressions_give_the_same_counts() {
+    let (folder, texts) = (Folder::new("formats"), texts(100));
+    let mut array = Vec::new();
+    msgpack::write::array_header(&mut array, texts.len());
+    array.extend(messages(&texts));
+    let halves = |bytes: &[u8], pack: fn(&[u8]) -> Vec<u8>| {
+        let (one, other) = bytes.split_at(bytes.len() / 3);
+        [pack(one), pack(other)].concat()
+    };
+    let lines = jsonl(&texts);
+    let marked = [b"\xef\xbb\xbf", &lines[..]].concat();
+    let windows = String::from_utf8(lines.clone()).unwrap().replace('\n', "\r\n\r\n");
+    for (name, bytes) in [
+        ("a.jsonl", lines.clone()),
+        ("a.jsonl.gz", gzip(&lines)),
+        ("members.jsonl.gz", halves(&lines, gzip)),
+        ("a.ndjson.zst", zstd(&lines)),
+        ("frames.jsonl.zst", halves(&lines, zstd)),
+        ("skippable.jsonl.zst", [b"\x50\x2a\x4d\x18\x03\0\0\0abc", &zstd(&lines)[..]].concat()),
+        ("gzip-in-disguise.jsonl", gzip(&lines)),
+        ("no-extension", gzip(&lines)),
+        ("last-line-without-newline.jsonl", lines[..lines.len() - 1].to_vec()),
+        ("marked.jsonl", marked),
+        ("windows.jsonl", windows.into_bytes()),
+        ("a.msgpack", messages(&texts)),
+        ("array.msgpack.gz", gzip(&array)),
+        ("a.mpk.zst", zstd(&messages(&texts))),
+    ] {
+        let path = folder.add(name, &bytes);
+        for threads in [1, 2, 5] {
+            let summary = count(&[path.clone()], &Settings { threads, ..settings() }).unwrap();
+            assert_eq!(counted(&summary), expected(&texts), "{name} on {threads}");
+        }
+    }
+}
+
+#[test]
+fn texts_and_lines() {
+    let folder = Folder::new("texts");
+    let text = "one line\n\n  \nanother <|endoftext|>";
+    let path = folder.add("a.txt.gz", &gzip(text.as_bytes()));
+    let whole = count(&[path.clone()], &settings()).unwrap();
+    assert_eq!(counted(&whole), expected(&[text.to_owned()]));
+    let lines = Settings { format: Some(Format::Lines), ..settings() };
+    let lines = count(&[path], &lines).unwrap();
+    assert_eq!(counted(&lines), expected(&["one line".to_owned(), "another <|endoftext|>".to_owned()]));
+    let empty = count(&[folder.add("empty.txt", b""), folder.add("empty.jsonl", b"")], &settings()).unwrap();
+    assert_eq!(counted(&empty), (0, 0, 0));
+}
+
+#[test]
+fn a_folder_stands_for_the_shards_below_it() {
+    let (folder, texts) = (Folder::new("folder"), texts(3));
+    folder.add("b/c.jsonl", &jsonl(&texts));
+    folder.add("a.jsonl.gz", &gzip(&jsonl(&texts)));
+    folder.add("README", b"not a shard");
+    folder.add(".hidden.jsonl", b"not a shard");
+    let shards = pipeline::find(&[folder.0.clone()]).unwrap();
+    let names: Vec<&str> = shards.iter().map(|shard| shard.name.as_str()).collect();
+    assert_eq!(names, ["a", "b/c"]);
+    folder.add("a.jsonl", b"");
+    let out = folder.path("out");
+    let error = write(&[folder.0.clone()], &settings(), &destination(&out, Output::Llmc)).unwrap_err();
+    assert!(error.to_string().contains("results would have the same name as those of"), "{error}");
+    let none = Folder::new("none");
+    assert!(pipeline::find(&[none.0.clone()]).is_err());
+    assert!(matches!(pipeline::find(&[none.path("x.jsonl")]).unwrap_err().kind, ErrorKind::Io { .. }));
+}
+
+/// What a run with `OnError::Report` says about a shard, and the number of its documents.
+fn reported(path: &Path, settings: &Settings) -> (Vec<String>, u64) {
+    let shards = pipeline::find(&[path.to_owned()]).unwrap();
+    let errors = Mutex::new(Vec::new());
+    let report = |error: &Error| {
+        let place = error.record.map_or((0, 0), |place| (place.number, place.offset));
+        errors.lock().unwrap().push(format!("{} {} {}", place.0, place.1, error.kind));
+    };
+    let settings = Settings { on_error: OnError::Report, threads: settings.threads, ..copied(settings) };
+    let summary = pipeline::count(&shards, &settings, &report, &Task::new()).unwrap();
+    let errors = errors.into_inner().unwrap();
+    assert_eq!(summary.totals().errors, errors.len() as u64);
+    (errors, summary.totals().documents)
+}
+
+fn copied(other: &Settings) -> Settings {
+    Settings {
+        format: other.format,
+        field: other.field.clone(),
+        max_doc_bytes: other.max_doc_bytes,
+        ..settings()
+    }
+}
+
+#[test]
+fn records_that_fail_are_named_with_their_place() {
+    let folder = Folder::new("failing");
+    let lines = b"{\"text\":\"one\"}\n\n{\"text\":5}\n{\"txt\":\"\"}\n{\"text\":\"\xff\"}\n{\"text\":\n[]\n{\"text\":\"two\"}";
+    let path = folder.add("a.jsonl", lines);
+    let (errors, documents) = reported(&path, &settings());
+    assert_eq!(documents, 2);
+    assert_eq!(
+        errors,
+        [
+            "3 16 the field is not a string but a number",
+            "4 27 the record does not have the field",
+            "5 38 the text is not valid UTF-8",
+            "6 51 JSON: EOF while parsing a value, at byte 8 of the record",
+            "7 60 the record does not have the field",
+        ]
+    );
+    let error = count(&[path], &settings()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.ends_with(
+            "a.jsonl: record 3 (at byte 16 of the decompressed data): the field is not a string but a number"
+        ),
+        "{text}"
+    );
+
+    let message = b"\x81\xa4text\xa3one\x81\xa4text\x05\xc0\x81\xa4text\xa1\xff\x81\xa4text\xa3two";
+    let (errors, documents) = reported(&folder.add("a.msgpack", message), &settings());
+    assert_eq!(documents, 2);
+    assert_eq!(
+        errors,
+        [
+            "2 10 MessagePack: expected a string at offset 6, found int",
+            "3 17 the record does not have the field",
+            "4 18 the text is not valid UTF-8",
+        ]
+    );
+}
+
+#[test]
+fn data_that_ends_early_gives_what_is_whole_and_an_error() {
+    let (folder, texts) = (Folder::new("truncated"), texts(60));
+    let lines = jsonl(&texts);
+    let cut = |bytes: &[u8]| bytes[..bytes.len() - 20].to_vec();
+    for (name, bytes, problem) in [
+        ("a.jsonl.gz", cut(&gzip(&lines)), "the gzip data ends early"),
+        ("a.jsonl.zst", cut(&zstd(&lines)), "the Zstandard data ends early"),
+        ("a.msgpack", cut(&messages(&texts)), "MessagePack: the data ends within a record"),
+        ("b.jsonl.gz", [gzip(&lines), b"rubbish".to_vec()].concat(), "gzip: "),
+        ("reserved.msgpack", [messages(&texts), b"\xc1".to_vec()].concat(), "MessagePack: invalid byte 0xc1"),
+    ] {
+        let path = folder.add(name, &bytes);
+        let (errors, documents) = reported(&path, &settings());
+        assert_eq!(errors.len(), 1, "{name}");
+        assert!(errors[0].contains(problem), "{name}: {errors:?}");
+        let whole = texts.len() as u64;
+        assert!((whole - 41..=whole).contains(&documents), "{name}: {documents} documents");
+        assert!(count(&[path], &settings()).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_record_beyond_the_limit_is_passed() {
+    let folder = Folder::new("long");
+    let long = "x".repeat(5 << 20);
+    let texts = ["one".to_owned(), long, "two".to_owned()];
+    let limited = Settings { max_doc_bytes: 2 << 20, ..settings() };
+    let (errors, documents) = reported(&folder.add("a.jsonl.gz", &gzip(&jsonl(&texts))), &limited);
+    assert_eq!(
+        (errors, documents),
+        (vec!["2 24 the record is longer than 2097152 bytes, the limit".to_owned()], 2)
+    );
+    // The end of a message that is too long is not looked for.
+    let (errors, documents) = reported(&folder.add("a.msgpack", &messages(&texts)), &limited);
+    assert_eq!((errors.len(), documents), (1, 1));
+    let (errors, documents) = reported(&folder.add("a.txt", texts[1].as_bytes()), &limited);
+    assert_eq!((errors.len(), documents), (1, 0));
+}
+
+#[test]
+fn the_first_failure_is_the_same_on_any_number_of_threads() {
+    let (folder, texts) = (Folder::new("first"), texts(200));
+    let mut lines = jsonl(&texts);
+    lines.splice(0..0, b"{\"text\":1}\n".to_vec());
+    lines.extend(b"{\"text\":2}\n");
+    let path = folder.add("a.jsonl", &lines);
+    for threads in [1, 2, 8] {
+        let error = count(&[path.clone()], &Settings { threads, ..settings() }).unwrap_err();
+        assert_eq!(error.record.unwrap().number, 1);
+    }
+}
+
+#[test]
+fn what_is_no_shard_is_refused() {
+    let folder = Folder::new("unknown");
+    let error = count(&[folder.add("a.bin", b"text")], &settings()).unwrap_err();
+    assert!(error.to_string().contains("the format is not known"), "{error}");
+    let error = count(&[folder.add("a.parquet", b"PAR1")], &settings()).unwrap_err();
+    assert!(error.to_string().contains("the format is not known"), "{error}");
+}
+
+/// The bytes that the formats demand, made in the obvious way.
+fn oracle(output: Output, texts: &[String], source: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let documents: Vec<Vec<u32>> = texts
+        .iter()
+        .map(|text| match output {
+            Output::Llmc => [vec![EOT], encode(text)].concat(),
+            _ => [encode(text), vec![EOT]].concat(),
+        })
+        .collect();
+    let lengths: Vec<usize> = documents.iter().map(Vec::len).collect();
+    let total: usize = lengths.iter().sum();
+    let narrow: Vec<u8> = documents.concat().iter().flat_map(|&token| (token as u16).to_le_bytes()).collect();
+    let ends: Vec<usize> = lengths
+        .iter()
+        .scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        })
+        .collect();
+    match output {
+        Output::Nanogpt => vec![("bin", narrow)],
+        Output::Llmc => {
+            let mut header = [0_u8; 1024];
+            header[..4].copy_from_slice(&20_240_520_u32.to_le_bytes());
+            header[4..8].copy_from_slice(&1_u32.to_le_bytes());
+            header[8..12].copy_from_slice(&(total as u32).to_le_bytes());
+            vec![("bin", [&header[..], &narrow].concat())]
+        }
+        Output::Megatron => {
+            let mut index = b"MMIDIDX\0\0\x01\0\0\0\0\0\0\0\x08".to_vec();
+            index.extend((texts.len() as u64).to_le_bytes());
+            index.extend((texts.len() as u64 + 1).to_le_bytes());
+            index.extend(lengths.iter().flat_map(|&length| (length as i32).to_le_bytes()));
+            index.extend(
+                ends.iter().zip(&lengths).flat_map(|(end, length)| (2 * (end - length) as i64).to_le_bytes()),
+            );
+            index.extend((0..=texts.len() as i64).flat_map(i64::to_le_bytes));
+            vec![("bin", narrow), ("idx", index)]
+        }
+        Output::Datatrove => {
+            let ends = ends.iter().flat_map(|&end| (end as u64).to_le_bytes()).collect();
+            let rounded = format!("{:.2} MT", total as f64 / 1e6);
+            vec![
+                ("ds", narrow),
+                ("ds.index", ends),
+                ("ds.metadata", format!("gpt2|2\n{total}\n{rounded}").into_bytes()),
+            ]
+        }
+        Output::Dolma => {
+            let row = |(at, (end, length)): (usize, (&usize, &usize))| {
+                format!("{},{end},{at},{},{}\r\n", end - length, source.display(), at + 1)
+            };
+            let rows: String = ends.iter().zip(&lengths).enumerate().map(row).collect();
+            vec![("npy", narrow), ("csv.gz", rows.into_bytes())]
+        }
+    }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    let bytes = fs::read(path).unwrap();
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let mut plain = deflate::Output::new();
+        deflate::decompress(&bytes, 31, &mut plain, &Task::new()).unwrap();
+        return plain.into_bytes().into_vec();
+    }
+    bytes
+}
+
+#[test]
+fn every_format_is_written_as_it_must_be_on_any_number_of_threads() {
+    let (folder, texts) = (Folder::new("outputs"), texts(110));
+    let path = folder.add("in/a.jsonl.gz", &gzip(&jsonl(&texts)));
+    for (name, output) in Output::NAMES {
+        for threads in [1, 2, 5] {
+            let out = folder.path(&format!("{name}-{threads}"));
+            let settings = Settings { threads, ..settings() };
+            let summary = write(&[path.clone()], &settings, &destination(&out, output)).unwrap();
+            assert_eq!(summary.totals().documents, texts.len() as u64);
+            for (extension, bytes) in oracle(output, &texts, &path) {
+                assert!(read(&out.join(format!("a.{extension}"))) == bytes, "{name}: {extension}");
+            }
+            check_manifest(&out);
+        }
+    }
+}
+
+/// The manifest names all files but itself, with their sizes.
+fn check_manifest(out: &Path) {
+    let manifest: Value = serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    let mut listed: Vec<(String, u64)> = Vec::new();
+    for shard in manifest["shards"].as_array().unwrap() {
+        for file in shard["files"].as_array().unwrap() {
+            assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
+            listed.push((file["name"].as_str().unwrap().to_owned(), file["size"].as_u64().unwrap()));
+        }
+    }
+    listed.sort();
+    let files = fs::read_dir(out).unwrap().flatten().filter(|entry| entry.path().is_file());
+    let mut there: Vec<(String, u64)> = files
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()))
+        .filter(|(name, _)| name != "manifest.json")
+        .collect();
+    there.sort();
+    assert_eq!(listed, there);
+    assert!(!out.join(".offlock/unfinished").exists());
+}
+
+#[test]
+fn wide_vocabularies_get_wide_numbers() {
+    let folder = Folder::new("wide");
+    let path = folder.add("a.txt", b"off the lock");
+    let encoding = tokens::get("o200k_base").unwrap();
+    let settings = Settings::new(Model::Encoding(encoding));
+    let wide: Vec<u8> = [2864_u32, 290, 8109, 199_999].iter().flat_map(|token| token.to_le_bytes()).collect();
+    for (output, extension, skipped) in
+        [(Output::Megatron, "bin", 0), (Output::Datatrove, "ds", 0), (Output::Dolma, "npy", 0)]
+    {
+        let out = folder.path(output.name());
+        write(&[path.clone()], &settings, &destination(&out, output)).unwrap();
+        assert_eq!(fs::read(out.join(format!("a.{extension}"))).unwrap()[skipped..], wide);
+    }
+    let index = fs::read(folder.path("megatron/a.idx")).unwrap();
+    assert_eq!((index[17], &index[34..38]), (4, &4_i32.to_le_bytes()[..]));
+    let out = folder.path("llmc");
+    write(&[path.clone()], &settings, &destination(&out, Output::Llmc)).unwrap();
+    let bytes = fs::read(out.join("a.bin")).unwrap();
+    assert_eq!(bytes[..12], [20_240_801_u32, 7, 4].map(u32::to_le_bytes).concat());
+    assert_eq!(bytes[1024..1028], 199_999_u32.to_le_bytes());
+    let error = write(&[path], &settings, &destination(&folder.path("nano"), Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("16-bit numbers"), "{error}");
+}
+
+#[test]
+fn an_unknown_separator_is_refused_before_anything_is_written() {
+    let folder = Folder::new("separator");
+    let path = folder.add("a.txt", b"off the lock");
+    let wrong =
+        Destination { eos_token: "</s>".to_owned(), ..destination(&folder.path("out"), Output::Llmc) };
+    let error = write(&[path], &settings(), &wrong).unwrap_err();
+    assert!(error.to_string().contains("no special token </s>"), "{error}");
+    assert!(!folder.path("out").exists());
+}
+
+/// All files of a folder of results with their contents.
+fn contents(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(out).unwrap().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().into_string().unwrap();
+        if path.is_file() && name != "manifest.json" {
+            found.push((name.into(), fs::read(path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_run_that_was_stopped_anywhere_is_resumed_without_loss() {
+    let folder = Folder::new("resume");
+    let paths: Vec<PathBuf> = (0..6)
+        .map(|at| folder.add(&format!("in/{at}.jsonl.gz"), &gzip(&jsonl(&texts(20 + at * 7)))))
+        .collect();
+    let whole = folder.path("whole");
+    let wanted = write(&paths, &settings(), &destination(&whole, Output::Megatron)).unwrap();
+    let shards = pipeline::find(&paths).unwrap();
+    for stop_at in [1, 20, 120, 500] {
+        let out = folder.path(&format!("stopped-{stop_at}"));
+        let mut destination = destination(&out, Output::Megatron);
+        for attempt in 0_u32.. {
+            let asked = AtomicU32::new(0);
+            let poll = || asked.fetch_add(1, Ordering::Relaxed) > stop_at << attempt;
+            let task = Task::with_poll(&poll);
+            match pipeline::write(&shards, &settings(), &destination, &|_| {}, &task) {
+                Ok(summary) => {
+                    assert_eq!(counted(&summary), counted(&wanted));
+                    break;
+                }
+                Err(error) => assert_eq!(error.kind, ErrorKind::Stopped, "{error}"),
+            }
+            destination.resume = true;
+        }
+        assert!(contents(&out) == contents(&whole), "stopped at {stop_at}");
+        check_manifest(&out);
+    }
+}
+
+#[test]
+fn a_resumed_run_makes_anew_what_has_changed() {
+    let folder = Folder::new("changed");
+    let (one, other) = (folder.add("1.txt", b"one"), folder.add("2.txt", b"two"));
+    let out = folder.path("out");
+    let mut destination = destination(&out, Output::Nanogpt);
+    write(&[one.clone(), other.clone()], &settings(), &destination).unwrap();
+    let error = write(&[one.clone()], &settings(), &destination).unwrap_err();
+    assert!(error.to_string().contains("results of an earlier run"), "{error}");
+    destination.resume = true;
+    fs::write(&one, b"changed").unwrap();
+    fs::remove_file(out.join("2.bin")).unwrap();
+    let summary = write(&[one.clone(), other.clone()], &settings(), &destination).unwrap();
+    assert_eq!(summary.resumed, 0);
+    let summary = write(&[one.clone(), other], &settings(), &destination).unwrap();
+    assert_eq!((summary.resumed, summary.totals().bytes), (2, 10));
+    let narrow: Vec<u8> = [encode("changed"), vec![EOT]]
+        .concat()
+        .iter()
+        .flat_map(|&token| (token as u16).to_le_bytes())
+        .collect();
+    assert_eq!(fs::read(out.join("1.bin")).unwrap(), narrow);
+    let other_output = Destination { output: Output::Llmc, ..destination };
+    let error = write(&[one], &settings(), &other_output).unwrap_err();
+    assert!(error.to_string().contains("made with another eos: \"append\", not \"prepend\""), "{error}");
+}
+
+#[test]
+fn a_folder_that_is_in_use_or_has_other_files_is_refused() {
+    let folder = Folder::new("used");
+    let path = folder.add("in/a.txt", b"one");
+    let error = write(&[path.clone()], &settings(), &destination(&folder.0, Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("the folder has other files"), "{error}");
+    let out = folder.path("out");
+    fs::create_dir_all(out.join(".offlock/done")).unwrap();
+    let lock = fs::File::create(out.join(".offlock/lock")).unwrap();
+    lock.lock().unwrap();
+    let error = write(&[path.clone()], &settings(), &destination(&out, Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("another run writes to this folder"), "{error}");
+    drop(lock);
+    write(&[path], &settings(), &destination(&out, Output::Nanogpt)).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Any bytes: an error or a count, never a panic, and the same on any number of threads.
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300), lines in any::<bool>()) {
+        let folder = Folder::new("any");
+        let path = folder.add("a", &bytes);
+        let format = Some(if lines { Format::Jsonl } else { Format::Msgpack });
+        let one = count(&[path.clone()], &Settings { format, threads: 1, on_error: OnError::Skip, ..settings() });
+        let two = count(&[path], &Settings { format, threads: 3, on_error: OnError::Skip, ..settings() });
+        prop_assert_eq!(one, two);
+    }
+}
