@@ -92,11 +92,11 @@ need_demo_venv() {
     make_venv "$venv" "$python" "$ROOT/examples/demo/requirements.txt"
 }
 
-# Makes a virtual environment with the tools that read exported traces in tests.
+# Makes a virtual environment with what reads exported traces and files of tokens in tests.
 need_export_venv() {
   local venv=$TOOLS/venv-export requirements=$ROOT/cli/tests/requirements.txt
   ! fresh "$venv/offlock-ready" "$(cat "$requirements")" || return 0
-  logged "$TOOLS/log/venv-export" "Making the virtual environment for the tests of exports (about 10 s)" \
+  logged "$TOOLS/log/venv-export" "Making the virtual environment for the tests of exports (about 30 s)" \
     make_venv "$venv" "$(pythons | awk 'NR == 1 { print $2 }')" "$requirements"
   cp "$requirements" "$venv/offlock-ready"
 }
