@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -84,13 +84,13 @@ fn counts_are_shown_as_a_table_and_as_json() {
             "",
         ]
     );
-    assert_eq!(
-        lines[5],
-        "tokens of o200k_base in a document: 1 (p10), 3 (p50), 3 (p90), 3 (p99), 3 at most"
-    );
+    assert_eq!(lines[5], "tokens of o200k_base in a document: 1 (p10), 3 (p50), 3 (p90), 3 (p99), 3 at most");
     let output = folder.run(&["count", "--json", "--model", "gpt-4", "a.jsonl"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&json["tokens"], &json["documents"], &json["model"]), (&json!(4), &json!(2), &json!("cl100k_base")));
+    assert_eq!(
+        (&json["tokens"], &json["documents"], &json["model"]),
+        (&json!(4), &json!(2), &json!("cl100k_base"))
+    );
     assert_eq!(json["tokens_per_document"]["p50"], 1);
     assert_eq!(json["shards"][0]["path"], "a.jsonl");
 }
@@ -99,7 +99,8 @@ fn counts_are_shown_as_a_table_and_as_json() {
 fn errors_name_the_record_and_stop_or_are_reported_or_skipped() {
     let folder = Folder::new("errors");
     fs::write(folder.0.join("a.jsonl"), "{\"text\":\"off\"}\n{\"txt\":1}\n").unwrap();
-    let problem = "a.jsonl: record 2 (at byte 15 of the decompressed data): the record does not have the field";
+    let problem =
+        "a.jsonl: record 2 (at byte 15 of the decompressed data): the record does not have the field";
     let failed = folder.run(&["count", "a.jsonl"]);
     assert_eq!(failed.status.code(), Some(1));
     assert_eq!(text(&failed.stderr), format!("offlock: {problem}\n"));
@@ -173,7 +174,11 @@ fn an_interrupted_run_says_how_to_continue() {
     let arguments = ["write", "in", "-o", "out", "--output", "datatrove"];
     let mut command = folder.offlock(&arguments);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let begins = Instant::now();
+    while !folder.0.join("out/.offlock/settings.json").exists() {
+        assert!(begins.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -13,8 +13,9 @@
 //! disk. A run that is killed before that leaves a shard that the next one makes anew, under the same names.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +30,8 @@ pub(super) struct Folder {
     path: PathBuf,
     /// The lock is released when the file is closed, however the process ends.
     _lock: File,
+    /// How many files were written here.
+    records: AtomicU64,
 }
 
 impl Folder {
@@ -37,18 +40,18 @@ impl Folder {
         let wrong = |error: io::Error| Error::new(path, error);
         check_is_ours(path)?;
         fs::create_dir_all(path.join(".offlock/done")).map_err(wrong)?;
-        let folder = Self { path: path.to_owned(), _lock: lock(path)? };
-        if folder.has_results().map_err(wrong)? {
-            let earlier = folder.read("settings.json").map_err(wrong)?.unwrap_or_default();
-            folder.check_settings(&earlier, settings, resume)?;
-        } else {
-            folder.write("settings.json", settings).map_err(wrong)?;
-        }
+        let folder = Self { path: path.to_owned(), _lock: lock(path)?, records: AtomicU64::new(0) };
         let unfinished = folder.unfinished();
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(wrong)?;
         }
         fs::create_dir_all(&unfinished).map_err(wrong)?;
+        if folder.has_results().map_err(wrong)? {
+            let earlier = folder.read("settings.json").map_err(wrong)?.unwrap_or_default();
+            folder.check_settings(&earlier, settings, resume)?;
+        } else {
+            folder.write(".offlock/settings.json", settings).map_err(wrong)?;
+        }
         Ok(folder)
     }
 
@@ -87,7 +90,7 @@ impl Folder {
 
     /// What an earlier run has made of a shard, if the shard and the results are as they were.
     pub(super) fn done(&self, shard: &Shard) -> Option<Done> {
-        let done: Done = self.read(&self.record_of(shard)).ok()??;
+        let done: Done = self.read(&record_of(shard)).ok()??;
         let is_there = |file: &Written| {
             fs::metadata(self.path.join(&file.name)).is_ok_and(|about| about.len() == file.size)
         };
@@ -97,11 +100,7 @@ impl Folder {
 
     /// Notes that a shard is finished.
     pub(super) fn finish(&self, shard: &Shard, done: &Done) -> io::Result<()> {
-        let record = self.record_of(shard);
-        if let Some(parent) = self.path.join(".offlock").join(&record).parent() {
-            fs::create_dir_all(parent)?;
-        }
-        self.write(&record, done)
+        self.write(&format!(".offlock/{}", record_of(shard)), done)
     }
 
     /// Writes the list of all results, and removes what only an unfinished run needs.
@@ -112,12 +111,8 @@ impl Folder {
             "totals": { "documents": documents, "bytes": bytes, "tokens": tokens, "errors": errors },
             "shards": summary.shards,
         });
-        write(&self.path.join("manifest.json"), &manifest)?;
+        self.write("manifest.json", &manifest)?;
         fs::remove_dir_all(self.unfinished())
-    }
-
-    fn record_of(&self, shard: &Shard) -> String {
-        format!("done/{}.json", shard.name)
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
@@ -128,9 +123,25 @@ impl Folder {
         }
     }
 
+    /// Writes a file below the folder so that its name always stands for a whole one.
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
-        write(&self.path.join(".offlock").join(name), value)
+        let number = self.records.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.unfinished().join(format!("record-{number}.json"));
+        let mut file = BufWriter::new(File::create(&unfinished)?);
+        serde_json::to_writer_pretty(&mut file, value)?;
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        let place = self.path.join(name);
+        let parent = place.parent().unwrap_or(&self.path);
+        fs::create_dir_all(parent)?;
+        fs::rename(&unfinished, &place)?;
+        synced(parent)
     }
+}
+
+/// The file that says that a shard is finished.
+fn record_of(shard: &Shard) -> String {
+    format!("done/{}.json", shard.name)
 }
 
 /// A folder with other files may hold some that results would overwrite.
@@ -156,14 +167,4 @@ fn lock(path: &Path) -> Result<File, Error> {
         }
         Err(TryLockError::Error(error)) => Err(wrong(error)),
     }
-}
-
-/// Writes a file so that its name always stands for a whole one.
-fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let unfinished = path.with_extension("json.unfinished");
-    let mut file = File::create(&unfinished)?;
-    serde_json::to_writer_pretty(&mut file, value)?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    synced(path.parent().unwrap_or(Path::new(".")))
 }
