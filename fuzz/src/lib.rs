@@ -6,6 +6,7 @@
 pub mod deflate;
 pub mod model;
 pub mod msgpack;
+pub mod pipeline;
 pub mod text;
 pub mod tokens;
 pub mod trace;
@@ -19,6 +20,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("deflate", deflate::run),
     ("model", model::run),
     ("msgpack", msgpack::run),
+    ("pipeline", pipeline::run),
     ("text", text::run),
     ("tokens", tokens::run),
     ("trace", trace::run),
