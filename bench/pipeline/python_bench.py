@@ -1,7 +1,7 @@
 """Compares `offlock tokens count` with the ways in which Python programs count the tokens of compressed shards.
 
-The shards are JSON lines of documents of 1 to 20 KB, of which none repeats; there are two, each written
-with gzip and with Zstandard. The counts are compared first. The ways take turns, in another order each round; the figures are
+The shards are JSON lines of documents of 1 to 20 KB, two in each round, written with gzip and with Zstandard. Each round has
+other documents, so that caches of pieces do not distort the figures. The counts are compared. The ways take turns, in another order each round; the figures are
 medians, in MB of text per second and as the ratio of its time to offlock's. offlock is a process of its own, whose time is what it
 reports itself, without its start and the loading of the vocabulary, as for the others.
 
@@ -23,8 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import offlock.tiktoken
+from offlock.tiktoken.load import dump_tiktoken_bpe
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from bench import Row, keep, make_parser, make_row
@@ -42,17 +46,23 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        texts = documents(args.folder)
-        size = sum(len(text.encode()) for text in texts)
-        for packing in ("gz", "zst"):
-            shards = write_shards(Path(folder), texts, packing)
-            rows += compare(f"1 thread, {packing}", ways(packing), shards, size)
-        rows += compare("2 threads, gz", {"offlock": offlock_on(2)}, write_shards(Path(folder), texts, "gz"), size)
+        rounds = [write_shards(Path(folder) / str(at), texts) for at, texts in enumerate(documents(args.folder))]
+        rows += compare("1 thread, gz", ways(), "gz", rounds)
+        rows += compare("1 thread, zst", {"offlock": offlock_on(1)}, "zst", rounds)
+        rows += compare("2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds)
     keep(args.json, rows, "tiktoken", "orjson", "gigatoken")
 
 
-def documents(folder: Path) -> list[str]:
-    """Cuts the texts into documents of 1 to 20 KB, and mixes these."""
+@dataclass
+class Shards:
+    """The shards of a round, by their packing, and the bytes of their texts."""
+
+    paths: dict[str, list[Path]]
+    size: int
+
+
+def documents(folder: Path) -> list[list[str]]:
+    """Cuts the texts into documents of 1 to 20 KB, mixes these, and deals them out to the rounds."""
     chance = random.Random(1)
     made = []
     for name in ("prose", "code", "multi"):
@@ -63,38 +73,44 @@ def documents(folder: Path) -> list[str]:
             made.append(text[at : at + length])
             at += length
     chance.shuffle(made)
-    return made
+    return [made[at::ROUNDS] for at in range(ROUNDS)]
 
 
-def write_shards(folder: Path, texts: list[str], packing: str) -> list[Path]:
-    """Writes two shards of records as datasets have them."""
-    paths = []
+def write_shards(folder: Path, texts: list[str]) -> Shards:
+    """Writes two shards of records as datasets have them, and these packed in two ways."""
+    folder.mkdir()
+    paths: dict[str, list[Path]] = {"gz": [], "zst": []}
     for part in range(2):
         records = ({"id": str(at), "text": text, "meta": {"n": at}} for at, text in enumerate(texts[part::2]))
         plain = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-        path = folder / f"{packing}-{part}.jsonl.{packing}"
-        if packing == "gz":
-            path.write_bytes(gzip.compress(plain, 6))
-        else:
-            subprocess.run(["zstd", "-q", "-f", "-", "-o", path], input=plain, check=True)
-        paths.append(path)
-    return paths
+        for packing, files in paths.items():
+            files.append(folder / f"{part}.jsonl.{packing}")
+        paths["gz"][-1].write_bytes(gzip.compress(plain, 6))
+        subprocess.run(["zstd", "-q", "-", "-o", paths["zst"][-1]], input=plain, check=True)
+    return Shards(paths, sum(len(text.encode()) for text in texts))
 
 
-def ways(packing: str) -> dict[str, Way]:
-    """The ways of one thread, the first of which is what the others are compared with."""
+def ways() -> dict[str, Way]:
+    """The ways to read gzip on one thread."""
     found: dict[str, Way] = {"offlock": offlock_on(1)}
     tiktoken, orjson, gigatoken = map(module, ("tiktoken", "orjson", "gigatoken"))
-    if packing == "gz" and tiktoken:
-        encoding = tiktoken.get_encoding(ENCODING)
-        encode = lambda text: len(encoding.encode_ordinary(text))
-        found["gzip + json + tiktoken"] = by_hand(json.loads, encode)
+    ours = offlock.tiktoken.get_encoding(ENCODING)
+    if tiktoken:
+        encoding = tiktoken.Encoding(
+            ENCODING,
+            pat_str=ours._pat_str,
+            mergeable_ranks=ours._mergeable_ranks,
+            special_tokens=ours._special_tokens,
+        )
+        found["gzip + json + tiktoken"] = by_hand(json.loads, encoding.encode_ordinary)
         if orjson:
-            found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encode)
-    if packing == "gz" and gigatoken and orjson:
-        tokenizer = gigatoken.Tokenizer.from_tiktoken(ENCODING) if hasattr(gigatoken, "Tokenizer") else None
-        if tokenizer:
-            found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, lambda text: len(tokenizer.encode(text)))
+            found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encoding.encode_ordinary)
+    if gigatoken and orjson:
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = Path(folder) / f"{ENCODING}.tiktoken"
+            dump_tiktoken_bpe(ours._mergeable_ranks, str(ranks))
+            encoder = gigatoken.Tokenizer.from_tiktoken(str(ranks))
+        found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, encoder.encode)
     return found
 
 
@@ -115,27 +131,29 @@ def offlock_on(threads: int) -> Way:
     return run
 
 
-def by_hand(loads: Callable[[bytes], Any], count: Callable[[str], int]) -> Way:
+def by_hand(loads: Callable[[bytes], Any], encode: Callable[[str], Any]) -> Way:
     def run(shards: list[Path]) -> tuple[int, float]:
         start = time.perf_counter()
         tokens = 0
         for shard in shards:
             with gzip.open(shard) as lines:
-                tokens += sum(count(loads(line)["text"]) for line in lines)
+                tokens += sum(len(encode(loads(line)["text"])) for line in lines)
         return tokens, time.perf_counter() - start
 
     return run
 
 
-def compare(case: str, ways: dict[str, Way], shards: list[Path], size: int) -> Iterator[Row]:
+def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards]) -> Iterator[Row]:
     """Lets the ways take turns."""
-    counts = {name: way(shards)[0] for name, way in ways.items()}
-    if len(set(counts.values())) > 1:
-        print(f"{case}: the counts differ: {counts}", file=sys.stderr)
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(ROUNDS):
+    for shards in rounds:
+        counts = {}
         for name in random.sample(list(ways), len(ways)):
-            times[name].append(ways[name](shards)[1])
+            counts[name], taken = ways[name](shards.paths[packing])
+            times[name].append(taken)
+        if len(set(counts.values())) > 1:
+            print(f"{case}: the counts differ: {counts}", file=sys.stderr)
+    size = statistics.mean(shards.size for shards in rounds)
     ours = times["offlock"]
     for name, taken in times.items():
         rate = size / statistics.median(taken) / 1e6
