@@ -52,9 +52,13 @@ fn encode(text: &str) -> Vec<u32> {
     tokens::get("gpt2").unwrap().encode_ordinary(text, &Task::new()).unwrap()
 }
 
-fn count(paths: &[PathBuf], settings: &Settings) -> Result<Summary, Error> {
-    let shards = pipeline::find(paths)?;
+fn count(paths: &[impl AsRef<Path>], settings: &Settings) -> Result<Summary, Error> {
+    let shards = pipeline::find(&owned(paths))?;
     pipeline::count(&shards, settings, &|_| {}, &Task::new())
+}
+
+fn owned(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
+    paths.iter().map(|path| path.as_ref().to_owned()).collect()
 }
 
 fn destination(folder: &Path, output: Output) -> Destination {
@@ -62,8 +66,12 @@ fn destination(folder: &Path, output: Output) -> Destination {
     Destination { folder: folder.to_owned(), output, eos: None, eos_token, resume: false }
 }
 
-fn write(paths: &[PathBuf], settings: &Settings, destination: &Destination) -> Result<Summary, Error> {
-    let shards = pipeline::find(paths)?;
+fn write(
+    paths: &[impl AsRef<Path>],
+    settings: &Settings,
+    destination: &Destination,
+) -> Result<Summary, Error> {
+    let shards = pipeline::find(&owned(paths))?;
     pipeline::write(&shards, settings, destination, &|_| {}, &Task::new())
 }
 
@@ -154,7 +162,7 @@ fn all_formats_and_compressions_give_the_same_counts() {
     ] {
         let path = folder.add(name, &bytes);
         for threads in [1, 2, 5] {
-            let summary = count(&[path.clone()], &Settings { threads, ..settings() }).unwrap();
+            let summary = count(&[&path], &Settings { threads, ..settings() }).unwrap();
             assert_eq!(counted(&summary), expected(&texts), "{name} on {threads}");
         }
     }
@@ -165,7 +173,7 @@ fn texts_and_lines() {
     let folder = Folder::new("texts");
     let text = "one line\n\n  \nanother <|endoftext|>";
     let path = folder.add("a.txt.gz", &gzip(text.as_bytes()));
-    let whole = count(&[path.clone()], &settings()).unwrap();
+    let whole = count(&[&path], &settings()).unwrap();
     assert_eq!(counted(&whole), expected(&[text.to_owned()]));
     let lines = Settings { format: Some(Format::Lines), ..settings() };
     let lines = count(&[path], &lines).unwrap();
@@ -181,15 +189,15 @@ fn a_folder_stands_for_the_shards_below_it() {
     folder.add("a.jsonl.gz", &gzip(&jsonl(&texts)));
     folder.add("README", b"not a shard");
     folder.add(".hidden.jsonl", b"not a shard");
-    let shards = pipeline::find(&[folder.0.clone()]).unwrap();
+    let shards = pipeline::find(std::slice::from_ref(&folder.0)).unwrap();
     let names: Vec<&str> = shards.iter().map(|shard| shard.name.as_str()).collect();
     assert_eq!(names, ["a", "b/c"]);
     folder.add("a.jsonl", b"");
     let out = folder.path("out");
-    let error = write(&[folder.0.clone()], &settings(), &destination(&out, Output::Llmc)).unwrap_err();
+    let error = write(&[&folder.0], &settings(), &destination(&out, Output::Llmc)).unwrap_err();
     assert!(error.to_string().contains("results would have the same name as those of"), "{error}");
     let none = Folder::new("none");
-    assert!(pipeline::find(&[none.0.clone()]).is_err());
+    assert!(pipeline::find(std::slice::from_ref(&none.0)).is_err());
     assert!(matches!(pipeline::find(&[none.path("x.jsonl")]).unwrap_err().kind, ErrorKind::Io { .. }));
 }
 
@@ -304,7 +312,7 @@ fn the_first_failure_is_the_same_on_any_number_of_threads() {
     lines.extend(b"{\"text\":2}\n");
     let path = folder.add("a.jsonl", &lines);
     for threads in [1, 2, 8] {
-        let error = count(&[path.clone()], &Settings { threads, ..settings() }).unwrap_err();
+        let error = count(&[&path], &Settings { threads, ..settings() }).unwrap_err();
         assert_eq!(error.record.unwrap().number, 1);
     }
 }
@@ -394,7 +402,7 @@ fn every_format_is_written_as_it_must_be_on_any_number_of_threads() {
         for threads in [1, 2, 5] {
             let out = folder.path(&format!("{name}-{threads}"));
             let settings = Settings { threads, ..settings() };
-            let summary = write(&[path.clone()], &settings, &destination(&out, output)).unwrap();
+            let summary = write(&[&path], &settings, &destination(&out, output)).unwrap();
             assert_eq!(summary.totals().documents, texts.len() as u64);
             for (extension, bytes) in oracle(output, &texts, &path) {
                 assert!(read(&out.join(format!("a.{extension}"))) == bytes, "{name}: {extension}");
@@ -436,13 +444,13 @@ fn wide_vocabularies_get_wide_numbers() {
         [(Output::Megatron, "bin", 0), (Output::Datatrove, "ds", 0), (Output::Dolma, "npy", 0)]
     {
         let out = folder.path(output.name());
-        write(&[path.clone()], &settings, &destination(&out, output)).unwrap();
+        write(&[&path], &settings, &destination(&out, output)).unwrap();
         assert_eq!(fs::read(out.join(format!("a.{extension}"))).unwrap()[skipped..], wide);
     }
     let index = fs::read(folder.path("megatron/a.idx")).unwrap();
     assert_eq!((index[17], &index[34..38]), (4, &4_i32.to_le_bytes()[..]));
     let out = folder.path("llmc");
-    write(&[path.clone()], &settings, &destination(&out, Output::Llmc)).unwrap();
+    write(&[&path], &settings, &destination(&out, Output::Llmc)).unwrap();
     let bytes = fs::read(out.join("a.bin")).unwrap();
     assert_eq!(bytes[..12], [20_240_801_u32, 7, 4].map(u32::to_le_bytes).concat());
     assert_eq!(bytes[1024..1028], 199_999_u32.to_le_bytes());
@@ -511,15 +519,15 @@ fn a_resumed_run_makes_anew_what_has_changed() {
     let (one, other) = (folder.add("1.txt", b"one"), folder.add("2.txt", b"two"));
     let out = folder.path("out");
     let mut destination = destination(&out, Output::Nanogpt);
-    write(&[one.clone(), other.clone()], &settings(), &destination).unwrap();
-    let error = write(&[one.clone()], &settings(), &destination).unwrap_err();
+    write(&[&one, &other], &settings(), &destination).unwrap();
+    let error = write(&[&one], &settings(), &destination).unwrap_err();
     assert!(error.to_string().contains("results of an earlier run"), "{error}");
     destination.resume = true;
     fs::write(&one, b"changed").unwrap();
     fs::remove_file(out.join("2.bin")).unwrap();
-    let summary = write(&[one.clone(), other.clone()], &settings(), &destination).unwrap();
+    let summary = write(&[&one, &other], &settings(), &destination).unwrap();
     assert_eq!(summary.resumed, 0);
-    let summary = write(&[one.clone(), other], &settings(), &destination).unwrap();
+    let summary = write(&[&one, &other], &settings(), &destination).unwrap();
     assert_eq!((summary.resumed, summary.totals().bytes), (2, 10));
     let narrow: Vec<u8> = [encode("changed"), vec![EOT]]
         .concat()
@@ -536,13 +544,13 @@ fn a_resumed_run_makes_anew_what_has_changed() {
 fn a_folder_that_is_in_use_or_has_other_files_is_refused() {
     let folder = Folder::new("used");
     let path = folder.add("in/a.txt", b"one");
-    let error = write(&[path.clone()], &settings(), &destination(&folder.0, Output::Nanogpt)).unwrap_err();
+    let error = write(&[&path], &settings(), &destination(&folder.0, Output::Nanogpt)).unwrap_err();
     assert!(error.to_string().contains("the folder has other files"), "{error}");
     let out = folder.path("out");
     fs::create_dir_all(out.join(".offlock/done")).unwrap();
     let lock = fs::File::create(out.join(".offlock/lock")).unwrap();
     lock.lock().unwrap();
-    let error = write(&[path.clone()], &settings(), &destination(&out, Output::Nanogpt)).unwrap_err();
+    let error = write(&[&path], &settings(), &destination(&out, Output::Nanogpt)).unwrap_err();
     assert!(error.to_string().contains("another run writes to this folder"), "{error}");
     drop(lock);
     write(&[path], &settings(), &destination(&out, Output::Nanogpt)).unwrap();
@@ -557,7 +565,7 @@ proptest! {
         let folder = Folder::new("any");
         let path = folder.add("a", &bytes);
         let format = Some(if lines { Format::Jsonl } else { Format::Msgpack });
-        let one = count(&[path.clone()], &Settings { format, threads: 1, on_error: OnError::Skip, ..settings() });
+        let one = count(&[&path], &Settings { format, threads: 1, on_error: OnError::Skip, ..settings() });
         let two = count(&[path], &Settings { format, threads: 3, on_error: OnError::Skip, ..settings() });
         prop_assert_eq!(one, two);
     }

@@ -82,14 +82,10 @@ impl Error {
         Self { record: Some(place), ..Self::new(path, kind) }
     }
 
-    /// Whether other records may still be read and written.
+    /// Whether the input is at fault, so that other records may still be read.
     pub(super) fn concerns_input(&self) -> bool {
         use ErrorKind as E;
-        match self.kind {
-            E::Invalid { .. } | E::OutOfMemory | E::Stopped => false,
-            E::Io { .. } => false,
-            _ => true,
-        }
+        !matches!(self.kind, E::Invalid { .. } | E::Io { .. } | E::OutOfMemory | E::Stopped)
     }
 }
 
