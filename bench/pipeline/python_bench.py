@@ -46,10 +46,14 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        rounds = [write_shards(Path(folder) / str(at), texts) for at, texts in enumerate(documents(args.folder))]
+        rounds = [
+            write_shards(Path(folder) / str(at), texts) for at, texts in enumerate(documents(args.folder))
+        ]
         rows += compare("1 thread, gz", ways(), "gz", rounds)
         rows += compare("1 thread, zst", {"offlock": offlock_on(1)}, "zst", rounds)
-        rows += compare("2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds)
+        rows += compare(
+            "2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds
+        )
     keep(args.json, rows, "tiktoken", "orjson", "gigatoken")
 
 

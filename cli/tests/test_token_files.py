@@ -40,8 +40,14 @@ def write(shard: Path, out: Path, output: str, encoding: str) -> list[list[int]]
     made = subprocess.run([*command, "-o", out, "--output", output], check=True, stdout=subprocess.PIPE)
     assert json.loads(made.stdout)["documents"] == len(TEXTS)
     plain = out.with_name(out.name + "-plain")
-    subprocess.run([*command, "-o", plain, "--output", "llmc", "--eos", "append"], check=True, stdout=subprocess.PIPE)
-    dtype, eos = next((np.uint16 if width == np.uint16 else np.uint32, eos) for name, width, eos in WIDTHS if name == encoding)
+    subprocess.run(
+        [*command, "-o", plain, "--output", "llmc", "--eos", "append"], check=True, stdout=subprocess.PIPE
+    )
+    dtype, eos = next(
+        (np.uint16 if width == np.uint16 else np.uint32, eos)
+        for name, width, eos in WIDTHS
+        if name == encoding
+    )
     tokens = np.fromfile(plain / "part.bin", dtype, offset=1024)
     ends = np.flatnonzero(tokens == eos) + 1
     return [list(map(int, document)) for document in np.split(tokens, ends[:-1])]
@@ -82,10 +88,15 @@ def megatron() -> Any:
     on_disk = {**dict.fromkeys(storage, lambda *_: False), "dataset_exists": lambda *_: True}
     pretend("megatron.core.datasets.object_storage_utils", **on_disk)
     disabled = types.SimpleNamespace(is_enabled=lambda: False)
-    pretend("megatron.core.msc_utils", MultiStorageClientFeature=disabled, maybe_msc=types.SimpleNamespace(open=open))
+    pretend(
+        "megatron.core.msc_utils",
+        MultiStorageClientFeature=disabled,
+        maybe_msc=types.SimpleNamespace(open=open),
+    )
     pretend("megatron.core.utils", log_single_rank=lambda *_: None)
     spec = importlib.util.spec_from_file_location("indexed_dataset", os.environ["MEGATRON_INDEXED_DATASET"])
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -121,14 +132,20 @@ def test_datatrove_reads_and_would_write_the_same(
 
 
 @pytest.mark.parametrize(("encoding", "dtype", "eos"), WIDTHS)
-def test_dolma_would_write_the_same(shard: Path, tmp_path: Path, encoding: str, dtype: type, eos: int) -> None:
+def test_dolma_would_write_the_same(
+    shard: Path, tmp_path: Path, encoding: str, dtype: type, eos: int
+) -> None:
     documents = write(shard, tmp_path / "out", "dolma", encoding)
-    tokens = np.memmap(tmp_path / "out" / "part.npy", mode="r", dtype=np.uint16 if dtype == np.uint16 else np.uint32)
+    tokens = np.memmap(
+        tmp_path / "out" / "part.npy", mode="r", dtype=np.uint16 if dtype == np.uint16 else np.uint32
+    )
     with gzip.open(tmp_path / "out" / "part.csv.gz", "rt", newline="") as file:
         text = file.read()
     rows = list(csv.reader(text.splitlines(keepends=True)))
     sum256 = hashlib.sha256(str(shard).encode()).hexdigest()
-    assert [row[2:] for row in rows] == [[id or f"{sum256}-{at + 1}", str(shard), str(at + 1)] for at, id in enumerate(IDS)]
+    assert [row[2:] for row in rows] == [
+        [id or f"{sum256}-{at + 1}", str(shard), str(at + 1)] for at, id in enumerate(IDS)
+    ]
     assert [list(tokens[int(start) : int(end)]) for start, end, *_ in rows] == documents
     again = tmp_path / "again.csv"
     with open(again, "w", newline="") as file:

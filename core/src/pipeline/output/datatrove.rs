@@ -7,8 +7,9 @@
 
 use std::io::{self, Write};
 
-use super::tokens::Width;
-use super::{Target, Unfinished, Writer};
+use super::unfinished::Unfinished;
+use super::width::Width;
+use super::writer::{Target, Writer};
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 

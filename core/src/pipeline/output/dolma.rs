@@ -8,8 +8,9 @@ use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
 
-use super::tokens::Width;
-use super::{Target, Unfinished, Writer};
+use super::unfinished::Unfinished;
+use super::width::Width;
+use super::writer::{Target, Writer};
 use crate::Task;
 use crate::deflate::{self, Config, Deflater, Flush, Output};
 use crate::pipeline::documents::Document;

@@ -8,17 +8,17 @@ mod dolma;
 mod llmc;
 mod megatron;
 mod nanogpt;
-mod tokens;
 mod unfinished;
+mod width;
+mod writer;
 
-pub(super) use unfinished::{Unfinished, synced};
+pub(super) use unfinished::synced;
+pub(super) use writer::{Target, Writer};
 
 use std::io;
-use std::path::Path;
 
-use super::documents::Document;
 use super::error::ErrorKind;
-use crate::tokens::TokenId;
+use width::SIXTEEN_BITS;
 
 /// A format of files of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,37 +97,5 @@ impl Output {
             Self::Nanogpt => Box::new(nanogpt::Files::begin(target)?),
             Self::Dolma => Box::new(dolma::Files::begin(target, n_vocab)?),
         })
-    }
-}
-
-/// The number of tokens that 16 bits can tell apart.
-const SIXTEEN_BITS: usize = 1 << 16;
-
-/// The files of one shard in one format.
-pub(super) trait Writer: Send {
-    /// Appends a document.
-    fn write(&mut self, tokens: &[TokenId], document: &Document) -> io::Result<()>;
-
-    /// Completes the files and returns them.
-    fn finish(self: Box<Self>) -> io::Result<Vec<Unfinished>>;
-}
-
-/// Where the files of a shard are made.
-pub(super) struct Target<'a> {
-    /// The folder of unfinished files.
-    pub(super) folder: &'a Path,
-    /// The index of the shard.
-    pub(super) index: usize,
-    /// The name of the shard.
-    pub(super) name: &'a str,
-    /// The file that is read.
-    pub(super) source: &'a Path,
-}
-
-impl Target<'_> {
-    /// Begins the file of the shard's name and this extension.
-    fn create(&self, extension: &str) -> io::Result<Unfinished> {
-        let path = self.folder.join(format!("{}.{extension}", self.index));
-        Unfinished::create(path, format!("{}.{extension}", self.name))
     }
 }

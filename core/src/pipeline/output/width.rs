@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 use crate::tokens::TokenId;
 
+/// The number of tokens that 16 bits can tell apart.
+pub(super) const SIXTEEN_BITS: usize = 1 << 16;
+
 /// The size of a token's number in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
@@ -14,7 +17,7 @@ pub(super) enum Width {
 impl Width {
     /// Two bytes if they can tell `n_vocab` tokens apart.
     pub(super) fn for_vocabulary(n_vocab: usize) -> Self {
-        if n_vocab <= super::SIXTEEN_BITS { Self::Two } else { Self::Four }
+        if n_vocab <= SIXTEEN_BITS { Self::Two } else { Self::Four }
     }
 
     /// The number of bytes.
