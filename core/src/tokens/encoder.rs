@@ -30,14 +30,15 @@ pub(super) struct Encoder<'a> {
     splitter: &'a Splitter,
     vocabulary: &'a Vocabulary,
     task: &'a Task<'a>,
-    cache: Cache,
+    /// Taken from the pool for the first piece that is no token: short texts often have none.
+    cache: Option<Cache>,
     /// How far the text has been cut, for patterns that are not matched by hand.
     place: Place,
 }
 
 impl<'a> Encoder<'a> {
     pub(super) fn new(splitter: &'a Splitter, vocabulary: &'a Vocabulary, task: &'a Task<'a>) -> Self {
-        Self { splitter, vocabulary, task, cache: vocabulary.pool.take(), place: Place::default() }
+        Self { splitter, vocabulary, task, cache: None, place: Place::default() }
     }
 
     /// Appends the tokens of the pieces that start within `STRETCH` bytes from `at`; returns where the next
@@ -139,9 +140,15 @@ impl<'a> Encoder<'a> {
     fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
         match self.vocabulary.table.get(text, piece.start, piece.len()) {
             Some(place) => out.push(place),
-            None => self.vocabulary.split(text, piece, out, &mut self.cache, self.task)?,
+            None => self.parts(text, piece, out)?,
         }
         Ok(())
+    }
+
+    /// Appends the tokens of a piece that is not to be one token.
+    fn parts(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
+        let cache = self.cache.get_or_insert_with(|| self.vocabulary.pool.take());
+        self.vocabulary.split(text, piece, out, cache, self.task)
     }
 
     /// Appends the tokens of `text[piece]`.
@@ -167,7 +174,7 @@ impl<'a> Encoder<'a> {
     ) -> Result<(), Error> {
         memory::reserve(out, simd_merge::MOST)?;
         let before = out.len();
-        self.vocabulary.split(text, piece, out, &mut self.cache, self.task)?;
+        self.parts(text, piece, out)?;
         self.vocabulary.name(&mut out[before..]);
         Ok(())
     }
@@ -175,6 +182,8 @@ impl<'a> Encoder<'a> {
 
 impl Drop for Encoder<'_> {
     fn drop(&mut self) {
-        self.vocabulary.pool.give_back(std::mem::take(&mut self.cache));
+        if let Some(cache) = self.cache.take() {
+            self.vocabulary.pool.give_back(cache);
+        }
     }
 }

@@ -12,7 +12,7 @@ use offlock_core::text::{Offset, Pieces, Spans};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::adjacent::Adjacent;
+use super::adjacent::adjacent;
 use super::arrow_abi::{Array, Owned, Schema, Stream, wrong};
 use super::error::StringsError;
 use super::places::{Batch, NONE, Places, mapped, stretches};
@@ -273,16 +273,11 @@ impl<'a> Elements<'a> {
         let views = self.values_and::<[u32; 4]>(1, 0)?;
         let buffers = self.variadic()?;
         let present = self.present(task)?;
-        let mut strings = Adjacent::with_capacity(views.len(), 0, task)?;
-        for (index, view) in views.iter().enumerate() {
-            let there = present.as_ref().is_none_or(|present| present[index]);
-            strings.push(if there {
-                viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer"))?
-            } else {
-                b""
-            })?;
-        }
-        let (text, spans) = strings.finish();
+        let string = |(index, view): (usize, &'a [u32; 4])| match &present {
+            Some(present) if !present[index] => Ok(&b""[..]),
+            _ => viewed(view, &buffers).ok_or_else(|| wrong("a view outside of its buffer")),
+        };
+        let (text, spans) = adjacent(views.iter().enumerate().map(string), views.len(), 0, task)?;
         self.placed(text, spans.into(), task)
     }
 

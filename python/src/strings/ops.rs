@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use super::adjacent::Adjacent;
+use super::adjacent::adjacent;
 use super::arrow;
 use super::batch::{Built, StrBuilder, StrClass};
 use super::error::StringsError;
@@ -301,9 +301,10 @@ pub(super) fn decode_many<'py>(
     let mut yielder = Yielder::of(options.2);
     let items = Refs::collect(items, &mut yielder, |_, item| Item::borrow(item))?;
     let (texts, bytes) = items.slices(py, &mut yielder, Item::contents)?;
-    let (texts, bytes) = (&**texts, bytes + texts.len() * size_of::<Span>());
-    Run::new(py, &STRINGS_DECODE_MANY, bytes, &options).join(|task| {
-        let (text, spans) = adjacent(texts, task)?;
+    let (texts, length) = (&**texts, bytes);
+    let work = bytes + texts.len() * size_of::<Span>();
+    Run::new(py, &STRINGS_DECODE_MANY, work, &options).join(|task| {
+        let (text, spans) = adjacent(texts.iter().map(|text| Ok(*text)), texts.len(), length, task)?;
         let pieces = Pieces::new(text, spans, task)
             .map_err(|error| StringsError::piece(error, |item, _| format!("in item {item}")))?;
         Ok(vec![Batch::of(pieces, task)?])
@@ -336,14 +337,6 @@ impl<'py> Item<'py> {
             Self::Other(one) => one[0].as_slice(),
         }
     }
-}
-
-/// Copies the texts one after the other. Also returns the span of each.
-fn adjacent(texts: &[&[u8]], task: &Task<'_>) -> Result<(Vec<u8>, Vec<Span>), StringsError> {
-    let length = texts.iter().map(|text| text.len()).fold(0, usize::saturating_add);
-    let mut adjacent = Adjacent::with_capacity(texts.len(), length, task)?;
-    texts.iter().try_for_each(|text| adjacent.push(text))?;
-    Ok(adjacent.finish())
 }
 
 #[pyfunction]
