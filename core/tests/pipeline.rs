@@ -346,13 +346,13 @@ fn oracle(output: Output, texts: &[String], source: &Path) -> Vec<(&'static str,
         })
         .collect();
     match output {
-        Output::Nanogpt => vec![("bin", narrow)],
+        Output::Nanogpt => vec![("a.bin", narrow)],
         Output::Llmc => {
             let mut header = [0_u8; 1024];
             header[..4].copy_from_slice(&20_240_520_u32.to_le_bytes());
             header[4..8].copy_from_slice(&1_u32.to_le_bytes());
             header[8..12].copy_from_slice(&(total as u32).to_le_bytes());
-            vec![("bin", [&header[..], &narrow].concat())]
+            vec![("a.bin", [&header[..], &narrow].concat())]
         }
         Output::Megatron => {
             let mut index = b"MMIDIDX\0\0\x01\0\0\0\0\0\0\0\x08".to_vec();
@@ -363,25 +363,57 @@ fn oracle(output: Output, texts: &[String], source: &Path) -> Vec<(&'static str,
                 ends.iter().zip(&lengths).flat_map(|(end, length)| (2 * (end - length) as i64).to_le_bytes()),
             );
             index.extend((0..=texts.len() as i64).flat_map(i64::to_le_bytes));
-            vec![("bin", narrow), ("idx", index)]
+            vec![("a.bin", narrow), ("a.idx", index)]
         }
         Output::Datatrove => {
             let ends = ends.iter().flat_map(|&end| (end as u64).to_le_bytes()).collect();
             let rounded = format!("{:.2} MT", total as f64 / 1e6);
             vec![
-                ("ds", narrow),
-                ("ds.index", ends),
-                ("ds.metadata", format!("gpt2|2\n{total}\n{rounded}").into_bytes()),
+                ("a.ds", narrow),
+                ("a.ds.index", ends),
+                ("a.ds.metadata", format!("gpt2|2\n{total}\n{rounded}").into_bytes()),
             ]
+        }
+        Output::Mds => {
+            let columns = r#"{"column_encodings": ["ndarray:uint16"], "column_names": ["tokens"], "column_sizes": [null], "compression": null, "format": "mds", "hashes": [], "size_limit": 67108864, "version": 2}"#;
+            let samples: Vec<Vec<u8>> = documents.iter().map(|tokens| mds_sample(tokens)).collect();
+            let mut file = (samples.len() as u32).to_le_bytes().to_vec();
+            let mut offset = 4 + 4 * (samples.len() + 1) + columns.len();
+            for size in [0].into_iter().chain(samples.iter().map(Vec::len)) {
+                offset += size;
+                file.extend((offset as u32).to_le_bytes());
+            }
+            file.extend(columns.as_bytes());
+            file.extend(samples.concat());
+            let about = format!(
+                r#", "raw_data": {{"basename": "shard.00000.mds", "bytes": {}, "hashes": {{}}}}, "samples": {}, "size_limit""#,
+                file.len(),
+                samples.len()
+            );
+            let described = columns
+                .replace(r#", "size_limit""#, &about)
+                .replace(r#""version": 2}"#, r#""version": 2, "zip_data": null}"#);
+            let index = format!(r#"{{"shards": [{described}], "version": 2}}"#);
+            vec![("a/shard.00000.mds", file), ("a/index.json", index.into_bytes())]
         }
         Output::Dolma => {
             let row = |(at, (end, length)): (usize, (&usize, &usize))| {
                 format!("{},{end},{at},{},{}\r\n", end - length, source.display(), at + 1)
             };
             let rows: String = ends.iter().zip(&lengths).enumerate().map(row).collect();
-            vec![("npy", narrow), ("csv.gz", rows.into_bytes())]
+            vec![("a.npy", narrow), ("a.csv.gz", rows.into_bytes())]
         }
     }
+}
+
+fn mds_sample(tokens: &[u32]) -> Vec<u8> {
+    let mut array = match tokens.len() {
+        count @ ..256 => vec![4, count as u8],
+        count @ ..65_536 => [&[5][..], &(count as u16).to_le_bytes()].concat(),
+        count => [&[6][..], &(count as u32).to_le_bytes()].concat(),
+    };
+    array.extend(tokens.iter().flat_map(|&token| (token as u16).to_le_bytes()));
+    [&(array.len() as u32).to_le_bytes()[..], &array].concat()
 }
 
 fn read(path: &Path) -> Vec<u8> {
@@ -404,8 +436,8 @@ fn every_format_is_written_as_it_must_be_on_any_number_of_threads() {
             let settings = Settings { threads, ..settings() };
             let summary = write(&[&path], &settings, &destination(&out, output)).unwrap();
             assert_eq!(summary.totals().documents, texts.len() as u64);
-            for (extension, bytes) in oracle(output, &texts, &path) {
-                assert!(read(&out.join(format!("a.{extension}"))) == bytes, "{name}: {extension}");
+            for (file, bytes) in oracle(output, &texts, &path) {
+                assert!(read(&out.join(file)) == bytes, "{name}: {file}");
             }
             check_manifest(&out);
         }
@@ -423,14 +455,28 @@ fn check_manifest(out: &Path) {
         }
     }
     listed.sort();
-    let files = fs::read_dir(out).unwrap().flatten().filter(|entry| entry.path().is_file());
-    let mut there: Vec<(String, u64)> = files
-        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()))
-        .filter(|(name, _)| name != "manifest.json")
-        .collect();
-    there.sort();
-    assert_eq!(listed, there);
+    let size = |(name, bytes): (String, Vec<u8>)| (name, bytes.len() as u64);
+    assert_eq!(listed, contents(out).into_iter().map(size).collect::<Vec<_>>());
     assert!(!out.join(".offlock/unfinished").exists());
+}
+
+/// All results below a folder by their names.
+fn contents(out: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(out).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+        match name.as_str() {
+            "manifest.json" | ".offlock" => {}
+            _ if path.is_dir() => {
+                found.extend(
+                    contents(&path).into_iter().map(|(file, bytes)| (format!("{name}/{file}"), bytes)),
+                );
+            }
+            _ => found.push((name, fs::read(path).unwrap())),
+        }
+    }
+    found.sort();
+    found
 }
 
 #[test]
@@ -440,12 +486,11 @@ fn wide_vocabularies_get_wide_numbers() {
     let encoding = tokens::get("o200k_base").unwrap();
     let settings = Settings::new(Model::Encoding(encoding));
     let wide: Vec<u8> = [2864_u32, 290, 8109, 199_999].iter().flat_map(|token| token.to_le_bytes()).collect();
-    for (output, extension, skipped) in
-        [(Output::Megatron, "bin", 0), (Output::Datatrove, "ds", 0), (Output::Dolma, "npy", 0)]
+    for (output, extension) in [(Output::Megatron, "bin"), (Output::Datatrove, "ds"), (Output::Dolma, "npy")]
     {
         let out = folder.path(output.name());
         write(&[&path], &settings, &destination(&out, output)).unwrap();
-        assert_eq!(fs::read(out.join(format!("a.{extension}"))).unwrap()[skipped..], wide);
+        assert_eq!(fs::read(out.join(format!("a.{extension}"))).unwrap(), wide);
     }
     let index = fs::read(folder.path("megatron/a.idx")).unwrap();
     assert_eq!((index[17], &index[34..38]), (4, &4_i32.to_le_bytes()[..]));
@@ -467,20 +512,6 @@ fn an_unknown_separator_is_refused_before_anything_is_written() {
     let error = write(&[path], &settings(), &wrong).unwrap_err();
     assert!(error.to_string().contains("no special token </s>"), "{error}");
     assert!(!folder.path("out").exists());
-}
-
-/// All files of a folder of results with their contents.
-fn contents(out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(out).unwrap().flatten() {
-        let path = entry.path();
-        let name = entry.file_name().into_string().unwrap();
-        if path.is_file() && name != "manifest.json" {
-            found.push((name.into(), fs::read(path).unwrap()));
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]

@@ -116,8 +116,8 @@ impl Destination {
     }
 
     fn begin(&self, folder: &Folder, shard: &Shard, index: usize, model: &Model) -> Result<Plan, Error> {
-        let unfinished = folder.unfinished();
-        let target = Target { folder: &unfinished, index, name: &shard.name, source: &shard.path };
+        let (name, source) = (shard.name.clone(), shard.path.clone());
+        let target = Target { folder: folder.unfinished(), index, name, source };
         let writer = self.output.begin(&target, model.name(), model.n_vocab());
         let writer = writer.map_err(|error| Error::new(folder.path(), error))?;
         Ok(Plan::Read(Some(Box::new(Files { writer, folder: folder.path().to_owned() }))))

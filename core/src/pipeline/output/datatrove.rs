@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
 use crate::pipeline::documents::Document;
@@ -23,7 +23,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn begin(target: &Target<'_>, model: &str, n_vocab: usize) -> io::Result<Self> {
+    pub(super) fn begin(target: &Target, model: &str, n_vocab: usize) -> io::Result<Self> {
         Ok(Self {
             tokens: target.create("ds")?,
             index: target.create("ds.index")?,
@@ -42,10 +42,10 @@ impl Writer for Files {
         self.width.write(tokens, &mut self.tokens)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<Vec<Unfinished>> {
+    fn finish(mut self: Box<Self>) -> io::Result<Vec<Complete>> {
         let (model, bytes, count) = (&self.model, self.width.bytes(), self.end);
         write!(self.metadata, "{model}|{bytes}\n{count}\n{}", rounded(count))?;
-        Ok(vec![self.tokens, self.index, self.metadata])
+        Ok(vec![self.tokens.complete()?, self.index.complete()?, self.metadata.complete()?])
     }
 }
 

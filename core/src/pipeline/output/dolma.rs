@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
 use crate::Task;
@@ -36,7 +36,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn begin(target: &Target<'_>, n_vocab: usize) -> io::Result<Self> {
+    pub(super) fn begin(target: &Target, n_vocab: usize) -> io::Result<Self> {
         Ok(Self {
             tokens: target.create("npy")?,
             index: target.create("csv.gz")?,
@@ -76,9 +76,9 @@ impl Writer for Files {
         self.width.write(tokens, &mut self.tokens)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<Vec<Unfinished>> {
+    fn finish(mut self: Box<Self>) -> io::Result<Vec<Complete>> {
         self.compress(Flush::Finish)?;
-        Ok(vec![self.tokens, self.index])
+        Ok(vec![self.tokens.complete()?, self.index.complete()?])
     }
 }
 

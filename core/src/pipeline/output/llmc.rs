@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
 use crate::pipeline::documents::Document;
@@ -22,7 +22,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn begin(target: &Target<'_>, n_vocab: usize) -> io::Result<Self> {
+    pub(super) fn begin(target: &Target, n_vocab: usize) -> io::Result<Self> {
         let mut tokens = target.create("bin")?;
         tokens.write_all(&[0; HEADER])?;
         Ok(Self { tokens, width: Width::for_vocabulary(n_vocab), count: 0 })
@@ -40,13 +40,13 @@ impl Writer for Files {
         self.width.write(tokens, &mut self.tokens)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<Vec<Unfinished>> {
+    fn finish(mut self: Box<Self>) -> io::Result<Vec<Complete>> {
         let (magic, version) = match self.width {
             Width::Two => (20_240_520_i32, 1_i32),
             Width::Four => (20_240_801, 7),
         };
         let header = [magic, version, self.count].map(i32::to_le_bytes);
         self.tokens.patch(header.as_flattened())?;
-        Ok(vec![self.tokens])
+        Ok(vec![self.tokens.complete()?])
     }
 }

@@ -11,7 +11,7 @@
 
 use std::io::{self, Write};
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
 use crate::pipeline::documents::Document;
@@ -29,7 +29,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn begin(target: &Target<'_>, n_vocab: usize) -> io::Result<Self> {
+    pub(super) fn begin(target: &Target, n_vocab: usize) -> io::Result<Self> {
         Ok(Self {
             tokens: target.create("bin")?,
             index: target.create("idx")?,
@@ -78,9 +78,9 @@ impl Writer for Files {
         self.width.write(tokens, &mut self.tokens)
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<Vec<Unfinished>> {
+    fn finish(mut self: Box<Self>) -> io::Result<Vec<Complete>> {
         self.write_index()?;
         self.lengths.remove()?;
-        Ok(vec![self.tokens, self.index])
+        Ok(vec![self.tokens.complete()?, self.index.complete()?])
     }
 }

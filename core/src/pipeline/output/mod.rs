@@ -6,6 +6,7 @@
 mod datatrove;
 mod dolma;
 mod llmc;
+mod mds;
 mod megatron;
 mod nanogpt;
 mod unfinished;
@@ -33,6 +34,8 @@ pub enum Output {
     Nanogpt,
     /// Dolma: `NAME.npy`, which is numbers and nothing else, and `NAME.csv.gz`.
     Dolma,
+    /// MosaicML Streaming: `NAME/shard.00000.mds`, …, and `NAME/index.json`.
+    Mds,
 }
 
 /// Where the token that separates documents goes.
@@ -48,12 +51,13 @@ pub enum Eos {
 
 impl Output {
     /// All formats with their names.
-    pub const NAMES: [(&'static str, Self); 5] = [
+    pub const NAMES: [(&'static str, Self); 6] = [
         ("megatron", Self::Megatron),
         ("datatrove", Self::Datatrove),
         ("llmc", Self::Llmc),
         ("nanogpt", Self::Nanogpt),
         ("dolma", Self::Dolma),
+        ("mds", Self::Mds),
     ];
 
     /// The name.
@@ -84,18 +88,14 @@ impl Output {
     }
 
     /// Begins the files of a shard.
-    pub(super) fn begin(
-        self,
-        target: &Target<'_>,
-        model: &str,
-        n_vocab: usize,
-    ) -> io::Result<Box<dyn Writer>> {
+    pub(super) fn begin(self, target: &Target, model: &str, n_vocab: usize) -> io::Result<Box<dyn Writer>> {
         Ok(match self {
             Self::Megatron => Box::new(megatron::Files::begin(target, n_vocab)?),
             Self::Datatrove => Box::new(datatrove::Files::begin(target, model, n_vocab)?),
             Self::Llmc => Box::new(llmc::Files::begin(target, n_vocab)?),
             Self::Nanogpt => Box::new(nanogpt::Files::begin(target)?),
             Self::Dolma => Box::new(dolma::Files::begin(target, n_vocab)?),
+            Self::Mds => Box::new(mds::Files::begin(target, n_vocab)?),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
 use crate::pipeline::documents::Document;
@@ -14,7 +14,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn begin(target: &Target<'_>) -> io::Result<Self> {
+    pub(super) fn begin(target: &Target) -> io::Result<Self> {
         Ok(Self { tokens: target.create("bin")? })
     }
 }
@@ -24,7 +24,7 @@ impl Writer for Files {
         Width::Two.write(tokens, &mut self.tokens)
     }
 
-    fn finish(self: Box<Self>) -> io::Result<Vec<Unfinished>> {
-        Ok(vec![self.tokens])
+    fn finish(self: Box<Self>) -> io::Result<Vec<Complete>> {
+        Ok(vec![self.tokens.complete()?])
     }
 }

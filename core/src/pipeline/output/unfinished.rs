@@ -34,17 +34,17 @@ impl Unfinished {
     }
 
     /// Calls `take` with one piece of the content after the other.
-    pub(super) fn read_back(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn read_back(&mut self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         self.file.flush()?;
         let file = self.file.get_mut();
         file.rewind()?;
-        let mut piece = vec![0; BUFFER];
-        loop {
-            match file.read(&mut piece)? {
-                0 => return Ok(()),
-                length => take(&piece[..length])?,
-            }
-        }
+        in_pieces(file, take)
+    }
+
+    /// Makes the file empty.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.file.rewind()?;
+        self.file.get_ref().set_len(0)
     }
 
     /// Removes a file that is no result.
@@ -52,21 +52,47 @@ impl Unfinished {
         fs::remove_file(self.path)
     }
 
+    /// Ends the writing. The file is closed, so that there may be any number of them.
+    pub(super) fn complete(mut self) -> io::Result<Complete> {
+        self.file.flush()?;
+        Ok(Complete { path: self.path, name: self.name })
+    }
+}
+
+/// A file that is complete and has to get its name.
+pub(in crate::pipeline) struct Complete {
+    path: PathBuf,
+    name: String,
+}
+
+impl Complete {
     /// Writes everything to the disk and moves the file to its place below `folder`.
-    pub(in crate::pipeline) fn finish(mut self, folder: &Path) -> io::Result<Written> {
+    pub(in crate::pipeline) fn finish(self, folder: &Path) -> io::Result<Written> {
+        let mut file = File::open(&self.path)?;
         let (mut sum, mut size) = (Sha256::new(), 0);
-        self.read_back(|piece| {
+        in_pieces(&mut file, |piece| {
             sum.update(piece);
             size += piece.len() as u64;
             Ok(())
         })?;
-        self.file.get_ref().sync_all()?;
+        file.sync_all()?;
         let place = folder.join(&self.name);
         let parent = place.parent().unwrap_or(folder);
         fs::create_dir_all(parent)?;
         fs::rename(&self.path, &place)?;
         synced(parent)?;
         Ok(Written { name: self.name, size, sha256: hex(&sum.finalize()) })
+    }
+}
+
+/// Calls `take` with one piece after the other of what is left of a file.
+fn in_pieces(file: &mut File, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut piece = vec![0; BUFFER];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(()),
+            length => take(&piece[..length])?,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the formats have in common: where the files of a shard are made, and how documents get into them.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
-use super::unfinished::Unfinished;
+use super::unfinished::{Complete, Unfinished};
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -13,25 +13,34 @@ pub(in crate::pipeline) trait Writer: Send {
     fn write(&mut self, tokens: &[TokenId], document: &Document) -> io::Result<()>;
 
     /// Completes the files and returns them.
-    fn finish(self: Box<Self>) -> io::Result<Vec<Unfinished>>;
+    fn finish(self: Box<Self>) -> io::Result<Vec<Complete>>;
 }
 
 /// Where the files of a shard are made.
-pub(in crate::pipeline) struct Target<'a> {
+#[derive(Clone)]
+pub(in crate::pipeline) struct Target {
     /// The folder of unfinished files.
-    pub(in crate::pipeline) folder: &'a Path,
+    pub(in crate::pipeline) folder: PathBuf,
     /// The index of the shard.
     pub(in crate::pipeline) index: usize,
     /// The name of the shard.
-    pub(in crate::pipeline) name: &'a str,
+    pub(in crate::pipeline) name: String,
     /// The file that is read.
-    pub(in crate::pipeline) source: &'a Path,
+    pub(in crate::pipeline) source: PathBuf,
 }
 
-impl Target<'_> {
+impl Target {
     /// Begins the file of the shard's name and this extension.
     pub(super) fn create(&self, extension: &str) -> io::Result<Unfinished> {
-        let path = self.folder.join(format!("{}.{extension}", self.index));
-        Unfinished::create(path, format!("{}.{extension}", self.name))
+        self.create_named(extension, format!("{}.{extension}", self.name))
+    }
+
+    /// Begins a file in the folder of the shard's name.
+    pub(super) fn create_below(&self, file: &str) -> io::Result<Unfinished> {
+        self.create_named(file, format!("{}/{file}", self.name))
+    }
+
+    fn create_named(&self, kind: &str, name: String) -> io::Result<Unfinished> {
+        Unfinished::create(self.folder.join(format!("{}.{kind}", self.index)), name)
     }
 }
