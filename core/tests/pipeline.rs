@@ -280,8 +280,8 @@ fn data_that_ends_early_gives_what_is_whole_and_an_error() {
         let (errors, documents) = reported(&path, &settings());
         assert_eq!(errors.len(), 1, "{name}");
         assert!(errors[0].contains(problem), "{name}: {errors:?}");
-        let whole = texts.len() as u64;
-        assert!((whole - 41..=whole).contains(&documents), "{name}: {documents} documents");
+        let lost = if name.starts_with("a.") { 1..42 } else { 0..1 };
+        assert!(lost.contains(&(texts.len() as u64 - documents)), "{name}: {documents} documents");
         assert!(count(&[path], &settings()).is_err(), "{name}");
     }
 }

@@ -62,9 +62,9 @@ impl Decompressed {
 
     /// Appends up to 256 KB to `plain`; false at the end of the file. Nothing is lost from `plain` by an error.
     pub(super) fn append(&mut self, plain: &mut Vec<u8>, task: &Task<'_>) -> Result<bool, ErrorKind> {
-        task.check()?;
         let before = plain.len();
         while plain.len() == before {
+            task.check()?;
             if self.next == self.end && self.fill()? == 0 {
                 // What a decoder has kept back is written before the end is believed.
                 self.decode(plain, task)?;

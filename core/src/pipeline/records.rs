@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::decompress::Decompressed;
 use super::error::{Error, ErrorKind, Place};
 use super::shard::Format;
-use crate::msgpack::{self, Limits, Reader, Scanner, Token};
+use crate::msgpack::{Limits, Reader, Scanner, Token};
 use crate::{Task, memory};
 
 /// The size at which a batch is complete, in bytes.
@@ -43,6 +43,8 @@ pub(super) struct Records {
     /// The beginning of the next batch, which has been decompressed already.
     rest: Vec<u8>,
     place: Place,
+    /// How much of the next batch has no newline.
+    searched: usize,
     scanner: Scanner,
     /// Items of an array that is the whole file, of which each is a record.
     missing: u64,
@@ -84,6 +86,7 @@ impl Records {
             limit,
             rest,
             place: Place { number: 1, offset: mark as u64 },
+            searched: 0,
             scanner: Scanner::default(),
             missing: 0,
             broken,
@@ -121,6 +124,7 @@ impl Records {
     /// cannot be read, the next call returns `None`.
     pub(super) fn next(&mut self, task: &Task<'_>) -> Result<Option<Batch>, Error> {
         let mut bytes = std::mem::take(&mut self.rest);
+        self.searched = 0;
         loop {
             if self.skips {
                 self.skip_line(&mut bytes);
@@ -155,7 +159,9 @@ impl Records {
             Format::Text if takes_all => Ok(Whole { end: bytes.len(), records: 1 }),
             Format::Text => Ok(Whole::default()),
             Format::Jsonl | Format::Lines => {
-                let newline = memchr::memrchr(b'\n', bytes).map_or(0, |newline| newline + 1);
+                let newline = memchr::memrchr(b'\n', &bytes[self.searched..]);
+                let newline = newline.map_or(0, |newline| self.searched + newline + 1);
+                self.searched = bytes.len();
                 let end = if takes_all { bytes.len() } else { newline };
                 let records = memchr::memchr_iter(b'\n', &bytes[..end]).count() as u64;
                 Ok(Whole { end, records })
@@ -163,14 +169,18 @@ impl Records {
         }
     }
 
+    /// The messages before one that is invalid are whole; the next call finds that one at the beginning.
     fn whole_messages(&mut self, bytes: &[u8], task: &Task<'_>) -> Result<Whole, ErrorKind> {
         let mut whole = Whole::default();
         while whole.end < bytes.len() {
-            let scanned = self.scanner.advance(&bytes[whole.end..], &Limits::depth(DEPTH), task);
-            let placed = |error: msgpack::Error| msgpack::Error { offset: error.offset + whole.end, ..error };
-            let Some(length) = scanned.map_err(placed)? else { break };
-            whole.end += length;
-            whole.records += 1;
+            match self.scanner.advance(&bytes[whole.end..], &Limits::depth(DEPTH), task) {
+                Ok(Some(length)) => {
+                    whole.end += length;
+                    whole.records += 1;
+                }
+                Err(error) if whole.records == 0 => return Err(error.into()),
+                Ok(None) | Err(_) => break,
+            }
         }
         self.missing = self.missing.saturating_sub(whole.records);
         Ok(whole)
@@ -189,7 +199,10 @@ impl Records {
     fn end(&mut self, rest: &[u8]) -> Result<Option<Batch>, Error> {
         self.ended = true;
         if let Some(kind) = self.broken.take() {
-            return Err(Error::in_record(&self.path, self.place, kind));
+            return Err(match kind {
+                ErrorKind::Compression { .. } => Error::in_record(&self.path, self.place, kind),
+                kind => Error::new(&self.path, kind),
+            });
         }
         if rest.is_empty() && self.missing == 0 {
             return Ok(None);
@@ -221,6 +234,7 @@ impl Records {
         let newline = memchr::memchr(b'\n', bytes);
         let end = newline.map_or(bytes.len(), |newline| newline + 1);
         bytes.drain(..end);
+        self.searched = 0;
         self.place.offset += end as u64;
         if newline.is_some() {
             self.place.number += 1;

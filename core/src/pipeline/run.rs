@@ -76,6 +76,8 @@ struct Lane<'a> {
     shard: &'a Shard,
     format: Format,
     intake: Mutex<Intake>,
+    /// Whether all batches were taken. Not behind the mutex, which is held while a batch is decompressed.
+    ended: AtomicBool,
     outlet: Mutex<Outlet>,
     /// Signalled when a batch was handed on.
     turn: Condvar,
@@ -86,7 +88,6 @@ struct Intake {
     records: Records,
     /// The number of batches, and of errors between them, that were taken.
     taken: u64,
-    ended: bool,
 }
 
 /// The side on which batches are handed on.
@@ -120,6 +121,7 @@ impl Run<'_> {
         let inner = Task::with_poll(&poll);
         let (board, failure) = (Mutex::new(Board::default()), Mutex::new(None));
         on_threads(threads, &inner, || {
+            let _stops_others = IfPanicking(&failed);
             let worker = Worker { run: self, board: &board, task: &inner, progress: task };
             if let Err(error) = worker.run() {
                 // The others are stopped because of the first failure; theirs are not reported.
@@ -134,6 +136,17 @@ impl Run<'_> {
         board.done.sort_unstable_by_key(|&(index, _)| index);
         let shards = std::mem::take(&mut board.done).into_iter().map(|(_, done)| done).collect();
         Ok(Summary { shards, resumed: board.resumed })
+    }
+}
+
+/// Stops the other threads when this one panics: they would wait for what it was to hand on.
+struct IfPanicking<'a>(&'a AtomicBool);
+
+impl Drop for IfPanicking<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -175,7 +188,7 @@ impl<'r> Worker<'_, 'r> {
                 }
             }
         }
-        let open = board.lanes.iter_mut().filter(|(lane, _)| !locked(&lane.intake).ended);
+        let open = board.lanes.iter_mut().filter(|(lane, _)| !lane.ended.load(Ordering::Relaxed));
         let least = open.min_by_key(|(_, threads)| *threads);
         Ok(least.map(|(lane, threads)| {
             *threads += 1;
@@ -191,7 +204,8 @@ impl<'r> Worker<'_, 'r> {
             index,
             shard,
             format: records.format(),
-            intake: Mutex::new(Intake { records, taken: 0, ended: false }),
+            intake: Mutex::new(Intake { records, taken: 0 }),
+            ended: AtomicBool::new(false),
             outlet: Mutex::new(Outlet { next: 0, totals: Totals::default(), sink }),
             turn: Condvar::new(),
         })
@@ -213,14 +227,14 @@ impl<'r> Worker<'_, 'r> {
     /// The next batch of the shard, or what was in its place, and its number.
     fn take(&self, lane: &Lane<'_>) -> Option<(u64, Result<Batch, Error>)> {
         let mut intake = locked(&lane.intake);
-        if intake.ended {
+        if lane.ended.load(Ordering::Relaxed) {
             return None;
         }
         let before = intake.records.read();
         let batch = intake.records.next(self.task).transpose();
         self.progress.advance(intake.records.read() - before);
         let Some(batch) = batch else {
-            intake.ended = true;
+            lane.ended.store(true, Ordering::Relaxed);
             return None;
         };
         intake.taken += 1;
