@@ -364,39 +364,39 @@ def _() -> Call:
 
 @large("Stream.feed")
 def _() -> Call:
-    text, stream = prose() * 4, enc().stream()
-    return lambda: stream.feed(text)
+    text, encoding = prose() * 4, enc()
+    return lambda: encoding.stream().feed(text)
 
 
 @large("Stream.feed bytes")
 def _() -> Call:
-    text, stream = bytearray(prose().encode() * 4), enc().stream()
-    return lambda: stream.feed(text)
+    text, encoding = bytearray(prose().encode() * 4), enc()
+    return lambda: encoding.stream().feed(text)
 
 
 @large("Stream.count")
 def _() -> Call:
-    text, stream = prose() * 8, enc().stream()
-    return lambda: stream.count(text)
+    text, encoding = prose() * 8, enc()
+    return lambda: encoding.stream().count(text)
+
+
+def fed(encoding: tiktoken.Encoding) -> tiktoken.Stream:
+    """Return a stream that keeps all of its text back."""
+    stream = encoding.stream()
+    stream.count("ab" * (SIZE // 2))
+    return stream
 
 
 @large("Stream.finish")
 def _() -> Call:
-    letters, encoding = "ab" * (SIZE // 2), enc()
-
-    def fed() -> tiktoken.Stream:
-        stream = encoding.stream()
-        stream.count(letters)
-        return stream
-
-    return lambda: fed().finish()
+    encoding = enc()
+    return lambda: fed(encoding).finish()
 
 
 @large("Stream.total")
 def _() -> Call:
-    stream = enc().stream()
-    stream.count("ab" * (SIZE // 2))
-    return lambda: stream.total()
+    encoding = enc()
+    return lambda: fed(encoding).total()
 
 
 @large("Encoding.encode_batch")
