@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use offlock_core::pipeline::{
-    self, Destination, Error, ErrorKind, Format, Model, OnError, Output, Settings, Summary,
+    self, Destination, Eos, Error, ErrorKind, Format, Model, OnError, Output, Settings, Summary,
 };
 use offlock_core::{Task, deflate, msgpack, tokens};
 use proptest::prelude::*;
@@ -150,6 +150,8 @@ fn all_formats_and_compressions_give_the_same_counts() {
         ("members.jsonl.gz", halves(&lines, gzip)),
         ("a.ndjson.zst", zstd(&lines)),
         ("frames.jsonl.zst", halves(&lines, zstd)),
+        ("first-byte-alone.msgpack.zst", [zstd(&array[..1]), zstd(&array[1..])].concat()),
+        ("blanks-first.zst", [zstd(&[b' '; 200_000]), zstd(&lines)].concat()),
         ("skippable.jsonl.zst", [b"\x50\x2a\x4d\x18\x03\0\0\0abc", &zstd(&lines)[..]].concat()),
         ("gzip-in-disguise.jsonl", gzip(&lines)),
         ("no-extension", gzip(&lines)),
@@ -257,7 +259,7 @@ fn records_that_fail_are_named_with_their_place() {
     assert_eq!(
         errors,
         [
-            "2 10 MessagePack: expected a string at offset 6, found int",
+            "2 10 the field is not a string but a number",
             "3 17 the record does not have the field",
             "4 18 the text is not valid UTF-8",
         ]
@@ -300,6 +302,11 @@ fn a_record_beyond_the_limit_is_passed() {
     // The end of a message that is too long is not looked for.
     let (errors, documents) = reported(&folder.add("a.msgpack", &messages(&texts)), &limited);
     assert_eq!((errors.len(), documents), (1, 1));
+    assert!(errors[0].ends_with("the limit; the rest of the shard is not read"), "{errors:?}");
+    // The end of a line does not count.
+    let line = "x".repeat(2 << 20);
+    let path = folder.add("a.log", format!("{line}\r\nshort\r\n").as_bytes());
+    assert_eq!(reported(&path, &limited), (Vec::new(), 2));
     let (errors, documents) = reported(&folder.add("a.txt", texts[1].as_bytes()), &limited);
     assert_eq!((errors.len(), documents), (1, 0));
 }
@@ -545,6 +552,97 @@ fn a_run_that_was_stopped_anywhere_is_resumed_without_loss() {
 }
 
 #[test]
+fn a_run_that_is_stopped_finishes_no_shard() {
+    // One record of many small values, in which the task is checked, and others behind it.
+    let mut bytes = Vec::new();
+    msgpack::write::map_header(&mut bytes, 100_001);
+    for key in 0..100_000 {
+        msgpack::write::int(&mut bytes, key);
+        msgpack::write::bool(&mut bytes, true);
+    }
+    msgpack::write::str(&mut bytes, b"text");
+    msgpack::write::str(&mut bytes, b"");
+    bytes.extend(messages(&texts(30)));
+    let folder = Folder::new("stopped");
+    let shards = pipeline::find(&[folder.add("a.msgpack", &bytes)]).unwrap();
+    let mut finished = false;
+    for stop_at in 0..10_000 {
+        let out = folder.path(&format!("out-{stop_at}"));
+        let asked = AtomicU32::new(0);
+        let poll = || asked.fetch_add(1, Ordering::Relaxed) >= stop_at;
+        let task = Task::with_poll(&poll);
+        let one = Settings { threads: 1, ..settings() };
+        match pipeline::write(&shards, &one, &destination(&out, Output::Nanogpt), &|_| {}, &task) {
+            Ok(summary) => {
+                assert_eq!(summary.totals().documents, 31);
+                finished = true;
+                break;
+            }
+            Err(error) => assert_eq!(error.kind, ErrorKind::Stopped),
+        }
+        assert_eq!(contents(&out), [], "stopped at {stop_at}");
+        fs::remove_dir_all(&out).unwrap();
+    }
+    assert!(finished);
+}
+
+#[test]
+fn links_to_folders_are_not_followed() {
+    let folder = Folder::new("links");
+    folder.add("in/a.jsonl", b"{\"text\":\"off\"}\n");
+    for name in ["self", "self2"] {
+        std::os::unix::fs::symlink(".", folder.path("in").join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("a.jsonl", folder.path("in/b.jsonl")).unwrap();
+    let shards = pipeline::find(&[folder.path("in")]).unwrap();
+    assert_eq!(shards.iter().map(|shard| shard.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn names_that_results_cannot_have_are_refused_at_once() {
+    use std::os::unix::ffi::OsStringExt;
+    let folder = Folder::new("names");
+    let line = b"{\"text\":\"off\"}\n";
+    let not_utf8 = std::ffi::OsString::from_vec(b"x\xff.jsonl".to_vec());
+    fs::write(folder.path("in-other").with_file_name(&not_utf8), line).unwrap();
+    for (paths, problem) in [
+        (vec![folder.add("one/...jsonl", line)], "results cannot be named after this file"),
+        (vec![folder.add("one/.offlock.jsonl", line)], "results cannot be named after this file"),
+        (vec![folder.add("one/manifest.json.jsonl", line)], "results cannot be named after this file"),
+        (vec![folder.0.join(&not_utf8)], "the name is not UTF-8"),
+        (
+            vec![folder.add("two/a.jsonl", line), folder.add("two/a.bin/x.jsonl", line), folder.path("two")]
+                [2..]
+                .to_vec(),
+            "results would have the same name",
+        ),
+    ] {
+        let out = folder.path("out");
+        let error = write(&paths, &settings(), &destination(&out, Output::Llmc)).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+        assert!(!out.exists());
+    }
+}
+
+#[test]
+fn documents_that_a_format_cannot_hold_or_name() {
+    let folder = Folder::new("odd");
+    let path = folder.add("a.jsonl", b"{\"text\":\"\",\"id\":7}\n{\"text\":\"off\",\"id\":-8}\n");
+    let skip = Settings { on_error: OnError::Skip, ..settings() };
+    let none = Some(Eos::None);
+    let out = folder.path("mds");
+    let summary =
+        write(&[&path], &skip, &Destination { eos: none, ..destination(&out, Output::Mds) }).unwrap();
+    assert_eq!((summary.totals().documents, summary.totals().errors), (1, 1));
+    let out = folder.path("dolma");
+    let summary =
+        write(&[&path], &settings(), &Destination { eos: none, ..destination(&out, Output::Dolma) }).unwrap();
+    assert_eq!(summary.totals().documents, 2);
+    let rows = String::from_utf8(read(&out.join("a.csv.gz"))).unwrap();
+    assert!(rows.starts_with("0,0,7,") && rows.contains("\r\n0,1,-8,"), "{rows}");
+}
+
+#[test]
 fn a_resumed_run_makes_anew_what_has_changed() {
     let folder = Folder::new("changed");
     let (one, other) = (folder.add("1.txt", b"one"), folder.add("2.txt", b"two"));
@@ -566,6 +664,16 @@ fn a_resumed_run_makes_anew_what_has_changed() {
         .flat_map(|&token| (token as u16).to_le_bytes())
         .collect();
     assert_eq!(fs::read(out.join("1.bin")).unwrap(), narrow);
+    let fewer = write(&[&one], &settings(), &destination).unwrap_err();
+    assert!(fewer.to_string().contains("a shard that is not among those named: 2"), "{fewer}");
+    fs::write(&one, b"\xff").unwrap();
+    write(&[&one, &folder.path("2.txt")], &settings(), &destination).unwrap_err();
+    assert!(!out.join("manifest.json").exists() && !out.join("1.bin").exists());
+    fs::remove_dir_all(out.join(".offlock/done")).unwrap();
+    destination.resume = false;
+    let killed = write(&[&one], &settings(), &destination).unwrap_err();
+    assert!(killed.to_string().contains("results of an earlier run"), "{killed}");
+    destination.resume = true;
     let other_output = Destination { output: Output::Llmc, ..destination };
     let error = write(&[one], &settings(), &other_output).unwrap_err();
     assert!(error.to_string().contains("made with another eos: \"append\", not \"prepend\""), "{error}");
@@ -575,6 +683,7 @@ fn a_resumed_run_makes_anew_what_has_changed() {
 fn a_folder_that_is_in_use_or_has_other_files_is_refused() {
     let folder = Folder::new("used");
     let path = folder.add("in/a.txt", b"one");
+    fs::create_dir_all(folder.path(".offlock")).unwrap();
     let error = write(&[&path], &settings(), &destination(&folder.0, Output::Nanogpt)).unwrap_err();
     assert!(error.to_string().contains("the folder has other files"), "{error}");
     let out = folder.path("out");

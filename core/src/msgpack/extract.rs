@@ -29,6 +29,9 @@ use crate::{Task, memory};
 /// The number of bytes between two checks of the task, if the records are short.
 const STRETCH: usize = 64 << 10;
 
+/// What a [`Field`] may be.
+const SCALAR: &str = "a string, a number or a boolean";
+
 /// The position of a string in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -96,22 +99,22 @@ pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Opti
 ///
 /// As [`column()`], with strings, numbers and booleans as fields.
 pub fn fields(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Field>>, usize), Error> {
-    every(bytes, path, task, "a string, a number or a boolean", Some)
+    every(bytes, path, task, SCALAR, Some)
 }
 
-/// The string under `path` in the one record that begins at `start`, and the offset of the record's end.
+/// The field under `path` in the one record that begins at `start`, and the offset of the record's end.
 ///
 /// # Errors
 ///
-/// As [`column()`]; the offsets are those in `bytes`.
+/// As [`fields`]; the offsets are those in `bytes`.
 pub fn of_record(
     bytes: &[u8],
     start: usize,
     path: &[&[u8]],
     task: &Task<'_>,
-) -> Result<(Option<Span>, usize), Error> {
+) -> Result<(Option<Field>, usize), Error> {
     let mut reader = Reader::at(bytes, start);
-    let found = under(&mut reader, path, task, "a string", Field::text)?;
+    let found = under(&mut reader, path, task, SCALAR, Some)?;
     Ok((found, reader.pos()))
 }
 
@@ -256,9 +259,9 @@ mod tests {
     fn one_record_after_another() {
         let records = b"\x81\xa1t\xa3one\x81\xa1x\xa1t\x81\xa1t\x05";
         let (found, end) = of_record(records, 0, &[b"t"], &Task::new()).unwrap();
-        assert_eq!((found.unwrap().bytes(records), end), (&b"one"[..], 7));
+        assert_eq!((found, end), (Some(Field::Str(Span { offset: 4, length: 3 })), 7));
         assert_eq!(of_record(records, end, &[b"t"], &Task::new()).unwrap(), (None, 12));
-        assert_eq!(of_record(records, 12, &[b"t"], &Task::new()).unwrap_err().offset, 15);
+        assert_eq!(of_record(records, 12, &[b"t"], &Task::new()).unwrap(), (Some(Field::UInt(5)), 16));
     }
 
     #[test]

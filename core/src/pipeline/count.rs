@@ -23,7 +23,6 @@ pub fn count(
         shards,
         format: settings.format,
         extraction: settings.extraction(),
-        on_error: settings.on_error,
         report,
         threads: settings.threads,
         begin: &|_| Ok(Plan::Read(None)),

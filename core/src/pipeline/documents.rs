@@ -2,7 +2,6 @@
 //!
 //! This is the bulk of the work, and each thread does it for batches of its own.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use super::error::{Error, ErrorKind, Place};
@@ -10,7 +9,8 @@ use super::jsonl;
 use super::model::Model;
 use super::records::Batch;
 use super::shard::Format;
-use crate::msgpack::extract;
+use crate::msgpack::end_of_message;
+use crate::msgpack::extract::{self, Field, Span};
 use crate::tokens::TokenId;
 use crate::{Task, memory};
 
@@ -26,6 +26,9 @@ pub(super) struct Extraction<'a> {
     /// A token to put before each document, and one to put after it.
     pub(super) before: Option<TokenId>,
     pub(super) after: Option<TokenId>,
+    /// Whether documents without tokens have a place where they go.
+    pub(super) may_be_empty: bool,
+    pub(super) on_error: OnError,
 }
 
 /// A document that was encoded.
@@ -44,8 +47,21 @@ pub(super) struct Document {
 pub(super) struct Encoded {
     pub(super) tokens: Vec<TokenId>,
     pub(super) documents: Vec<Document>,
-    /// What is wrong with the other records.
+    /// The number of the other records.
+    pub(super) failed: u64,
+    /// What is wrong with them, unless they are only counted.
     pub(super) errors: Vec<Error>,
+}
+
+/// What to do with a record that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// Stop with its error.
+    Fail,
+    /// Leave it out and count it.
+    Skip,
+    /// Leave it out, count it, and report its error.
+    Report,
 }
 
 impl Extraction<'_> {
@@ -63,7 +79,11 @@ impl Extraction<'_> {
         while !rest.is_empty() {
             task.check().map_err(|stopped| Error::new(path, stopped))?;
             let (length, done) = match format {
-                Format::Msgpack => self.message(rest, place, &mut encoded, task),
+                Format::Msgpack => {
+                    let length = end_of_message(rest, 0, task);
+                    let length = length.map_err(|error| Error::in_record(path, place, error))?;
+                    (length, self.message(&rest[..length], place, &mut encoded, task))
+                }
                 Format::Text => (rest.len(), self.document(rest, place, None, &mut encoded, task)),
                 Format::Jsonl | Format::Lines => {
                     let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
@@ -71,17 +91,29 @@ impl Extraction<'_> {
                 }
             };
             if let Err(kind) = done {
-                let error = Error::in_record(path, place, kind);
-                if !error.concerns_input() {
-                    return Err(error);
+                self.note(Error::in_record(path, place, kind), &mut encoded)?;
+                if self.on_error == OnError::Fail {
+                    break;
                 }
-                memory::push(&mut encoded.errors, error).map_err(|error| Error::new(path, error))?;
             }
             rest = &rest[length..];
             place.offset += length as u64;
             place.number += 1;
         }
         Ok(encoded)
+    }
+
+    /// Notes the error of a record. Errors that concern no record are returned.
+    pub(super) fn note(&self, error: Error, encoded: &mut Encoded) -> Result<(), Error> {
+        if !error.concerns_input() {
+            return Err(error);
+        }
+        encoded.failed += 1;
+        if self.on_error != OnError::Skip {
+            let path = error.path.clone();
+            memory::push(&mut encoded.errors, error).map_err(|error| Error::new(&path, error))?;
+        }
+        Ok(())
     }
 
     fn line(
@@ -103,24 +135,11 @@ impl Extraction<'_> {
         self.check_length(line)?;
         let line = utf8(line)?;
         let text = jsonl::field(line, self.field)?;
-        let id = self.id.map_or(Ok(None), |id| about_id(jsonl::field(line, id)))?;
-        self.encode(&text, place, id.map(Cow::into_owned), encoded, task)
+        let id = self.id.map_or(Ok(None), |id| about_id(jsonl::name(line, id)))?;
+        self.encode(&text, place, id, encoded, task)
     }
 
-    /// Returns the length of the message, too.
     fn message(
-        &self,
-        bytes: &[u8],
-        place: Place,
-        encoded: &mut Encoded,
-        task: &Task<'_>,
-    ) -> (usize, Result<(), ErrorKind>) {
-        // That the message is whole is known.
-        let length = crate::msgpack::end_of_message(bytes, 0, task).unwrap_or(bytes.len());
-        (length, self.fields(&bytes[..length], place, encoded, task))
-    }
-
-    fn fields(
         &self,
         message: &[u8],
         place: Place,
@@ -131,11 +150,16 @@ impl Extraction<'_> {
         let find = |path: &[String]| {
             let path: Vec<&[u8]> = path.iter().map(|key| key.as_bytes()).collect();
             let (found, _) = extract::of_record(message, 0, &path, task)?;
-            Ok::<_, ErrorKind>(found.ok_or(ErrorKind::MissingField)?.bytes(message))
+            found.ok_or(ErrorKind::MissingField)
         };
-        let text = utf8(find(self.field)?)?;
-        let id = self.id.map_or(Ok(None), |id| about_id(find(id).and_then(utf8)))?;
-        self.encode(text, place, id.map(str::to_owned), encoded, task)
+        let text = utf8(text_of(find(self.field)?)?.bytes(message))?;
+        let id = |path| match find(path)? {
+            Field::UInt(number) => Ok(number.to_string()),
+            Field::Int(number) => Ok(number.to_string()),
+            field => Ok(utf8(text_of(field)?.bytes(message))?.to_owned()),
+        };
+        let id = self.id.map_or(Ok(None), |path| about_id(id(path)))?;
+        self.encode(text, place, id, encoded, task)
     }
 
     fn document(
@@ -151,7 +175,11 @@ impl Extraction<'_> {
     }
 
     fn check_length(&self, record: &[u8]) -> Result<(), ErrorKind> {
-        if record.len() <= self.limit { Ok(()) } else { Err(ErrorKind::TooLong { limit: self.limit }) }
+        if record.len() <= self.limit { Ok(()) } else { Err(self.too_long()) }
+    }
+
+    fn too_long(&self) -> ErrorKind {
+        ErrorKind::TooLong { limit: self.limit, ends_shard: false }
     }
 
     fn encode(
@@ -174,6 +202,10 @@ impl Extraction<'_> {
         if let Some(token) = self.after {
             memory::push(tokens, token)?;
         }
+        if tokens.len() == before && !self.may_be_empty {
+            let message = "the document has no tokens, which the format cannot hold".to_owned();
+            return Err(ErrorKind::Malformed { message });
+        }
         let document = Document { end: tokens.len(), bytes: text.len(), place, id };
         Ok(memory::push(&mut encoded.documents, document)?)
     }
@@ -181,6 +213,15 @@ impl Extraction<'_> {
 
 fn utf8(bytes: &[u8]) -> Result<&str, ErrorKind> {
     simdutf8::basic::from_utf8(bytes).map_err(|_| ErrorKind::NotUtf8)
+}
+
+/// The field as a string.
+fn text_of(field: Field) -> Result<Span, ErrorKind> {
+    match field {
+        Field::Str(span) => Ok(span),
+        Field::Bool(_) => Err(ErrorKind::NotText { found: "a boolean" }),
+        Field::UInt(_) | Field::Int(_) | Field::Float(_) => Err(ErrorKind::NotText { found: "a number" }),
+    }
 }
 
 /// The field that names the document, which may be missing.

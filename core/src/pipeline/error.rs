@@ -44,6 +44,8 @@ pub enum ErrorKind {
     TooLong {
         /// The limit in bytes.
         limit: usize,
+        /// Whether the records behind it cannot be found.
+        ends_shard: bool,
     },
     /// The text could not be encoded.
     Tokens(tokens::Error),
@@ -109,7 +111,10 @@ impl fmt::Display for ErrorKind {
             Self::MissingField => f.write_str("the record does not have the field"),
             Self::NotText { found } => write!(f, "the field is not a string but {found}"),
             Self::NotUtf8 => f.write_str("the text is not valid UTF-8"),
-            Self::TooLong { limit } => write!(f, "the record is longer than {limit} bytes, the limit"),
+            Self::TooLong { limit, ends_shard } => {
+                write!(f, "the record is longer than {limit} bytes, the limit")?;
+                if *ends_shard { f.write_str("; the rest of the shard is not read") } else { Ok(()) }
+            }
             Self::Tokens(error) => error.fmt(f),
             Self::OutOfMemory => OutOfMemory.fmt(f),
             Self::Stopped => Stopped.fmt(f),

@@ -12,6 +12,7 @@
 //! A shard is finished by the file that says so, which is written after its results are in their places and on the
 //! disk. A run that is killed before that leaves a shard that the next one makes anew, under the same names.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,13 @@ use super::output::synced;
 use super::shard::Shard;
 use super::summary::{Done, Summary, Totals, Written};
 
+/// What a run keeps for itself, and its parts.
+const OURS: &str = ".offlock";
+const SETTINGS: &str = ".offlock/settings.json";
+const DONE: &str = ".offlock/done";
+const UNFINISHED: &str = ".offlock/unfinished";
+const MANIFEST: &str = "manifest.json";
+
 pub(super) struct Folder {
     path: PathBuf,
     /// The lock is released when the file is closed, however the process ends.
@@ -35,28 +43,55 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder for a run with these settings, and creates it if there is none.
-    pub(super) fn open(path: &Path, settings: &Value, resume: bool) -> Result<Self, Error> {
+    /// Opens the folder for a run over `shards` with these settings, and creates it if there is none.
+    pub(super) fn open(path: &Path, shards: &[Shard], settings: &Value, resume: bool) -> Result<Self, Error> {
         let wrong = |error: io::Error| Error::new(path, error);
-        check_is_ours(path)?;
-        fs::create_dir_all(path.join(".offlock/done")).map_err(wrong)?;
+        let has_results = has_results(path).map_err(wrong)?;
+        if has_results && !path.join(SETTINGS).exists() {
+            let message = "the folder has other files; name an empty or a new one".to_owned();
+            return Err(Error::new(path, ErrorKind::Invalid { message }));
+        }
+        fs::create_dir_all(path.join(DONE)).map_err(wrong)?;
         let folder = Self { path: path.to_owned(), _lock: lock(path)?, records: AtomicU64::new(0) };
-        let unfinished = folder.unfinished();
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).map_err(wrong)?;
-        }
-        fs::create_dir_all(&unfinished).map_err(wrong)?;
-        if folder.has_results().map_err(wrong)? {
-            let earlier = folder.read("settings.json").map_err(wrong)?.unwrap_or_default();
+        if has_results {
+            let earlier =
+                folder.read(SETTINGS).and_then(|settings| settings.ok_or(io::ErrorKind::NotFound.into()));
+            let earlier = earlier.map_err(|error| Error::new(&path.join(SETTINGS), error))?;
             folder.check_settings(&earlier, settings, resume)?;
-        } else {
-            folder.write(".offlock/settings.json", settings).map_err(wrong)?;
+            folder.check_shards(shards)?;
         }
+        folder.begin(has_results, settings).map_err(wrong)?;
         Ok(folder)
     }
 
-    fn has_results(&self) -> io::Result<bool> {
-        Ok(fs::read_dir(self.path.join(".offlock/done"))?.next().is_some())
+    /// Removes what an earlier run has not finished, and the list of its results.
+    fn begin(&self, has_results: bool, settings: &Value) -> io::Result<()> {
+        removed(fs::remove_dir_all(self.unfinished()))?;
+        fs::create_dir_all(self.unfinished())?;
+        removed(fs::remove_file(self.path.join(MANIFEST)))?;
+        if has_results { Ok(()) } else { self.write(SETTINGS, settings) }
+    }
+
+    /// Refuses results of shards that are not there any more: programs that read the folder would use them.
+    fn check_shards(&self, shards: &[Shard]) -> Result<(), Error> {
+        let known: HashSet<PathBuf> = shards.iter().map(|shard| self.path.join(record_of(shard))).collect();
+        let mut folders = vec![self.path.join(DONE)];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(&folder).map_err(|error| Error::new(&folder, error))?;
+            for entry in entries.flatten().map(|entry| entry.path()) {
+                if entry.is_dir() {
+                    folders.push(entry);
+                } else if !known.contains(&entry) {
+                    let name = entry.strip_prefix(self.path.join(DONE)).unwrap_or(&entry).with_extension("");
+                    let message = format!(
+                        "the folder has results of a shard that is not among those named: {}",
+                        name.display()
+                    );
+                    return Err(Error::new(&self.path, ErrorKind::Invalid { message }));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_settings(&self, earlier: &Value, settings: &Value, resume: bool) -> Result<(), Error> {
@@ -80,7 +115,7 @@ impl Folder {
 
     /// Where files lie until they are complete.
     pub(super) fn unfinished(&self) -> PathBuf {
-        self.path.join(".offlock/unfinished")
+        self.path.join(UNFINISHED)
     }
 
     /// The folder.
@@ -88,19 +123,35 @@ impl Folder {
         &self.path
     }
 
-    /// What an earlier run has made of a shard, if the shard and the results are as they were.
-    pub(super) fn done(&self, shard: &Shard) -> Option<Done> {
-        let done: Done = self.read(&record_of(shard)).ok()??;
+    /// What an earlier run has made of a shard, if the shard and the results are as they were. If they are not,
+    /// what it has made is removed.
+    pub(super) fn done(&self, shard: &Shard) -> io::Result<Option<Done>> {
+        let record = record_of(shard);
+        let done: Option<Done> = self.read(&record).unwrap_or_default();
         let is_there = |file: &Written| {
             fs::metadata(self.path.join(&file.name)).is_ok_and(|about| about.len() == file.size)
         };
-        let same = done.path == shard.path && done.size == shard.size && done.modified == shard.modified;
-        (same && done.files.iter().all(is_there)).then_some(done)
+        match done {
+            Some(done)
+                if done.size == shard.size
+                    && done.modified == shard.modified
+                    && done.files.iter().all(is_there) =>
+            {
+                Ok(Some(done))
+            }
+            done => {
+                removed(fs::remove_file(self.path.join(record)))?;
+                for file in done.into_iter().flat_map(|done| done.files) {
+                    removed(fs::remove_file(self.path.join(file.name)))?;
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Notes that a shard is finished.
     pub(super) fn finish(&self, shard: &Shard, done: &Done) -> io::Result<()> {
-        self.write(&format!(".offlock/{}", record_of(shard)), done)
+        self.write(&record_of(shard), done)
     }
 
     /// Writes the list of all results, and removes what only an unfinished run needs.
@@ -111,12 +162,12 @@ impl Folder {
             "totals": { "documents": documents, "bytes": bytes, "tokens": tokens, "errors": errors },
             "shards": summary.shards,
         });
-        self.write("manifest.json", &manifest)?;
+        self.write(MANIFEST, &manifest)?;
         fs::remove_dir_all(self.unfinished())
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
-        match fs::read(self.path.join(".offlock").join(name)) {
+        match fs::read(self.path.join(name)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -141,24 +192,31 @@ impl Folder {
 
 /// The file that says that a shard is finished.
 fn record_of(shard: &Shard) -> String {
-    format!("done/{}.json", shard.name)
+    format!("{DONE}/{}.json", shard.name)
 }
 
-/// A folder with other files may hold some that results would overwrite.
-fn check_is_ours(path: &Path) -> Result<(), Error> {
-    let is_other = !path.join(".offlock").exists()
-        && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-    if !is_other {
-        return Ok(());
+/// Whether the folder has anything besides what a run keeps for itself. That counts even if no shard is finished:
+/// a run may have been killed in between.
+fn has_results(path: &Path) -> io::Result<bool> {
+    match fs::read_dir(path) {
+        Ok(entries) => Ok(entries.flatten().any(|entry| entry.file_name() != OURS)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
-    let message = "the folder has other files; name an empty or a new one".to_owned();
-    Err(Error::new(path, ErrorKind::Invalid { message }))
+}
+
+/// That there was nothing to remove is no error.
+fn removed(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }
 
 /// Locks the folder for this run.
 fn lock(path: &Path) -> Result<File, Error> {
     let wrong = |error: io::Error| Error::new(path, error);
-    let file = File::create(path.join(".offlock/lock")).map_err(wrong)?;
+    let file = File::create(path.join(OURS).join("lock")).map_err(wrong)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {

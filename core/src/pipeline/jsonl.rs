@@ -8,7 +8,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use serde_json::Value;
+
 use super::error::ErrorKind;
+
+const NUMBER: &str = "a number";
 
 /// The string under `path` in the object that `line` holds.
 pub(super) fn field<'a>(line: &'a str, path: &[String]) -> Result<Cow<'a, str>, ErrorKind> {
@@ -18,6 +22,18 @@ pub(super) fn field<'a>(line: &'a str, path: &[String]) -> Result<Cow<'a, str>, 
         Found::Text(text) => Ok(text),
         Found::Missing => Err(ErrorKind::MissingField),
         Found::Other(found) => Err(ErrorKind::NotText { found }),
+    }
+}
+
+/// The string or number under `path`, as text.
+pub(super) fn name(line: &str, path: &[String]) -> Result<String, ErrorKind> {
+    match field(line, path) {
+        Err(ErrorKind::NotText { found: NUMBER }) => {
+            let value: Value = serde_json::from_str(line).map_err(malformed)?;
+            let found = path.iter().try_fold(&value, |value, key| value.get(key));
+            found.map(Value::to_string).ok_or(ErrorKind::MissingField)
+        }
+        found => found.map(Cow::into_owned),
     }
 }
 
@@ -79,15 +95,15 @@ impl<'de> Visitor<'de> for Under<'_> {
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Found<'de>, E> {
-        Ok(self.scalar("a number"))
+        Ok(self.scalar(NUMBER))
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Found<'de>, E> {
-        Ok(self.scalar("a number"))
+        Ok(self.scalar(NUMBER))
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Found<'de>, E> {
-        Ok(self.scalar("a number"))
+        Ok(self.scalar(NUMBER))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {
@@ -152,6 +168,15 @@ mod tests {
             "a\n😀"
         );
         assert_eq!(text(r#"{"a":{"b":"deep"},"b":"flat"}"#, &["a", "b"]).unwrap(), "deep");
+    }
+
+    #[test]
+    fn names_may_be_numbers() {
+        let path = ["id".to_owned()];
+        assert_eq!(name(r#"{"id": 12345678901234567}"#, &path).unwrap(), "12345678901234567");
+        assert_eq!(name(r#"{"id": "x"}"#, &path).unwrap(), "x");
+        assert_eq!(name(r#"{"id": null}"#, &path), Err(ErrorKind::MissingField));
+        assert_eq!(name(r#"{"id": []}"#, &path), Err(ErrorKind::NotText { found: "an array" }));
     }
 
     #[test]

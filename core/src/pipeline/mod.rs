@@ -40,10 +40,10 @@ mod summary;
 mod write;
 
 pub use count::count;
+pub use documents::OnError;
 pub use error::{Error, ErrorKind, Place};
 pub use model::Model;
 pub use output::{Eos, Output};
-pub use run::OnError;
 pub use settings::Settings;
 pub use shard::{Format, Shard, find};
 pub use summary::{Done, Lengths, Summary, Totals, Written};

@@ -18,7 +18,17 @@ pub(super) const BATCH: usize = 1 << 20;
 /// How deep MessagePack records may be nested.
 const DEPTH: usize = 1000;
 
+/// The most bytes that end a line.
+const LINE_END: usize = 2;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether the beginning of a shard is enough to see a byte order mark, the header of an array, and what follows
+/// blanks.
+fn tells_format(beginning: &[u8]) -> bool {
+    const HEADER: usize = 5;
+    beginning.len() >= BATCH || beginning.len() >= HEADER && !beginning.iter().all(u8::is_ascii_whitespace)
+}
 
 /// Whole records of a shard.
 pub(super) struct Batch {
@@ -66,8 +76,15 @@ impl Records {
         let wrong = |kind| Error::new(path, kind);
         let mut source = Decompressed::open(path).map_err(wrong)?;
         let (mut rest, mut broken) = (Vec::new(), None);
-        if let Err(error) = source.append(&mut rest, task) {
-            broken = Some(error);
+        while !tells_format(&rest) {
+            match source.append(&mut rest, task) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
+            }
         }
         let mark = if rest.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         rest.drain(..mark);
@@ -134,7 +151,9 @@ impl Records {
                 match self.whole_records(&bytes, source_ended, task) {
                     Ok(whole) if whole.end > 0 => return self.batch(bytes, whole).map(Some),
                     Ok(_) if source_ended => return self.end(&bytes),
-                    Ok(_) if bytes.len() > self.limit => return Err(self.too_long(&bytes)),
+                    Ok(_) if bytes.len() > self.limit.saturating_add(LINE_END) => {
+                        return Err(self.too_long(&bytes));
+                    }
                     Ok(_) => {}
                     Err(kind) => return Err(self.give_up(kind)),
                 }
@@ -219,8 +238,9 @@ impl Records {
     }
 
     fn too_long(&mut self, bytes: &[u8]) -> Error {
-        let kind = ErrorKind::TooLong { limit: self.limit };
-        if matches!(self.format, Format::Text | Format::Msgpack) {
+        let ends_shard = matches!(self.format, Format::Text | Format::Msgpack);
+        let kind = ErrorKind::TooLong { limit: self.limit, ends_shard };
+        if ends_shard {
             return self.give_up(kind);
         }
         let error = Error::in_record(&self.path, self.place, kind);

@@ -15,24 +15,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::documents::{Encoded, Extraction};
+use super::documents::{Encoded, Extraction, OnError};
 use super::error::{Error, ErrorKind};
 use super::records::{Batch, Records};
 use super::shard::{Format, Shard};
-use super::summary::{Done, Summary, Totals, Written};
+use super::summary::{Done, Lengths, Summary, Totals, Written};
 use crate::Task;
 use crate::parallel::on_threads;
-
-/// What to do with a record that fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnError {
-    /// Stop with its error.
-    Fail,
-    /// Leave it out and count it.
-    Skip,
-    /// Leave it out, count it, and report its error.
-    Report,
-}
 
 /// How long a thread waits for its turn before it looks whether the run has been stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -60,7 +49,6 @@ pub(super) struct Run<'a> {
     /// The format of all shards, whatever their names imply.
     pub(super) format: Option<Format>,
     pub(super) extraction: Extraction<'a>,
-    pub(super) on_error: OnError,
     pub(super) report: &'a (dyn Fn(&Error) + Sync),
     /// The most threads; 0 for one per processor.
     pub(super) threads: usize,
@@ -106,7 +94,16 @@ struct Board<'a> {
     /// The lanes, with the number of threads on each.
     lanes: Vec<(Arc<Lane<'a>>, usize)>,
     done: Vec<(usize, Done)>,
+    /// The lengths of all documents. Those of the shards one by one are not kept: they take more memory.
+    lengths: Lengths,
     resumed: usize,
+}
+
+impl Board<'_> {
+    fn add(&mut self, index: usize, mut done: Done) {
+        self.lengths.merge(&std::mem::take(&mut done.totals.lengths));
+        self.done.push((index, done));
+    }
 }
 
 impl Run<'_> {
@@ -135,7 +132,7 @@ impl Run<'_> {
         let mut board = locked(&board);
         board.done.sort_unstable_by_key(|&(index, _)| index);
         let shards = std::mem::take(&mut board.done).into_iter().map(|(_, done)| done).collect();
-        Ok(Summary { shards, resumed: board.resumed })
+        Ok(Summary { shards, lengths: std::mem::take(&mut board.lengths), resumed: board.resumed })
     }
 }
 
@@ -178,7 +175,7 @@ impl<'r> Worker<'_, 'r> {
             match (self.run.begin)(index)? {
                 Plan::Finished(done) => {
                     self.progress.advance(shard.size);
-                    board.done.push((index, done));
+                    board.add(index, done);
                     board.resumed += 1;
                 }
                 Plan::Read(sink) => {
@@ -216,8 +213,11 @@ impl<'r> Worker<'_, 'r> {
         while let Some((number, batch)) = self.take(lane) {
             let encoded = match batch {
                 Ok(batch) => self.run.extraction.run(&batch, lane.format, &lane.shard.path, self.task)?,
-                Err(error) if error.concerns_input() => Encoded { errors: vec![error], ..Encoded::default() },
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let mut encoded = Encoded::default();
+                    self.run.extraction.note(error, &mut encoded)?;
+                    encoded
+                }
             };
             self.hand_on(lane, number, &encoded)?;
         }
@@ -259,13 +259,12 @@ impl<'r> Worker<'_, 'r> {
 
     fn count(&self, totals: &mut Totals, encoded: &Encoded) -> Result<(), Error> {
         for error in &encoded.errors {
-            match self.run.on_error {
+            match self.run.extraction.on_error {
                 OnError::Fail => return Err(error.clone()),
-                OnError::Skip => {}
-                OnError::Report => (self.run.report)(error),
+                _ => (self.run.report)(error),
             }
         }
-        totals.errors += encoded.errors.len() as u64;
+        totals.errors += encoded.failed;
         totals.documents += encoded.documents.len() as u64;
         totals.tokens += encoded.tokens.len() as u64;
         let mut start = 0;
@@ -289,8 +288,9 @@ impl<'r> Worker<'_, 'r> {
         }
         board.lanes.swap_remove(at);
         drop(board);
+        self.task.check().map_err(|stopped| Error::new(&lane.shard.path, stopped))?;
         let done = self.finish(lane)?;
-        locked(self.board).done.push((lane.index, done));
+        locked(self.board).add(lane.index, done);
         Ok(())
     }
 

@@ -1,8 +1,7 @@
 //! What all runs have in common.
 
-use super::documents::Extraction;
+use super::documents::{Extraction, OnError};
 use super::model::Model;
-use super::run::OnError;
 use super::shard::Format;
 
 /// How shards are read, and what encodes their texts.
@@ -43,6 +42,8 @@ impl Settings {
             limit: self.max_doc_bytes,
             before: None,
             after: None,
+            may_be_empty: true,
+            on_error: self.on_error,
         }
     }
 }

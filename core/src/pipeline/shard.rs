@@ -1,5 +1,6 @@
 //! The files to read: their names, and what is in them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -31,7 +32,7 @@ impl Format {
 
     /// The format that a file's name implies.
     fn of_name(name: &str) -> Option<Self> {
-        let (_, extension) = stem(name).1.rsplit_once('.')?;
+        let (_, extension) = uncompressed(name).rsplit_once('.')?;
         match extension.to_ascii_lowercase().as_str() {
             "jsonl" | "ndjson" | "jsonlines" => Some(Self::Jsonl),
             "msgpack" | "mpk" => Some(Self::Msgpack),
@@ -69,7 +70,7 @@ pub struct Shard {
 }
 
 /// The shards that `paths` name. A folder stands for the files below it whose names imply a format, in the order
-/// of their names; hidden ones are left out.
+/// of their names; hidden ones, and links to folders, are left out.
 ///
 /// # Errors
 ///
@@ -104,9 +105,10 @@ fn below(folder: &Path, root: &Path, shards: &mut Vec<Shard>) -> Result<(), Erro
         if name.starts_with('.') {
             continue;
         }
-        if path.is_dir() {
+        // Links to folders are not followed: they may lead back.
+        if entry.file_type().map_err(wrong)?.is_dir() {
             below(&path, root, shards)?;
-        } else if Format::of_name(&name).is_some() {
+        } else if is_shard(&name) && !path.is_dir() {
             shards.push(Shard::of(&path, root)?);
         }
     }
@@ -124,7 +126,7 @@ impl Shard {
         let modified = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Ok(Self {
             path: path.to_owned(),
-            name: stem(&name).0.to_owned(),
+            name: bare(&name).to_owned(),
             format: Format::of_name(&name),
             size: about.len(),
             modified: modified.map_or(0, |time| time.as_nanos() as u64),
@@ -132,34 +134,72 @@ impl Shard {
     }
 }
 
-/// The name without the extensions of the format and of the compression, and without that of the compression
-/// alone.
-fn stem(name: &str) -> (&str, &str) {
-    let uncompressed = match name.rsplit_once('.') {
-        Some((rest, "gz" | "gzip" | "zst" | "zstd")) if !rest.is_empty() => rest,
-        _ => name,
-    };
-    let bare = match uncompressed.rsplit_once('.') {
-        Some((rest, _)) if !rest.is_empty() && !rest.ends_with('/') => rest,
-        _ => uncompressed,
-    };
-    (bare, uncompressed)
+/// The name without the extension of a compression.
+fn uncompressed(name: &str) -> &str {
+    without_extension(name, |extension| matches!(extension, "gz" | "gzip" | "zst" | "zstd"))
 }
 
-/// Refuses shards of one name, whose results would overwrite each other.
+/// The name without the extensions of a format and of a compression.
+fn bare(name: &str) -> &str {
+    let uncompressed = uncompressed(name);
+    let is_known = |extension: &str| Format::of_name(&format!("x.{extension}")).is_some();
+    without_extension(uncompressed, |extension| extension == "json" || is_known(extension))
+}
+
+/// The name without its extension if that is one of those meant. Something is left of the name.
+fn without_extension(name: &str, is_meant: impl Fn(&str) -> bool) -> &str {
+    match name.rsplit_once('.') {
+        Some((rest, extension))
+            if is_meant(&extension.to_ascii_lowercase()) && !rest.is_empty() && !rest.ends_with('/') =>
+        {
+            rest
+        }
+        _ => name,
+    }
+}
+
+/// Whether a file of a folder is taken for a shard. What a `.json` holds, its content tells.
+fn is_shard(name: &str) -> bool {
+    Format::of_name(name).is_some() || uncompressed(name).to_ascii_lowercase().ends_with(".json")
+}
+
+/// Refuses shards whose results would overwrite each other, or lie where no results belong.
 pub(super) fn check_names(shards: &[Shard]) -> Result<(), Error> {
-    let mut sorted: Vec<_> = shards.iter().collect();
-    sorted.sort_by(|one, other| one.name.cmp(&other.name));
-    for pair in sorted.windows(2) {
-        if pair[0].name == pair[1].name {
-            let message = format!(
-                "results would have the same name as those of {}; give one of the files another name",
-                pair[0].path.display()
-            );
-            return Err(Error::new(&pair[1].path, ErrorKind::Invalid { message }));
+    let mut names: BTreeMap<&str, &Shard> = BTreeMap::new();
+    for shard in shards {
+        let invalid =
+            |message: &str| Error::new(&shard.path, ErrorKind::Invalid { message: message.to_owned() });
+        if shard.path.to_str().is_none() {
+            return Err(invalid("the name is not UTF-8, so results cannot be named after it"));
+        }
+        if shard
+            .name
+            .split('/')
+            .any(|part| matches!(part, "." | ".." | "manifest.json") || part.starts_with(".offlock"))
+        {
+            return Err(invalid("results cannot be named after this file; give it another name"));
+        }
+        if let Some(other) = names.insert(&shard.name, shard) {
+            return Err(clash(shard, other));
+        }
+    }
+    // A folder may have the name of another shard's results: a.bin/x.jsonl beside a.jsonl.
+    for shard in shards {
+        let folders = shard.name.match_indices('/').map(|(end, _)| &shard.name[..end]);
+        let beginnings = folders.flat_map(|folder| folder.match_indices('.').map(|(end, _)| &folder[..end]));
+        if let Some(other) = beginnings.filter_map(|name| names.get(name)).next() {
+            return Err(clash(shard, other));
         }
     }
     Ok(())
+}
+
+fn clash(shard: &Shard, other: &Shard) -> Error {
+    let message = format!(
+        "results would have the same name as those of {}; give one of the files another name",
+        other.path.display()
+    );
+    Error::new(&shard.path, ErrorKind::Invalid { message })
 }
 
 #[cfg(test)]
@@ -176,9 +216,12 @@ mod tests {
             ("book.txt", Some(Format::Text), "book"),
             ("a.gz", None, "a"),
             ("part-00001", None, "part-00001"),
+            ("A.JSONL.GZ", Some(Format::Jsonl), "A"),
+            ("c4.00001-of-01024", None, "c4.00001-of-01024"),
+            ("a.json.gz", None, "a"),
             (".gz", None, ".gz"),
         ] {
-            assert_eq!((Format::of_name(name), stem(name).0), (format, bare), "{name}");
+            assert_eq!((Format::of_name(name), super::bare(name)), (format, bare), "{name}");
         }
     }
 

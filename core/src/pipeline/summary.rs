@@ -14,11 +14,15 @@ use serde::{Deserialize, Serialize};
 pub struct Lengths(BTreeMap<u64, u64>);
 
 impl Lengths {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn add(&mut self, length: u64) {
         *self.0.entry(length).or_default() += 1;
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         for (&length, &documents) in &other.0 {
             *self.0.entry(length).or_default() += documents;
         }
@@ -54,11 +58,12 @@ pub struct Totals {
     /// Records that failed and were left out, and shards that could not be read to their end.
     pub errors: u64,
     /// The documents' lengths.
+    #[serde(default, skip_serializing_if = "Lengths::is_empty")]
     pub lengths: Lengths,
 }
 
 impl Totals {
-    pub(super) fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         self.documents += other.documents;
         self.bytes += other.bytes;
         self.tokens += other.tokens;
@@ -99,6 +104,8 @@ pub struct Done {
 pub struct Summary {
     /// The shards, in the order in which they were named.
     pub shards: Vec<Done>,
+    /// The lengths of all documents; those of single shards are empty.
+    pub lengths: Lengths,
     /// How many of them an earlier run had finished.
     pub resumed: usize,
 }
@@ -106,7 +113,7 @@ pub struct Summary {
 impl Summary {
     /// The numbers of all shards together.
     pub fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
+        let mut totals = Totals { lengths: self.lengths.clone(), ..Totals::default() };
         self.shards.iter().for_each(|shard| totals.merge(&shard.totals));
         totals
     }

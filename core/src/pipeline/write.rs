@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::documents::{Encoded, Extraction};
+use super::documents::{Encoded, Extraction, OnError};
 use super::error::{Error, ErrorKind};
 use super::folder::Folder;
 use super::model::Model;
@@ -53,9 +53,9 @@ pub fn write(
     destination.output.check_vocabulary(model.n_vocab()).map_err(wrong)?;
     let eos = destination.eos(model).map_err(wrong)?;
     let described = destination.describe(settings);
-    let folder = Folder::open(&destination.folder, &described, destination.resume)?;
+    let folder = Folder::open(&destination.folder, shards, &described, destination.resume)?;
     let id = ["id".to_owned()];
-    let begin = |index: usize| match folder.done(&shards[index]) {
+    let begin = |index: usize| match folder.done(&shards[index]).map_err(|error| wrong(error.into()))? {
         Some(done) => Ok(Plan::Finished(done)),
         None => destination.begin(&folder, &shards[index], index, model),
     };
@@ -66,9 +66,9 @@ pub fn write(
             id: destination.output.names_documents().then_some(&id),
             before: eos.filter(|_| destination.place_of_eos() == Eos::Prepend),
             after: eos.filter(|_| destination.place_of_eos() == Eos::Append),
+            may_be_empty: destination.output.holds_empty_documents(),
             ..settings.extraction()
         },
-        on_error: settings.on_error,
         report,
         threads: settings.threads,
         begin: &begin,
@@ -112,6 +112,7 @@ impl Destination {
             "eos": eos,
             "eos_token": if eos == "none" { None } else { Some(&self.eos_token) },
             "max_doc_bytes": settings.max_doc_bytes,
+            "on_error": if settings.on_error == OnError::Fail { "fail" } else { "skip" },
         })
     }
 

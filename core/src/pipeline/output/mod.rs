@@ -73,6 +73,11 @@ impl Output {
         }
     }
 
+    /// Whether the files can hold documents without tokens.
+    pub(super) fn holds_empty_documents(self) -> bool {
+        self != Self::Mds
+    }
+
     /// Whether the files mention the documents' names.
     pub(super) fn names_documents(self) -> bool {
         self == Self::Dolma
