@@ -380,23 +380,23 @@ def _() -> Call:
     return lambda: encoding.stream().count(text)
 
 
-def fed(encoding: tiktoken.Encoding) -> tiktoken.Stream:
-    """Return a stream that keeps all of its text back."""
-    stream = encoding.stream()
-    stream.count("ab" * (SIZE // 2))
+def fed(letters: str) -> tiktoken.Stream:
+    """Return a stream that keeps all of these letters back."""
+    stream = enc().stream()
+    stream.count(letters)
     return stream
 
 
 @large("Stream.finish")
 def _() -> Call:
-    encoding = enc()
-    return lambda: fed(encoding).finish()
+    letters = "ab" * (SIZE // 2)
+    return lambda: fed(letters).finish()
 
 
 @large("Stream.total")
 def _() -> Call:
-    encoding = enc()
-    return lambda: fed(encoding).total()
+    letters = "ab" * (SIZE // 2)
+    return lambda: fed(letters).total()
 
 
 @large("Encoding.encode_batch")

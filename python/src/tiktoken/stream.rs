@@ -30,14 +30,14 @@ use crate::utf8::{Utf8, ends_in_leading_surrogate, utf8};
 pub(crate) struct Stream(StreamLock<State>);
 
 struct State {
-    stream: tokens::Stream,
+    stream: Large<tokens::Stream>,
     /// The end of the last piece, if that is the first of two surrogates that together are a character.
     surrogate: Option<Py<PyString>>,
 }
 
 impl Stream {
     pub(crate) fn new(stream: tokens::Stream) -> Self {
-        Self(StreamLock::new(State { stream, surrogate: None }))
+        Self(StreamLock::new(State { stream: Large::new(stream), surrogate: None }))
     }
 
     /// Runs `work` over a piece, and lets the stream accept the result once `build` has made an object of it.
@@ -95,7 +95,7 @@ impl State {
         work: impl FnOnce(&mut tokens::Stream, &[u8], &Task<'_>) -> Result<Fed, tokens::Error> + Send,
         build: impl FnOnce(&Fed) -> PyResult<T>,
     ) -> PyResult<T> {
-        let stream = &mut self.stream;
+        let stream: &mut tokens::Stream = &mut self.stream;
         let fed = Region::new(&TOKENS_STREAM, piece.len() + stream.pending())
             .release(release)
             .cancel(cancel.map(Bound::get))
@@ -130,6 +130,12 @@ impl Piece {
 impl MemorySize for Fed {
     fn memory_size(&self) -> usize {
         self.memory()
+    }
+}
+
+impl MemorySize for tokens::Stream {
+    fn memory_size(&self) -> usize {
+        self.pending()
     }
 }
 
@@ -208,7 +214,7 @@ impl Stream {
     )]
     fn total(&self, py: Python<'_>, release: Release, cancel: Option<&Bound<'_, Cancel>>) -> PyResult<Int> {
         let state = self.0.lock(py)?;
-        let stream = &state.stream;
+        let stream: &tokens::Stream = &state.stream;
         Region::new(&TOKENS_STREAM, stream.pending())
             .release(release)
             .cancel(cancel.map(Bound::get))
