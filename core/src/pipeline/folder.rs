@@ -46,13 +46,14 @@ impl Folder {
     /// Opens the folder for a run over `shards` with these settings, and creates it if there is none.
     pub(super) fn open(path: &Path, shards: &[Shard], settings: &Value, resume: bool) -> Result<Self, Error> {
         let wrong = |error: io::Error| Error::new(path, error);
-        let has_results = has_results(path).map_err(wrong)?;
-        if has_results && !path.join(SETTINGS).exists() {
+        if has_results(path).map_err(wrong)? && !path.join(SETTINGS).exists() {
             let message = "the folder has other files; name an empty or a new one".to_owned();
             return Err(Error::new(path, ErrorKind::Invalid { message }));
         }
         fs::create_dir_all(path.join(DONE)).map_err(wrong)?;
         let folder = Self { path: path.to_owned(), _lock: lock(path)?, records: AtomicU64::new(0) };
+        // Asked again, as another run may just have ended.
+        let has_results = has_results(path).map_err(wrong)?;
         if has_results {
             let earlier =
                 folder.read(SETTINGS).and_then(|settings| settings.ok_or(io::ErrorKind::NotFound.into()));
