@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use offlock_core::trace::{Format, stacks_from};
 
-use crate::tokens::Tokens;
+use crate::tokens::arguments::Tokens;
 use crate::{duration, signals};
 
 /// Shows which threads of a Ruby or Python program hold the interpreter lock (GVL, GIL), which threads wait for

@@ -1,14 +1,12 @@
 //! `offlock tokens`: counts the tokens of shards, or writes them to files.
 
-mod arguments;
+pub(crate) mod arguments;
 mod progress;
 mod show;
 
-pub(crate) use arguments::Tokens;
-
 use std::time::Instant;
 
-use arguments::{Count, Input, TokensCommand, Write};
+use arguments::{Count, Input, Tokens, TokensCommand, Write};
 use offlock_core::pipeline::{self, Destination, Error, ErrorKind, Model, Settings, Shard, Summary};
 use offlock_core::{Task, tokens};
 

@@ -84,7 +84,7 @@ impl Extraction<'_> {
                     let length = length.map_err(|error| Error::in_record(path, place, error))?;
                     (length, self.message(&rest[..length], place, &mut encoded, task))
                 }
-                Format::Text => (rest.len(), self.document(rest, place, None, &mut encoded, task)),
+                Format::Text => (rest.len(), self.document(rest, place, &mut encoded, task)),
                 Format::Jsonl | Format::Lines => {
                     let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
                     (end, self.line(&rest[..end], format, place, &mut encoded, task))
@@ -130,7 +130,7 @@ impl Extraction<'_> {
             return Ok(());
         }
         if format == Format::Lines {
-            return self.document(line, place, None, encoded, task);
+            return self.document(line, place, encoded, task);
         }
         self.check_length(line)?;
         let line = utf8(line)?;
@@ -166,20 +166,18 @@ impl Extraction<'_> {
         &self,
         text: &[u8],
         place: Place,
-        id: Option<String>,
         encoded: &mut Encoded,
         task: &Task<'_>,
     ) -> Result<(), ErrorKind> {
         self.check_length(text)?;
-        self.encode(utf8(text)?, place, id, encoded, task)
+        self.encode(utf8(text)?, place, None, encoded, task)
     }
 
     fn check_length(&self, record: &[u8]) -> Result<(), ErrorKind> {
-        if record.len() <= self.limit { Ok(()) } else { Err(self.too_long()) }
-    }
-
-    fn too_long(&self) -> ErrorKind {
-        ErrorKind::TooLong { limit: self.limit, ends_shard: false }
+        if record.len() <= self.limit {
+            return Ok(());
+        }
+        Err(ErrorKind::TooLong { limit: self.limit, ends_shard: false })
     }
 
     fn encode(
