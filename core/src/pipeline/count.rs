@@ -24,7 +24,7 @@ pub fn count(
         format: settings.format,
         extraction: settings.extraction(),
         report,
-        threads: settings.threads,
+        threads: settings.thread_count(),
         begin: &|_| Ok(Plan::Read(None)),
         finished: &|_, _| Ok(()),
     };

@@ -15,6 +15,8 @@ pub enum ErrorKind {
     Io {
         /// The system's message.
         message: String,
+        /// The system's number of the error (`errno`), if it has one.
+        code: Option<i32>,
     },
     /// A name or a setting that cannot work.
     Invalid {
@@ -104,7 +106,7 @@ impl fmt::Display for Error {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { message }
+            Self::Io { message, .. }
             | Self::Invalid { message }
             | Self::Compression { message }
             | Self::Malformed { message } => f.write_str(message),
@@ -126,7 +128,7 @@ impl std::error::Error for Error {}
 
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
-        Self::Io { message: error.to_string() }
+        Self::Io { message: error.to_string(), code: error.raw_os_error() }
     }
 }
 

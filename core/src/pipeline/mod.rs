@@ -20,9 +20,10 @@
 //!    and encodes it.
 //! 4. `output/` writes the tokens in the format of a training program, or they are only counted.
 //!
-//! `run.rs` does this on several threads; the results do not depend on their number. `folder.rs` keeps the folder
-//! of results, in which a run that was killed can be resumed.
+//! `run.rs` does this on several threads, and `batches.rs` on threads that work ahead of a reader; the results do not
+//! depend on their number. `folder.rs` keeps the folder of results, in which a run that was killed can be resumed.
 
+mod batches;
 mod count;
 mod decompress;
 mod documents;
@@ -39,6 +40,7 @@ mod shard;
 mod summary;
 mod write;
 
+pub use batches::{Batch, Batches};
 pub use count::count;
 pub use documents::OnError;
 pub use error::{Error, ErrorKind, Place};

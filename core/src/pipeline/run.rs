@@ -9,7 +9,6 @@
 //! that leaves a lane finishes the shard. What is handed on does not depend on the number of threads.
 
 use std::io;
-use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -50,7 +49,7 @@ pub(super) struct Run<'a> {
     pub(super) format: Option<Format>,
     pub(super) extraction: Extraction<'a>,
     pub(super) report: &'a (dyn Fn(&Error) + Sync),
-    /// The most threads; 0 for one per processor.
+    /// The most threads.
     pub(super) threads: usize,
     /// Begins the shard of an index.
     pub(super) begin: &'a (dyn Fn(usize) -> Result<Plan, Error> + Sync),
@@ -109,15 +108,11 @@ impl Board<'_> {
 impl Run<'_> {
     /// Reads all shards.
     pub(super) fn run(&self, task: &Task<'_>) -> Result<Summary, Error> {
-        let threads = match self.threads {
-            0 => thread::available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        };
         let failed = AtomicBool::new(false);
         let poll = || failed.load(Ordering::Relaxed) || task.check().is_err();
         let inner = Task::with_poll(&poll);
         let (board, failure) = (Mutex::new(Board::default()), Mutex::new(None));
-        on_threads(threads, &inner, || {
+        on_threads(self.threads, &inner, || {
             let _stops_others = IfPanicking(&failed);
             let worker = Worker { run: self, board: &board, task: &inner, progress: task };
             if let Err(error) = worker.run() {

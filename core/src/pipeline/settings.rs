@@ -1,5 +1,8 @@
 //! What all runs have in common.
 
+use std::num::NonZero;
+use std::thread;
+
 use super::documents::{Extraction, OnError};
 use super::model::Model;
 use super::shard::Format;
@@ -31,6 +34,14 @@ impl Settings {
             max_doc_bytes: 64 << 20,
             on_error: OnError::Fail,
             threads: 0,
+        }
+    }
+
+    /// The number of threads.
+    pub(super) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
         }
     }
 

@@ -70,7 +70,7 @@ pub fn write(
             ..settings.extraction()
         },
         report,
-        threads: settings.threads,
+        threads: settings.thread_count(),
         begin: &begin,
         finished: &|shard, done| folder.finish(shard, done),
     };
