@@ -119,7 +119,7 @@ fn settings_that_cannot_work_are_named() {
     fs::write(folder.0.join("a.txt"), "off the lock").unwrap();
     for (arguments, problem) in [
         (&["count", "none.txt"][..], "none.txt: No such file"),
-        (&["count", "--model", "gtp-4", "a.txt"], "the model gtp-4 is not known"),
+        (&["count", "--model", "gtp-4", "a.txt"], "gtp-4: this model is not known"),
         (&["count", "--encoding", "x", "a.txt"], "invalid value 'x' for '--encoding"),
         (&["count", "--tokenizer", "a.txt", "a.txt"], "the file is not a tokenizer's"),
         (&["count", "--max-doc-bytes", "0", "a.txt"], "it is not a size such as"),

@@ -7,8 +7,8 @@ mod show;
 use std::time::Instant;
 
 use arguments::{Count, Input, Tokens, TokensCommand, Write};
+use offlock_core::Task;
 use offlock_core::pipeline::{self, Destination, Error, ErrorKind, Model, Settings, Shard, Summary};
-use offlock_core::{Task, tokens};
 
 use crate::failure::Failure;
 
@@ -82,20 +82,8 @@ impl Input {
     }
 
     fn load(&self) -> Result<Model, Failure> {
-        if let Some(path) = &self.tokenizer {
-            return Model::load(path, &Task::new()).map_err(|error| Failure::new(error.to_string()));
-        }
-        let encoding = match (&self.encoding, &self.model) {
-            (Some(encoding), _) => encoding,
-            (None, Some(model)) => tokens::models::encoding_name_for_model(model).ok_or_else(|| {
-                Failure::new(format!("the model {model} is not known; name its --encoding or --tokenizer"))
-            })?,
-            (None, None) => "o200k_base",
-        };
-        match tokens::load(encoding) {
-            Ok(Some(encoding)) => Ok(Model::Encoding(encoding)),
-            Ok(None) => Err(Failure::new(format!("the encoding {encoding} is not known"))),
-            Err(error) => Err(Failure::new(error.to_string())),
-        }
+        let (encoding, model) = (self.encoding.as_deref(), self.model.as_deref());
+        let model = Model::choose(encoding, model, self.tokenizer.as_deref(), &Task::new());
+        model.map_err(|error| Failure::new(error.to_string()))
     }
 }

@@ -15,6 +15,7 @@ use std::{fmt, mem, process};
 use super::documents::{Encoded, OnError};
 use super::error::{Error, ErrorKind};
 use super::records::{self, Records};
+use super::reports::Reports;
 use super::settings::Settings;
 use super::shard::{Format, Shard};
 use crate::fork::lock;
@@ -42,7 +43,7 @@ pub struct Batch {
     pub bytes: u64,
     /// How many records failed and were left out.
     pub failed: u64,
-    /// What is wrong with them, with [`OnError::Report`].
+    /// What is wrong with them, with [`OnError::Report`]; at most [`Reports::LIMIT`] are kept.
     pub errors: Vec<Error>,
 }
 
@@ -59,7 +60,8 @@ impl Batch {
             records.push(document.place.number);
             bytes += document.bytes as u64;
         }
-        let Encoded { tokens, failed, errors, .. } = encoded;
+        let Encoded { tokens, failed, mut errors, .. } = encoded;
+        errors.truncate(Reports::LIMIT);
         Ok(Self { path: path.to_owned(), tokens, offsets, records, bytes, failed, errors })
     }
 
@@ -84,7 +86,7 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// `Io` if the system refuses to start a thread. What is wrong with the shards, [`next`](Self::next) tells.
+    /// `OutOfMemory` or `Io` if no thread can be started. What is wrong with the shards, [`next`](Self::next) tells.
     pub fn start(shards: Vec<Shard>, settings: Arc<Settings>) -> Result<Self, Error> {
         let threads = settings.thread_count();
         let total = shards.iter().map(|shard| shard.size).sum();
@@ -110,18 +112,16 @@ impl Batches {
         Ok(batches)
     }
 
-    fn start_thread(&self) -> std::io::Result<()> {
+    fn start_thread(&self) -> Result<(), ErrorKind> {
         // A thread that fails to allocate while it starts ends the process. So check for the memory first.
-        if memory::with_capacity::<u8>(FOR_A_THREAD).is_err() {
-            return Err(std::io::ErrorKind::OutOfMemory.into());
-        }
+        memory::with_capacity::<u8>(FOR_A_THREAD)?;
         lock(&self.state.queue).working += 1;
         let state = Arc::clone(&self.state);
         let started = thread::Builder::new().name("offlock-pipeline".to_owned()).spawn(move || state.work());
         if started.is_err() {
             lock(&self.state.queue).working -= 1;
         }
-        started.map(drop)
+        Ok(started.map(drop)?)
     }
 
     /// The next batch; `None` behind the last one and after an error.
@@ -140,6 +140,7 @@ impl Batches {
         }
         let mut queue = lock(&self.state.queue);
         loop {
+            task.check().map_err(|stopped| Error::new(Path::new("the pipeline"), stopped))?;
             assert!(!queue.panicked, "a thread that encodes has panicked");
             if let Some(batch) = queue.ready.pop_front() {
                 self.state.changed.notify_all();
@@ -148,7 +149,6 @@ impl Batches {
             if queue.working == 0 || self.state.stopped.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            task.check().map_err(|stopped| Error::new(Path::new("the pipeline"), stopped))?;
             queue = wait_for(&self.state.changed, queue);
         }
     }

@@ -64,6 +64,12 @@ pub enum OnError {
     Report,
 }
 
+impl OnError {
+    /// All choices with their names.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("fail", Self::Fail), ("skip", Self::Skip), ("report", Self::Report)];
+}
+
 impl Extraction<'_> {
     /// Encodes the documents of a batch. Only errors that concern no record end it.
     pub(super) fn run(

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::error::Error as PipelineError;
+use super::error::{Error as PipelineError, ErrorKind};
 use super::hex::hex;
 use crate::Task;
 use crate::tokens::model::{Options, Tokenizer};
-use crate::tokens::{Encoding, Error, Specials, TokenId};
+use crate::tokens::{self, Encoding, Error, Specials, TokenId, models};
 
 /// The files of a model's folder that are looked for, in this order.
 const FILES: [&str; 2] = ["tokenizer.json", "tekken.json"];
@@ -37,6 +37,38 @@ pub enum Model {
 const OPTIONS: Options = Options { add_special_tokens: false, split_special_tokens: true };
 
 impl Model {
+    /// The public encoding of a name, the encoding of an OpenAI model, or the tokenizer that [`load`](Self::load)
+    /// reads; `o200k_base` if none of them is given.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for an unknown name and for more than one choice; those of [`load`](Self::load).
+    pub fn choose(
+        encoding: Option<&str>,
+        model: Option<&str>,
+        tokenizer: Option<&Path>,
+        task: &Task<'_>,
+    ) -> Result<Self, PipelineError> {
+        match (encoding, model, tokenizer) {
+            (None, None, Some(path)) => Self::load(path, task),
+            (None, Some(model), None) => match models::encoding_name_for_model(model) {
+                Some(name) => Self::public(name),
+                None => Err(unknown(model, "model")),
+            },
+            (None, None, None) => Self::public("o200k_base"),
+            (Some(name), None, None) => Self::public(name),
+            _ => {
+                let message = "only one of encoding, model and tokenizer can be chosen".to_owned();
+                Err(PipelineError::new(Path::new("the tokens"), ErrorKind::Invalid { message }))
+            }
+        }
+    }
+
+    fn public(name: &str) -> Result<Self, PipelineError> {
+        let found = tokens::load(name).map_err(|error| PipelineError::new(Path::new(name), error))?;
+        found.map(Self::Encoding).ok_or_else(|| unknown(name, "encoding"))
+    }
+
     /// Reads the tokenizer of a model: a `tokenizer.json` or `tekken.json`, or the folder that has one. Nothing is
     /// downloaded.
     ///
@@ -97,6 +129,11 @@ impl Model {
             }
         }
     }
+}
+
+fn unknown(name: &str, what: &str) -> PipelineError {
+    let message = format!("this {what} is not known; choose an encoding or the file of a tokenizer");
+    PipelineError::new(Path::new(name), ErrorKind::Invalid { message })
 }
 
 impl fmt::Debug for Model {

@@ -49,6 +49,12 @@ pub enum Eos {
     None,
 }
 
+impl Eos {
+    /// All places with their names.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("append", Self::Append), ("prepend", Self::Prepend), ("none", Self::None)];
+}
+
 impl Output {
     /// All formats with their names.
     pub const NAMES: [(&'static str, Self); 6] = [
