@@ -2,6 +2,7 @@
 
 - `offlock.lock` records which threads hold the lock and which wait for it.
 - `offlock.tiktoken`, `offlock.zlib`, `offlock.gzip` and `offlock.msgpack` have the interfaces of the originals.
+- `offlock.tokenizer` has the tokenizers of models, and `offlock.pipeline` counts and encodes compressed shards of documents.
 - `offlock.strings` makes many ``str`` at once.
 - `replace` and `restore` exchange the originals for offlock's modules in the whole program.
 """

@@ -6,12 +6,13 @@ from typing import Literal, Self, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
-from . import _lock, _strings, _zlib
+from . import _lock, _pipeline, _strings, _zlib
 from ._types import Release
 
 _Made = TypeVar("_Made")
 
 lock = _lock
+pipeline = _pipeline
 strings = _strings
 zlib = _zlib
 

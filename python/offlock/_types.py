@@ -18,6 +18,10 @@ FileProgress: TypeAlias = Callable[[int, int | None], object]
 # Where `Encoding.chunks` cuts.
 Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
 
+# Formats of files of tokens, and where the token that separates documents goes.
+TokenFiles: TypeAlias = Literal["megatron", "datatrove", "llmc", "nanogpt", "dolma", "mds"]
+Eos: TypeAlias = Literal["append", "prepend", "none"]
+
 StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 # Modes for which the return type of `gzip.open` is known.

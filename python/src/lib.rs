@@ -15,6 +15,7 @@ mod model;
 mod msgpack;
 mod objects;
 mod operations;
+mod pipeline;
 mod region;
 mod stream_lock;
 mod strings;
@@ -38,6 +39,8 @@ mod _offlock {
     use crate::model::ModelTokenizer;
     #[pymodule_export]
     use crate::msgpack::msgpack;
+    #[pymodule_export]
+    use crate::pipeline::pipeline;
     #[pymodule_export]
     use crate::region::Cancel;
     #[pymodule_export]

@@ -33,6 +33,14 @@ pub(crate) static TOKENS_DECODE: Operation = Operation { name: "tokens.decode", 
 pub(crate) static TOKENS_LOAD: Operation = Operation { name: "tokens.load", break_even: 0 };
 pub(crate) static TOKENS_TO_UTF8: Operation = Operation { name: "tokens.to_utf8", break_even: LARGE };
 
+/// These read files, whatever their size.
+pub(crate) static PIPELINE_FIND: Operation = Operation { name: "pipeline.find", break_even: 0 };
+pub(crate) static PIPELINE_COUNT: Operation = Operation { name: "pipeline.count", break_even: 0 };
+pub(crate) static PIPELINE_WRITE: Operation = Operation { name: "pipeline.write", break_even: 0 };
+/// These wait for other threads.
+pub(crate) static PIPELINE_NEXT: Operation = Operation { name: "pipeline.next", break_even: 0 };
+pub(crate) static PIPELINE_CLOSE: Operation = Operation { name: "pipeline.close", break_even: 0 };
+
 pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 512 };
 /// The size is in bytes of compressed input.
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 2 << 10 };

@@ -1,4 +1,4 @@
-"""Every operation of strings, tiktoken, tokenizers, zlib and gzip on an input so large that a long hold of the lock would show.
+"""Every operation of strings, tiktoken, tokenizers, the pipeline, zlib and gzip on an input so large that a long hold of the lock would show.
 
 `LARGE` has one or more entries for each public name. Entries of the same name differ in the text after a blank. Each
 entry makes its input and returns the call. `public_names` reads the names from the stubs and modules, so that none is
@@ -8,14 +8,17 @@ forgotten.
 from __future__ import annotations
 
 import ast
+import atexit
 import base64
 import functools
 import io
 import itertools
 import json
 import random
+import shutil
 import struct
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from typing import Any
 import pytest
 
 import offlock
-from offlock import gzip, strings, tiktoken, zlib
+from offlock import gzip, pipeline, strings, tiktoken, zlib
 from offlock.tokenizer import Tokenizer
 
 Call = Callable[[], object]
@@ -55,6 +58,18 @@ def public_names() -> set[str]:
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
     names |= {f"Stream.{name}" for name in _own(tiktoken.Stream)}
     names |= {f"Tokenizer.{name}" for name in _own(Tokenizer) | _own(offlock._offlock.ModelTokenizer)}
+    names |= {f"pipeline.{name}" for name in pipeline.__all__}
+    for class_ in (
+        pipeline.Corpus,
+        pipeline.Batches,
+        pipeline.Batch,
+        pipeline.Summary,
+        pipeline.ShardSummary,
+    ):
+        names |= {f"pipeline.{class_.__name__}.{name}" for name in _own(class_)}
+    names |= {
+        f"pipeline.Tokens.{name}" for name in _own(pipeline.Tokens) | _own(offlock._offlock.pipeline.Tokens)
+    }
     return names - NO_WORK
 
 
@@ -83,6 +98,18 @@ NO_WORK = {
     "Tokenizer.id_to_token",
     # The package jinja2 renders templates, with the lock held.
     "Tokenizer.apply_chat_template", "Tokenizer.num_tokens_from_messages",
+    "pipeline.Tokens.acount", "pipeline.Tokens.awrite",
+    # The pipeline's classes, what they were made with, and numbers.
+    "pipeline.Batch", "pipeline.Batches", "pipeline.Corpus", "pipeline.RecordError", "pipeline.ShardSummary",
+    "pipeline.Summary", "pipeline.Tokens", "pipeline.Tokens.name",
+    *(f"pipeline.Corpus.{name}" for name in ("field", "paths", "size")),
+    *(f"pipeline.Batches.{name}" for name in ("bytes_read", "bytes_total")),
+    *(f"pipeline.Batch.{name}" for name in ("bytes", "failed", "offsets", "path", "records", "tokens")),
+    *(
+        f"pipeline.Summary.{name}"
+        for name in ("bytes", "documents", "failed", "longest", "percentile", "resumed", "shards", "tokens")
+    ),
+    *(f"pipeline.ShardSummary.{name}" for name in ("bytes", "documents", "failed", "files", "path", "tokens")),
     # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
     "zlib.GzipDecompress.decompress",
@@ -649,6 +676,109 @@ def _() -> Call:
 def _() -> Call:
     content = model_file()
     return lambda: Tokenizer(content).vocab_size
+
+
+# Shards
+
+
+@functools.cache
+def shards() -> str:
+    """Returns a folder with a shard of many documents, and one whose records all fail.
+
+    A `str`, because `os.fspath` raises `TypeError` for a `Path` when there is no memory to find its method.
+    """
+    folder = tempfile.mkdtemp(prefix="offlock-shards-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    lines = (json.dumps({"text": f"document {number} {'of many ' * 50}"}) for number in range(MANY // 20))
+    Path(folder, "shard.jsonl").write_text("\n".join(lines))
+    Path(folder, "failing").write_text("{}\n" * (MANY // 10))
+    return folder
+
+
+def tokens() -> pipeline.Tokens:
+    return pipeline.read(f"{shards()}/shard.jsonl").tokens("gpt2")
+
+
+def failing() -> pipeline.Tokens:
+    return pipeline.read(f"{shards()}/failing", format="jsonl", on_error="report").tokens("gpt2")
+
+
+@large("pipeline.read")
+def _() -> Call:
+    folder = shards()
+    return lambda: pipeline.read(folder).paths
+
+
+@large("pipeline.Corpus.tokens")
+def _() -> Call:
+    path = f"{shards()}/tokenizer"
+    Path(path).write_bytes(model_file())
+    return lambda: pipeline.read(shards()).tokens(tokenizer=path).name
+
+
+@large("pipeline.Tokens.count")
+def _() -> Call:
+    made = tokens()
+    return lambda: made.count().tokens
+
+
+@large("pipeline.Tokens.write")
+def _() -> Call:
+    made = tokens()
+
+    def write() -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            return made.write(folder, output="llmc").tokens
+
+    return write
+
+
+@large("pipeline.Tokens.batches")
+def _() -> Call:
+    made = tokens()
+    return lambda: sum(map(len, made))
+
+
+@large("pipeline.Batches.next")
+def _() -> Call:
+    made = tokens()
+
+    def first() -> object:
+        with made.batches() as batches:
+            batch = batches.next()
+            return batch and batch.bytes
+
+    return first
+
+
+@large("pipeline.Batches.close")
+def _() -> Call:
+    made = tokens()
+    return lambda: made.batches().close()
+
+
+@large("pipeline.Batch.lists")
+def _() -> Call:
+    batch = next(iter(tokens()))
+    return lambda: batch.lists()
+
+
+@large("pipeline.Batch.to_numpy")
+def _() -> Call:
+    batch = next(iter(tokens()))
+    return lambda: [array.tobytes() for array in batch.to_numpy()]
+
+
+@large("pipeline.Batch.failures")
+def _() -> Call:
+    batch = next(iter(failing()))
+    return lambda: len(batch.failures)
+
+
+@large("pipeline.Summary.failures")
+def _() -> Call:
+    summary = failing().count()
+    return lambda: len(summary.failures)
 
 
 # zlib

@@ -101,7 +101,7 @@ def may_decrease(name: str) -> contextlib.AbstractContextManager[None]:
 
 def test_no_operation_on_many_things_is_forgotten() -> None:
     singles = {name for name in public_names() if not name.startswith("gzip.") and name not in ITERABLES}
-    for name in singles - {"Encoding.encode_to_numpy"}:
+    for name in singles - {"Encoding.encode_to_numpy", "pipeline.Tokens.batches"}:
         assert not any(part in name for part in ("all", "many", "batch")), name
 
 
@@ -334,11 +334,13 @@ for name in {names!r}:
 def test_no_operation_ends_the_process_when_memory_is_short() -> None:
     """Each operation runs in a process whose limit allows a part of the memory that it needs.
 
-    It runs on one thread, because the C library ends a process that cannot allocate memory for a new thread.
+    It runs on one thread, and without those that start some, because the C library ends a process that cannot allocate memory for a new thread.
     """
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    names = [name for name in LARGE if not any(part in name for part in ("arrow", "numpy", "threads"))]
+    names = [
+        name for name in LARGE if not any(part in name for part in ("arrow", "numpy", "threads", "atches"))
+    ]
     out = run(LIMITED.format(seed=seed, names=names), prelude="")
     assert out.splitlines() == [f"{name} -> 0" for name in names]
 

@@ -1,0 +1,180 @@
+//! The runs over shards: count, write, and read in batches.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use offlock_core::pipeline::{
+    self, Destination, Eos, Error, Format, Model, OnError, Output, Reports, Settings, Shard,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+use super::batches::Batches;
+use super::file_name::{FileName, file_path};
+use super::summary::Summary;
+use crate::cpython::late_init::Boxed;
+use crate::error::{IntoException, WithMessage};
+use crate::objects::{Int, Text, tuple};
+use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
+use crate::region::{Cancel, Region};
+
+/// The shards that paths name.
+#[pyclass(frozen, module = "offlock._offlock.pipeline")]
+pub(crate) struct Shards(Arc<Vec<Shard>>);
+
+#[pymethods]
+impl Shards {
+    #[new]
+    fn new(py: Python<'_>, paths: &Bound<'_, PyList>) -> PyResult<Self> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| file_path(&path)).collect::<PyResult<_>>()?;
+        Region::new(&PIPELINE_FIND, 0).run(py, |_| pipeline::find(&paths)).map(Arc::new).map(Self)
+    }
+
+    /// The files, as a tuple.
+    #[getter]
+    fn paths<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let path = |shard: &Shard| FileName(&shard.path).into_pyobject(py);
+        tuple(py, self.0.iter().map(path).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Their size in bytes.
+    #[getter]
+    fn size(&self) -> Int {
+        Int(self.0.iter().map(|shard| shard.size).sum::<u64>() as usize)
+    }
+}
+
+/// The tokens of the documents in shards: counted, written to files, or in batches. Immutable.
+#[pyclass(frozen, subclass, module = "offlock._offlock.pipeline")]
+pub(crate) struct Tokens(Boxed<Source>);
+
+/// What to read, and how.
+struct Source {
+    shards: Arc<Vec<Shard>>,
+    settings: Arc<Settings>,
+}
+
+#[pymethods]
+impl Tokens {
+    #[new]
+    #[pyo3(signature = (shards, *, field, format, max_doc_bytes, on_error, num_threads, encoding, model, tokenizer))]
+    #[expect(clippy::too_many_arguments, reason = "one for each keyword in Python")]
+    fn new(
+        py: Python<'_>,
+        shards: &Bound<'_, Shards>,
+        field: &Bound<'_, PyTuple>,
+        format: Option<&str>,
+        max_doc_bytes: usize,
+        on_error: &str,
+        num_threads: usize,
+        encoding: Option<&str>,
+        model: Option<&str>,
+        tokenizer: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let format = format.map(|name| named("format", name, &Format::NAMES)).transpose()?;
+        let on_error = named("on_error", on_error, &OnError::NAMES)?;
+        let field = field.iter().map(|key| Ok(key.cast::<PyString>()?.to_str()?.to_owned()));
+        let field = field.collect::<PyResult<_>>()?;
+        let tokenizer = tokenizer.map(file_path).transpose()?;
+        let model = Region::new(&TOKENS_LOAD, 0)
+            .run(py, |task| Model::choose(encoding, model, tokenizer.as_deref(), task))?;
+        let settings =
+            Settings { format, field, max_doc_bytes, on_error, threads: num_threads, ..Settings::new(model) };
+        let shards = Arc::clone(&shards.get().0);
+        Ok(Self(Boxed::new(Source { shards, settings: Arc::new(settings) })))
+    }
+
+    /// The name of the encoding, or the path of the tokenizer.
+    #[getter]
+    fn name(&self) -> Text<&str> {
+        Text(self.0.settings.model.name())
+    }
+
+    /// Counts the documents and their tokens.
+    ///
+    /// ``cancel``, an ``offlock.Cancel``, ends the call from another thread.
+    ///
+    /// Raises ``RecordError`` for the first record that fails, unless they are left out, and ``OSError``.
+    #[pyo3(signature = (*, cancel = None), text_signature = "($self, *, cancel=None)")]
+    fn count(&self, py: Python<'_>, cancel: Option<&Bound<'_, Cancel>>) -> PyResult<Summary> {
+        let region = Region::new(&PIPELINE_COUNT, self.0.size()).cancel(cancel.map(Bound::get));
+        region
+            .run(py, |task| {
+                self.0.reported(|report| pipeline::count(&self.0.shards, &self.0.settings, report, task))
+            })
+            .map(|(summary, errors)| Summary::new(summary, errors))
+    }
+
+    /// Writes the tokens of each shard to files in a folder.
+    ///
+    /// ``output`` is ``"megatron"``, ``"datatrove"``, ``"llmc"``, ``"nanogpt"``, ``"dolma"`` or ``"mds"``. The special
+    /// token ``eos_token`` separates documents: ``eos`` is ``"append"``, ``"prepend"`` or ``"none"``, by default as the
+    /// format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
+    /// earlier run, and leaves the shards alone that it finished. ``cancel``, an ``offlock.Cancel``, ends the call from
+    /// another thread.
+    ///
+    /// Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
+    /// with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and
+    /// ``OSError``.
+    #[pyo3(
+        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, cancel = None),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, cancel=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "one for each keyword in Python")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        folder: &Bound<'_, PyAny>,
+        output: &str,
+        eos: Option<&str>,
+        eos_token: String,
+        resume: bool,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Summary> {
+        let output = named("output", output, &Output::NAMES)?;
+        let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
+        let destination = Destination { folder: file_path(folder)?, output, eos, eos_token, resume };
+        let region = Region::new(&PIPELINE_WRITE, self.0.size()).cancel(cancel.map(Bound::get));
+        region
+            .run(py, |task| {
+                self.0.reported(|report| {
+                    pipeline::write(&self.0.shards, &self.0.settings, &destination, report, task)
+                })
+            })
+            .map(|(summary, errors)| Summary::new(summary, errors))
+    }
+
+    /// Starts threads that encode the documents, and returns an iterator over batches of them, in order.
+    ///
+    /// The threads work ahead by a few batches of about 1 MB of records, and wait while nobody takes one.
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        let batches = pipeline::Batches::start(self.0.shards.to_vec(), Arc::clone(&self.0.settings));
+        batches.map(Batches).map_err(|error| error.into_exception(py))
+    }
+}
+
+impl Source {
+    fn size(&self) -> usize {
+        self.shards.iter().map(|shard| shard.size).sum::<u64>() as usize
+    }
+
+    /// The result of `work`, and the errors of records that it left out.
+    fn reported<T>(
+        &self,
+        work: impl FnOnce(&(dyn Fn(&Error) + Sync)) -> Result<T, Error>,
+    ) -> Result<(T, Vec<Error>), Error> {
+        let reports = Reports::default();
+        let result = work(&|error| reports.add(error))?;
+        Ok((result, reports.into_errors()))
+    }
+}
+
+/// The value that is called `name`.
+fn named<T: Copy>(argument: &str, name: &str, names: &[(&str, T)]) -> PyResult<T> {
+    let found = names.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<String> = names.iter().map(|(name, _)| format!("'{name}'")).collect();
+        PyValueError::with_message(format!("{argument} must be {}, not '{name}'", names.join(", ")))
+    })
+}
