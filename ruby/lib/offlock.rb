@@ -7,13 +7,14 @@ require_relative "offlock/lock"
 require_relative "offlock/gvl_tools"
 require_relative "offlock/gvl_tracing"
 require_relative "offlock/message_pack"
+require_relative "offlock/pipeline"
 require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
 require_relative "offlock/tokenizer"
 require_relative "offlock/zlib"
 
 # Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Tokenizer},
-# {Zlib}, {MessagePack}, {Strings}).
+# {Zlib}, {MessagePack}, {Strings}, {Pipeline}).
 module Offlock
   Lock.publish_if_requested
 end

@@ -1,6 +1,9 @@
 # frozen_string_literal: true
 
+require "fileutils"
+require "json"
 require "stringio"
+require "tmpdir"
 require_relative "scenarios"
 
 # Operations that take some tenths of a second and make or read many objects.
@@ -76,12 +79,28 @@ module LargeOperations
     "Stream#count" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.stream.count(text) }],
     "Stream#total" => [-> { gpt2.stream << ("ab" * 20_000_000) }, ->(stream) { stream.total }],
     "Stream#finish" => [-> { "ab" * 20_000_000 }, ->(letters) { (gpt2.stream << letters).finish }],
+    "Pipeline::Tokens#count" => [-> { shard }, ->(path) { Offlock::Pipeline.read(path).tokens(:gpt2).count.tokens }],
+    "Pipeline::Tokens#each" => [-> { shard }, ->(path) { Offlock::Pipeline.read(path).tokens(:gpt2).sum(&:size) }],
+    "Pipeline::Batch#to_a" => [
+      -> { Offlock::Pipeline.read(shard).tokens(:gpt2).first }, ->(batch) { 5.times { batch.to_a && batch.offsets } }
+    ],
     "chunks" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.chunks(text, 100, overlap: 10) }]
   }.freeze
 
   def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)
 
   def model = @model ||= Offlock::Tokenizer.from_bytes(Scenarios::MODEL)
+
+  # A file of documents.
+  def shard
+    @shard ||= begin
+      lines = Array.new(60_000) { JSON.generate({ "text" => "document #{_1} #{"of many " * 50}" }) }
+      path = File.join(Dir.mktmpdir("offlock-shards"), "a.jsonl")
+      at_exit { FileUtils.rm_rf(File.dirname(path)) }
+      File.write(path, lines.join("\n"))
+      path
+    end
+  end
 
   # All bytes, and 300,000 other tokens.
   def many_ranks

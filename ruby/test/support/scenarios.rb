@@ -5,7 +5,7 @@ require "stringio"
 require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of MessagePack, Strings, Tiktoken and Tokenizer, each with inputs of `n`
+# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken and Tokenizer, each with inputs of `n`
 # items that are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
@@ -30,6 +30,21 @@ module Scenarios
     made = pieces.map { |piece| stream.feed(piece, packed: piece.bytesize.even?, release: :always) }
     stream << +"é end "
     [made, stream.count("é".encode("UTF-16LE")), stream.total, stream.pending, stream.final_count, stream.inspect, stream.finish]
+  end
+
+  # The numbers of a run of the pipeline, with all but the paths, which differ from run to run.
+  def summary_of(summary)
+    [summary.documents, summary.bytes, summary.tokens, summary.failed, summary.resumed, summary.longest, summary.percentile(50),
+     summary.inspect, *errors_of(summary.failures)] + summary.shards.flat_map do |shard|
+      [shard.inspect, shard.path, shard.documents, shard.bytes, shard.tokens, shard.failed, *shard.files]
+    end
+  end
+
+  def errors_of(failures) = failures.flat_map { [_1.path, _1.record, _1.offset, _1.message] }
+
+  def batch_of(batch)
+    [batch.path, batch.size, batch.bytes, batch.failed, *errors_of(batch.failures), batch.packed, batch.offsets, batch.records,
+     batch.to_a, batch.inspect]
   end
 
   def objects(count) = Array.new(count) { |n| { "id" => n, :name => long(n), "list" => [n, 1.5, nil, true, 2**40, "b\xFF".b] } }
@@ -195,6 +210,19 @@ module Scenarios
         File.write("#{folder}/own.tiktoken", RANKS)
         model = Offlock::Tokenizer.new(folder, pattern: '\p{L}+|\P{L}+', special_tokens: { +"<end>" => 300 })
         [model.encode("#{"words and " * n}<end>"), model.added_tokens]
+      end
+    end,
+    "a pipeline" => lambda do |n|
+      Dir.mktmpdir do |folder|
+        File.write("#{folder}/a.jsonl", Array.new(n) { JSON.generate({ "text" => long(_1) }) }.join("\n") << "\n{}")
+        corpus = Offlock::Pipeline.read([+folder], format: :jsonl, on_error: :report, threads: 2).field(+"text")
+        tokens = corpus.tokens("gpt2")
+        outcome = [corpus.paths.size, corpus.size, corpus.inspect, tokens.name, tokens.inspect, *summary_of(tokens.count),
+                   *summary_of(tokens.write(File.join(folder, "out"), output: :llmc)),
+                   *tokens.each { |batch| break batch_of(batch) }]
+        batches = tokens.batches
+        outcome.push(batches.bytes_total, batches.next.size, batches.bytes_read, batches.inspect, batches.close)
+        outcome.map { |value| value.is_a?(String) ? value.gsub(folder, "") : value }
       end
     end,
     "encodings" => lambda do |_|

@@ -11,6 +11,7 @@ mod cruby;
 mod error;
 mod msgpack;
 mod operations;
+mod pipeline;
 mod region;
 mod strings;
 mod tiktoken;
@@ -36,5 +37,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;
     tokenizer::define(ruby, offlock)?;
+    pipeline::define(ruby, offlock)?;
     zlib::define(ruby, offlock)
 }

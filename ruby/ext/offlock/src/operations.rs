@@ -6,6 +6,7 @@
 //! | `tokens.encode`, `tokens.count`, `tokens.truncate`, `tokens.chunks` | bytes of text | 4 KiB |
 //! | `tokens.encode_batch`, `tokens.count_batch` | bytes of all texts | 4 KiB |
 //! | `tokens.decode` | bytes of packed tokens (4 each) | 64 KiB |
+//! | `pipeline.find`, `pipeline.count`, `pipeline.write`, `pipeline.next`, `pipeline.close` | any | always |
 //! | `zlib.deflate` | bytes of input | 2 KiB |
 //! | `zlib.inflate` | bytes of compressed input | 8 KiB |
 //! | `zlib.checksum` | bytes of input | 256 KiB |
@@ -39,6 +40,13 @@ pub(crate) static TOKENS_ENCODE_BATCH: Operation =
 pub(crate) static TOKENS_COUNT_BATCH: Operation =
     Operation { name: "tokens.count_batch", break_even: 4 << 10 };
 pub(crate) static TOKENS_DECODE: Operation = Operation { name: "tokens.decode", break_even: 64 << 10 };
+/// These read files, whatever their size.
+pub(crate) static PIPELINE_FIND: Operation = Operation { name: "pipeline.find", break_even: 0 };
+pub(crate) static PIPELINE_COUNT: Operation = Operation { name: "pipeline.count", break_even: 0 };
+pub(crate) static PIPELINE_WRITE: Operation = Operation { name: "pipeline.write", break_even: 0 };
+/// These wait for other threads.
+pub(crate) static PIPELINE_NEXT: Operation = Operation { name: "pipeline.next", break_even: 0 };
+pub(crate) static PIPELINE_CLOSE: Operation = Operation { name: "pipeline.close", break_even: 0 };
 pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 2 << 10 };
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 8 << 10 };
 pub(crate) static ZLIB_CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 256 << 10 };

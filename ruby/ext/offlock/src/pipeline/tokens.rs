@@ -1,0 +1,154 @@
+//! `Offlock::Pipeline::Tokens`: the runs over shards.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use magnus::value::ReprValue;
+use magnus::{
+    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, Symbol, TypedData, Value, function,
+    method,
+};
+use offlock_core::pipeline::{
+    self, Destination, Eos, Format, Model, OnError, Output, Reports, Settings, Shard,
+};
+
+use super::batches::Batches;
+use super::summary::Summary;
+use crate::error::IntoException;
+use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
+use crate::region::Region;
+
+/// Defines the classes and their native methods.
+pub(super) fn define(ruby: &Ruby, pipeline: RModule) -> Result<(), Error> {
+    let class = pipeline.define_class("Shards", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("find", function!(Shards::find, 1))?;
+    class.define_method("paths", method!(Shards::paths, 0))?;
+    class.define_method("size", method!(Shards::size, 0))?;
+
+    let class = pipeline.define_class("Tokens", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("native_new", function!(Tokens::make, 9))?;
+    class.define_method("name", method!(|this: &Tokens| this.settings.model.name().to_owned(), 0))?;
+    class.define_method("count", method!(Tokens::count, 0))?;
+    class.define_method("batches", method!(Tokens::batches, 0))?;
+    class.define_private_method("native_write", method!(Tokens::write, 5))
+}
+
+/// The shards that paths name.
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Pipeline::Shards", free_immediately, frozen_shareable)]
+struct Shards(Arc<Vec<Shard>>);
+
+impl DataTypeFunctions for Shards {}
+
+impl Shards {
+    fn find(ruby: &Ruby, paths: Vec<String>) -> Result<Value, Error> {
+        let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
+        let found = Region::new(&PIPELINE_FIND, 0).run(ruby, |_| pipeline::find(&paths))?;
+        Ok(frozen(ruby, Self(Arc::new(found))))
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.0.iter().map(|shard| shard.path.display().to_string()).collect()
+    }
+
+    fn size(&self) -> u64 {
+        self.0.iter().map(|shard| shard.size).sum()
+    }
+}
+
+#[derive(TypedData)]
+#[magnus(class = "Offlock::Pipeline::Tokens", free_immediately, frozen_shareable)]
+struct Tokens {
+    shards: Arc<Vec<Shard>>,
+    settings: Arc<Settings>,
+}
+
+impl DataTypeFunctions for Tokens {}
+
+impl Tokens {
+    #[expect(clippy::too_many_arguments, reason = "one for each keyword in Ruby")]
+    fn make(
+        ruby: &Ruby,
+        shards: &Shards,
+        field: Vec<String>,
+        format: Option<Symbol>,
+        max_doc_bytes: usize,
+        on_error: Symbol,
+        threads: usize,
+        encoding: Option<String>,
+        model: Option<String>,
+        tokenizer: Option<String>,
+    ) -> Result<Value, Error> {
+        let format = format.map(|name| named(ruby, "format", name, &Format::NAMES)).transpose()?;
+        let on_error = named(ruby, "on_error", on_error, &OnError::NAMES)?;
+        let tokenizer = tokenizer.map(PathBuf::from);
+        let model = Region::new(&TOKENS_LOAD, 0).run(ruby, |task| {
+            Model::choose(encoding.as_deref(), model.as_deref(), tokenizer.as_deref(), task)
+        })?;
+        let settings = Settings { format, field, max_doc_bytes, on_error, threads, ..Settings::new(model) };
+        Ok(frozen(ruby, Self { shards: Arc::clone(&shards.0), settings: Arc::new(settings) }))
+    }
+
+    fn count(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        let (summary, errors) = Region::new(&PIPELINE_COUNT, this.size()).run(ruby, |task| {
+            let reports = Reports::default();
+            let report = |error: &pipeline::Error| reports.add(error);
+            let summary = pipeline::count(&this.shards, &this.settings, &report, task)?;
+            Ok::<_, pipeline::Error>((summary, reports.into_errors()))
+        })?;
+        Ok(frozen(ruby, Summary::new(summary, errors)))
+    }
+
+    fn write(
+        ruby: &Ruby,
+        this: &Self,
+        folder: String,
+        output: Symbol,
+        eos: Option<Symbol>,
+        eos_token: String,
+        resume: bool,
+    ) -> Result<Value, Error> {
+        let output = named(ruby, "output", output, &Output::NAMES)?;
+        let eos = eos.map(|name| named(ruby, "eos", name, &Eos::NAMES)).transpose()?;
+        let destination = Destination { folder: folder.into(), output, eos, eos_token, resume };
+        let (summary, errors) = Region::new(&PIPELINE_WRITE, this.size()).run(ruby, |task| {
+            let reports = Reports::default();
+            let report = |error: &pipeline::Error| reports.add(error);
+            let summary = pipeline::write(&this.shards, &this.settings, &destination, &report, task)?;
+            Ok::<_, pipeline::Error>((summary, reports.into_errors()))
+        })?;
+        Ok(frozen(ruby, Summary::new(summary, errors)))
+    }
+
+    fn batches(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        let batches = pipeline::Batches::start(this.shards.to_vec(), Arc::clone(&this.settings));
+        let batches = batches.map_err(|error| error.into_exception(ruby))?;
+        Ok(frozen(ruby, Batches(batches)))
+    }
+
+    /// The size of the shards, but at least so many bytes that the region works on a worker thread: there an
+    /// interrupt that raises nothing does not make it begin anew.
+    fn size(&self) -> usize {
+        const LONG: u64 = 16 << 20;
+        self.shards.iter().map(|shard| shard.size).sum::<u64>().max(LONG) as usize
+    }
+}
+
+fn frozen<T: TypedData>(ruby: &Ruby, data: T) -> Value {
+    let object = ruby.obj_wrap(data);
+    object.freeze();
+    object.as_value()
+}
+
+/// The value that is called `name`.
+fn named<T: Copy>(ruby: &Ruby, argument: &str, name: Symbol, names: &[(&str, T)]) -> Result<T, Error> {
+    let name = name.name()?;
+    let found = names.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<String> = names.iter().map(|(name, _)| format!(":{name}")).collect();
+        let message = format!("{argument} must be {}, got :{name}", names.join(", "));
+        Error::new(ruby.exception_arg_error(), message)
+    })
+}
