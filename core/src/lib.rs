@@ -8,6 +8,7 @@
 //! - [`tokens`] is byte pair encoding, with tiktoken's results.
 //! - [`deflate`] is zlib, gzip and raw deflate.
 //! - [`msgpack`] is MessagePack.
+//! - [`zstd`] is Zstandard.
 //! - [`text`] cuts, validates and stores many strings.
 //! - [`pipeline`] turns compressed shards of documents into counts or files of tokens.
 //! - [`trace`] records and analyzes how threads use an interpreter lock.
@@ -18,6 +19,7 @@
 #![deny(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+mod away;
 mod clock;
 pub mod cpu;
 pub mod deflate;
@@ -27,6 +29,7 @@ pub mod memory;
 pub mod msgpack;
 mod operation;
 mod os;
+mod output;
 mod parallel;
 pub mod pipeline;
 mod processors;
@@ -39,6 +42,7 @@ pub mod tokens;
 pub mod trace;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
+pub mod zstd;
 
 pub use operation::{Operation, Release};
 pub use spin_hint::SpinHint;

@@ -11,6 +11,7 @@ pub mod text;
 pub mod tokens;
 pub mod trace;
 pub mod vocabulary;
+pub mod zstd;
 
 /// A target takes one input.
 pub type Target = fn(&[u8]);
@@ -25,4 +26,5 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tokens", tokens::run),
     ("trace", trace::run),
     ("vocabulary", vocabulary::run),
+    ("zstd", zstd::run),
 ];

@@ -8,8 +8,8 @@ use std::ops::Range;
 use super::compress;
 use super::decompress;
 use super::error::Error;
-use super::output::Output;
 use super::threads::{share, threads_for};
+use crate::output::Output;
 use crate::{Task, memory};
 
 /// Many results, stored in a few buffers.

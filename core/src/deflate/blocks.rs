@@ -10,9 +10,9 @@
 
 use super::deflater::Deflater;
 use super::error::Error;
-use super::output::Output;
 use super::stream::{Config, Flush};
 use super::threads::{share, threads_for};
+use crate::output::Output;
 use crate::{Task, memory};
 
 /// The uncompressed size of a block.

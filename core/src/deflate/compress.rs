@@ -3,10 +3,10 @@
 
 use super::deflater::Deflater;
 use super::error::Error;
-use super::output::Output;
 use super::stream::{Config, Flush};
 use super::whole_buffer;
 use crate::Task;
+use crate::output::Output;
 
 /// Compresses `input` to one stream. `wbits` and `level` are as in [`Config`].
 ///

@@ -10,12 +10,12 @@
 use super::error::{Error, ErrorKind};
 use super::inflater::Inflater;
 use super::libdeflate::{self, Unable};
-use super::output::Output;
 use super::output_size::own_size;
 use super::policy;
 use super::stream::Status;
 use super::wrapper::{Sum, Wrapper};
 use crate::Task;
+use crate::output::Output;
 
 /// The factor by which the memory grows if it was too small.
 const NEXT_SIZE: usize = 4;

@@ -16,13 +16,13 @@ use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
 use super::level;
-use super::output::Output;
 use super::policy::{self, Search};
 use super::small::{self, Ended};
 use super::state::{self, Compressor};
 use super::stream::{Config, Flush, Status};
 use super::zlib_rs::{INFLATE_SLICE, Raw};
 use crate::Task;
+use crate::output::Output;
 
 /// The input of one call of the engine: well below a millisecond of work at the faster levels, about a
 /// millisecond at level 9.

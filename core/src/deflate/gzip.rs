@@ -9,8 +9,8 @@ use super::gzip_header::{Header, LARGEST_HEADER};
 use super::inflater::Inflater;
 use super::libdeflate;
 use super::members::{self, Content, Window};
-use super::output::Output;
 use super::stream::Status;
+use crate::output::Output;
 use crate::{Task, memory};
 
 /// The part of the file that a [`GzipDecoder`] reads next.

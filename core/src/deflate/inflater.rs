@@ -10,11 +10,11 @@ use std::ffi::c_int;
 use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
-use super::output::Output;
 use super::state::{self, Decompressor};
 use super::stream::Status;
 use super::zlib_rs::{INFLATE_SLICE, Raw};
 use crate::Task;
+use crate::output::Output;
 
 /// The end of a block.
 pub(super) struct BlockEnd {

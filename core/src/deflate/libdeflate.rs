@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 
 use libdeflate_sys as ld;
 
-use super::output::Output;
 use crate::memory::OutOfMemory;
+use crate::output::Output;
 
 thread_local! {
     // Kept, because making one costs as much as processing a kilobyte.

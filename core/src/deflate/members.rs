@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::decompress;
 use super::error::Error;
 use super::gzip_header::{Header, MAGIC};
-use super::output::Output;
 use super::threads::{share, threads_for};
 use crate::memory::OutOfMemory;
+use crate::output::Output;
 use crate::{Task, memory};
 
 /// The size of a window per thread, in compressed bytes: at first and at most.

@@ -45,7 +45,7 @@ mod level;
 mod libdeflate;
 mod lines;
 mod members;
-mod output;
+
 mod output_size;
 mod policy;
 #[cfg(test)]
@@ -64,6 +64,7 @@ mod whole_buffer;
 mod wrapper;
 mod zlib_rs;
 
+pub use crate::output::{Bytes, Output};
 pub use batch::{Batch, IndexedError, deflate_all, groups, inflate_all};
 pub use blocks::BlockDeflater;
 pub use checksum::{
@@ -77,6 +78,5 @@ pub use gzip::{GzipDecoder, Members, first_member, gunzip};
 pub use gzip_header::{Header, MAGIC, OS_UNIX, RESERVED};
 pub use inflater::Inflater;
 pub use lines::end_of_line;
-pub use output::{Bytes, Output};
 pub use output_size::{expected_size, worth_lending};
 pub use stream::{Config, Flush, Status};

@@ -7,8 +7,8 @@
 
 use super::gzip_header;
 use super::inflater::Inflater;
-use super::output::Output;
 use crate::Task;
+use crate::output::Output;
 
 /// Inputs of up to this size are decompressed in memory that the thread keeps.
 const SMALLER: usize = 8 << 10;

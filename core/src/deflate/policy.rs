@@ -17,8 +17,8 @@
 use super::incompressible::is_incompressible;
 use super::level::{self, Streaming, Whole};
 use super::libdeflate;
-use super::output::Output;
 use super::short_matches;
+use crate::output::Output;
 
 /// How a whole buffer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

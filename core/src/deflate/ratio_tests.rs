@@ -82,7 +82,7 @@ pub(super) fn source_text() -> Vec<u8> {
         include_str!("compress.rs"),
         include_str!("policy.rs"),
         include_str!("whole_buffer.rs"),
-        include_str!("output.rs"),
+        include_str!("../output.rs"),
         include_str!("libdeflate.rs"),
     ];
     files.concat().into_bytes()

@@ -5,11 +5,11 @@
 
 use super::error::Error;
 use super::libdeflate;
-use super::output::Output;
 use super::stream::Config;
 use super::whole_buffer;
 use super::wrapper::{self, Format};
 use crate::Task;
+use crate::output::Output;
 
 /// Inputs of up to this size are gathered: a call of the engine costs as much as copying several of them.
 pub(super) const PIECE: usize = 1 << 10;

@@ -11,7 +11,7 @@
 
 use super::error::Error;
 use super::inflater::Inflater;
-use super::output::Output;
+use crate::output::Output;
 use crate::{Task, memory};
 
 /// An empty stored block after its three header bits and the padding up to a byte.

@@ -5,11 +5,11 @@
 
 use super::error::{Error, ErrorKind};
 use super::libdeflate;
-use super::output::Output;
 use super::policy::{self, Plan};
 use super::stitch;
 use super::wrapper::{self, Format, Sum};
 use crate::Task;
+use crate::output::Output;
 
 /// Compresses `input` as the [`policy`] says; false if that is to use a stream.
 pub(super) fn compress(

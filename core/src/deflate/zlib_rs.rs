@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use libz_rs_sys as z;
 
 use super::error::{Error, ErrorKind};
-use super::output::Output;
+use crate::output::Output;
 
 /// The most input and output of one call of the engine for decompression: less than a millisecond of work.
 pub(super) const INFLATE_SLICE: usize = 256 << 10;

@@ -10,12 +10,12 @@ use pyo3::types::PyBytes;
 
 use super::decompressor::{Decode, Decompressor};
 use super::error::{DeflateError, GzipError};
-use super::input::Inputs;
 use super::one_shot::{lend, with_bad_level};
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage};
 use crate::gil_yield::Yielder;
+use crate::input::Inputs;
 use crate::large::reserve;
 use crate::objects::Int;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
@@ -90,13 +90,13 @@ pub(super) fn gzip<'py>(
     let mut stream = block_deflater(level, threads)?;
     let packed = region.run(py, |task| {
         let mut out = Output::new();
-        out.push(&header).map_err(failed)?;
+        out.push(&header).map_err(|none| failed(none.into()))?;
         stream.run(&mut &*data, &mut out, Flush::Finish, task).map_err(failed)?;
         let crc = deflate::crc32(0, data, task)
             .map_err(|Stopped| failed(Error::new(ErrorKind::Stopped, data.len() as u64)))?;
         #[allow(clippy::cast_possible_truncation, reason = "the format says so")]
         let size = data.len() as u32;
-        out.push(&[crc.to_le_bytes(), size.to_le_bytes()].concat()).map_err(failed)?;
+        out.push(&[crc.to_le_bytes(), size.to_le_bytes()].concat()).map_err(|none| failed(none.into()))?;
         Ok::<_, DeflateError>(out.into_bytes())
     })?;
     bytes::from_memory(py, packed)

@@ -3,6 +3,7 @@
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby};
 use offlock_core::Stopped;
 use offlock_core::deflate::{self, ErrorKind};
+use offlock_core::memory::OutOfMemory;
 
 use crate::error::{IntoException, no_memory};
 
@@ -72,6 +73,12 @@ impl IntoException for GzipError {
 impl From<deflate::Error> for ZlibError {
     fn from(error: deflate::Error) -> Self {
         Self(error)
+    }
+}
+
+impl From<OutOfMemory> for ZlibError {
+    fn from(none: OutOfMemory) -> Self {
+        Self(none.into())
     }
 }
 

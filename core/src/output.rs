@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 
-use super::error::Error;
 use crate::memory::{self, OutOfMemory};
 
 /// Buffers of up to this size are kept for the thread's next operation: a new buffer costs more than filling
@@ -137,7 +136,7 @@ impl<'a> Output<'a> {
     }
 
     /// Unwritten memory, as much as is available and allowed; at least one byte unless the limit is reached.
-    pub(super) fn spare(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
+    pub(crate) fn spare(&mut self) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         let left = self.left();
         if self.used < self.lent.len() {
             let end = self.lent.len().min(self.used.saturating_add(left));
@@ -153,13 +152,13 @@ impl<'a> Output<'a> {
 
     /// At least `size` bytes of unwritten memory in one piece, or all that is allowed. Shorter if lent memory
     /// is in use and has less.
-    pub(super) fn spare_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
+    pub(crate) fn spare_for(&mut self, size: usize) -> Result<&mut [MaybeUninit<u8>], OutOfMemory> {
         self.reserve(size)?;
         self.spare()
     }
 
     /// Reserves memory for `size` bytes or for all that is allowed, once the lent memory is full.
-    pub(super) fn reserve(&mut self, size: usize) -> Result<(), OutOfMemory> {
+    pub(crate) fn reserve(&mut self, size: usize) -> Result<(), OutOfMemory> {
         if self.used < self.lent.len() {
             return Ok(());
         }
@@ -173,7 +172,7 @@ impl<'a> Output<'a> {
     ///
     /// They are initialized.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn written(&mut self, n: usize) {
+    pub(crate) unsafe fn written(&mut self, n: usize) {
         if self.used < self.lent.len() {
             assert!(n <= self.lent.len() - self.used);
             self.used += n;
@@ -186,33 +185,33 @@ impl<'a> Output<'a> {
     }
 
     /// Forgets what was written after the first `len` bytes.
-    pub(super) fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.own.0.truncate(len.saturating_sub(self.used));
         self.used = self.used.min(len);
     }
 
     /// Whether there is lent memory left.
-    pub(super) fn has_lent(&self) -> bool {
+    pub(crate) fn has_lent(&self) -> bool {
         self.used < self.lent.len()
     }
 
     /// How much lent memory is left, if there is any.
-    pub(super) fn lent_left(&self) -> Option<usize> {
+    pub(crate) fn lent_left(&self) -> Option<usize> {
         self.has_lent().then(|| self.lent.len() - self.used)
     }
 
     /// Continues in memory of its own, although some of the lent memory is left.
-    pub(super) fn decline_lent(&mut self) {
+    pub(crate) fn decline_lent(&mut self) {
         let lent = std::mem::take(&mut self.lent);
         self.lent = &mut lent[..self.used];
     }
 
-    /// `Mem`, after appending as many bytes as there was memory for.
+    /// Appends `bytes`, or as many of them as the limit allows; true if that was all of them.
     ///
     /// # Errors
     ///
-    /// `Mem`, after as many as there was memory for.
-    pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, Error> {
+    /// [`OutOfMemory`], after as many as there was memory for.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<bool, OutOfMemory> {
         while !bytes.is_empty() {
             let spare = self.spare_for(bytes.len())?;
             let n = spare.len().min(bytes.len());
@@ -233,7 +232,7 @@ impl<'a> Output<'a> {
 
     /// Calls `look` with the bytes written after the first `start`, in one or two pieces.
     #[allow(unsafe_code)]
-    pub(super) fn since(&self, start: usize, mut look: impl FnMut(&[u8])) {
+    pub(crate) fn since(&self, start: usize, mut look: impl FnMut(&[u8])) {
         if start < self.used {
             let piece = &self.lent[start..self.used];
             // SAFETY: the first `used` bytes of the lent memory are initialized.
