@@ -29,12 +29,12 @@ class PipelineTest < Minitest::Test
   end
 
   def jsonl(texts)
-    texts.map { |text| JSON.generate({text: text}) }.join("\n")
+    texts.map { |text| JSON.generate({ text: text }) }.join("\n")
   end
 
   def corpus
     add("corpus/a.jsonl.gz", Zlib.gzip(jsonl(TEXTS[0...1000])))
-    add("corpus/b.msgpack", TEXTS[1000...2000].map { |text| Offlock::MessagePack.pack({"text" => text}) }.join)
+    add("corpus/b.msgpack", TEXTS[1000...2000].map { |text| Offlock::MessagePack.pack({ "text" => text }) }.join)
     add("corpus/c.jsonl", jsonl(TEXTS[2000..]))
     File.join(@folder, "corpus")
   end
@@ -217,8 +217,8 @@ class PipelineTest < Minitest::Test
       began_anew = begin
         batches.next
         false
-      rescue ArgumentError => error
-        error.message.include?("begin anew")
+      rescue ArgumentError => e
+        e.message.include?("begin anew")
       end
       batches.close
       exit!(began_anew && tokens.first.size.positive? ? 0 : 1)

@@ -5,8 +5,8 @@ require "stringio"
 require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken and Tokenizer, each with inputs of `n`
-# items that are not frozen. Their results do not depend on when garbage is collected.
+# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken and Tokenizer, each with
+# inputs of `n` items that are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
 
@@ -34,10 +34,11 @@ module Scenarios
 
   # The numbers of a run of the pipeline, with all but the paths, which differ from run to run.
   def summary_of(summary)
-    [summary.documents, summary.bytes, summary.tokens, summary.failed, summary.resumed, summary.longest, summary.percentile(50),
-     summary.inspect, *errors_of(summary.failures)] + summary.shards.flat_map do |shard|
+    shards = summary.shards.flat_map do |shard|
       [shard.inspect, shard.path, shard.documents, shard.bytes, shard.tokens, shard.failed, *shard.files]
     end
+    [summary.documents, summary.bytes, summary.tokens, summary.failed, summary.resumed, summary.longest, summary.percentile(50),
+     summary.inspect, *errors_of(summary.failures), *shards]
   end
 
   def errors_of(failures) = failures.flat_map { [_1.path, _1.record, _1.offset, _1.message] }
@@ -219,7 +220,7 @@ module Scenarios
         tokens = corpus.tokens("gpt2")
         outcome = [corpus.paths.size, corpus.size, corpus.inspect, tokens.name, tokens.inspect, *summary_of(tokens.count),
                    *summary_of(tokens.write(File.join(folder, "out"), output: :llmc)),
-                   *tokens.each { |batch| break batch_of(batch) }]
+                   *batch_of(tokens.first)]
         batches = tokens.batches
         outcome.push(batches.bytes_total, batches.next.size, batches.bytes_read, batches.inspect, batches.close)
         outcome.map { |value| value.is_a?(String) ? value.gsub(folder, "") : value }
