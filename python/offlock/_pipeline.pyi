@@ -6,7 +6,7 @@ from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from ._offlock import Cancel, PackedTokens
 from ._types import Eos, TokenFiles
@@ -20,6 +20,7 @@ class Shards:
     @property
     def size(self) -> int: ...
 
+@disjoint_base
 class Tokens:
     def __new__(
         cls,

@@ -16,7 +16,7 @@ The command ``offlock tokens`` does the same from a shell.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from offlock import _aio
 from offlock._offlock import pipeline as _native
@@ -35,6 +35,15 @@ __all__ = ["Batch", "Batches", "Corpus", "RecordError", "ShardSummary", "Summary
 
 ANY_SIZE = 1 << 62
 """The size of shards for ``_aio``: reading files takes long enough for another thread."""
+
+
+class _Options(NamedTuple):
+    """How shards are read."""
+
+    format: str | None
+    max_doc_bytes: int
+    on_error: str
+    num_threads: int
 
 
 class RecordError(ValueError):
@@ -97,7 +106,7 @@ class Tokens(_native.Tokens):
 class Corpus:
     """Shards, and which of their fields has the text. Immutable; made by :func:`read`."""
 
-    def __init__(self, shards: _native.Shards, field: tuple[str, ...], options: dict[str, object]) -> None:
+    def __init__(self, shards: _native.Shards, field: tuple[str, ...], options: _Options) -> None:
         self._shards, self._field, self._options = shards, field, options
 
     @property
@@ -137,10 +146,13 @@ class Corpus:
         return Tokens(
             self._shards,
             field=self._field,
+            format=self._options.format,
+            max_doc_bytes=self._options.max_doc_bytes,
+            on_error=self._options.on_error,
+            num_threads=self._options.num_threads,
             encoding=encoding,
             model=model,
             tokenizer=tokenizer,
-            **self._options,
         )
 
     def __repr__(self) -> str:
@@ -169,10 +181,5 @@ def read(
     if num_threads is not None and num_threads < 1:
         raise ValueError(f"num_threads must be at least 1, it is {num_threads}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    options: dict[str, object] = {
-        "format": format,
-        "max_doc_bytes": max_doc_bytes,
-        "on_error": on_error,
-        "num_threads": num_threads or 0,
-    }
+    options = _Options(format, max_doc_bytes, on_error, num_threads or 0)
     return Corpus(_native.Shards(listed), ("text",), options)

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_batches(corpus: Path, num_threads: int | None) -> None:
     for batch in tokens:
         lists += batch.lists()
         ids, offsets = batch.to_numpy()
-        assert (ids.dtype, offsets.dtype, ids.flags.writeable) == (np.uint32, np.uint64, False)
+        assert (ids.dtype.name, offsets.dtype.name, ids.flags.writeable) == ("uint32", "uint64", False)
         cut = [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
         assert cut == batch.lists()
         assert len(batch) == len(cut)
@@ -159,38 +160,40 @@ def test_fields_and_formats(tmp_path: Path) -> None:
 
 
 def test_choices_of_the_encoding(corpus: Path, tmp_path: Path) -> None:
-    corpus = pipeline.read(corpus)
-    assert corpus.tokens().name == "o200k_base"
-    assert corpus.tokens(model="gpt-4").name == "cl100k_base"
-    for arguments, message in [
+    shards = pipeline.read(corpus)
+    assert shards.tokens().name == "o200k_base"
+    assert shards.tokens(model="gpt-4").name == "cl100k_base"
+    choices: list[tuple[dict[str, Any], str]] = [
         ({"encoding": "gpt5"}, "gpt5: this encoding is not known"),
         ({"model": "gtp-4"}, "gtp-4: this model is not known"),
         ({"model": "gpt-4", "encoding": "gpt2"}, "only one of"),
-    ]:
+    ]
+    for arguments, message in choices:
         with pytest.raises(ValueError, match=message):
-            corpus.tokens(**arguments)
+            shards.tokens(**arguments)
     with pytest.raises(FileNotFoundError) as caught:
-        corpus.tokens(tokenizer=tmp_path / "none")
+        shards.tokens(tokenizer=tmp_path / "none")
     assert caught.value.filename == str(tmp_path / "none")
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ValueError, match=r"tokenizer\.json"):
-        corpus.tokens(tokenizer=tmp_path)
+        shards.tokens(tokenizer=tmp_path)
 
 
 def test_wrong_arguments(corpus: Path, tmp_path: Path) -> None:
-    for arguments, message in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"format": "csv"}, "format must be 'jsonl', 'msgpack', 'lines', 'text', not 'csv'"),
         ({"on_error": "ignore"}, "on_error must be 'fail', 'skip', 'report', not 'ignore'"),
         ({"max_doc_bytes": 0}, "max_doc_bytes must be at least 1, it is 0"),
         ({"num_threads": 0}, "num_threads must be at least 1, it is 0"),
-    ]:
+    ]
+    for arguments, message in wrong:
         with pytest.raises(ValueError, match=message):
             pipeline.read(corpus, **arguments).tokens("gpt2")
     tokens = pipeline.read(corpus).tokens("gpt2")
     with pytest.raises(ValueError, match="output must be 'megatron', "):
-        tokens.write(tmp_path / "out", output="csv")
+        tokens.write(tmp_path / "out", output="csv")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="eos must be 'append', 'prepend', 'none', not 'both'"):
-        tokens.write(tmp_path / "out", output="llmc", eos="both")
+        tokens.write(tmp_path / "out", output="llmc", eos="both")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="percent must be between 0 and 100, it is 101"):
         tokens.count().percentile(101)
     with pytest.raises(FileNotFoundError) as caught:
