@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
-from . import _lock, _pipeline, _strings, _zlib
+from . import _lock, _pipeline, _strings, _zlib, _zstd
 from ._types import Release
 
 _Made = TypeVar("_Made")
@@ -15,6 +15,7 @@ lock = _lock
 pipeline = _pipeline
 strings = _strings
 zlib = _zlib
+zstd = _zstd
 
 __VERSION__: str
 INTERNALS: list[str]

@@ -8,6 +8,7 @@ mod command;
 mod cpython;
 mod error;
 mod gil_yield;
+mod input;
 mod int_list;
 mod large;
 mod lock;
@@ -22,6 +23,7 @@ mod strings;
 mod tiktoken;
 mod utf8;
 mod zlib;
+mod zstd;
 
 /// The extension module `offlock._offlock`.
 #[pymodule(gil_used = false)]
@@ -53,6 +55,8 @@ mod _offlock {
     use crate::tiktoken::tokenizer::Tokenizer;
     #[pymodule_export]
     use crate::zlib::zlib;
+    #[pymodule_export]
+    use crate::zstd::zstd;
 
     #[pymodule_export]
     const __VERSION__: &str = env!("CARGO_PKG_VERSION");

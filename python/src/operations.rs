@@ -46,6 +46,12 @@ pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", br
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 2 << 10 };
 pub(crate) static ZLIB_CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 256 << 10 };
 
+/// The sizes are weights: bytes at a low level that take as long.
+pub(crate) static ZSTD_COMPRESS: Operation = Operation { name: "zstd.compress", break_even: 4 << 10 };
+pub(crate) static ZSTD_DECOMPRESS: Operation = Operation { name: "zstd.decompress", break_even: 8 << 10 };
+pub(crate) static ZSTD_TRAIN: Operation = Operation { name: "zstd.train", break_even: 0 };
+pub(crate) static ZSTD_FRAMES: Operation = Operation { name: "zstd.frames", break_even: 256 << 10 };
+
 /// Shorter messages are built in one pass with the lock held. Longer ones are first indexed without it, which
 /// takes about a tenth of the time, if another thread exists.
 pub(crate) static MSGPACK_DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 << 10 };

@@ -1,4 +1,5 @@
-"""Every operation of strings, tiktoken, tokenizers, the pipeline, zlib and gzip on an input so large that a long hold of the lock would show.
+"""Every operation of strings, tiktoken, tokenizers, the pipeline, zlib, gzip and zstd on an input so large that a long hold of
+the lock would show.
 
 `LARGE` has one or more entries for each public name. Entries of the same name differ in the text after a blank. Each
 entry makes its input and returns the call. `public_names` reads the names from the stubs and modules, so that none is
@@ -26,7 +27,7 @@ from typing import Any
 import pytest
 
 import offlock
-from offlock import gzip, pipeline, strings, tiktoken, zlib
+from offlock import gzip, pipeline, strings, tiktoken, zlib, zstd
 from offlock.tokenizer import Tokenizer
 
 Call = Callable[[], object]
@@ -55,6 +56,7 @@ def public_names() -> set[str]:
     names |= {f"gzip.{name}" for name in gzip.__all__} | {
         f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)
     }
+    names |= _functions_of_stub("_zstd.pyi", "zstd") | {f"zstd.{name}" for name in zstd.__all__}
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
     names |= {f"Stream.{name}" for name in _own(tiktoken.Stream)}
     names |= {f"Tokenizer.{name}" for name in _own(Tokenizer) | _own(offlock._offlock.ModelTokenizer)}
@@ -110,6 +112,12 @@ NO_WORK = {
         for name in ("bytes", "documents", "failed", "longest", "percentile", "resumed", "shards", "tokens")
     ),
     *(f"pipeline.ShardSummary.{name}" for name in ("bytes", "documents", "failed", "files", "path", "tokens")),
+    "zstd.COMPRESSION_LEVEL_DEFAULT", "zstd.CompressionParameter", "zstd.DecompressionParameter", "zstd.Strategy",
+    "zstd.OutputLimitError", "zstd.ZstdError", "zstd.zstd_version", "zstd.zstd_version_info", "zstd.bounds",
+    "zstd.get_frame_info", "zstd.frame_info", "zstd.ZstdFile", "zstd.open", "zstd.ZstdCompressor", "zstd.ZstdDecompressor",
+    "zstd.ZstdCompressor.last_mode", "zstd.ZstdCompressor.set_pledged_input_size", "zstd.ZstdDecompressor.eof",
+    "zstd.ZstdDecompressor.needs_input", "zstd.ZstdDict.dict_id", "zstd.ZstdDict.as_digested_dict",
+    "zstd.ZstdDict.as_undigested_dict", "zstd.ZstdDict.as_prefix",
     # Parts of the public functions.
     "zlib.gzip", "zlib.gunzip", "zlib.joined", "zlib.quick_readline", "zlib.BlockCompress.compress", "zlib.BlockCompress.flush",
     "zlib.GzipDecompress.decompress",
@@ -998,6 +1006,115 @@ def _() -> Call:
 def _() -> Call:
     data = plain()
     return lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=1, threads=2).write(data)
+
+
+# zstd
+
+
+@functools.cache
+def packed_frame() -> bytes:
+    return zstd.compress(plain(), 1)
+
+
+@large("zstd.compress")
+def _() -> Call:
+    data = plain()
+    return lambda: zstd.compress(data, 1)
+
+
+@large("zstd.compress slowly")
+def _() -> Call:
+    data = plain(SIZE // 16)
+    return lambda: zstd.compress(data, 13)
+
+
+@large("zstd.decompress")
+def _() -> Call:
+    data = packed_frame()
+    return lambda: zstd.decompress(data)
+
+
+@large("zstd.decompress zeros")
+def _() -> Call:
+    data = zstd.compress(bytes(SIZE), 1)
+    return lambda: zstd.decompress(data)
+
+
+@large("zstd.get_frame_size")
+def _() -> Call:
+    data = packed_frame()
+    return lambda: zstd.get_frame_size(data)
+
+
+@large("zstd.ZstdCompressor.compress")
+def _() -> Call:
+    data = plain()
+    return lambda: zstd.ZstdCompressor(1).compress(data)
+
+
+@large("zstd.ZstdCompressor.flush")
+def _() -> Call:
+    data = plain(100_000)
+
+    def end() -> bytes:
+        compressor = zstd.ZstdCompressor(1)
+        compressor.compress(data)
+        return compressor.flush()
+
+    return end
+
+
+@large("zstd.ZstdDecompressor.decompress")
+def _() -> Call:
+    data = packed_frame()
+    return lambda: zstd.ZstdDecompressor().decompress(data)
+
+
+@large("zstd.ZstdDecompressor.decompress the beginning")
+def _() -> Call:
+    data = packed_frame()
+    return lambda: zstd.ZstdDecompressor().decompress(data, 1000)
+
+
+@large("zstd.ZstdDecompressor.unused_data")
+def _() -> Call:
+    data = zstd.compress(b"x") + plain()
+
+    def unused() -> bytes:
+        decompressor = zstd.ZstdDecompressor()
+        decompressor.decompress(data)
+        return decompressor.unused_data
+
+    return unused
+
+
+@large("zstd.ZstdDict")
+def _() -> Call:
+    data = plain()
+    return lambda: len(zstd.ZstdDict(data, is_raw=True))
+
+
+@large("zstd.ZstdDict.dict_content")
+def _() -> Call:
+    dictionary = zstd.ZstdDict(plain(), is_raw=True)
+    return lambda: dictionary.dict_content
+
+
+def samples() -> list[bytes]:
+    return [b"sample number %d of many" % number for number in range(max(MANY // 50, 1000))]
+
+
+@large("zstd.train_dict")
+def _() -> Call:
+    data = samples()
+    return lambda: zstd.train_dict(data, 4000).dict_content
+
+
+@large("zstd.finalize_dict")
+def _() -> Call:
+    data = samples()
+    dictionary = zstd.ZstdDict(b"".join(data[:100]), is_raw=True)
+    return lambda: zstd.finalize_dict(dictionary, data, 8000, 3).dict_content
 
 
 def covered() -> Iterator[str]:

@@ -78,6 +78,21 @@ def test_decompressing(wbits: int, call: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
+        "zstd.decompress(packed)",
+        "zstd.decompress(packed, release='never')",
+        "zstd.decompress(packed, max_output=1 << 30)",
+        "zstd.ZstdFile(io.BytesIO(packed)).read()",
+    ],
+)
+def test_decompressing_zstandard(call: str) -> None:
+    setup = "from offlock import zstd; packed = zstd.compress(bytes(1 << 24), 1) * 64"
+    usual = "zstd.decompress(zstd.compress(bytes(100_000)))"
+    assert ends(setup, call, 300 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         "zlib.compress(data, 0)",
         "zlib.compressobj(0).compress(data)",
         "zlib.deflate_all([data, data], 0, threads=2)",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow  # type: ignore[import-untyped]
 import pytest
 
-from offlock import gzip, msgpack, strings, tiktoken, zlib
+from offlock import gzip, msgpack, strings, tiktoken, zlib, zstd
 
 SOURCES = Path(__file__).parents[1] / "src"
 ENCODING = tiktoken.get_encoding("o200k_base")
@@ -78,6 +78,15 @@ CALLS: dict[str, list[Make]] = {
         codec(original_zlib.compress, lambda data: zlib.decompressobj().decompress(data)),
     ],
     "zlib.checksum": [codec(bytes, zlib.crc32), codec(bytes, zlib.adler32)],
+    "zstd.compress": [
+        lambda size: partial(zstd.compress, text_of(size).encode()),
+        lambda size: partial(zstd.ZstdCompressor().compress, text_of(size).encode()),
+    ],
+    "zstd.decompress": [
+        codec(zstd.compress, zstd.decompress),
+        codec(zstd.compress, lambda data: zstd.ZstdDecompressor().decompress(data)),
+    ],
+    "zstd.frames": [codec(zstd.compress, zstd.get_frame_size)],
     "msgpack.decode": [
         lambda size: partial(msgpack.unpackb, msgpack.packb(list(range(size)))),
         lambda size: partial(msgpack.unpack_all, [msgpack.packb(list(range(size)))]),
@@ -98,6 +107,7 @@ CALLS: dict[str, list[Make]] = {
 }
 # Called once, or parts of other operations, and only with long inputs.
 OTHERS = {
+    "zstd.train",
     "tokens.load",
     "bytes.copy",
     "strings.long",

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::error::DeflateError;
-use super::input::Inputs;
 use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
+use crate::input::Inputs;
 use crate::large::Large;
 use crate::operations::ZLIB_INFLATE;
 use crate::region::Region;

@@ -5,7 +5,6 @@ mod checksums;
 mod decompressor;
 mod error;
 mod gzip;
-mod input;
 mod lines;
 mod one_shot;
 mod streams;

@@ -8,7 +8,7 @@ use crate::borrow::Bytes;
 
 /// The inputs of several calls, one after the other, of which the first is partly read.
 #[derive(Default)]
-pub(super) struct Inputs {
+pub(crate) struct Inputs {
     all: VecDeque<Bytes>,
     /// How much of the first was read.
     read: usize,
@@ -16,29 +16,29 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Appends `bytes`.
-    pub(super) fn push(&mut self, bytes: Bytes) {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         if !bytes.as_slice().is_empty() {
             self.all.push_back(bytes);
         }
     }
 
     /// The number of unread bytes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.parts().map(<[u8]>::len).sum()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The unread bytes, piece by piece.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let read = |number| if number == 0 { self.read } else { 0 };
         self.all.iter().enumerate().map(move |(number, bytes)| &bytes.as_slice()[read(number)..])
     }
 
     /// The unread bytes, in one piece.
-    pub(super) fn joined(&self) -> Result<Vec<u8>, OutOfMemory> {
+    pub(crate) fn joined(&self) -> Result<Vec<u8>, OutOfMemory> {
         let mut joined = memory::with_capacity(self.len())?;
         self.parts().for_each(|part| joined.extend_from_slice(part));
         Ok(joined)
@@ -48,7 +48,7 @@ impl Inputs {
     /// none), until it fails or leaves bytes unread. Returns its last result, and the number of unread bytes.
     ///
     /// Needs no lock: [`forget`](Self::forget) drops the read pieces later.
-    pub(super) fn read<T, E>(
+    pub(crate) fn read<T, E>(
         &self,
         mut read: impl FnMut(&mut &[u8], bool) -> Result<T, E>,
     ) -> (Result<T, E>, usize) {
@@ -67,7 +67,7 @@ impl Inputs {
     }
 
     /// Drops all but the last `left` bytes.
-    pub(super) fn forget(&mut self, left: usize) {
+    pub(crate) fn forget(&mut self, left: usize) {
         let mut done = self.len() - left;
         while let Some(first) = self.all.front() {
             let unread = first.as_slice().len() - self.read;
