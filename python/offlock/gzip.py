@@ -513,12 +513,12 @@ class GzipFile(_Original):
                 for start in range(0, len(octets), _CHUNK):
                     # Report before the write: if the callback raises, this piece was not written.
                     self._report.at(self.size)
-                    self._write_piece(octets[start : start + _CHUNK])
+                    self._write_piece(bytes(octets[start : start + _CHUNK]))
                 return len(octets)
 
-    def _write_piece(self, octets: memoryview) -> None:
+    def _write_piece(self, octets: bytes) -> None:
         crc = zlib.crc32(octets, self.crc)
-        # The compressor keeps its input even if the call is interrupted: so count it first.
+        # The compressor keeps its input, which cannot change, even if the call is interrupted: so count it first.
         self.crc, self.size, self.offset = crc, self.size + len(octets), self.offset + len(octets)
         self._fp.write(self.compress.compress(octets))
 

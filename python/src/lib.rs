@@ -16,6 +16,7 @@ mod model;
 mod msgpack;
 mod objects;
 mod operations;
+mod pending;
 mod pipeline;
 mod region;
 mod stream_lock;

@@ -105,8 +105,14 @@ CALLS: dict[str, list[Make]] = {
     "strings.build": [lambda size: strings.lines(text_of(size).encode(), into=strings.Arena).list],
     "strings.decode_many": [lambda size: partial(strings.decode_many, [text_of(size).encode()])],
 }
-# Called once, or parts of other operations, and only with long inputs.
+# Called once, or parts of other operations, and only with long inputs; those of the pipeline read files, and release the lock
+# for input of any size.
 OTHERS = {
+    "pipeline.find",
+    "pipeline.count",
+    "pipeline.write",
+    "pipeline.next",
+    "pipeline.close",
     "zstd.train",
     "tokens.load",
     "bytes.copy",

@@ -1,17 +1,20 @@
 """Compares offlock.zlib with the standard library's zlib, and tests its additions."""
 
+import functools
 import inspect
 import pickle
 import random
 import threading
 import time
 import zlib as theirs
+from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from alarms import interrupted_calls, needs_alarms
 
-from offlock import Cancel
+from offlock import Cancel, gzip
 from offlock import zlib as ours
 
 FORMATS = [15, -15, 31, 9, -9, 25]
@@ -274,3 +277,71 @@ def test_odd_arguments() -> None:
         ours.inflate_all([theirs.compress(b"x"), theirs.compress(b"x")[:-1]])
     with pytest.raises(ours.error, match="Bad compression level"):
         ours.deflate_all([b"x"], 12)
+
+
+@functools.cache
+def long_text() -> bytes:
+    """A text of which each half takes several times the time between two checks for signals, its copy as well."""
+    letters = bytes(b"abcdefghijklmnopqrstuvwxyz etaoin"[number % 33] for number in range(256))
+    return random.Random(3).randbytes(16 << 20).translate(letters) + bytes(48 << 20) + random.Random(4).randbytes(8 << 20)
+
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "compressobj": lambda: ours.compressobj(1),
+    "BlockCompress": lambda: gzip._native.BlockCompress(1, 2),
+    "decompressobj": lambda: ours.decompressobj(max_output=len(long_text())),
+    "_ZlibDecompressor": lambda: ours._ZlibDecompressor(),
+    "GzipDecompress": lambda: gzip._native.GzipDecompress(),
+}
+
+
+def with_interrupts(run: Callable[[random.Random], int]) -> None:
+    """Calls `run` until there were interrupts, whose number it returns: an alarm may come too late."""
+    dice, interrupts, rounds = random.Random(5), 0, 0
+    while rounds < 2 or (not interrupts and rounds < 30):
+        interrupts += run(dice)
+        rounds += 1
+    assert interrupts
+
+
+@needs_alarms
+@pytest.mark.parametrize("which", ["compressobj", "BlockCompress"])
+def test_interrupted_compression_loses_no_byte(which: str) -> None:
+    plain = long_text()
+    pieces = [plain[: len(plain) // 2], plain[len(plain) // 2 :], *[b"small pieces"] * 50]
+
+    def run(dice: random.Random) -> int:
+        stream = MAKERS[which]()
+        packed, interrupts = interrupted_calls(stream.compress, [(piece,) for piece in pieces], dice)
+        end, more = interrupted_calls(stream.flush, [(ours.Z_FINISH,)], dice, lambda: ours.Z_FINISH)
+        wbits = 15 if which == "compressobj" else -15
+        assert theirs.decompress(b"".join(packed + end), wbits) == b"".join(pieces)
+        return interrupts + more
+
+    with_interrupts(run)
+
+
+@needs_alarms
+@pytest.mark.parametrize("most", [1 << 40, 40 << 20])
+@pytest.mark.parametrize("which", ["decompressobj", "_ZlibDecompressor", "GzipDecompress"])
+def test_interrupted_decompression_loses_no_byte(which: str, most: int) -> None:
+    packed = theirs.compress(long_text(), 1, 31 if which == "GzipDecompress" else 15)
+    halves = packed[: len(packed) // 2], packed[len(packed) // 2 :]
+
+    def run(dice: random.Random) -> int:
+        stream = MAKERS[which]()
+
+        def tail() -> bytes:
+            return stream.unconsumed_tail if which == "decompressobj" else b""
+
+        plain, interrupts = interrupted_calls(stream.decompress, [(halves[0], most)], dice, tail)
+        data = tail() + halves[1]
+        while not getattr(stream, "eof", False):
+            made, more = interrupted_calls(stream.decompress, [(data, most)], dice, tail)
+            plain, interrupts, data = plain + made, interrupts + more, tail()
+            if not made[0]:
+                break
+        assert b"".join(plain) == long_text()
+        return interrupts
+
+    with_interrupts(run)

@@ -1,8 +1,6 @@
 """Zstandard against the original: `compression.zstd`, or its backport."""
 
 import io
-import itertools
-import operator
 import pickle
 import random
 import signal
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alarms import Alarm, alarms, interrupted_calls, needs_alarms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,43 +168,7 @@ def test_functions_can_be_pickled() -> None:
         assert pickle.loads(pickle.dumps(function)) is function
 
 
-class Alarm(Exception):
-    pass
-
-
-def interrupted_calls(
-    call: Callable[..., bytes], inputs: list[tuple[Any, ...]], dice: random.Random
-) -> tuple[list[bytes], int]:
-    """The results of a call on each of `inputs` while a handler raises at random moments, and how often one began and was
-    interrupted. It is then finished by calls without data.
-
-    A C function takes the arguments and stores the result, so that no handler runs between these and the call.
-    """
-    outputs: list[bytes] = []
-    interrupts = 0
-
-    def ring(*_: object) -> None:
-        raise Alarm
-
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        for number, (data, *others) in enumerate(inputs):
-            while len(outputs) == number:
-                arguments = iter([(data, *others)])
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.0005, 0.01) * (1 + interrupts / 5))
-                    outputs.extend(itertools.starmap(call, arguments))
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                except Alarm:
-                    if len(outputs) == number and not operator.length_hint(arguments):
-                        data, interrupts = b"", interrupts + 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    return outputs, interrupts
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
+@needs_alarms
 @pytest.mark.parametrize("level", [1, 3, 9, 12, 19])
 def test_interrupted_compression_loses_no_byte(level: int) -> None:
     # Some of it does not compress: its output takes long to copy.
@@ -224,29 +187,20 @@ def test_interrupted_compression_loses_no_byte(level: int) -> None:
     assert interrupts
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
+@needs_alarms
 def test_a_call_after_an_interrupted_one_finishes_it_first() -> None:
     plain = random.Random(3).randbytes(40 << 20)
     for level in 3, 13:
         compressor = zstd.ZstdCompressor(level)
-
-        def ring(*_: object) -> None:
-            raise Alarm
-
-        before = signal.signal(signal.SIGALRM, ring)
-        try:
+        with alarms(), pytest.raises(Alarm):
             signal.setitimer(signal.ITIMER_REAL, 0.003)
-            with pytest.raises(Alarm):
-                compressor.compress(plain, compressor.FLUSH_FRAME)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+            compressor.compress(plain, compressor.FLUSH_FRAME)
         packed = compressor.compress(b"more") + compressor.flush()
         assert packed.count(b"\x28\xb5\x2f\xfd") == 2
         assert original.decompress(packed) == plain + b"more"
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs alarms")
+@needs_alarms
 def test_interrupted_decompression_loses_no_byte() -> None:
     plain = PLAIN * 200
     packed = original.compress(plain, 1)
@@ -259,6 +213,16 @@ def test_interrupted_decompression_loses_no_byte() -> None:
         assert decompressor.eof
         assert b"".join(outputs) == plain
     assert interrupts
+
+
+def test_calls_without_data_change_nothing() -> None:
+    packed = original.compress(PLAIN)
+    decompressor = zstd.ZstdDecompressor()
+    plain = decompressor.decompress(packed[:100])
+    for _ in range(40):
+        assert decompressor.decompress(b"") == b""
+        assert decompressor.needs_input
+    assert plain + decompressor.decompress(packed[100:]) == PLAIN
 
 
 def test_a_bomb_stops_at_its_limit() -> None:

@@ -33,6 +33,8 @@ pub struct Decompressor {
     /// `None` while it is dropped.
     decoder: Option<Decoder>,
     ended: bool,
+    /// Whether the library may have output left that it had no room for.
+    has_more: bool,
     /// The number of bytes read.
     read: u64,
 }
@@ -44,7 +46,7 @@ impl Decompressor {
     ///
     /// [`ErrorKind::Decompress`] if the settings are out of bounds, `DecompressionDictionary` and `OutOfMemory`.
     pub fn new(settings: &DecoderSettings) -> Result<Self, Error> {
-        Ok(Self { decoder: Some(Decoder::new(settings)?), ended: false, read: 0 })
+        Ok(Self { decoder: Some(Decoder::new(settings)?), ended: false, has_more: false, read: 0 })
     }
 
     /// Whether the frame is complete.
@@ -59,7 +61,7 @@ impl Decompressor {
 
     /// Forgets the frame, complete or not, and begins another one. The dictionary is kept, a prefix is not.
     pub fn reset(&mut self) {
-        self.ended = false;
+        (self.ended, self.has_more) = (false, false);
         if let Some(decoder) = &mut self.decoder {
             decoder.reset();
         }
@@ -75,6 +77,10 @@ impl Decompressor {
             return Ok(Status::End);
         }
         let Some(decoder) = &mut self.decoder else { return Ok(Status::End) };
+        // The library takes the sixteenth call without progress in a row for an error.
+        if input.is_empty() && !self.has_more {
+            return Ok(Status::More);
+        }
         loop {
             task.check()?;
             let piece = &input[..input.len().min(BLOCK)];
@@ -85,6 +91,7 @@ impl Decompressor {
                 Err(failure) => {
                     let error = failed(self.read)(failure);
                     decoder.reset();
+                    self.has_more = false;
                     return Err(error);
                 }
             };
@@ -96,6 +103,8 @@ impl Decompressor {
             *input = &input[step.read..];
             self.read += step.read as u64;
             task.advance(step.read as u64);
+            // What it has kept back would have filled the room.
+            self.has_more = step.written == room;
             if step.ended {
                 self.ended = true;
                 return Ok(Status::End);
@@ -103,8 +112,7 @@ impl Decompressor {
             if out.left() == 0 {
                 return Ok(Status::Full);
             }
-            // What the library has kept back would have filled the room.
-            if input.is_empty() && step.written < room {
+            if input.is_empty() && !self.has_more {
                 return Ok(Status::More);
             }
         }

@@ -58,9 +58,12 @@ pub(super) const FIRST_TRACEABLE_BEFORE: usize = 16;
 
 /// Whether a frame can be one without a caller. From 3.12 on, the interpreter has a frame of its own wherever
 /// it begins to execute Python code; before, a flag of the frame says so. Frames that are left by an
-/// exception or by a generator lose their callers, too.
+/// exception or by a generator lose their callers, too: before 3.12, that of a generator which C code resumes has the
+/// flag as well, so a generator's frame without a caller is taken for one that was left. (A thread can begin with
+/// one, as with `_thread.start_new_thread(generator.__next__, ())`; there its stack is not read.)
 pub(super) fn is_outermost(frame: &[u8]) -> bool {
-    if cfg!(Py_3_12) { frame[LAYOUT.owner] >= OWNER_INTERPRETER } else { frame[IS_ENTRY] != 0 }
+    let owner = frame[LAYOUT.owner];
+    if cfg!(Py_3_12) { owner >= OWNER_INTERPRETER } else { frame[IS_ENTRY] != 0 && owner != OWNER_GENERATOR }
 }
 
 /// In a frame of 3.11: whether the interpreter began to execute Python code with it.

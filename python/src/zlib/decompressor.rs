@@ -1,7 +1,7 @@
 //! Decompressors that keep their unread input.
 
 use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
-use offlock_core::{Task, memory};
+use offlock_core::Task;
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -11,8 +11,8 @@ use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage, no_memory};
 use crate::input::Inputs;
-use crate::large::Large;
 use crate::operations::ZLIB_INFLATE;
+use crate::pending;
 use crate::region::Region;
 use crate::stream_lock::StreamLock;
 
@@ -22,7 +22,7 @@ pub(super) trait Decode: Send {
     fn read_so_far(&self) -> u64;
 }
 
-/// A decoder, its unread input, and the output of an interrupted call.
+/// A decoder, its unread input, and the output that an interrupted call did not return.
 pub(super) struct Decompressor<D> {
     pub(super) stream: D,
     input: Inputs,
@@ -42,6 +42,11 @@ impl<D: Decode> Decompressor<D> {
         &self.input
     }
 
+    /// Whether there is output that was not returned yet.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.output.is_empty()
+    }
+
     /// Decodes the unread input, then `data`, to at most `most` bytes.
     pub(super) fn run<'py, F: IntoException>(
         &mut self,
@@ -55,28 +60,28 @@ impl<D: Decode> Decompressor<D> {
         let allowed = (self.max_output - self.made).saturating_add(1);
         let mut out = Output::new().limited(most.min(allowed));
         out.resume(&mut self.output);
-        let (mut stopped, mut unread) = (false, self.input.len());
+        // Without an error in the data, a run was interrupted before, in or after its work.
+        let (mut is_bad, mut unread) = (false, self.input.len());
         let result = Region::new(&ZLIB_INFLATE, unread).run(py, |task| {
             let (status, left) = self.input.read(|input, _| self.stream.decode(input, &mut out, task));
             unread = left;
-            stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
+            is_bad = status.as_ref().is_err_and(|error| error.kind != ErrorKind::Stopped);
             status.map_err(&failed)
         });
         self.input.forget(unread);
-        if stopped {
-            self.output = out.into_bytes().into_vec();
-            return result.and_then(|_| bytes::copied(py, b""));
-        }
         if out.len() > self.max_output - self.made {
             return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
         }
-        result?;
+        if let Err(error) = result {
+            if !is_bad {
+                self.output = out.into_bytes().into_vec();
+            }
+            return Err(error);
+        }
         // The limit of an interrupted call may have been higher.
-        let made = Large::new(out.into_bytes());
-        let (now, later) = made.split_at(made.len().min(most));
-        self.output = memory::copied(later).map_err(no_memory)?;
-        self.made += now.len();
-        bytes::copied(py, now)
+        let plain = pending::deliver(py, out.into_bytes(), most, &mut self.output)?;
+        self.made += plain.as_bytes().len();
+        Ok(plain)
     }
 }
 
@@ -100,6 +105,13 @@ impl Decode for Inflating {
 
     fn read_so_far(&self) -> u64 {
         self.stream.total_in()
+    }
+}
+
+impl Decompressor<Inflating> {
+    /// Whether the end of the stream was reached, and all output returned.
+    fn has_ended(&self) -> bool {
+        self.stream.stream.ended() && !self.has_pending()
     }
 }
 
@@ -130,7 +142,7 @@ impl ZlibDecompressor {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let data = Bytes::borrow(data)?;
         let mut decompressor = self.0.lock(py)?;
-        if decompressor.stream.stream.ended() {
+        if decompressor.has_ended() {
             return Err(PyEOFError::with_message("End of stream already reached"));
         }
         let most = usize::try_from(max_length).unwrap_or(usize::MAX);
@@ -140,15 +152,14 @@ impl ZlibDecompressor {
     /// Whether the end of the stream was reached.
     #[getter]
     fn eof(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.lock(py)?.stream.stream.ended())
+        Ok(self.0.lock(py)?.has_ended())
     }
 
     /// The bytes after the end of the stream.
     #[getter]
     fn unused_data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let decompressor = self.0.lock(py)?;
-        let unused =
-            if decompressor.stream.stream.ended() { decompressor.left().joined() } else { Ok(Vec::new()) };
+        let unused = if decompressor.has_ended() { decompressor.left().joined() } else { Ok(Vec::new()) };
         bytes::copied(py, &unused.map_err(no_memory)?)
     }
 
@@ -156,6 +167,7 @@ impl ZlibDecompressor {
     #[getter]
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
         let decompressor = self.0.lock(py)?;
-        Ok(!decompressor.stream.stream.ended() && decompressor.left().is_empty())
+        let has_all = decompressor.stream.stream.ended() || decompressor.has_pending();
+        Ok(!has_all && decompressor.left().is_empty())
     }
 }

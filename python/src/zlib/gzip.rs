@@ -19,6 +19,7 @@ use crate::input::Inputs;
 use crate::large::reserve;
 use crate::objects::Int;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::pending;
 use crate::region::{Cancel, Region, Release};
 use crate::stream_lock::StreamLock;
 
@@ -218,7 +219,8 @@ impl GzipDecompress {
     fn needs_input(&self, py: Python<'_>) -> PyResult<bool> {
         let decompressor = self.0.lock(py)?;
         let Reading { decoder, failure } = &decompressor.stream;
-        Ok(decompressor.left().is_empty() && !decoder.has_ahead() && failure.is_none())
+        let has_more = decompressor.has_pending() || decoder.has_ahead() || failure.is_some();
+        Ok(decompressor.left().is_empty() && !has_more)
     }
 
     /// How many bytes of the file to pass next, if several members are decompressed at once.
@@ -246,7 +248,7 @@ pub(super) struct BlockCompress(StreamLock<Blocks>);
 
 struct Blocks {
     stream: BlockDeflater,
-    /// The unread input of an interrupted call; `output` is its output.
+    /// The unread input of an interrupted call; `output` is what it did not return.
     input: Inputs,
     output: Vec<u8>,
 }
@@ -278,7 +280,7 @@ impl Blocks {
             self.output = out.into_bytes().into_vec();
             return Err(error);
         }
-        bytes::from_memory(py, out.into_bytes())
+        pending::deliver(py, out.into_bytes(), usize::MAX, &mut self.output)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::error::{IntoException, WithMessage, no_memory};
 use crate::input::Inputs;
 use crate::large::Large;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::pending;
 use crate::region::Region;
 use crate::stream_lock::StreamLock;
 
@@ -58,7 +59,7 @@ pub(super) fn compressobj(
 #[pyclass(frozen, module = "offlock.zlib")]
 pub(super) struct Compress(StreamLock<Compressing>);
 
-/// A compressor's state, with the input and output of an interrupted call: no byte is lost.
+/// A compressor's state, with the unread input of an interrupted call, and the output that it did not return.
 struct Compressing {
     /// `None` once the stream was finished.
     stream: Option<Deflater>,
@@ -74,7 +75,7 @@ impl Compressing {
         let Some(stream) = self.stream.as_mut().filter(|_| is_between) else { return Ok(None) };
         let mut out = Output::new();
         if stream.gather(data, &mut out) {
-            bytes::from_memory(py, out.into_bytes()).map(Some)
+            pending::deliver(py, out.into_bytes(), usize::MAX, &mut self.output).map(Some)
         } else {
             Ok(None)
         }
@@ -88,32 +89,34 @@ impl Compressing {
         doing: &'static str,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let failed = DeflateError::while_(doing);
+        let mut out = Output::new();
+        out.resume(&mut self.output);
         let Some(stream) = &mut self.stream else {
+            if input.is_none() && !out.is_empty() {
+                return pending::deliver(py, out.into_bytes(), usize::MAX, &mut self.output);
+            }
+            self.output = out.into_bytes().into_vec();
             return Err(failed(Error::new(ErrorKind::Stream, 0)).into_exception(py));
         };
         input.into_iter().for_each(|input| self.input.push(input));
-        let mut out = Output::new();
-        out.resume(&mut self.output);
-        let (mut stopped, mut unread) = (false, self.input.len());
+        let (mut has_ended, mut unread) = (false, self.input.len());
         let result = Region::new(&ZLIB_DEFLATE, unread + stream.gathered()).run(py, |task| {
             let (status, left) = self.input.read(|input, last| {
                 stream.run(input, &mut out, if last { flush } else { Flush::None }, task)
             });
             unread = left;
-            stopped = status.as_ref().is_err_and(|error| error.kind == ErrorKind::Stopped);
+            has_ended = matches!(status, Ok(Status::End));
             status.map_err(failed)
         });
-        self.input.forget(if stopped { unread } else { 0 });
-        if stopped {
-            self.output = out.into_bytes().into_vec();
-            return Err(result
-                .err()
-                .unwrap_or_else(|| failed(Error::new(ErrorKind::Stopped, 0)).into_exception(py)));
-        }
-        if result? == Status::End {
+        self.input.forget(unread);
+        if has_ended {
             self.stream = None;
         }
-        bytes::from_memory(py, out.into_bytes())
+        if let Err(error) = result {
+            self.output = out.into_bytes().into_vec();
+            return Err(error);
+        }
+        pending::deliver(py, out.into_bytes(), usize::MAX, &mut self.output)
     }
 }
 
@@ -210,7 +213,7 @@ struct Decompressing {
     finished: bool,
     /// How much output `max_output` still allows.
     left: usize,
-    /// The output of an interrupted call; the rest of its input is in `unconsumed_tail`.
+    /// The output that an interrupted call did not return; the rest of its input is in `unconsumed_tail`.
     output: Vec<u8>,
     unused_data: Rest,
     unconsumed_tail: Rest,
@@ -232,20 +235,21 @@ impl Decompressing {
         // One byte more than allowed shows that there is more.
         let mut out = Output::new().limited(most.min(self.left.saturating_add(1)));
         out.resume(&mut self.output);
-        let mut error = None;
+        // Without an error in the data, a run was interrupted before, in or after its work.
+        let mut is_bad = false;
         let result = Region::new(&ZLIB_INFLATE, rest.len()).run(py, |task| {
             let status = self.inflate(&mut rest, &mut out, task);
-            error = status.as_ref().err().map(|error| error.kind);
+            is_bad = status.as_ref().is_err_and(|error| error.kind != ErrorKind::Stopped);
             status.map_err(DeflateError::while_("while decompressing data"))
         });
         let unread = rest.len();
         self.keep(input, unread);
-        match (result, error) {
-            (Err(interrupt), Some(ErrorKind::Stopped)) => {
+        match result {
+            Err(interrupt) if !is_bad => {
                 self.output = out.into_bytes().into_vec();
                 return Err(interrupt);
             }
-            (Err(error), _) if !lenient => return Err(error),
+            Err(error) if !lenient => return Err(error),
             _ => {}
         }
         if out.len() > self.left {
@@ -253,13 +257,11 @@ impl Decompressing {
             return Err(DeflateError::while_("")(Error::new(ErrorKind::Limit, offset)).into_exception(py));
         }
         // The limit of an interrupted call may have been higher.
-        let made = Large::new(out.into_bytes());
-        let (now, later) = made.split_at(made.len().min(most));
-        self.output = memory::copied(later).map_err(no_memory)?;
+        let plain = pending::deliver(py, out.into_bytes(), most, &mut self.output)?;
         if self.left != usize::MAX {
-            self.left -= now.len();
+            self.left -= plain.as_bytes().len();
         }
-        bytes::copied(py, now)
+        Ok(plain)
     }
 
     fn inflate(&mut self, rest: &mut &[u8], out: &mut Output<'_>, task: &Task<'_>) -> Result<Status, Error> {
@@ -396,6 +398,7 @@ impl Decompress {
     /// Whether the end of the stream was reached.
     #[getter]
     fn eof(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.0.lock(py)?.stream.ended())
+        let state = self.0.lock(py)?;
+        Ok(state.stream.ended() && state.output.is_empty())
     }
 }

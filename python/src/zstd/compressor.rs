@@ -9,10 +9,9 @@ use pyo3::types::PyBytes;
 
 use super::arguments;
 use crate::borrow::Bytes;
-use crate::bytes;
 use crate::error::WithMessage;
-use crate::large::Large;
 use crate::operations::ZSTD_COMPRESS;
+use crate::pending;
 use crate::region::Region;
 use crate::stream_lock::StreamLock;
 
@@ -60,9 +59,9 @@ impl Compressing {
             self.calls.push_back(Call { input, read: 0, mode, is_done: false });
         }
         self.work(py)?;
-        // It is forgotten when it was copied: an interrupt of the copy loses nothing.
-        let packed = bytes::copied(py, &self.output)?;
-        drop(Large::new(std::mem::take(&mut self.output)));
+        let mut out = Output::new();
+        out.resume(&mut self.output);
+        let packed = pending::deliver(py, out.into_bytes(), usize::MAX, &mut self.output)?;
         self.calls.clear();
         self.last_mode = mode;
         Ok(packed)

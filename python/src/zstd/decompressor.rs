@@ -10,9 +10,9 @@ use crate::borrow::Bytes;
 use crate::bytes;
 use crate::error::{IntoException, WithMessage};
 use crate::input::Inputs;
-use crate::large::Large;
 use crate::operations::ZSTD_DECOMPRESS;
-use crate::region::{Region, aside};
+use crate::pending;
+use crate::region::Region;
 use crate::stream_lock::StreamLock;
 
 /// A decompressor of one frame.
@@ -52,21 +52,19 @@ impl Decompressing {
             return result.and_then(|_| bytes::copied(py, b""));
         }
         self.input.forget(unread);
-        self.output = out.into_bytes().into_vec();
         // Until the output is returned: the calls below can be interrupted, too.
         self.needs_input = false;
-        result?;
-        if self.output.len() > self.max_output - self.made {
+        if let Err(error) = result {
+            self.output = out.into_bytes().into_vec();
+            return Err(error);
+        }
+        if out.len() > self.max_output - self.made {
+            self.output = out.into_bytes().into_vec();
             return Err(Error::new(ErrorKind::Limit, self.stream.total_in()).into_exception(py));
         }
         // The limit of an interrupted call may have been higher.
-        let count = self.output.len().min(most);
-        let plain = bytes::copied(py, &self.output[..count])?;
-        if count == self.output.len() {
-            drop(Large::new(std::mem::take(&mut self.output)));
-        } else {
-            aside(py, || drop(self.output.drain(..count)));
-        }
+        let plain = pending::deliver(py, out.into_bytes(), most, &mut self.output)?;
+        let count = plain.as_bytes().len();
         self.made += count;
         self.needs_input = !self.stream.ended() && unread == 0 && count != most;
         Ok(plain)
