@@ -12,9 +12,10 @@ require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
 require_relative "offlock/tokenizer"
 require_relative "offlock/zlib"
+require_relative "offlock/zstd"
 
 # Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Tokenizer},
-# {Zlib}, {MessagePack}, {Strings}, {Pipeline}).
+# {Zlib}, {Zstd}, {MessagePack}, {Strings}, {Pipeline}).
 module Offlock
   Lock.publish_if_requested
 end

@@ -2,7 +2,7 @@
 
 require_relative "test_helper"
 
-# Forks at random moments of every public method of MessagePack, Strings, Tiktoken and Zlib. GCTableTest and ZlibHardshipsTest
+# Forks at random moments of every public method of MessagePack, Strings, Tiktoken, Zlib and Zstd. GCTableTest and ZlibHardshipsTest
 # check that every method has a scenario or case, LockForkTest tests children of traced programs. SEED repeats a run.
 class ForksTest < Minitest::Test
   include Texts

@@ -162,6 +162,16 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_zstd_is_as_signed
+    output, status = run_checked(<<~RUBY)
+      require "stringio"
+      require #{File.expand_path("support/scenarios", __dir__).inspect}
+      Scenarios::TABLE.each { |name, scenario| scenario.call(3) if name.include?("Zstandard") }
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_calls_are_really_checked
     output, = run_checked(<<~RUBY)
       Offlock::Tiktoken.get_encoding(:gpt2).encode("x", release: "always")

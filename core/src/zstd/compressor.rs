@@ -109,6 +109,14 @@ impl Compressor {
         self.last_mode
     }
 
+    /// The bytes of memory that its state takes, while it is not at work.
+    pub fn memory(&self) -> usize {
+        match &self.engine {
+            Engine::Here(encoder) => encoder.memory(),
+            Engine::Away(_) | Engine::Lost => 0,
+        }
+    }
+
     /// About how many bytes at a low level would take as long as a call on `length` bytes.
     pub fn weight(&self, length: usize, mode: Mode) -> usize {
         let is_gathered = mode == Mode::Continue && self.held.saturating_add(length) < BLOCK;

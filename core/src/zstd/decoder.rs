@@ -119,10 +119,15 @@ impl Decoder {
         Ok(Step { read: from.pos, written: to.pos, ended: hint == 0 })
     }
 
+    /// How much memory it takes.
+    pub(super) fn memory(&self) -> usize {
+        // SAFETY: the context is valid.
+        unsafe { z::ZSTD_sizeof_DCtx(self.raw.as_ptr()) }
+    }
+
     /// Keeps the context for the thread's next stream.
     pub(super) fn keep(mut self) {
-        // SAFETY: the context is valid.
-        if unsafe { z::ZSTD_sizeof_DCtx(self.raw.as_ptr()) } > KEPT {
+        if self.memory() > KEPT {
             return;
         }
         let all = z::ZSTD_ResetDirective::ZSTD_reset_session_and_parameters;

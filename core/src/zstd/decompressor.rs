@@ -54,6 +54,11 @@ impl Decompressor {
         self.ended
     }
 
+    /// The bytes of memory that its state takes.
+    pub fn memory(&self) -> usize {
+        self.decoder.as_ref().map_or(0, Decoder::memory)
+    }
+
     /// The number of bytes read.
     pub fn total_in(&self) -> u64 {
         self.read

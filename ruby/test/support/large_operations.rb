@@ -56,6 +56,36 @@ module LargeOperations
     "GzipReader#readlines" => [
       -> { Offlock::Zlib.gzip("\n" * 5_000_000) }, ->(file) { Offlock::Zlib::GzipReader.new(StringIO.new(file)).readlines }
     ],
+    "Zstd.compress" => [-> { prose }, ->(text) { Offlock::Zstd.compress(text) }],
+    "Zstd.compress of random data" => [-> { noise }, ->(bytes) { Offlock::Zstd.compress(bytes, level: 1) }],
+    "Zstd.compress at a high level" => [-> { prose[0, 1_000_000] }, ->(text) { Offlock::Zstd.compress(text, level: 19) }],
+    "Zstd.decompress" => [-> { Offlock::Zstd.compress(prose, level: 1) }, ->(data) { Offlock::Zstd.decompress(data) }],
+    "Zstd.decompress of many frames" => [
+      -> { Offlock::Zstd.compress(noise[0, 1 << 20], level: 1) * 100 }, ->(data) { Offlock::Zstd.decompress(data) }
+    ],
+    "Zstd::StreamingCompress#compress" => [
+      -> { noise }, ->(bytes) { Offlock::Zstd::StreamingCompress.new(level: 1).compress(bytes) }
+    ],
+    "Zstd::StreamingCompress#write" => [
+      -> { prose[0, 6_000_000].lines }, ->(lines) { Offlock::Zstd::StreamingCompress.new(level: 1).write(*lines) }
+    ],
+    "Zstd::StreamingDecompress#decompress" => [
+      -> { Offlock::Zstd.compress(noise, level: 1) }, ->(data) { Offlock::Zstd::StreamingDecompress.new.decompress(data) }
+    ],
+    "Zstd::StreamReader#readpartial" => [-> { Offlock::Zstd.compress(noise, level: 1) }, lambda do |data|
+      reader = Offlock::Zstd::StreamReader.new(StringIO.new(data))
+      reader.readpartial until reader.eof?
+    end],
+    "Zstd::StreamReader#readlines" => [
+      -> { Offlock::Zstd.compress("\n" * 5_000_000) },
+      ->(data) { Offlock::Zstd::StreamReader.new(StringIO.new(data)).readlines }
+    ],
+    "Zstd.train_dict" => [
+      -> { prose[0, 4_000_000].scan(/.{100}/m) }, ->(samples) { Offlock::Zstd.train_dict(samples, 50_000) }
+    ],
+    "Zstd.frame_size" => [
+      -> { Offlock::Zstd.compress(noise, level: 1) }, ->(data) { 30.times { Offlock::Zstd.frame_size(data) } }
+    ],
     "encode of blanks" => [-> { " " * 150_000_000 }, ->(text) { gpt2.encode(text) }],
     "encode" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text) }],
     "encode packed" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.encode(text, packed: true) }],
@@ -86,6 +116,10 @@ module LargeOperations
     ],
     "chunks" => [-> { "hello world and other words " * 500_000 }, ->(text) { gpt2.chunks(text, 100, overlap: 10) }]
   }.freeze
+
+  def prose = @prose ||= Array.new(3_000_000) { |number| "words and number #{number * 7919 % 10_007}\n" }.join
+
+  def noise = @noise ||= Random.new(1).bytes(120_000_000)
 
   def gpt2 = Offlock::Tiktoken.get_encoding(:gpt2)
 

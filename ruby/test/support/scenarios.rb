@@ -5,8 +5,8 @@ require "stringio"
 require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken and Tokenizer, each with
-# inputs of `n` items that are not frozen. Their results do not depend on when garbage is collected.
+# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken, Tokenizer and Zstd, each
+# with inputs of `n` items that are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
 
@@ -46,6 +46,21 @@ module Scenarios
   def batch_of(batch)
     [batch.path, batch.size, batch.bytes, batch.failed, *errors_of(batch.failures), batch.packed, batch.offsets, batch.records,
      batch.to_a, batch.inspect]
+  end
+
+  # What every method of a reader returns.
+  def read_with_zstd(data)
+    reader = Offlock::Zstd::StreamReader.new(StringIO.new(data), external_encoding: "UTF-8")
+    bytes = [reader.getbyte, reader.readbyte, reader.getc, reader.readchar, reader.read(10), reader.readpartial(5)]
+    reader.ungetbyte(65)
+    reader.ungetc(+"é")
+    lines = [reader.gets, reader.readline, reader.lineno, reader.lineno = 7, reader.eof, reader.eof?, reader.pos, reader.tell]
+    all = %i[readlines each_line each each_byte each_char].map do |name|
+      reader.rewind
+      reader.public_send(name).to_a
+    end
+    ends = [reader.read, reader.external_encoding, reader.to_io.class, reader.closed?, reader.finish.class, reader.close]
+    [bytes, lines, all, ends]
   end
 
   def objects(count) = Array.new(count) { |n| { "id" => n, :name => long(n), "list" => [n, 1.5, nil, true, 2**40, "b\xFF".b] } }
@@ -211,6 +226,63 @@ module Scenarios
         File.write("#{folder}/own.tiktoken", RANKS)
         model = Offlock::Tokenizer.new(folder, pattern: '\p{L}+|\P{L}+', special_tokens: { +"<end>" => 300 })
         [model.encode("#{"words and " * n}<end>"), model.added_tokens]
+      end
+    end,
+    "Zstandard" => lambda do |n|
+      zstd = Offlock::Zstd
+      text = Array.new(n) { long(_1) }.join("\n")
+      packed = zstd.compress(text, level: 5, checksum_flag: true)
+      framed = zstd.write_skippable_frame(packed, long(1), magic_variant: 3)
+      info = zstd.frame_info(packed)
+      [zstd.zstd_version, packed, zstd.decompress(framed * 2, max_output: 10**9, release: :always), zstd.frame_size(framed),
+       info.decompressed_size, info.dictionary_id, zstd.read_skippable_frame(framed), zstd.compress(text, release: :always)]
+    end,
+    "Zstandard dictionaries" => lambda do |n|
+      zstd = Offlock::Zstd
+      samples = Array.new(300) { |number| +"{\"id\": #{number * 7919 % 1009}, \"text\": \"#{number}\"}" }
+      dict = zstd.train_dict(samples, 2000)
+      final = zstd.finalize_dict(dict, samples, 3000, level: 5)
+      dicts = [+"raw content", dict, final, zstd::CDict.new(dict.dict_content, 9), zstd::DDict.new(dict.dict_content)]
+      packed = dicts.map { zstd.compress(long(n), dict: _1) }
+      [dict.dict_id, dict.bytesize, dict.inspect, dict.dup.equal?(dict), dict.clone.equal?(dict), final.dict_content, packed,
+       packed.zip(dicts).map { |data, with| zstd.decompress(data, dict: with) }]
+    end,
+    "Zstandard streams" => lambda do |n|
+      zstd = Offlock::Zstd
+      stream = zstd::StreamingCompress.new(level: 1, dict: +"raw content")
+      stream.pledged_size = nil
+      packed = stream.compress(long(1))
+      stream.write(long(2), +"é")
+      stream << long(3)
+      stream.print(1, long(4))
+      stream.puts([long(5), 5])
+      stream.printf("%s", long(6))
+      packed << stream.flush << stream.compress(long(7) * n) << stream.finish
+      reader = zstd::StreamingDecompress.new(dict: +"raw content", max_output: 10**9)
+      plain = [reader.decompress(packed[0, 20], max_length: 10), reader.needs_input?]
+      plain << reader.decompress(packed[20, 30])
+      plain << reader.decompress_with_pos(packed[50..] + packed) << reader.finished?
+      [packed, plain, reader.decompress(packed)]
+    end,
+    "a Zstandard file" => lambda do |n|
+      zstd = Offlock::Zstd
+      io = StringIO.new(String.new)
+      file = zstd::StreamWriter.new(io, level: 1)
+      file.sync = n.odd?
+      file.write(long(1), 1)
+      n.times { file << long(_1) << "\n" }
+      file.print(long(2), 2)
+      file.puts(long(3), [3])
+      file.printf("%s", long(4))
+      file.putc("x")
+      shown = [file.sync, file.pos, file.tell, file.to_io.equal?(io), file.flush.closed?, file.finish.equal?(io), file.close]
+      [shown, io.string, *read_with_zstd(io.string)]
+    end,
+    "a Zstandard file at a path" => lambda do |n|
+      Dir.mktmpdir do |folder|
+        path = File.join(folder, "a.zst")
+        [Offlock::Zstd::StreamWriter.open(path) { |file| file.write(long(1) * n) },
+         Offlock::Zstd::StreamReader.open(path, &:read)]
       end
     end,
     "a pipeline" => lambda do |n|

@@ -13,6 +13,7 @@ class TimeSliceTest < Minitest::Test
   Z = Offlock::Zlib
   M = Offlock::MessagePack
   S = Offlock::Strings
+  P = Offlock::Zstd
 
   # For each operation in the sources: its calls, each made from a text.
   CALLS = {
@@ -46,6 +47,20 @@ class TimeSliceTest < Minitest::Test
       # Decodes nothing.
       ->(text, _) { Zlib.gzip(text).then { |data| -> { Z::GzipReader.new(StringIO.new(data)) } } }
     ],
+    "zstd.compress" => [
+      ->(text, _) { -> { P.compress(text) } },
+      ->(text, _) { -> { P.compress(text, level: 1, checksum_flag: true) } },
+      ->(text, _) { P::StreamingCompress.new.then { |stream| -> { stream.compress(text) } } },
+      ->(text, _) { P::StreamingCompress.new.then { |stream| -> { (stream << text).flush } } },
+      ->(text, _) { P::StreamingCompress.new.then { |stream| -> { (stream << text).finish } } },
+      ->(text, _) { -> { P::StreamWriter.new(StringIO.new(String.new)).tap { _1.write(text) }.finish } }
+    ],
+    "zstd.decompress" => [
+      ->(text, _) { P.compress(text).then { |data| -> { P.decompress(data) } } },
+      ->(text, _) { P.compress(text).then { |data| P::StreamingDecompress.new.then { |stream| -> { stream.decompress(data) } } } },
+      ->(text, _) { P.compress(text).then { |data| -> { P::StreamReader.new(StringIO.new(data)).read } } }
+    ],
+    "zstd.frames" => [->(text, _) { P.compress(text).then { |data| -> { P.frame_size(data) } } }],
     "zlib.checksum" => [->(text, _) { -> { Z.crc32(text) } }, ->(text, _) { -> { Z.adler32(text) } }],
     "msgpack.encode" => [
       ->(text, _) { text.chars.then { |value| -> { M.pack(value) } } },
@@ -73,8 +88,8 @@ class TimeSliceTest < Minitest::Test
     "strings.from_offsets" => [->(text, _) { -> { S.from_offsets(text, [0, 1, 2]) } }]
   }.freeze
 
-  # They load a whole vocabulary or read files, and release the lock for input of any size.
-  OTHERS = %w[tokens.load pipeline.find pipeline.count pipeline.write pipeline.next pipeline.close].freeze
+  # They load a whole vocabulary, read files or learn from many samples, and release the lock for input of any size.
+  OTHERS = %w[tokens.load pipeline.find pipeline.count pipeline.write pipeline.next pipeline.close zstd.train].freeze
 
   def test_every_operation_has_its_calls
     declared = Dir["#{SOURCES}/**/*.rs"].flat_map { |file| File.read(file).scan(/Operation \{\s*name: "([a-z_.]+)"/) }

@@ -18,6 +18,7 @@ mod tiktoken;
 mod tokenizer;
 mod trace;
 mod zlib;
+mod zstd;
 
 // Code that must not compile: `script/test` tries one file of `misuse/` after the other.
 #[cfg(misuse)]
@@ -38,5 +39,6 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     tiktoken::define(ruby, offlock)?;
     tokenizer::define(ruby, offlock)?;
     pipeline::define(ruby, offlock)?;
-    zlib::define(ruby, offlock)
+    zlib::define(ruby, offlock)?;
+    zstd::define(ruby, offlock)
 }

@@ -10,6 +10,10 @@
 //! | `zlib.deflate` | bytes of input | 2 KiB |
 //! | `zlib.inflate` | bytes of compressed input | 8 KiB |
 //! | `zlib.checksum` | bytes of input | 256 KiB |
+//! | `zstd.compress` | bytes of input | 4 KiB |
+//! | `zstd.decompress` | bytes of input, and a quarter of those of output | 8 KiB |
+//! | `zstd.frames` | bytes of frames | 256 KiB |
+//! | `zstd.train` | bytes of samples | always |
 //! | `strings.lines`, `strings.split`, `strings.from_offsets` | bytes of text | 16 KiB |
 //! | `msgpack.decode` | bytes of the message, which is otherwise built in one pass | 256 KiB |
 //! | `msgpack.extract` | bytes of the message | 32 KiB |
@@ -50,6 +54,10 @@ pub(crate) static PIPELINE_CLOSE: Operation = Operation { name: "pipeline.close"
 pub(crate) static ZLIB_DEFLATE: Operation = Operation { name: "zlib.deflate", break_even: 2 << 10 };
 pub(crate) static ZLIB_INFLATE: Operation = Operation { name: "zlib.inflate", break_even: 8 << 10 };
 pub(crate) static ZLIB_CHECKSUM: Operation = Operation { name: "zlib.checksum", break_even: 256 << 10 };
+pub(crate) static ZSTD_COMPRESS: Operation = Operation { name: "zstd.compress", break_even: 4 << 10 };
+pub(crate) static ZSTD_DECOMPRESS: Operation = Operation { name: "zstd.decompress", break_even: 8 << 10 };
+pub(crate) static ZSTD_FRAMES: Operation = Operation { name: "zstd.frames", break_even: 256 << 10 };
+pub(crate) static ZSTD_TRAIN: Operation = Operation { name: "zstd.train", break_even: 0 };
 pub(crate) static STRINGS_LINES: Operation = Operation { name: "strings.lines", break_even: 16 << 10 };
 pub(crate) static STRINGS_SPLIT: Operation = Operation { name: "strings.split", break_even: 16 << 10 };
 pub(crate) static STRINGS_FROM_OFFSETS: Operation =

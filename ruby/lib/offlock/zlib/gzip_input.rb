@@ -4,12 +4,8 @@ module Offlock
   module Zlib
     # The implementation of GzipReader, apart from the object that a program may subclass.
     class GzipInput < GzipStream
-      include LineInput
+      include PlainInput
 
-      # The number of plain bytes that are decompressed at once.
-      PLAIN = 1 << 18
-      # No encoding needs more bytes for a character.
-      LONGEST = 8
       # The possible errors after the content.
       FOOTER_ERRORS = [GzipFile::CRCError, GzipFile::LengthError, GzipFile::NoFooter].freeze
       NO_HEADER = [0, 0, OS_CODE, nil, nil].freeze
@@ -43,7 +39,6 @@ module Offlock
         @packed = packed.b
       end
 
-      def external_encoding = io && (@internal || @external)
       def mtime = Time.at(header[0])
       def os_code = header[2]
       def orig_name = header[3]&.dup
@@ -61,20 +56,6 @@ module Offlock
 
       # The checksum of the plain bytes that the program has read so far.
       def crc = io && note_crc
-
-      # The number of plain bytes that the program has read.
-      def pos = io && (@made - @plain.size)
-      alias tell pos
-
-      # Does not raise on a bad checksum: the next read does.
-      def eof?
-        io
-        more until @plain.size.positive? || drained?
-        raise @failure if @failure && !in_footer? && @plain.size.zero?
-
-        @plain.size.zero?
-      end
-      alias eof eof?
 
       # The bytes after the member, as far as they were read from the file, or nil.
       def unused
@@ -105,66 +86,6 @@ module Offlock
         @read = @made = @crc = 0
         start(nil)
         0
-      end
-
-      def read(length = nil, buffer = nil)
-        io
-        length = size_of(length) unless length.nil?
-        return hand(length.zero? ? String.new : read_some(length), buffer) if length
-
-        made = fill(nil) ? text(@plain.cut(@plain.size)) : String.new
-        buffer ? hand(made, buffer) : made
-      end
-
-      def readpartial(most = nil, buffer = nil)
-        io
-        most = size_of(most)
-        return hand(String.new, buffer) if most&.zero?
-        raise EOFError, "end of file reached" unless fill(1)
-
-        hand(@plain.cut(most || PLAIN), buffer)
-      end
-
-      def getbyte
-        @plain.getbyte || (@plain.getbyte if fill(1))
-      end
-
-      def readbyte = getbyte || end_of_file
-
-      def each_byte
-        io
-        while (byte = @plain.getbyte || getbyte)
-          yield byte
-        end
-      end
-
-      def getc
-        @plain.char || (text(@plain.cut(character_size)) if fill(1))
-      end
-
-      def readchar = getc || end_of_file
-
-      def each_char
-        io
-        while (char = @plain.char || getc)
-          yield char
-        end
-      end
-
-      def ungetbyte(byte)
-        io
-        unread((byte & 0xff).chr.b) if byte
-        nil
-      end
-
-      def ungetc(char)
-        io
-        return if char.nil?
-
-        char = char.chr(@external) if char.is_a?(Integer)
-        char = char.encode(@external) if @internal && char.encoding == @internal
-        unread(char.b)
-        nil
       end
 
       private
@@ -228,22 +149,6 @@ module Offlock
         @failure = e
       end
 
-      # Tries to buffer `size` bytes (nil: all bytes). Returns false if there are none.
-      def fill(size)
-        io
-        more until @over || @failure || (size && @plain.size >= size)
-        tell_failure if @failure && (@plain.size.zero? || cut_short?(size))
-
-        @plain.size.positive?
-      end
-
-      def drained? = @over || @failure
-
-      # Returns whether bad data prevents the read. A bad checksum does not: it is raised after everything was read.
-      def cut_short?(size)
-        !(size && @plain.size >= size) && !in_footer?
-      end
-
       # Raises the error of the file: a wrong checksum or length once, as the original does, any other error at each
       # attempt.
       def tell_failure
@@ -283,56 +188,6 @@ module Offlock
       def keep(made)
         note_crc
         @plain.replace(@plain.size.zero? ? made : @plain.rest << made)
-      end
-
-      def read_some(length)
-        fill(length) ? @plain.cut(length) : nil
-      end
-
-      # The bytes that are put back are in the checksum already.
-      def unread(bytes)
-        note_crc
-        @plain.unread(bytes + @plain.rest, bytes.bytesize)
-      end
-
-      def hand(made, buffer)
-        return made unless buffer
-
-        buffer.replace(made || "")
-        made && buffer
-      end
-
-      def text(bytes)
-        bytes.force_encoding(@external)
-        @internal ? converted(bytes, @internal) || bytes.force_encoding(Encoding::BINARY) : bytes
-      end
-
-      def end_of_file
-        raise EOFError, "end of file reached"
-      end
-
-      # The next `wanted` bytes, or a few more up to the end of a character, without reading further. Nil for invalid
-      # text.
-      def whole_characters(wanted)
-        (wanted...wanted + LONGEST).each do |size|
-          fill(size)
-          head = @plain.peek(size)
-          return head if head.bytesize < size || head.valid_encoding?
-        end
-        nil
-      end
-
-      # The number of bytes in the next character.
-      def character_size
-        head = whole_characters(1) || @plain.peek(LONGEST)
-        head[0].bytesize
-      end
-
-      def size_of(length)
-        length = number_of(length) unless length.nil?
-        raise ArgumentError, "negative length #{length} given" if length&.negative?
-
-        length
       end
     end
     private_constant :GzipInput

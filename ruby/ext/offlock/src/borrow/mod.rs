@@ -20,5 +20,6 @@ mod strings;
 pub(crate) use in_place::define;
 pub(crate) use numbers::numbers;
 pub(crate) use strings::{
-    AllBytes, Bytes, OnStack, Share, Text, TextError, TextView, Texts, all_checked, borrowed, check_utf8,
+    AllBytes, Bytes, Kept, OnStack, Share, Text, TextError, TextView, Texts, all_checked, borrowed,
+    check_utf8,
 };

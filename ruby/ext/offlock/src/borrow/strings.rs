@@ -93,6 +93,26 @@ impl Share<'_> {
     }
 }
 
+/// The bytes of a String as they were when an object took it. The object marks it for as long as it keeps it.
+pub(crate) struct Kept(Opaque<RString>);
+
+impl Kept {
+    /// A frozen share of the String, which is on the stack until the object keeps it.
+    pub(crate) fn share(string: RString) -> Result<Self, Error> {
+        Ok(Self(share(settled(string)?)?.into()))
+    }
+
+    pub(crate) fn mark(&self, marker: &magnus::gc::Marker) {
+        marker.mark(self.0);
+    }
+
+    /// The bytes; the share must be marked for as long as they are used.
+    pub(crate) fn bytes(&self, ruby: &Ruby) -> &[u8] {
+        let share = ruby.get_inner_ref(&self.0);
+        view(share)
+    }
+}
+
 /// A text as it was when it was borrowed: valid UTF-8, or yet to be checked.
 pub(crate) struct Text {
     share: RString,

@@ -3,8 +3,13 @@
 use std::mem::MaybeUninit;
 
 use magnus::rb_sys::{AsRawValue, FromRawValue, protect};
-use magnus::{Error, RString, TryConvert, Value};
+use magnus::{Error, RString, Ruby, TryConvert, Value};
 use offlock_core::spare_capacity;
+
+use super::call::catch;
+use super::object::Object;
+use super::string::PIECE;
+use crate::region::Yielder;
 
 /// Memory inside a new binary String, for a result of unknown size.
 ///
@@ -39,26 +44,35 @@ impl LentString {
         }
     }
 
-    /// Truncates the String to its first `used` bytes, all of which must be initialized, and appends `rest`.
+    /// Truncates the String to its first `used` bytes, all of which must be initialized, and appends `rest`, in pieces.
+    /// Returns the exception of an interrupt that arrives in between.
     pub(crate) fn finish(self, used: usize, rest: &[u8]) -> Result<RString, Error> {
-        let length = used as std::ffi::c_long;
-        // SAFETY: a String that no other code has a reference to, with capacity for that many bytes. Both
-        // calls raise only when memory is exhausted, which is caught here.
-        protect(|| unsafe {
-            rb_sys::rb_obj_reveal(self.string.as_raw(), rb_sys::rb_cString);
+        let (string, length) = (self.string.as_raw(), used as std::ffi::c_long);
+        catch(&Ruby::get_with(self.string), |gvl| {
+            // SAFETY (of all calls): a String that no other code has a reference to, with capacity for that many bytes.
+            // They raise only when memory is exhausted, which is caught here.
             if spare_capacity::is_kept(used, self.size) {
-                rb_sys::rb_str_set_len(self.string.as_raw(), length);
-                self.string.as_raw()
+                // SAFETY: as above.
+                unsafe { rb_sys::rb_str_set_len(string, length) };
             } else {
-                rb_sys::rb_str_resize(self.string.as_raw(), length)
+                // SAFETY: as above.
+                unsafe { rb_sys::rb_str_resize(string, length) };
             }
+            if !rest.is_empty() {
+                let mut yielder = Yielder::new();
+                // SAFETY: as above.
+                unsafe { rb_sys::rb_str_modify_expand(string, rest.len() as std::ffi::c_long) };
+                for piece in rest.chunks(PIECE) {
+                    // SAFETY: as above; the bytes are copied.
+                    unsafe {
+                        rb_sys::rb_str_cat(string, piece.as_ptr().cast(), piece.len() as std::ffi::c_long)
+                    };
+                    gvl.tick(&mut yielder, Yielder::copying(piece.len()));
+                }
+            }
+            // SAFETY: as above. From here on programs find it.
+            Object::raw(unsafe { rb_sys::rb_obj_reveal(string, rb_sys::rb_cString) })
         })?;
-        if !rest.is_empty() {
-            let (string, rest, more) =
-                (self.string.as_raw(), rest.as_ptr().cast(), rest.len() as std::ffi::c_long);
-            // SAFETY: as above; the bytes are copied.
-            protect(|| unsafe { rb_sys::rb_str_cat(string, rest, more) })?;
-        }
         Ok(self.string)
     }
 }
