@@ -4,7 +4,7 @@ For each operation and size, calls that hold the lock (`release="never"`) are co
 (`"always"`), in four situations: alone; beside a thread that computes in Python; in two threads; in four threads.
 The calls alternate, the figures are medians, and a run during which other programs use the machine is repeated.
 
-    script/python bench/region/break_even.py [--only tokens|zlib.inflate|...] [--json FILE]
+    script/python bench/region/break_even.py [--only tokens|zlib.inflate|zstd|...] [--json FILE]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import offlock.gzip
 import offlock.tiktoken
 import offlock.zlib
+import offlock.zstd
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from bench import Row, keep, make_parser, make_row
@@ -66,7 +67,7 @@ def kept(operation: str, encoding: str, figures: dict[str, float]) -> Row:
 def operations(encoding: str) -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
     """Returns, for each operation, sizes and a function from a size to a call. The call takes the value of `release=`."""
     tokens = {name: (SIZES, operation) for name, operation in token_operations(encoding).items()}
-    return tokens | zlib_operations()
+    return tokens | zlib_operations() | zstd_operations()
 
 
 def token_operations(encoding: str) -> dict[str, Callable[[int], Call]]:
@@ -122,6 +123,24 @@ def zlib_operations() -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
         "zlib.gunzip": ([2 << 10, 8 << 10], gunzip),
         "zlib.crc32": (SUM_SIZES, crc32),
         "zlib.adler32": (SUM_SIZES, adler32),
+    }
+
+
+def zstd_operations() -> dict[str, tuple[Sequence[int], Callable[[int], Call]]]:
+    """Returns Zstandard's operations on real text. For decompression the size is that of the compressed data."""
+    zstd = offlock.zstd
+    prose = offlock.gzip.decompress((DATA / "prose.txt.gz").read_bytes())[200_000:]
+
+    def compress(size: int) -> Call:
+        return lambda release: zstd.compress(prose[:size], release=release)
+
+    def decompress(size: int) -> Call:
+        packed = zstd.compress(prose[: size * 5 // 2])
+        return lambda release: zstd.decompress(packed, release=release)
+
+    return {
+        "zstd.compress": (ZLIB_SIZES, compress),
+        "zstd.decompress": ([*ZLIB_SIZES[1:], 32 << 10], decompress),
     }
 
 

@@ -2,7 +2,7 @@
 
 # Measures the cost and the gain of releasing the lock, by operation and size of the input.
 #
-#   script/ruby bench/region/break_even.rb [--only tokens|zlib.inflate|...] [--json FILE]
+#   script/ruby bench/region/break_even.rb [--only tokens|zlib.inflate|zstd|...] [--json FILE]
 #
 # - idle: the time of a call that releases the lock, as a multiple of one that holds it, while no other thread wants it;
 # - two threads, four threads: their speed when the calls release the lock, as a multiple of that when they hold it;
@@ -72,6 +72,7 @@ ENCODING = Offlock::Tiktoken.get_encoding(:o200k_base)
 ENCODING.count("x")
 TEXTS = Bench.texts.values
 OURS = Offlock::Zlib
+ZSTD = Offlock::Zstd
 KB = 1 << 10
 
 # Returns forty texts of each kind with this many bytes.
@@ -91,6 +92,10 @@ OPERATIONS = {
   "zlib.gzip" => [[KB, 4 * KB], method(:texts), ->(text, release) { OURS.gzip(text, release:) }],
   "zlib.gunzip" => [[2 * KB, 8 * KB], ->(size) { packed(size, OURS.method(:gzip)) },
                     ->(data, release) { OURS.gunzip(data, release:) }],
+  "zstd.compress" => [[512, KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB], method(:texts),
+                      ->(text, release) { ZSTD.compress(text, release:) }],
+  "zstd.decompress" => [[KB, 2 * KB, 4 * KB, 8 * KB, 16 * KB, 32 * KB], ->(size) { packed(size, ZSTD.method(:compress)) },
+                        ->(data, release) { ZSTD.decompress(data, release:) }],
   "zlib.crc32" => [[64 * KB, 128 * KB, 256 * KB, 512 * KB, KB * KB], method(:texts),
                    ->(text, release) { OURS.crc32(text, release:) }],
   "zlib.adler32" => [[128 * KB, 512 * KB], method(:texts), ->(text, release) { OURS.adler32(text, release:) }],

@@ -2,7 +2,7 @@
 
 use magnus::{Error, Object, RHash, RModule, RString, Ruby, Value, function};
 use offlock_core::Task;
-use offlock_core::zstd::{self, DecoderSettings, Output};
+use offlock_core::zstd::{self, Output};
 
 use super::arguments;
 use crate::borrow::borrowed;
@@ -38,12 +38,10 @@ fn compress(
     let data = borrowed!(Bytes, data);
     let view = data.view();
     let weight = if is_plain { view.len() } else { view.len().saturating_add(SLOW) };
-    let packed = Region::new(&ZSTD_COMPRESS, weight).release(release).run(ruby, |task| {
-        let mut out = Output::new();
-        zstd::compress(view, &settings, &mut out, task)?;
-        Ok::<_, zstd::Error>(out.into_bytes())
-    })?;
-    built(ruby, packed)
+    let region = Region::new(&ZSTD_COMPRESS, weight).release(release);
+    // Memory that is not touched costs nothing, so room for data that does not compress is lent.
+    let size = view.len().saturating_add(view.len() / 128);
+    made(ruby, &region, size, |out, task| zstd::compress(view, &settings, out, task))
 }
 
 /// Decompresses all frames of `data`.
@@ -60,46 +58,49 @@ fn decompress(
     let view = data.view();
     let region = Region::new(&ZSTD_DECOMPRESS, decompression_weight(view)).release(release);
     let size = zstd::expected_size(view).min(max_output.unwrap_or(usize::MAX));
+    made(ruby, &region, size, |out, task| zstd::decompress(view, &settings, max_output, out, task))
+}
+
+/// A String of what `work` writes, directly into it if that is likely to be `size` bytes and saves a copy.
+fn made(
+    ruby: &Ruby,
+    region: &Region,
+    size: usize,
+    work: impl Fn(&mut Output<'_>, &Task<'_>) -> Result<(), zstd::Error> + Sync,
+) -> Result<RString, Error> {
     if size > SHORT {
         match LentString::new(size) {
-            Ok(lent) => return decompress_to(ruby, lent, &region, view, &settings, max_output),
+            Ok(lent) => return made_in(ruby, lent, region, work),
             // If that much memory is not available in one piece, the result grows step by step.
             Err(none) => forget(none),
         }
     }
-    let plain = region.run(ruby, |task| {
+    let made = region.run(ruby, |task| {
         let mut out = Output::new();
-        zstd::decompress(view, &settings, max_output, &mut out, task)?;
+        work(&mut out, task)?;
         Ok::<_, zstd::Error>(out.into_bytes())
     })?;
-    built(ruby, plain)
+    let built = build::binary_in_pieces(ruby, &made);
+    drop_large(made);
+    built
 }
 
-/// Decompresses directly into a String.
-fn decompress_to(
+fn made_in(
     ruby: &Ruby,
     mut lent: LentString,
     region: &Region,
-    view: &[u8],
-    settings: &DecoderSettings,
-    max_output: Option<usize>,
+    work: impl Fn(&mut Output<'_>, &Task<'_>) -> Result<(), zstd::Error> + Sync,
 ) -> Result<RString, Error> {
     let memory = lent.memory();
     // The work may run twice, the second time from the beginning.
     let (used, rest) = region.run(ruby, |task| {
         let mut out = Output::lent(memory);
-        zstd::decompress(view, settings, max_output, &mut out, task)?;
+        work(&mut out, task)?;
         Ok::<_, zstd::Error>(out.finish())
     })?;
     let finished = lent.finish(used, &rest);
     drop_large(rest);
     finished
-}
-
-fn built(ruby: &Ruby, bytes: zstd::Bytes) -> Result<RString, Error> {
-    let built = build::binary_in_pieces(ruby, &bytes);
-    drop_large(bytes);
-    built
 }
 
 /// Small memory is kept for the thread's next call.
