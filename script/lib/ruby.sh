@@ -19,7 +19,10 @@ ruby_candidates() {
   if ruby_is_command; then
     command -v "$RUBY"
   else
-    type -ap ruby || true
+    { type -ap ruby || true; } | while read -r candidate; do
+      # It would look for a Ruby, too, and so on without end.
+      [ "$candidate" -ef "$ROOT/script/ruby" ] || echo "$candidate"
+    done
     ls -d "$TOOLS"/ruby-*/bin/ruby 2>/dev/null | sort -rV || true
   fi
 }
