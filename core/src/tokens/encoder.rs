@@ -1,12 +1,12 @@
 //! One run over a text: from pieces to tokens.
 //!
-//! Works in stretches of 16 KB, between which the task is checked. Within a stretch, 64 pieces are first cut,
-//! then their home slots in the vocabulary are read, then the results are used: the reads are independent of
-//! each other, so the processor overlaps the cache misses.
+//! Works in stretches of 16 KB, between which the task is checked. Within a stretch, some 256 pieces are first cut
+//! (`split/bitmap/`). Then, for 64 of them at a time, their home slots in the vocabulary are read, and after that
+//! the results are used: the reads are independent of each other, so the processor overlaps the cache misses.
 
 use super::cache::Cache;
 use super::simd_merge;
-use super::split::{Place, Splitter, cl100k, gpt2, llama3, o200k, tekken};
+use super::split::{CutMany, Ends, Place, Splitter};
 use super::vocabulary::Vocabulary;
 use super::{Error, TokenId};
 use crate::{Task, memory};
@@ -59,69 +59,58 @@ impl<'a> Encoder<'a> {
         let limit = range.end.min(at + STRETCH);
         memory::reserve(out, most_tokens(text.len() - at))?;
         let before = out.len();
-        let next = match self.splitter {
-            Splitter::Gpt2 => self.pieces(bytes, at..limit, out, gpt2::end),
-            Splitter::Cl100k => self.pieces(bytes, at..limit, out, cl100k::end),
-            Splitter::O200k => self.pieces(bytes, at..limit, out, o200k::end),
-            Splitter::Llama3 => self.pieces(bytes, at..limit, out, llama3::end),
-            Splitter::Qwen => self.pieces(bytes, at..limit, out, llama3::qwen),
-            Splitter::Qwen35 => self.pieces(bytes, at..limit, out, llama3::qwen35),
-            Splitter::Tekken => self.pieces(bytes, at..limit, out, tekken::end),
-            Splitter::Regex(_) | Splitter::Cuts(_) | Splitter::Whole => self.matches(text, at..limit, out),
+        let next = match self.splitter.cut_many() {
+            Some(cut) => self.pieces(bytes, at..limit, out, cut),
+            None => self.matches(text, at..limit, out),
         }?;
         self.vocabulary.name(&mut out[before..]);
         self.task.advance((next - at) as u64);
         Ok(next)
     }
 
-    #[inline]
     fn pieces(
         &mut self,
         text: &[u8],
         range: Range<usize>,
         out: &mut Vec<u32>,
-        end: impl Fn(&[u8], usize) -> usize,
+        cut: CutMany,
     ) -> Result<usize, Error> {
+        let mut ends = Ends::new();
         let mut at = range.start;
         while at < range.end {
-            at = self.batch(text, at..range.end, out, &end)?;
+            cut(text, at..range.end, &mut ends);
+            for ends in ends.as_slice().chunks(BATCH) {
+                at = self.batch(text, at, ends, out)?;
+            }
         }
         Ok(at)
     }
 
-    /// Cuts and looks up several pieces at a time, so that their cache misses overlap.
+    /// Looks up several pieces at a time, of which the first begins at `first`, so that their cache misses overlap.
     #[inline]
     fn batch(
         &mut self,
         text: &[u8],
-        range: Range<usize>,
+        first: usize,
+        ends: &[usize],
         out: &mut Vec<u32>,
-        end: impl Fn(&[u8], usize) -> usize,
     ) -> Result<usize, Error> {
         let table = &self.vocabulary.table;
-        let mut ends = [0; BATCH];
-        let mut count = 0;
-        let mut at = range.start;
-        while count < BATCH && at < range.end {
-            at = end(text, at);
-            ends[count] = at;
-            count += 1;
-        }
         let mut glances = [0; BATCH];
-        let mut start = range.start;
-        for (glance, &end) in glances.iter_mut().zip(&ends[..count]) {
+        let mut start = first;
+        for (glance, &end) in glances.iter_mut().zip(ends) {
             *glance = table.glance(text, start, end - start);
             start = end;
         }
-        let mut start = range.start;
-        for (&glance, &end) in glances.iter().zip(&ends[..count]) {
+        let mut start = first;
+        for (&glance, &end) in glances.iter().zip(ends) {
             match table.seen(glance) {
                 Some(place) => out.push(place),
                 None => self.piece(text, start..end, out)?,
             }
             start = end;
         }
-        Ok(at)
+        Ok(start)
     }
 
     fn matches(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u32>) -> Result<usize, Error> {

@@ -89,6 +89,17 @@ static LISTS: [Class; PACKED.len() - 2 * BLOCKS] = {
     classes
 };
 
+/// The classes of the 64 characters whose UTF-8 encodings differ in the last byte only. `block` is the number that
+/// the bits of the other bytes make.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) const fn block(block: usize) -> &'static [Class; BLOCK] {
+    match LISTS.split_at(LIST_OF_BLOCK[block] as usize).1.first_chunk() {
+        Some(classes) => classes,
+        None => unreachable!(),
+    }
+}
+
 /// The classes of the bytes that are a character by themselves; the others count as `Other`.
 pub(super) static ASCII: [Class; 256] = {
     let mut classes = [Class::Other; 256];
@@ -112,6 +123,12 @@ pub(super) fn class_at(text: &[u8], at: usize) -> (Class, usize) {
 
 #[inline(never)]
 fn wide_class_at(text: &[u8], at: usize, lead: u8) -> (Class, usize) {
+    wide_class(text, at, lead)
+}
+
+/// The same for a character that is not ASCII, whose first byte is `lead`.
+#[inline(always)]
+pub(super) fn wide_class(text: &[u8], at: usize, lead: u8) -> (Class, usize) {
     let low = |offset: usize| usize::from(text[at + offset] & 0x3f);
     let lead = usize::from(lead);
     let (block, last) = match lead {

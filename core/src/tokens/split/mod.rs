@@ -3,9 +3,11 @@
 //! The patterns of the public encodings and of widespread models are compiled by hand, each into a function
 //! that finds the end of a piece in one pass, without backtracking: the time is linear in the length of the
 //! text. A character's class is found by two table lookups (`classes.rs`); runs of ASCII letters are scanned
-//! eight bytes at a time (`scan.rs`). All other patterns are run by fancy-regex, the engine that tiktoken
+//! eight bytes at a time (`scan.rs`). Texts that are encoded are cut 64 bytes at a time (`bitmap/`), with the same
+//! result. All other patterns are run by fancy-regex, the engine that tiktoken
 //! uses. A model may also have several patterns, one after the other (`cuts.rs`).
 
+mod bitmap;
 pub(super) mod cl100k;
 mod classes;
 pub(super) mod cuts;
@@ -19,6 +21,8 @@ pub(super) mod tekken;
 
 use super::Error;
 use crate::Task;
+use bitmap::{Cl100k, Llama3, O200k, Qwen, Qwen35, Tekken};
+pub(super) use bitmap::{Cut as CutMany, Ends};
 use cuts::{BLANKS, Cut, Cuts, Keep, Pattern};
 pub(super) use cuts::{Place, Scan};
 pub(super) use lookahead::last_final;
@@ -111,6 +115,21 @@ impl Splitter {
             Self::Tekken => tekken::end,
             Self::Whole => |text, _| text.len(),
             Self::Regex(_) | Self::Cuts(_) => return None,
+        })
+    }
+
+    /// The function that finds the ends of many pieces, if the pattern is matched by hand. It finds the same as
+    /// [`scan`](Self::scan) does.
+    pub(super) fn cut_many(&self) -> Option<CutMany> {
+        Some(match self {
+            Self::Gpt2 => |text, range, ends| ends.fill(range, |at| gpt2::end(text, at)),
+            Self::Cl100k => bitmap::cut::<Cl100k>,
+            Self::O200k => bitmap::cut::<O200k>,
+            Self::Llama3 => bitmap::cut::<Llama3>,
+            Self::Qwen => bitmap::cut::<Qwen>,
+            Self::Qwen35 => bitmap::cut::<Qwen35>,
+            Self::Tekken => bitmap::cut::<Tekken>,
+            Self::Regex(_) | Self::Cuts(_) | Self::Whole => return None,
         })
     }
 
