@@ -30,6 +30,7 @@ pub mod msgpack;
 mod operation;
 mod os;
 mod output;
+mod pages;
 mod parallel;
 pub mod pipeline;
 mod processors;

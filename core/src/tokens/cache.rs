@@ -1,8 +1,9 @@
 //! Caches of an encoder: the tokens of short pieces, and which pairs of tokens may be neighbours.
 //!
 //! Both are direct-mapped: a key has one place, and a later key replaces it. So lookups and updates take
-//! constant time, and the memory is bounded: 128 KB for pieces, 64 KB for pairs. They hold facts about the
-//! vocabulary only, so they change the time of an answer, never the answer.
+//! constant time, and the memory is bounded: 4 MB for pieces (64 KB until there are many), 64 KB for pairs. A text
+//! made for collisions replaces entries, no more. They hold facts about the vocabulary only, so they change the time
+//! of an answer, never the answer.
 //!
 //! A run takes a cache from the vocabulary's [`Pool`] and returns it afterwards. This is mutable state that
 //! all threads and Ractors share; it is safe because only the run that took a cache uses it, and because no
@@ -10,6 +11,8 @@
 
 use super::table::Window;
 use crate::cpu;
+use crate::pages::{Pages, prefetch};
+use bytemuck::Zeroable;
 use std::sync::{Mutex, TryLockError};
 
 /// Working memory, and the two caches.
@@ -86,9 +89,15 @@ fn mix(words: &[u64]) -> u64 {
 /// The tokens of short pieces that are not tokens themselves. Direct-mapped.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// Key, tokens and number of tokens: one cache line. Empty until the first piece is entered.
-    entries: Vec<[u64; 8]>,
+    entries: Pages<Entry>,
+    /// Entries written so far, until there are many.
+    written: usize,
 }
+
+/// Key, tokens and number of tokens.
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+struct Entry([u64; 8]);
 
 /// The bytes of a piece, padded with zeros; the last byte is the length.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,21 +123,33 @@ impl PieceKey {
 }
 
 impl Pieces {
-    /// 2^BITS entries. More entries raise the hit rate little and evict other tables from the processor's
-    /// caches, above all if threads take turns.
-    const BITS: u32 = 11;
+    /// The number of entries, all in all and at first.
+    const LENGTH: usize = 1 << 16;
+    const FIRST: usize = 1 << 10;
     /// The capacity of an entry, in tokens.
     const MOST: usize = 7;
 
+    /// Where the entry of a key is. There is at least one entry.
     #[inline]
-    fn index(key: PieceKey) -> usize {
-        (mix(&key.0) >> (64 - Self::BITS)) as usize
+    fn index(&self, key: PieceKey) -> usize {
+        (mix(&key.0) >> 40) as usize & (self.entries.len() - 1)
+    }
+
+    /// Has the processor fetch the entry of a key that will be recalled soon.
+    #[inline]
+    pub(super) fn expect(&self, key: PieceKey) {
+        if !self.entries.is_empty() {
+            prefetch(&self.entries[self.index(key)]);
+        }
     }
 
     /// Appends the piece's tokens and returns true if they are cached.
     #[inline]
     pub(super) fn recall(&self, key: PieceKey, out: &mut Vec<u32>) -> bool {
-        let Some(entry) = self.entries.get(Self::index(key)) else { return false };
+        if self.entries.is_empty() {
+            return false;
+        }
+        let Entry(entry) = &self.entries[self.index(key)];
         if entry[..4] != key.0 {
             return false;
         }
@@ -141,16 +162,37 @@ impl Pieces {
         if tokens.len() > Self::MOST {
             return;
         }
+        self.make_room();
         if self.entries.is_empty() {
-            self.entries = vec![[0; 8]; 1 << Self::BITS];
+            return;
         }
         let mut halves = [0; 8];
         halves[..tokens.len()].copy_from_slice(tokens);
         halves[Self::MOST] = tokens.len() as u32;
         let packed: [u64; 4] = bytemuck::cast(halves);
-        let entry = &mut self.entries[Self::index(key)];
+        let index = self.index(key);
+        let Entry(entry) = &mut self.entries[index];
         entry[..4].copy_from_slice(&key.0);
         entry[4..].copy_from_slice(&packed);
+    }
+
+    /// Makes room for the first entries, and later for all. Without memory for them it works with what it has.
+    fn make_room(&mut self) {
+        self.written += 1;
+        if self.written == 1 {
+            self.entries = Pages::zeroed(Self::FIRST).unwrap_or_default();
+        } else if self.written == Self::FIRST / 2 {
+            let few = std::mem::replace(&mut self.entries, Pages::zeroed(Self::LENGTH).unwrap_or_default());
+            if self.entries.is_empty() {
+                self.entries = few;
+                return;
+            }
+            for entry in few.iter().filter(|entry| entry.0[3] != 0) {
+                let [a, b, c, d, ..] = entry.0;
+                let index = self.index(PieceKey([a, b, c, d]));
+                self.entries[index] = *entry;
+            }
+        }
     }
 }
 
@@ -210,6 +252,29 @@ mod tests {
             }
         }
         assert!(PieceKey::new(&text, 0, 32).is_none());
+    }
+
+    #[test]
+    fn many_pieces_are_recalled_as_they_were_remembered_while_the_cache_grows() {
+        let key = |number: u32| PieceKey::new(&number.to_le_bytes(), 0, 4).unwrap();
+        let mut pieces = Pieces::default();
+        for number in 0..3 * Pieces::LENGTH as u32 {
+            pieces.expect(key(number));
+            pieces.remember(key(number), &[number, 7]);
+            let mut recalled = vec![];
+            assert!(pieces.recall(key(number), &mut recalled));
+            assert_eq!(recalled, [number, 7]);
+        }
+        assert_eq!(pieces.entries.len(), Pieces::LENGTH);
+        let mut count = 0;
+        for number in 0..4 * Pieces::LENGTH as u32 {
+            let mut recalled = vec![];
+            if pieces.recall(key(number), &mut recalled) {
+                assert_eq!(recalled, [number, 7]);
+                count += 1;
+            }
+        }
+        assert!((Pieces::LENGTH / 2..=Pieces::LENGTH).contains(&count), "{count}");
     }
 
     #[test]

@@ -21,8 +21,10 @@
 //! times for a mix of languages (cl100k_base and o200k_base, 2 cores, 2026-11).
 
 use super::{Error, bits};
+use crate::pages::Pages;
 use crate::task::Stretches;
 use crate::{Task, memory};
+use bytemuck::Zeroable;
 
 /// Odd constants with evenly spread bits, from e and the square root of 3. With these, the public
 /// vocabularies fit into the smallest tables.
@@ -41,7 +43,7 @@ const FINER: u32 = 3;
 /// A key, and how an entry encodes it.
 pub(super) trait Key: Copy + Ord {
     /// The type of an entry.
-    type Slot: Copy + Default;
+    type Slot: Copy + Default + Zeroable;
 
     fn hash(self) -> u64;
 
@@ -129,7 +131,7 @@ impl Key for MediumKey {
 
 /// Maps keys to numbers.
 pub(super) struct CompactMap<K: Key> {
-    slots: Box<[K::Slot]>,
+    slots: Pages<K::Slot>,
     bits: u32,
     /// One bit for each value of the hash's upper `bits + FINER` bits. It is compact enough to stay in the
     /// caches and rejects most absent keys without a look at the slots.
@@ -165,7 +167,7 @@ impl<K: Key> CompactMap<K> {
         limit: u32,
         task: &Task<'_>,
     ) -> Result<Self, Error> {
-        let slots = memory::filled(K::Slot::default(), 1 << bits)?.into_boxed_slice();
+        let slots = Pages::zeroed(1 << bits)?;
         let filter = memory::filled(0, bits::words(1 << (bits + FINER)))?.into_boxed_slice();
         let mut table = Self { slots, bits, filter, limit: limit.into(), apart: Vec::new() };
         let mut stretches = Stretches::of_items(task);
@@ -186,7 +188,8 @@ impl<K: Key> CompactMap<K> {
         let free = |distance: &usize| self.is_free(self.slots[self.index(key, *distance)]);
         let Some(distance) = (0..REACH).find(free) else { return false };
         let slot = K::with_number(key.slot(self.bits, distance), u64::from(number) + 1);
-        self.slots[self.index(key, distance)] = slot;
+        let index = self.index(key, distance);
+        self.slots[index] = slot;
         true
     }
 

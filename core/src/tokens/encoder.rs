@@ -4,9 +4,10 @@
 //! (`split/bitmap/`). Then, for 64 of them at a time, their home slots in the vocabulary are read, and after that
 //! the results are used: the reads are independent of each other, so the processor overlaps the cache misses.
 
-use super::cache::Cache;
+use super::cache::{Cache, PieceKey};
 use super::simd_merge;
 use super::split::{CutMany, Ends, Place, Splitter};
+use super::table::Table;
 use super::vocabulary::Vocabulary;
 use super::{Error, TokenId};
 use crate::{Task, memory};
@@ -17,6 +18,9 @@ pub(super) const STRETCH: usize = 16 << 10;
 
 /// The number of pieces that are looked up together.
 const BATCH: usize = 64;
+
+/// What no home slot held.
+const NONE: u64 = 0;
 
 /// The capacity that the output needs before a stretch, if `left` bytes of text are left: a piece has at most
 /// as many tokens as bytes. The last piece may extend beyond the stretch; longer pieces reserve capacity
@@ -96,17 +100,24 @@ impl<'a> Encoder<'a> {
         out: &mut Vec<u32>,
     ) -> Result<usize, Error> {
         let table = &self.vocabulary.table;
-        let mut glances = [0; BATCH];
+        let mut found = [NONE; BATCH];
         let mut start = first;
-        for (glance, &end) in glances.iter_mut().zip(ends) {
-            *glance = table.glance(text, start, end - start);
+        for (found, &end) in found.iter_mut().zip(ends) {
+            *found = table.glance(text, start, end - start);
             start = end;
         }
         let mut start = first;
-        for (&glance, &end) in glances.iter().zip(ends) {
-            match table.seen(glance) {
+        for (found, &end) in found.iter_mut().zip(ends) {
+            if table.seen(*found).is_none() {
+                *found = self.expect(text, start..end);
+            }
+            start = end;
+        }
+        let mut start = first;
+        for (&found, &end) in found.iter().zip(ends) {
+            match table.seen(found) {
                 Some(place) => out.push(place),
-                None => self.piece(text, start..end, out)?,
+                None => self.parts(text, start..end, out)?,
             }
             start = end;
         }
@@ -132,6 +143,19 @@ impl<'a> Encoder<'a> {
             None => self.parts(text, piece, out)?,
         }
         Ok(())
+    }
+
+    /// What [`Table::seen`] understands, for a piece that its home slot does not hold. If the piece is not a token,
+    /// its place in the cache is fetched meanwhile.
+    #[inline(never)]
+    fn expect(&mut self, text: &[u8], piece: Range<usize>) -> u64 {
+        if let Some(place) = self.vocabulary.table.get(text, piece.start, piece.len()) {
+            return Table::as_seen(place);
+        }
+        if let Some(key) = PieceKey::new(text, piece.start, piece.len()) {
+            self.cache.get_or_insert_with(|| self.vocabulary.pool.take()).pieces.expect(key);
+        }
+        NONE
     }
 
     /// Appends the tokens of a piece that is not to be one token.

@@ -127,6 +127,11 @@ impl Table {
     pub(super) fn seen(&self, glance: u64) -> Option<u32> {
         self.short.seen(glance)
     }
+
+    /// What [`Table::seen`] takes for this index.
+    pub(super) fn as_seen(index: u32) -> u64 {
+        u64::from(index) + 1
+    }
 }
 
 /// The index of a pair of bytes in a table of all pairs.

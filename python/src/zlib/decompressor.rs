@@ -1,7 +1,7 @@
 //! Decompressors that keep their unread input.
 
-use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
 use offlock_core::Task;
+use offlock_core::deflate::{Error, ErrorKind, Inflater, Output, Status};
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
