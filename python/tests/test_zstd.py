@@ -192,9 +192,10 @@ def test_a_call_after_an_interrupted_one_finishes_it_first() -> None:
     plain = random.Random(3).randbytes(40 << 20)
     for level in 3, 13:
         compressor = zstd.ZstdCompressor(level)
-        with alarms(), pytest.raises(Alarm):
+        with alarms():
             signal.setitimer(signal.ITIMER_REAL, 0.003)
-            compressor.compress(plain, compressor.FLUSH_FRAME)
+            with pytest.raises(Alarm):
+                compressor.compress(plain, compressor.FLUSH_FRAME)
         packed = compressor.compress(b"more") + compressor.flush()
         assert packed.count(b"\x28\xb5\x2f\xfd") == 2
         assert original.decompress(packed) == plain + b"more"
