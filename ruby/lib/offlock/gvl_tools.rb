@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "lock"
+require_relative "version"
+
 module Offlock
   # The interface of the gem gvltools: `GVLTools = Offlock::GVLTools` keeps a program working.
   module GVLTools

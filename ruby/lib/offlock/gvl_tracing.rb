@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "lock"
+require_relative "version"
+
 module Offlock
   # The interface of gvl-tracing: `GvlTracing = Offlock::GvlTracing` keeps a program working. The file is complete
   # regardless of how the program ends its threads. The trace from which it is made remains beside it, for `offlock

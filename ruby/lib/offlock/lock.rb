@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "offlock/offlock"
+
 module Offlock
   # Traces Ruby's lock: which thread holds it, which threads wait for it, for how long and for which holder.
   #

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "offlock/offlock"
 require_relative "message_pack/buffer"
 require_relative "message_pack/packer"
 require_relative "message_pack/unpacker"

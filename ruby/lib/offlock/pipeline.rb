@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "offlock/offlock"
+
 module Offlock
   # From compressed shards of documents to token counts, batches or files, without the interpreter lock.
   #

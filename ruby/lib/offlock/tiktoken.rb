@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "offlock/offlock"
 require_relative "tiktoken/chat"
 require_relative "tiktoken/chunk"
 require_relative "tiktoken/encoding"

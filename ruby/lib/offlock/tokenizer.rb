@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "offlock/offlock"
+
 module Offlock
   # The tokenizer of a model with byte-level byte pair encoding, without the interpreter lock.
   #
