@@ -177,6 +177,22 @@ class WatchLoopTest < Minitest::Test
     refute_predicate Offlock::Lock::LocalTimer, :enabled?
   end
 
+  def test_a_trap_handler_may_stop_the_watch
+    program = <<~'RUBY'
+      require "support/small_scheduler"
+      Fiber.set_scheduler(SmallScheduler.new)
+      Fiber.schedule do
+        watch = Offlock::Lock.watch_loop
+        trap(:USR1) { watch.stop }
+        Process.kill(:USR1, Process.pid)
+        sleep 0.2
+        puts watch.running?, Offlock::Lock::LocalTimer.enabled?
+      end
+    RUBY
+    output, = run_ruby(program)
+    assert_equal "false\nfalse\n", output.lines.grep_v(/offlock:/).join
+  end
+
   def test_a_forked_child_watches_nothing
     program = <<~'RUBY'
       require "support/small_scheduler"

@@ -6,8 +6,6 @@ module Offlock
     # @private
     class Gauges
       CAUSES = %w[computed blocked gc lock not_run].freeze
-      CHANGING = Mutex.new
-      private_constant :CHANGING
       @users = 0
       @has_enabled = false
 
@@ -17,7 +15,7 @@ module Offlock
 
         # Measures waits for the lock, for one more user.
         def enter
-          CHANGING.synchronize do
+          Instrumentation.exclusively(nil) do
             @users += 1
             next if @users > 1 || LocalTimer.enabled?
 
@@ -28,7 +26,7 @@ module Offlock
 
         # Ends what {enter} began.
         def leave
-          CHANGING.synchronize do
+          Instrumentation.exclusively(nil) do
             @users -= 1
             next if @users.positive? || !@has_enabled
 
