@@ -216,6 +216,17 @@ def test_interrupted_decompression_loses_no_byte() -> None:
     assert interrupts
 
 
+def test_samples_of_a_few_bytes_are_refused() -> None:
+    # The library crashes with these.
+    for samples in (
+        [b"abc"] * 2 + [b""] * 6 + [b"ab"],
+        [b"a"] * 7 + [b""] * 10 + [b"b"] * 3,
+        [b"x" * 4, *[b""] * 6, b"y" * 4],
+    ):
+        with pytest.raises(zstd.ZstdError, match="Src size is incorrect"):
+            zstd.train_dict(samples, 300)
+
+
 def test_calls_without_data_change_nothing() -> None:
     packed = original.compress(PLAIN)
     decompressor = zstd.ZstdDecompressor()

@@ -23,6 +23,11 @@ impl Failure {
         }
         Error { kind, detail: self.words, offset }
     }
+
+    /// Whether the library does not say what went wrong.
+    pub(super) fn is_generic(self) -> bool {
+        self.code == z::ZSTD_ErrorCode::ZSTD_error_GENERIC
+    }
 }
 
 /// The size that a function returned.

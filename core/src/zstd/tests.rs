@@ -107,6 +107,29 @@ fn a_dictionary_is_needed_again() {
     assert_eq!(few.unwrap_err().kind, ErrorKind::Train);
 }
 
+/// The library crashes with some of these.
+#[test]
+fn a_few_bytes_are_no_samples() {
+    let task = Task::new();
+    let content = text(1000);
+    for count in 0..30 {
+        for length in 0..10 {
+            for last in 0..10 {
+                let mut samples = vec![&content[..length]; count];
+                samples.extend([&content[..last]]);
+                let training = samples[..samples.len() * 3 / 4].concat().len();
+                for capacity in [0, 8, 256, 300, 10_000] {
+                    let made = train(Samples::copied(&samples, &task).unwrap(), capacity, &task);
+                    match made {
+                        Ok(made) => assert!(training >= 8 && made.len() <= capacity),
+                        Err(error) => assert_eq!(error.kind, ErrorKind::Train),
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_limit_holds_for_all_frames_together() {
     let frame = packed(&text(100_000), &Settings::of_level(3)).unwrap();

@@ -21,6 +21,9 @@ pub struct Samples {
     lengths: Vec<usize>,
 }
 
+/// The library's words for samples with which it cannot train.
+const TOO_SMALL: &str = "Src size is incorrect";
+
 /// The bytes that are copied between two checks of the task.
 const STRETCH: usize = 1 << 20;
 
@@ -45,6 +48,19 @@ impl Samples {
         Ok(all)
     }
 
+    /// Whether the library can train with them. It uses three quarters of the samples, and tests with the others; if the
+    /// former have less than eight bytes together, it divides by zero or reads past their end (1.5.7).
+    fn can_train(&self) -> bool {
+        const LEAST: usize = 8;
+        // Rounded down, as the library does; with few samples it refuses by itself.
+        let training = self.lengths.len() / 4 * 3 + self.lengths.len() % 4 * 3 / 4;
+        let mut total = 0_usize;
+        self.lengths[..training].iter().any(|length| {
+            total = total.saturating_add(*length);
+            total >= LEAST
+        })
+    }
+
     fn count(&self) -> Result<c_uint, Error> {
         self.lengths.len().try_into().map_err(|_| Error::new(ErrorKind::OutOfMemory, 0))
     }
@@ -57,7 +73,14 @@ impl Samples {
 /// [`ErrorKind::Train`] if there are too few samples, `OutOfMemory` and `Stopped`.
 pub fn train(samples: Samples, capacity: usize, task: &Task<'_>) -> Result<Vec<u8>, Error> {
     let count = samples.count()?;
-    let failed = |failure: Failure| failure.into_error(ErrorKind::Train, 0);
+    if !samples.can_train() {
+        return Err(Error { kind: ErrorKind::Train, detail: TOO_SMALL, offset: 0 });
+    }
+    // Of its attempts it keeps the best, which is this error if there was no memory for any.
+    let failed = |failure: Failure| match failure.is_generic() {
+        true => Error::new(ErrorKind::OutOfMemory, 0),
+        false => failure.into_error(ErrorKind::Train, 0),
+    };
     made(capacity, task, move |room| {
         // SAFETY: all memory is valid for its length, and the lengths add up to that of the samples.
         size(unsafe {
