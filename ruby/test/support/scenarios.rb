@@ -21,6 +21,9 @@ module Scenarios
 
   module_function
 
+  # Made once, because each object costs a collection.
+  SAMPLES = Ractor.make_shareable(Array.new(300) { |n| "{\"id\": #{n * 7919 % 1009}, \"text\": \"#{n}\"}" })
+
   def long(number) = "#{number} #{PADDING}"
 
   # The tokens and numbers of a stream that gets a text in pieces.
@@ -57,7 +60,7 @@ module Scenarios
     lines = [reader.gets, reader.readline, reader.lineno, reader.lineno = 7, reader.eof, reader.eof?, reader.pos, reader.tell]
     all = %i[readlines each_line each each_byte each_char].map do |name|
       reader.rewind
-      reader.public_send(name).to_a
+      reader.public_send(name).first(20) # each object costs a collection, and there may be thousands of characters
     end
     ends = [reader.read, reader.external_encoding, reader.to_io.class, reader.closed?, reader.finish.class, reader.close]
     [bytes, lines, all, ends]
@@ -239,7 +242,7 @@ module Scenarios
     end,
     "Zstandard dictionaries" => lambda do |n|
       zstd = Offlock::Zstd
-      samples = Array.new(300) { |number| +"{\"id\": #{number * 7919 % 1009}, \"text\": \"#{number}\"}" }
+      samples = SAMPLES
       dict = zstd.train_dict(samples, 2000)
       final = zstd.finalize_dict(dict, samples, 3000, level: 5)
       dicts = [+"raw content", dict, final, zstd::CDict.new(dict.dict_content, 9), zstd::DDict.new(dict.dict_content)]
