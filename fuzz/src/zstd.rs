@@ -72,11 +72,10 @@ fn in_pieces(packed: &[u8]) -> Result<Vec<u8>, String> {
         }
         ended = status == Status::End;
     }
-    match ended {
-        true if out.len() <= MOST => Ok(out.into_bytes().into_vec()),
-        true => Err(TOO_LONG.into()),
-        false => Err("incomplete".into()),
+    if !ended {
+        return Err("incomplete".into());
     }
+    if out.len() <= MOST { Ok(out.into_bytes().into_vec()) } else { Err(TOO_LONG.into()) }
 }
 
 fn pack(plain: &[u8], level: i32, size: usize, modes: usize) {

@@ -77,9 +77,12 @@ pub fn train(samples: Samples, capacity: usize, task: &Task<'_>) -> Result<Vec<u
         return Err(Error { kind: ErrorKind::Train, detail: TOO_SMALL, offset: 0 });
     }
     // Of its attempts it keeps the best, which is this error if there was no memory for any.
-    let failed = |failure: Failure| match failure.is_generic() {
-        true => Error::new(ErrorKind::OutOfMemory, 0),
-        false => failure.into_error(ErrorKind::Train, 0),
+    let failed = |failure: Failure| {
+        if failure.is_generic() {
+            Error::new(ErrorKind::OutOfMemory, 0)
+        } else {
+            failure.into_error(ErrorKind::Train, 0)
+        }
     };
     made(capacity, task, move |room| {
         // SAFETY: all memory is valid for its length, and the lengths add up to that of the samples.

@@ -69,14 +69,18 @@ impl<D: Decode> Decompressor<D> {
             status.map_err(&failed)
         });
         self.input.forget(unread);
-        if out.len() > self.max_output - self.made {
-            return Err(failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py));
-        }
-        if let Err(error) = result {
-            if !is_bad {
+        match result {
+            Err(interrupt) if !is_bad => {
                 self.output = out.into_bytes().into_vec();
+                return Err(interrupt);
             }
-            return Err(error);
+            _ if out.len() > self.max_output - self.made => {
+                return Err(
+                    failed(Error::new(ErrorKind::Limit, self.stream.read_so_far())).into_exception(py)
+                );
+            }
+            Err(error) => return Err(error),
+            Ok(_) => {}
         }
         // The limit of an interrupted call may have been higher.
         let plain = pending::deliver(py, out.into_bytes(), most, &mut self.output)?;
