@@ -8,6 +8,7 @@
 //! - [`tokens`] is byte pair encoding, with tiktoken's results.
 //! - [`deflate`] is zlib, gzip and raw deflate.
 //! - [`msgpack`] is MessagePack.
+//! - [`jsonl`] takes fields out of JSON lines.
 //! - [`zstd`] is Zstandard.
 //! - [`text`] cuts, validates and stores many strings.
 //! - [`pipeline`] turns compressed shards of documents into counts or files of tokens.
@@ -23,8 +24,10 @@ mod away;
 mod clock;
 pub mod cpu;
 pub mod deflate;
+mod field;
 mod fork;
 mod hash;
+pub mod jsonl;
 pub mod memory;
 pub mod msgpack;
 mod operation;
@@ -45,6 +48,7 @@ pub mod trace;
 mod tsc;
 pub mod zstd;
 
+pub use field::Field;
 pub use operation::{Operation, Release};
 pub use spin_hint::SpinHint;
 pub use task::{Stopped, Task};

@@ -4,6 +4,7 @@
 //! in `seeds/`, and for a few seconds on mutations of these.
 
 pub mod deflate;
+pub mod jsonl;
 pub mod model;
 pub mod msgpack;
 pub mod pipeline;
@@ -19,6 +20,7 @@ pub type Target = fn(&[u8]);
 /// All targets, by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("deflate", deflate::run),
+    ("jsonl", jsonl::run),
     ("model", model::run),
     ("msgpack", msgpack::run),
     ("pipeline", pipeline::run),

@@ -1,7 +1,7 @@
 //! The reader, the scanner, the tape and the extraction agree on any bytes, and none of them panics.
 
 use offlock_core::Task;
-use offlock_core::msgpack::extract::column;
+use offlock_core::msgpack::extract::fields;
 use offlock_core::msgpack::{ErrorKind, Limits, Node, Scanner, Tape, end_of_message};
 
 const LIMITS: Limits = Limits::depth(64);
@@ -22,8 +22,8 @@ pub fn run(bytes: &[u8]) {
         Err(_) => {}
     }
     assert_eq!(in_pieces(bytes), whole);
-    let _ = column(bytes, &[b"a"], &task);
-    let _ = column(bytes, &[b"a", b"b"], &task);
+    let _ = fields(bytes, &[b"a"], &task);
+    let _ = fields(bytes, &[b"a", b"b"], &task);
 }
 
 /// Scans the bytes as if they arrived one by one.

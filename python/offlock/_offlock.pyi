@@ -6,11 +6,12 @@ from typing import Literal, Self, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
-from . import _lock, _pipeline, _strings, _zlib, _zstd
+from . import _jsonl, _lock, _pipeline, _strings, _zlib, _zstd
 from ._types import Release
 
 _Made = TypeVar("_Made")
 
+jsonl = _jsonl
 lock = _lock
 pipeline = _pipeline
 strings = _strings

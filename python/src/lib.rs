@@ -10,6 +10,7 @@ mod error;
 mod gil_yield;
 mod input;
 mod int_list;
+mod jsonl;
 mod large;
 mod lock;
 mod model;
@@ -36,6 +37,8 @@ mod _offlock {
     use crate::command::run_cli;
     #[pymodule_export]
     use crate::error::InternalError;
+    #[pymodule_export]
+    use crate::jsonl::jsonl;
     #[pymodule_export]
     use crate::lock::lock;
     #[pymodule_export]

@@ -64,6 +64,8 @@ pub(crate) static MSGPACK_FEED: Operation = Operation { name: "msgpack.feed", br
 pub(crate) static MSGPACK_SKIP: Operation = Operation { name: "msgpack.skip", break_even: 64 << 10 };
 pub(crate) static MSGPACK_COPY: Operation = Operation { name: "msgpack.copy", break_even: 1 << 20 };
 
+pub(crate) static JSONL_EXTRACT: Operation = Operation { name: "jsonl.extract", break_even: 16 << 10 };
+
 pub(crate) static STRINGS_LINES: Operation = Operation { name: "strings.lines", break_even: 16 << 10 };
 pub(crate) static STRINGS_SPLIT: Operation = Operation { name: "strings.split", break_even: 16 << 10 };
 pub(crate) static STRINGS_COLUMNS: Operation = Operation { name: "strings.columns", break_even: 16 << 10 };

@@ -27,7 +27,7 @@ from typing import Any
 import msgpackcases
 import operations
 
-from offlock import gzip, msgpack, strings, tiktoken, zlib
+from offlock import gzip, jsonl, msgpack, strings, tiktoken, zlib
 
 Call = Callable[[], object]
 Prepare = Callable[[], Call]
@@ -105,6 +105,9 @@ WRONG: dict[str, Call] = {
     "object": lambda: msgpack.packb(object()),
     "number": lambda: msgpack.packb(1 << 70),
     "encoding": lambda: tiktoken.Encoding._open("none"),
+    "line": lambda: jsonl.extract(b"{}\n{", "a"),
+    "record": lambda: jsonl.extract(b"{}\n7", "a"),
+    "field": lambda: jsonl.extract(b"{}", ["a", 7]),  # type: ignore[list-item]
 }
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 
 import offlock
-from offlock import gzip, pipeline, strings, tiktoken, zlib, zstd
+from offlock import gzip, jsonl, pipeline, strings, tiktoken, zlib, zstd
 from offlock.tokenizer import Tokenizer
 
 Call = Callable[[], object]
@@ -56,6 +56,7 @@ def public_names() -> set[str]:
     names |= {f"gzip.{name}" for name in gzip.__all__} | {
         f"gzip.GzipFile.{name}" for name in _own(gzip.GzipFile)
     }
+    names |= {f"jsonl.{name}" for name in jsonl.__all__}
     names |= _functions_of_stub("_zstd.pyi", "zstd") | {f"zstd.{name}" for name in zstd.__all__}
     names |= {f"Encoding.{name}" for name in _own(tiktoken.Encoding) | _own(offlock._offlock.Tokenizer)}
     names |= {f"Stream.{name}" for name in _own(tiktoken.Stream)}
@@ -112,6 +113,7 @@ NO_WORK = {
         for name in ("bytes", "documents", "failed", "longest", "percentile", "resumed", "shards", "tokens")
     ),
     *(f"pipeline.ShardSummary.{name}" for name in ("bytes", "documents", "failed", "files", "path", "tokens")),
+    "jsonl.DecodeError",
     "zstd.COMPRESSION_LEVEL_DEFAULT", "zstd.CompressionParameter", "zstd.DecompressionParameter", "zstd.Strategy",
     "zstd.OutputLimitError", "zstd.ZstdError", "zstd.zstd_version", "zstd.zstd_version_info", "zstd.bounds",
     "zstd.get_frame_info", "zstd.frame_info", "zstd.ZstdFile", "zstd.open", "zstd.ZstdCompressor", "zstd.ZstdDecompressor",
@@ -1006,6 +1008,25 @@ def _() -> Call:
 def _() -> Call:
     data = plain()
     return lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=1, threads=2).write(data)
+
+
+# jsonl
+
+
+def _json_lines() -> bytes:
+    return b"".join(b'{"id":%d,"text":"a\\u00e9 %d"}\n' % (number, number) for number in range(MANY))
+
+
+@large("jsonl.extract")
+def _() -> Call:
+    data = _json_lines()
+    return lambda: jsonl.extract(data, ["text", "id"])
+
+
+@large("jsonl.extract of long strings")
+def _() -> Call:
+    data = b'{"text":"' + plain(SIZE // 4) + b'"}\n' + b'{"text":"\\n' + plain(SIZE // 4) + b'"}\n'
+    return lambda: jsonl.extract(data, "text")
 
 
 # zstd

@@ -217,7 +217,7 @@ def operations_of(kind: str) -> tuple[str, list[str]]:
     return "operations", [name for name in operations.LARGE if name.startswith(kind)]
 
 
-KINDS = ["strings", "Encoding", "Tokenizer", "Stream", "pipeline", "zlib", "gzip", "zstd", "msgpack"]
+KINDS = ["strings", "Encoding", "Tokenizer", "Stream", "pipeline", "zlib", "gzip", "zstd", "jsonl", "msgpack"]
 
 
 def test_every_operation_is_of_some_kind() -> None:

@@ -108,6 +108,22 @@ def test_compressing(call: str) -> None:
 
 @pytest.mark.parametrize("release", ["always", "never"])
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "b'{\"a\":1}\\n' * 3_000_000",
+        "b'{\"a\":\"' + b'a' * (50 << 20) + b'\"}'",
+        'b\'{"a":"b"}\\n\' * 3_000_000',
+    ],
+)
+def test_extracting_from_json_lines(lines: str, release: str) -> None:
+    call = f"jsonl.extract(lines, 'a', release='{release}')"
+    usual = "jsonl.extract(b'{}', 'a')"
+    setup = f"from offlock import jsonl; lines = {lines}"
+    assert ends(setup, call, 30 * MEGABYTE, usual) == "MemoryError"
+
+
+@pytest.mark.parametrize("release", ["always", "never"])
+@pytest.mark.parametrize(
     ("message", "call"),
     [
         ("nils", "msgpack.unpackb(message, {options})"),

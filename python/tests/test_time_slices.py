@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow  # type: ignore[import-untyped]
 import pytest
 
-from offlock import gzip, msgpack, strings, tiktoken, zlib, zstd
+from offlock import gzip, jsonl, msgpack, strings, tiktoken, zlib, zstd
 
 SOURCES = Path(__file__).parents[1] / "src"
 ENCODING = tiktoken.get_encoding("o200k_base")
@@ -97,6 +97,7 @@ CALLS: dict[str, list[Make]] = {
         lambda size: partial(msgpack.Packer().pack, list(range(size))),
     ],
     "msgpack.extract": [lambda size: partial(msgpack.extract, msgpack.packb([{"a": "b"}] * size), "a")],
+    "jsonl.extract": [lambda size: partial(jsonl.extract, b'{"a":"b"}\n' * size, "a")],
     "strings.lines": [codec(bytes, lambda data: strings.lines(data))],
     "strings.split": [codec(bytes, lambda data: strings.split(data, " "))],
     "strings.columns": [lambda size: partial(strings.columns, b"a\tb\n" * size)],

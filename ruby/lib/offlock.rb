@@ -6,6 +6,7 @@ require_relative "offlock/io_buffer"
 require_relative "offlock/lock"
 require_relative "offlock/gvl_tools"
 require_relative "offlock/gvl_tracing"
+require_relative "offlock/jsonl"
 require_relative "offlock/message_pack"
 require_relative "offlock/pipeline"
 require_relative "offlock/strings"
@@ -15,7 +16,7 @@ require_relative "offlock/zlib"
 require_relative "offlock/zstd"
 
 # Traces Ruby's interpreter lock ({Lock}), and offers drop-in libraries that work without it ({Tiktoken}, {Tokenizer},
-# {Zlib}, {Zstd}, {MessagePack}, {Strings}, {Pipeline}).
+# {Zlib}, {Zstd}, {MessagePack}, {JSONL}, {Strings}, {Pipeline}).
 module Offlock
   Lock.publish_if_requested
 end

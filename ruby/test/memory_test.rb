@@ -94,6 +94,7 @@ class MemoryTest < Minitest::Test
                        "Offlock::Tiktoken.get_encoding(:cl100k_base).encode_batch([input] * 2, threads: 2)"],
     "decode" => ["[12].pack('L') * 40_000_000", 60, "Offlock::Tiktoken.get_encoding(:cl100k_base).decode(input)"],
     "extract" => ['M.pack([{ "a" => "b" }] * 3_000_000)', 60, 'M.extract(input, "a")'],
+    "JSON lines" => ['"{\"a\":\"b\"}\n" * 3_000_000', 60, 'Offlock::JSONL.extract(input, "a")'],
     "view" => ['M.pack([{ "a" => "b" }] * 3_000_000)', 60, "M.view(input).build"],
     "pack" => ['["text" * 20] * 2_000_000', 60, "M.pack(input)"],
     "gzip_lines" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input)).readlines"],

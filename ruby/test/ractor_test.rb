@@ -48,6 +48,18 @@ class RactorTest < Minitest::Test
     assert_equal [[true, 1, "hello", Offlock::Tiktoken.list_model_names.size, 2, 3]], values(ractor)
   end
 
+  def test_json_lines_in_ractors
+    lines = Array.new(5_000) { |number| "{\"a\":\"a\\n#{number}\",\"n\":#{number}}\n" }.join
+    ractors = Array.new(2) do
+      Ractor.new(lines) do |data|
+        Offlock::JSONL.extract("{", "a")
+      rescue Offlock::JSONL::DecodeError
+        Offlock::JSONL.extract(data, %w[a n])
+      end
+    end
+    assert_equal [[Array.new(5_000) { |number| "a\n#{number}" }, [*0...5_000]]] * 2, values(*ractors)
+  end
+
   def test_errors_in_a_ractor
     ractor = Ractor.new do
       encoding = Offlock::Tiktoken.get_encoding("o200k_base")

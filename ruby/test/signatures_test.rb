@@ -92,6 +92,21 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_json_lines_are_as_signed
+    output, status = run_checked(<<~RUBY)
+      jsonl = Offlock::JSONL
+      jsonl.extract('{"a":1}', :a, max_doc_bytes: 10, release: :always)
+      jsonl.extract('{"a":1.5,"b":{"c":true}}', ["a", [:b, "c"]])
+      begin
+        jsonl.extract("{", "a")
+      rescue jsonl::DecodeError => e
+        [e.line, e.offset]
+      end
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_the_interface_of_strings_is_as_signed
     output, status = run_checked(<<~RUBY)
       strings = Offlock::Strings

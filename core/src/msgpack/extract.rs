@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use offlock_core::msgpack::{extract, write};
-//! use offlock_core::Task;
+//! use offlock_core::{Field, Task};
 //!
 //! let mut message = Vec::new();
 //! write::array_header(&mut message, 2);
@@ -14,92 +14,49 @@
 //!     write::str(&mut message, b"name");
 //!     write::str(&mut message, name.as_bytes());
 //! }
-//! let (names, end) = extract::column(&message, &[b"name"], &Task::new())?;
+//! let (names, end) = extract::fields(&message, &[b"name"], &Task::new())?;
 //! assert_eq!(end, message.len());
-//! assert_eq!(names[1].unwrap().bytes(&message), b"b");
+//! assert!(matches!(names[1], Some(Field::Str(name)) if name.of(&message) == b"b"));
 //! # Ok::<_, offlock_core::msgpack::Error>(())
 //! ```
 
 use super::error::{Error, ErrorKind};
 use super::reader::{Reader, Token};
 use super::scan::skip;
+use crate::field::Field;
 use crate::task::Stretches;
+use crate::text::Span;
 use crate::{Task, memory};
 
 /// The number of bytes between two checks of the task, if the records are short.
 const STRETCH: usize = 64 << 10;
 
-/// What a [`Field`] may be.
-const SCALAR: &str = "a string, a number or a boolean";
-
-/// The position of a string in the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// The offset of its first byte.
-    pub offset: usize,
-    /// Its length in bytes.
-    pub length: usize,
-}
-
-impl Span {
-    /// The string's bytes; `bytes` is the message it was found in.
-    #[inline]
-    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.offset..self.offset + self.length]
-    }
-}
-
-impl From<Span> for crate::text::Span {
-    fn from(span: Span) -> Self {
-        Self { start: span.offset, end: span.offset + span.length }
-    }
-}
-
-/// The value of a field.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Field {
-    /// A string.
-    Str(Span),
-    /// An integer in an unsigned format.
-    UInt(u64),
-    /// An integer in a signed format.
-    Int(i64),
-    /// A number of either precision.
-    Float(f64),
-    /// true, false
-    Bool(bool),
-}
-
-impl Field {
-    fn text(self) -> Option<Span> {
-        match self {
-            Self::Str(span) => Some(span),
-            _ => None,
-        }
-    }
-}
-
-/// The strings under `path` in every record of a message, which must be an array of maps. `path` is one key,
+/// The fields under `path` in every record of a message, which must be an array of maps. `path` is one key,
 /// or the keys of nested maps.
 ///
 /// The item is `None` if the record has no such field or nil there. Of equal keys in one map the last one
-/// counts. Also returns the offset of the message's end.
+/// counts. Strings are positions in the message. Also returns the offset of the message's end.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Unexpected`] if the message is not an array of maps or the field is not a string,
-/// `Truncated`, `Reserved`, `OutOfMemory` and `Stopped`.
-pub fn column(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Span>>, usize), Error> {
-    every(bytes, path, task, "a string", Field::text)
-}
-
-/// As [`column()`], for strings, numbers and booleans, which may alternate.
-///
-/// # Errors
-///
-/// As [`column()`], with strings, numbers and booleans as fields.
+/// [`ErrorKind::Unexpected`] if the message is not an array of maps or the field is not a string, a number or a
+/// boolean, `Truncated`, `Reserved`, `OutOfMemory` and `Stopped`.
 pub fn fields(bytes: &[u8], path: &[&[u8]], task: &Task<'_>) -> Result<(Vec<Option<Field>>, usize), Error> {
-    every(bytes, path, task, SCALAR, Some)
+    let mut reader = Reader::at(bytes, 0);
+    let records = match reader.token()? {
+        Token::Array(records) => records as usize,
+        other => return Err(unexpected("an array of records", &other, 0)),
+    };
+    if records > reader.left() {
+        return Err(Error::new(ErrorKind::Truncated, 0));
+    }
+    let mut column = memory::with_capacity(records)?;
+    let mut stretches = Stretches::new(task, STRETCH);
+    for _ in 0..records {
+        column.push(under(&mut reader, path, task)?);
+        stretches.check(reader.pos())?;
+    }
+    Ok((column, reader.pos()))
 }
 
 /// The field under `path` in the one record that begins at `start`, and the offset of the record's end.
@@ -114,52 +71,20 @@ pub fn of_record(
     task: &Task<'_>,
 ) -> Result<(Option<Field>, usize), Error> {
     let mut reader = Reader::at(bytes, start);
-    let found = under(&mut reader, path, task, SCALAR, Some)?;
+    let found = under(&mut reader, path, task)?;
     Ok((found, reader.pos()))
 }
 
-/// Applies `take` to the fields under `path`. If it returns `None` for one, the field is not what is
-/// `wanted`: an error.
-fn every<T>(
-    bytes: &[u8],
-    path: &[&[u8]],
-    task: &Task<'_>,
-    wanted: &'static str,
-    take: impl Fn(Field) -> Option<T> + Copy,
-) -> Result<(Vec<Option<T>>, usize), Error> {
-    let mut reader = Reader::at(bytes, 0);
-    let records = match reader.token()? {
-        Token::Array(records) => records as usize,
-        other => return Err(unexpected("an array of records", &other, 0)),
-    };
-    if records > reader.left() {
-        return Err(Error::new(ErrorKind::Truncated, 0));
-    }
-    let mut column = memory::with_capacity(records)?;
-    let mut stretches = Stretches::new(task, STRETCH);
-    for _ in 0..records {
-        column.push(under(&mut reader, path, task, wanted, take)?);
-        stretches.check(reader.pos())?;
-    }
-    Ok((column, reader.pos()))
-}
-
 /// Reads one value and finds the field under `path` in it.
-fn under<T>(
-    reader: &mut Reader<'_>,
-    path: &[&[u8]],
-    task: &Task<'_>,
-    wanted: &'static str,
-    take: impl Fn(Field) -> Option<T> + Copy,
-) -> Result<Option<T>, Error> {
+fn under(reader: &mut Reader<'_>, path: &[&[u8]], task: &Task<'_>) -> Result<Option<Field>, Error> {
     let start = reader.pos();
     let token = reader.token()?;
     let Some((key, deeper)) = path.split_first() else {
         if token == Token::Nil {
             return Ok(None);
         }
-        let taken = field(&token, reader.pos()).and_then(take);
-        return taken.map(Some).ok_or_else(|| unexpected(wanted, &token, start));
+        let field = field(&token, reader.pos());
+        return field.map(Some).ok_or_else(|| unexpected(Field::KINDS, &token, start));
     };
     let entries = match token {
         Token::Map(entries) => entries,
@@ -169,7 +94,7 @@ fn under<T>(
     let mut found = None;
     for _ in 0..entries {
         if is_key(reader, key, task)? {
-            found = under(reader, deeper, task, wanted, take)?;
+            found = under(reader, deeper, task)?;
         } else {
             skip(reader, task)?;
         }
@@ -181,7 +106,7 @@ fn under<T>(
 #[inline(always)]
 fn field(token: &Token<'_>, end: usize) -> Option<Field> {
     Some(match *token {
-        Token::Str(text) => Field::Str(Span { offset: end - text.len(), length: text.len() }),
+        Token::Str(text) => Field::Str(Span { start: end - text.len(), end }),
         Token::UInt(value) => Field::UInt(value),
         Token::Int(value) => Field::Int(value),
         Token::F32(value) => Field::Float(value.into()),
@@ -216,12 +141,13 @@ mod tests {
 
     fn strings<'a>(bytes: &'a [u8], path: &[&str]) -> Result<Vec<Option<&'a str>>, Error> {
         let path: Vec<&[u8]> = path.iter().map(|key| key.as_bytes()).collect();
-        let (column, end) = column(bytes, &path, &Task::new())?;
+        let (column, end) = fields(bytes, &path, &Task::new())?;
         assert_eq!(end, bytes.len());
-        Ok(column
-            .iter()
-            .map(|span| span.map(|span| std::str::from_utf8(span.bytes(bytes)).unwrap()))
-            .collect())
+        let string = |field| match field {
+            Field::Str(span) => std::str::from_utf8(span.of(bytes)).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        Ok(column.into_iter().map(|field| field.map(string)).collect())
     }
 
     #[test]
@@ -247,7 +173,7 @@ mod tests {
         let records =
             b"\x97\x81\xa1t\x05\x81\xa1t\xff\x81\xa1t\xca\x3f\x80\0\0\x81\xa1t\xc3\x81\xa1t\xa1z\x80\xc0";
         let (found, end) = fields(records, &[b"t"], &Task::new()).unwrap();
-        let text = Field::Str(Span { offset: records.len() - 3, length: 1 });
+        let text = Field::Str(Span { start: records.len() - 3, end: records.len() - 2 });
         let wanted = [Field::UInt(5), Field::Int(-1), Field::Float(1.0), Field::Bool(true), text];
         assert_eq!(found[..5], wanted.map(Some));
         assert_eq!((&found[5..], end), (&[None, None][..], records.len()));
@@ -259,15 +185,15 @@ mod tests {
     fn one_record_after_another() {
         let records = b"\x81\xa1t\xa3one\x81\xa1x\xa1t\x81\xa1t\x05";
         let (found, end) = of_record(records, 0, &[b"t"], &Task::new()).unwrap();
-        assert_eq!((found, end), (Some(Field::Str(Span { offset: 4, length: 3 })), 7));
+        assert_eq!((found, end), (Some(Field::Str(Span { start: 4, end: 7 })), 7));
         assert_eq!(of_record(records, end, &[b"t"], &Task::new()).unwrap(), (None, 12));
         assert_eq!(of_record(records, 12, &[b"t"], &Task::new()).unwrap(), (Some(Field::UInt(5)), 16));
     }
 
     #[test]
-    fn what_is_not_a_string_is_named() {
-        let error = strings(b"\x91\x81\xa1t\x05", &["t"]).unwrap_err();
-        assert_eq!(error.to_string(), "expected a string at offset 4, found int");
+    fn what_is_no_field_is_named() {
+        let error = strings(b"\x91\x81\xa1t\x90", &["t"]).unwrap_err();
+        assert_eq!(error.to_string(), "expected a string, a number or a boolean at offset 4, found array");
         let error = strings(b"\x91\xa1t", &["t"]).unwrap_err();
         assert_eq!(error.to_string(), "expected a map at offset 1, found str");
         let error = strings(b"\x80", &["t"]).unwrap_err();

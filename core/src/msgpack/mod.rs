@@ -6,7 +6,7 @@
 //! - [`Scanner`] finds the end of a message, and continues where it stopped when more bytes arrive.
 //! - [`Tape`] is the index of one message, made off the lock. Objects are then built from it under the lock
 //!   without parsing again, and single values are found without building the rest.
-//! - [`extract::column`] extracts one field of every record of a message.
+//! - [`extract::fields`] extracts one field of every record of a message.
 //!
 //! All of them take time linear in the length of the message. No memory is allocated because a header
 //! *declares* a length: a container may not have more items, nor a string more bytes, than the input still

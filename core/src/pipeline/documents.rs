@@ -5,14 +5,15 @@
 use std::path::Path;
 
 use super::error::{Error, ErrorKind, Place};
-use super::jsonl;
+use super::jsonl::Fields;
 use super::model::Model;
 use super::records::Batch;
 use super::shard::Format;
 use crate::msgpack::end_of_message;
-use crate::msgpack::extract::{self, Field, Span};
+use crate::msgpack::extract;
+use crate::text::Span;
 use crate::tokens::TokenId;
-use crate::{Task, memory};
+use crate::{Field, Task, memory};
 
 /// What to take out of a record, and what to make of it.
 pub(super) struct Extraction<'a> {
@@ -79,6 +80,7 @@ impl Extraction<'_> {
         path: &Path,
         task: &Task<'_>,
     ) -> Result<Encoded, Error> {
+        let fields = Fields::new(self.field, self.id).map_err(|kind| Error::new(path, kind))?;
         let mut encoded = Encoded::default();
         let mut place = batch.place;
         let mut rest = &batch.bytes[..];
@@ -93,7 +95,14 @@ impl Extraction<'_> {
                 Format::Text => (rest.len(), self.document(rest, place, &mut encoded, task)),
                 Format::Jsonl | Format::Lines => {
                     let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
-                    (end, self.line(&rest[..end], format, place, &mut encoded, task))
+                    let line = content(&rest[..end]);
+                    let is_blank = line.iter().all(u8::is_ascii_whitespace);
+                    let done = match format {
+                        _ if is_blank => Ok(()),
+                        Format::Jsonl => self.line(line, &fields, place, &mut encoded, task),
+                        _ => self.document(line, place, &mut encoded, task),
+                    };
+                    (end, done)
                 }
             };
             if let Err(kind) = done {
@@ -125,23 +134,13 @@ impl Extraction<'_> {
     fn line(
         &self,
         line: &[u8],
-        format: Format,
+        fields: &Fields,
         place: Place,
         encoded: &mut Encoded,
         task: &Task<'_>,
     ) -> Result<(), ErrorKind> {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return Ok(());
-        }
-        if format == Format::Lines {
-            return self.document(line, place, encoded, task);
-        }
         self.check_length(line)?;
-        let line = utf8(line)?;
-        let text = jsonl::field(line, self.field)?;
-        let id = self.id.map_or(Ok(None), |id| about_id(jsonl::name(line, id)))?;
+        let (text, id) = fields.of(utf8(line)?)?;
         self.encode(&text, place, id, encoded, task)
     }
 
@@ -158,11 +157,11 @@ impl Extraction<'_> {
             let (found, _) = extract::of_record(message, 0, &path, task)?;
             found.ok_or(ErrorKind::MissingField)
         };
-        let text = utf8(text_of(find(self.field)?)?.bytes(message))?;
+        let text = utf8(text_of(find(self.field)?)?.of(message))?;
         let id = |path| match find(path)? {
             Field::UInt(number) => Ok(number.to_string()),
             Field::Int(number) => Ok(number.to_string()),
-            field => Ok(utf8(text_of(field)?.bytes(message))?.to_owned()),
+            field => Ok(utf8(text_of(field)?.of(message))?.to_owned()),
         };
         let id = self.id.map_or(Ok(None), |path| about_id(id(path)))?;
         self.encode(text, place, id, encoded, task)
@@ -213,6 +212,12 @@ impl Extraction<'_> {
         let document = Document { end: tokens.len(), bytes: text.len(), place, id };
         Ok(memory::push(&mut encoded.documents, document)?)
     }
+}
+
+/// A line without what ends it.
+fn content(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, ErrorKind> {

@@ -1,153 +1,63 @@
-//! One field of a line of JSON.
-//!
-//! The line is parsed once, and nothing but the field is kept of it. Of equal keys the last one counts, as in the
-//! `json` modules of Python and Ruby. Numbers that are not wanted are not converted, so they may have any size.
+//! The text and the name of a document in a line of JSON.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
-use serde_json::Value;
 
 use super::error::ErrorKind;
+use crate::jsonl::{self, Found, MAX_KEYS, Paths, Text};
 
-const NUMBER: &str = "a number";
+/// Where a record has its text, and its name if that is wanted.
+pub(super) struct Fields(Paths);
 
-/// The string under `path` in the object that `line` holds.
-pub(super) fn field<'a>(line: &'a str, path: &[String]) -> Result<Cow<'a, str>, ErrorKind> {
-    let mut parser = serde_json::Deserializer::from_str(line);
-    let found = Under(path).deserialize(&mut parser).and_then(|found| parser.end().map(|()| found));
-    match found.map_err(malformed)? {
-        Found::Text(text) => Ok(text),
-        Found::Missing => Err(ErrorKind::MissingField),
-        Found::Other(found) => Err(ErrorKind::NotText { found }),
-    }
-}
-
-/// The string or number under `path`, as text.
-pub(super) fn name(line: &str, path: &[String]) -> Result<String, ErrorKind> {
-    match field(line, path) {
-        Err(ErrorKind::NotText { found: NUMBER }) => {
-            let value: Value = serde_json::from_str(line).map_err(malformed)?;
-            let found = path.iter().try_fold(&value, |value, key| value.get(key));
-            found.map(Value::to_string).ok_or(ErrorKind::MissingField)
-        }
-        found => found.map(Cow::into_owned),
-    }
-}
-
-/// The parser counts lines, of which there is one.
-fn malformed(error: serde_json::Error) -> ErrorKind {
-    let message = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let message = message.strip_suffix(&place).unwrap_or(&message);
-    ErrorKind::Malformed { message: format!("JSON: {message}, at byte {} of the record", error.column()) }
-}
-
-/// What is at the end of a path.
-enum Found<'a> {
-    Text(Cow<'a, str>),
-    Missing,
-    Other(&'static str),
-}
-
-/// Finds the value under a path, which is empty if it is this value.
-#[derive(Clone, Copy)]
-struct Under<'p>(&'p [String]);
-
-impl<'de> DeserializeSeed<'de> for Under<'_> {
-    type Value = Found<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Found<'de>, D::Error> {
-        value.deserialize_any(self)
-    }
-}
-
-impl Under<'_> {
-    /// A value that is not an object.
-    fn scalar<'de>(self, name: &'static str) -> Found<'de> {
-        if self.0.is_empty() { Found::Other(name) } else { Found::Missing }
-    }
-}
-
-impl<'de> Visitor<'de> for Under<'_> {
-    type Value = Found<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl Fields {
+    pub(super) fn new(text: &[String], name: Option<&[String]>) -> Result<Self, ErrorKind> {
+        let paths: Vec<_> = [text].into_iter().chain(name).collect();
+        let message = || format!("a field is named by 1 to {MAX_KEYS} keys");
+        Paths::new(&paths).map(Self).ok_or_else(|| ErrorKind::Invalid { message: message() })
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Found<'de>, E> {
-        Ok(if self.0.is_empty() { Found::Text(text.into()) } else { Found::Missing })
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Found<'de>, E> {
-        Ok(if self.0.is_empty() { Found::Text(text.to_owned().into()) } else { Found::Missing })
-    }
-
-    fn visit_unit<E>(self) -> Result<Found<'de>, E> {
-        Ok(Found::Missing)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Found<'de>, E> {
-        Ok(self.scalar("a boolean"))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Found<'de>, E> {
-        Ok(self.scalar(NUMBER))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Found<'de>, E> {
-        Ok(self.scalar(NUMBER))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Found<'de>, E> {
-        Ok(self.scalar(NUMBER))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(self.scalar("an array"))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Found<'de>, A::Error> {
-        let Some((key, deeper)) = self.0.split_first() else {
-            while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(Found::Other("an object"));
+    /// The text of the record in `line`, and its name, if that is wanted and there.
+    pub(super) fn of<'a>(&self, line: &'a str) -> Result<(Cow<'a, str>, Option<String>), ErrorKind> {
+        let mut found = [Found::Missing; 2];
+        jsonl::find(line, &self.0, &mut found[..self.0.count()])
+            .map_err(|error| malformed(jsonl::syntax(&error)))?;
+        let text = match found[0] {
+            Found::Value(value) => text(value)?,
+            Found::Missing | Found::NoObject(_) => return Err(ErrorKind::MissingField),
         };
-        let mut found = Found::Missing;
-        while let Some(is_wanted) = entries.next_key_seed(Is(key))? {
-            if is_wanted {
-                found = entries.next_value_seed(Under(deeper))?;
-            } else {
-                entries.next_value::<IgnoredAny>()?;
-            }
+        let name = match found[1] {
+            Found::Value(value) => Some(name(value)?),
+            Found::Missing | Found::NoObject(_) => None,
+        };
+        Ok((text, name))
+    }
+}
+
+fn text(value: &str) -> Result<Cow<'_, str>, ErrorKind> {
+    match jsonl::text(value).map_err(malformed)? {
+        Text::String(text) => Ok(text),
+        Text::Number(_) => Err(ErrorKind::NotText { found: "a number" }),
+        Text::Other(found) => Err(ErrorKind::NotText { found }),
+    }
+}
+
+/// A string or a number as text.
+fn name(value: &str) -> Result<String, ErrorKind> {
+    match jsonl::text(value).map_err(malformed)? {
+        Text::String(text) => Ok(text.into_owned()),
+        Text::Number(digits) => Ok(digits.to_owned()),
+        Text::Other(found) => {
+            let message = format!("the document's id: {}", ErrorKind::NotText { found });
+            Err(ErrorKind::Malformed { message })
         }
-        Ok(found)
     }
 }
 
-/// Whether a key is the wanted one.
-struct Is<'p>(&'p str);
-
-impl<'de> DeserializeSeed<'de> for Is<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<bool, D::Error> {
-        key.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Is<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<bool, E> {
-        Ok(key == self.0)
+fn malformed(error: jsonl::Error) -> ErrorKind {
+    match error.kind {
+        jsonl::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+        kind => ErrorKind::Malformed {
+            message: format!("JSON: {kind}, at byte {} of the record", error.column + 1),
+        },
     }
 }
 
@@ -155,9 +65,16 @@ impl Visitor<'_> for Is<'_> {
 mod tests {
     use super::*;
 
-    fn text(line: &str, path: &[&str]) -> Result<String, ErrorKind> {
-        let path: Vec<String> = path.iter().map(|&key| key.to_owned()).collect();
-        field(line, &path).map(Cow::into_owned)
+    fn path(keys: &[&str]) -> Vec<String> {
+        keys.iter().map(|&key| key.to_owned()).collect()
+    }
+
+    fn text(line: &str, keys: &[&str]) -> Result<String, ErrorKind> {
+        Fields::new(&path(keys), None).unwrap().of(line).map(|(text, _)| text.into_owned())
+    }
+
+    fn name(line: &str) -> Result<Option<String>, ErrorKind> {
+        Fields::new(&path(&["text"]), Some(&path(&["id"]))).unwrap().of(line).map(|(_, name)| name)
     }
 
     #[test]
@@ -172,23 +89,11 @@ mod tests {
 
     #[test]
     fn names_may_be_numbers() {
-        let path = ["id".to_owned()];
-        assert_eq!(name(r#"{"id": 12345678901234567}"#, &path).unwrap(), "12345678901234567");
-        assert_eq!(name(r#"{"id": "x"}"#, &path).unwrap(), "x");
-        assert_eq!(name(r#"{"id": null}"#, &path), Err(ErrorKind::MissingField));
-        assert_eq!(name(r#"{"id": []}"#, &path), Err(ErrorKind::NotText { found: "an array" }));
-    }
-
-    #[test]
-    fn of_equal_keys_the_last_one_counts() {
-        assert_eq!(text(r#"{"text":"one","text":"two"}"#, &["text"]).unwrap(), "two");
-        assert_eq!(text(r#"{"text":"one","text":null}"#, &["text"]), Err(ErrorKind::MissingField));
-    }
-
-    #[test]
-    fn numbers_that_are_not_wanted_may_have_any_size() {
-        let line = r#"{"n":123456789012345678901234567890,"m":1e400,"text":"t"}"#;
-        assert_eq!(text(line, &["text"]).unwrap(), "t");
+        assert_eq!(name(r#"{"text":"", "id": 12345678901234567}"#), Ok(Some("12345678901234567".into())));
+        assert_eq!(name(r#"{"id": "x", "text":""}"#), Ok(Some("x".into())));
+        assert_eq!(name(r#"{"text":"", "id": null}"#), Ok(None));
+        let error = name(r#"{"text":"", "id": []}"#).unwrap_err();
+        assert_eq!(error.to_string(), "the document's id: the field is not a string but an array");
     }
 
     #[test]
@@ -210,18 +115,11 @@ mod tests {
 
     #[test]
     fn what_is_not_json_is_refused_with_the_place() {
-        for line in [
-            "",
-            "{",
-            r#"{"text":"t""#,
-            r#"{"text":"t"}x"#,
-            r#"{"n":01,"text":"t"}"#,
-            r#"{"n":NaN}"#,
-            r#"{"text":"\ud800"}"#,
-        ] {
+        for line in ["", "{", r#"{"text":"t""#, r#"{"n":01,"text":"t"}"#, r#"{"text":"\ud800"}"#] {
             assert!(matches!(text(line, &["text"]), Err(ErrorKind::Malformed { .. })), "{line}");
         }
         let error = text(r#"{"text":"t"} x"#, &["text"]).unwrap_err();
         assert_eq!(error.to_string(), "JSON: trailing characters, at byte 14 of the record");
+        assert!(Fields::new(&vec!["a".to_owned(); MAX_KEYS + 1], None).is_err());
     }
 }

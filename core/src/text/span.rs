@@ -19,4 +19,10 @@ impl Span {
     pub const fn is_empty(self) -> bool {
         self.start == self.end
     }
+
+    /// The piece of `text`, of whose bytes this is the position.
+    #[inline]
+    pub fn of(self, text: &[u8]) -> &[u8] {
+        &text[self.start..self.end]
+    }
 }

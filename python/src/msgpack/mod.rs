@@ -6,6 +6,7 @@
 mod buffer;
 mod build;
 mod classes;
+pub(crate) mod column;
 mod conversions;
 mod error;
 mod extract;
@@ -19,7 +20,7 @@ mod options;
 mod pack;
 mod pack_error;
 mod packer;
-mod prebuilt_strings;
+pub(crate) mod prebuilt_strings;
 mod unpack;
 mod unpacker;
 mod view;

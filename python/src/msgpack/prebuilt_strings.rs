@@ -13,15 +13,15 @@ use crate::large::LARGE;
 use crate::strings::batch::{Built, StrBuilder, StrClass};
 
 /// The builder that lays out strings, if there is one.
-pub(super) struct PrebuiltStrings(Option<StrBuilder>);
+pub(crate) struct PrebuiltStrings(Option<StrBuilder>);
 
 impl PrebuiltStrings {
-    pub(super) fn new(py: Python<'_>) -> Self {
+    pub(crate) fn new(py: Python<'_>) -> Self {
         Self(if allocator_hook::is_ready() { StrBuilder::new(py, StrClass::Block).ok() } else { None })
     }
 
     /// Whether there is no builder.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 

@@ -279,7 +279,9 @@ module MessagePackTests
         message = MessagePack.pack([*RECORDS, {}, { "text" => nil }])
         assert_equal RECORDS.map { |record| record["text"] } + [nil, nil], MessagePack.extract(message, "text", release: release)
         assert_equal (["n"] * 40) + [nil, nil], MessagePack.extract(message, :user, :name, release: release)
-        assert_raises(MessagePack::UnexpectedTypeError) { MessagePack.extract(message, "id", release: release) }
+        assert_equal RECORDS.map { |record| record["id"] } + [nil, nil], MessagePack.extract(message, "id", release: release)
+        assert_equal [1.5, true, -1, nil], MessagePack.extract(MessagePack.pack([1.5, true, -1, nil].map { |v| { "v" => v } }), "v")
+        assert_raises(MessagePack::UnexpectedTypeError) { MessagePack.extract(message, "user", release: release) }
         assert_raises(EOFError) { MessagePack.extract(message.chop, "text", release: release) }
       end
     end

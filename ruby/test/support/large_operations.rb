@@ -52,6 +52,7 @@ module LargeOperations
       -> { Array.new(600_000) { Offlock::MessagePack.pack([_1]) } }, ->(messages) { Offlock::MessagePack.unpack_all(messages) }
     ],
     "MessagePack.extract" => [-> { message }, ->(bytes) { Offlock::MessagePack.extract(bytes, "name") }],
+    "JSONL.extract" => [-> { json_lines }, ->(lines) { Offlock::JSONL.extract(lines, %w[text id]) }],
     "MessagePack.view" => [-> { message }, ->(bytes) { Offlock::MessagePack.view(bytes).first }],
     "GzipReader#readlines" => [
       -> { Offlock::Zlib.gzip("\n" * 5_000_000) }, ->(file) { Offlock::Zlib::GzipReader.new(StringIO.new(file)).readlines }
@@ -118,6 +119,8 @@ module LargeOperations
   }.freeze
 
   def prose = @prose ||= Array.new(3_000_000) { |number| "words and number #{number * 7919 % 10_007}\n" }.join
+
+  def json_lines = Array.new(1_000_000) { |number| "{\"id\":#{number},\"text\":\"a\\n#{number}\"}\n" }.join
 
   def noise = @noise ||= Random.new(1).bytes(120_000_000)
 

@@ -5,7 +5,7 @@ require "stringio"
 require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of MessagePack, Pipeline, Strings, Tiktoken, Tokenizer and Zstd, each
+# Small programs that together call every public method of JSONL, MessagePack, Pipeline, Strings, Tiktoken, Tokenizer and Zstd, each
 # with inputs of `n` items that are not frozen. Their results do not depend on when garbage is collected.
 module Scenarios
   M = Offlock::MessagePack
@@ -287,6 +287,15 @@ module Scenarios
         [Offlock::Zstd::StreamWriter.open(path) { |file| file.write(long(1) * n) },
          Offlock::Zstd::StreamReader.open(path, &:read)]
       end
+    end,
+    "JSON lines" => lambda do |n|
+      lines = Array.new(n) { JSON.generate({ "text" => long(_1), "id" => _1, "by" => { "name" => "\n" } }) }.join("\n")
+      broken = begin
+        Offlock::JSONL.extract(lines + "\n{", "id")
+      rescue Offlock::JSONL::DecodeError => e
+        [e.message, e.line, e.offset]
+      end
+      [Offlock::JSONL.extract(lines, [:id, "text", %w[by name], "none"], release: :always), broken]
     end,
     "a pipeline" => lambda do |n|
       Dir.mktmpdir do |folder|

@@ -6,9 +6,11 @@ use magnus::{Error, Ruby};
 
 mod borrow;
 mod build;
+mod column;
 mod command;
 mod cruby;
 mod error;
+mod jsonl;
 mod msgpack;
 mod operations;
 mod pipeline;
@@ -34,6 +36,7 @@ fn init(ruby: &Ruby) -> Result<(), Error> {
     trace::define(ruby, offlock)?;
     region::define(ruby, offlock)?;
     borrow::define(offlock)?;
+    jsonl::define(offlock)?;
     msgpack::define(ruby)?;
     strings::define(offlock)?;
     tiktoken::define(ruby, offlock)?;

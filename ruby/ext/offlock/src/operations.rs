@@ -17,6 +17,7 @@
 //! | `strings.lines`, `strings.split`, `strings.from_offsets` | bytes of text | 16 KiB |
 //! | `msgpack.decode` | bytes of the message, which is otherwise built in one pass | 256 KiB |
 //! | `msgpack.extract` | bytes of the message | 32 KiB |
+//! | `jsonl.extract` | bytes of the lines | 16 KiB |
 //!
 //! From these sizes on, other threads gain more than releasing and re-acquiring the lock costs. Throughput of
 //! two threads relative to one, from `bench/region/break_even.rb`:
@@ -66,3 +67,4 @@ pub(crate) static STRINGS_FROM_OFFSETS: Operation =
     Operation { name: "strings.from_offsets", break_even: 16 << 10 };
 pub(crate) static MSGPACK_DECODE: Operation = Operation { name: "msgpack.decode", break_even: 256 << 10 };
 pub(crate) static MSGPACK_EXTRACT: Operation = Operation { name: "msgpack.extract", break_even: 32 << 10 };
+pub(crate) static JSONL_EXTRACT: Operation = Operation { name: "jsonl.extract", break_even: 16 << 10 };

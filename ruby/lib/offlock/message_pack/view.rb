@@ -96,9 +96,9 @@ module Offlock
     # is indexed off the lock. +options+ are those of +unpack+.
     def self.view(bytes, options = nil) = View.at(index(bytes, options&.[](:release) || :auto), 0, options)
 
-    # Returns the Strings in one field of every record of a message that is an Array of Hashes. +path+ is a key, or keys of
-    # Hashes inside Hashes. A record without a String there gives +nil+. No record is built; a large message is searched
-    # off the lock.
+    # Returns the Strings, numbers or booleans in one field of every record of a message that is an Array of Hashes. +path+
+    # is a key, or keys of Hashes inside Hashes. A record without that field gives +nil+. No record is built; a large message
+    # is searched off the lock.
     def self.extract(bytes, *path, release: :auto) = extract_column(bytes, path.map(&:to_s), release)
 
     # Unpacks an Array of messages. They are parsed off the lock, many with one release of it.

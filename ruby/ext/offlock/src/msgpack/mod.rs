@@ -10,6 +10,7 @@ use crate::cruby::{Object, catch};
 mod buffer;
 mod build;
 mod byte_queue;
+mod extract;
 mod factory;
 mod functions;
 mod globals;
@@ -37,5 +38,6 @@ pub(crate) fn define(ruby: &Ruby) -> Result<(), Error> {
         view::define(gvl);
         Object::NIL
     })?;
-    view::define_functions()
+    view::define_functions()?;
+    extract::define_function()
 }

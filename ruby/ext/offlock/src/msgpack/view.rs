@@ -1,11 +1,9 @@
-//! Indexes large messages without the lock, and builds them from the index as a whole or in part; extracts
-//! one field of every record.
+//! Indexes large messages without the lock, and builds them from the index as a whole or in part.
 
 use magnus::{
     Error as RubyError, ExceptionClass, RArray, RModule, RString, Ruby, TryConvert, Value, function,
 };
 use offlock_core::memory::{self, OutOfMemory};
-use offlock_core::msgpack::extract::{self, Span};
 use offlock_core::msgpack::{Error, ErrorKind, Indexed, Node, Tape};
 
 use super::build::{Builder, check_extra};
@@ -13,11 +11,11 @@ use super::factory::default_registry;
 use super::globals::globals;
 use super::options::LIMITS;
 use super::unpacker::{self, Unpacker};
-use crate::borrow::{borrowed, numbers};
+use crate::borrow::borrowed;
 use crate::cruby::string::Share;
 use crate::cruby::{Arguments, Class, Data, DataType, Gvl, Handle, Id, Marker, Object, Str, catch, methods};
 use crate::error::{IntoException, no_memory};
-use crate::operations::{MSGPACK_DECODE, MSGPACK_EXTRACT};
+use crate::operations::MSGPACK_DECODE;
 use crate::region::{Region, Release, Yielder};
 
 /// The native data of the class `Index`: a message and its tape.
@@ -52,7 +50,7 @@ impl Index {
 }
 
 /// An error in a message, to be returned from a region.
-struct MessageError(Error);
+pub(super) struct MessageError(pub(super) Error);
 
 impl From<OutOfMemory> for MessageError {
     fn from(none: OutOfMemory) -> Self {
@@ -151,34 +149,6 @@ fn groups<'a, 'b>(messages: &'a [&'b [u8]]) -> impl Iterator<Item = &'a [&'b [u8
         }
         !full
     })
-}
-
-/// Extracts the strings under `path` in every record: `extract(bytes, path, release)`.
-fn extract(ruby: &Ruby, source: RString, path: RArray, release: Release) -> Result<Value, RubyError> {
-    let share = borrowed!(Bytes, source);
-    let bytes = share.view();
-    let path = numbers(path, |_| None, |key, _| String::try_convert(key))?;
-    let path: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
-    let (column, end) = Region::new(&MSGPACK_EXTRACT, bytes.len())
-        .release(release)
-        .run(ruby, |task| extract::column(bytes, &path, task).map_err(MessageError))?;
-    let extra = bytes.len() - end;
-    catch(ruby, |gvl| {
-        check_extra(extra);
-        strings(gvl, bytes, &column)
-    })
-}
-
-fn strings(gvl: &mut Gvl, bytes: &[u8], column: &[Option<Span>]) -> Object {
-    let mut yielder = Yielder::new();
-    let strings = gvl.array_with_capacity(column.len());
-    for span in column {
-        let text = span.map(|span| span.bytes(bytes));
-        let string = text.map_or(Object::NIL, |text| gvl.utf8(text).into());
-        gvl.extend(strings, &[string]);
-        gvl.tick(&mut yielder, 1 + Yielder::copying(text.map_or(0, <[u8]>::len)));
-    }
-    strings.into()
 }
 
 /// Returns whether a String is long enough to be indexed first.
@@ -295,6 +265,5 @@ pub(super) fn define(gvl: &Gvl) {
 pub(super) fn define_functions() -> Result<(), RubyError> {
     let module = RModule::try_convert(globals().module.value())?;
     module.define_module_function("index", function!(index, 2))?;
-    module.define_module_function("unpack_each", function!(unpack_each, 3))?;
-    module.define_module_function("extract_column", function!(extract, 3))
+    module.define_module_function("unpack_each", function!(unpack_each, 3))
 }
