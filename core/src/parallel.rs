@@ -91,7 +91,7 @@ mod tests {
     fn a_caller_that_waits_for_a_helper_still_looks_at_the_task() {
         let caller = thread::current().id();
         let waits = AtomicBool::new(false);
-        let poll = || waits.load(Ordering::Relaxed) && thread::current().id() == caller;
+        let poll = |_| waits.load(Ordering::Relaxed) && thread::current().id() == caller;
         let task = Task::with_poll(&poll);
         let both = Barrier::new(2);
         let results = on_threads(2, &task, || {

@@ -29,8 +29,8 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Tells whether the task should stop; see [`Task::with_poll`].
-pub type Poll<'a> = &'a (dyn Fn() -> bool + Sync);
+/// Tells whether the task should stop, given the number of units done so far; see [`Task::with_poll`].
+pub type Poll<'a> = &'a (dyn Fn(u64) -> bool + Sync);
 
 /// Stop flag and progress of one run of an operation.
 ///
@@ -74,7 +74,7 @@ impl<'a> Task<'a> {
             return Err(Stopped);
         }
         match self.poll {
-            Some(poll) if poll() => {
+            Some(poll) if poll(self.done()) => {
                 self.stop();
                 Err(Stopped)
             }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_poll_that_says_stop_stops_for_good() {
         let asked = AtomicU64::new(0);
-        let poll = || asked.fetch_add(1, Ordering::Relaxed) == 1;
+        let poll = |_| asked.fetch_add(1, Ordering::Relaxed) == 1;
         let task = Task::with_poll(&poll);
         assert_eq!(task.check(), Ok(()));
         assert_eq!(task.check(), Err(Stopped));
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn stretches_are_checked_once_each() {
         let asked = AtomicU64::new(0);
-        let poll = || asked.fetch_add(1, Ordering::Relaxed) == 2;
+        let poll = |_| asked.fetch_add(1, Ordering::Relaxed) == 2;
         let task = Task::with_poll(&poll);
         let mut stretches = Stretches::new(&task, 10);
         let checks: Vec<_> = (0..40).map(|at| stretches.check(at)).collect();

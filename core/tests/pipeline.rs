@@ -535,7 +535,7 @@ fn a_run_that_was_stopped_anywhere_is_resumed_without_loss() {
         let mut destination = destination(&out, Output::Megatron);
         for attempt in 0_u32.. {
             let asked = AtomicU32::new(0);
-            let poll = || asked.fetch_add(1, Ordering::Relaxed) > stop_at << attempt;
+            let poll = |_| asked.fetch_add(1, Ordering::Relaxed) > stop_at << attempt;
             let task = Task::with_poll(&poll);
             match pipeline::write(&shards, &settings(), &destination, &|_| {}, &task) {
                 Ok(summary) => {
@@ -569,7 +569,7 @@ fn a_run_that_is_stopped_finishes_no_shard() {
     for stop_at in 0..10_000 {
         let out = folder.path(&format!("out-{stop_at}"));
         let asked = AtomicU32::new(0);
-        let poll = || asked.fetch_add(1, Ordering::Relaxed) >= stop_at;
+        let poll = |_| asked.fetch_add(1, Ordering::Relaxed) >= stop_at;
         let task = Task::with_poll(&poll);
         let one = Settings { threads: 1, ..settings() };
         match pipeline::write(&shards, &one, &destination(&out, Output::Nanogpt), &|_| {}, &task) {

@@ -208,7 +208,7 @@ fn rows_that_no_memory_has_room_for_are_an_error() {
 /// The number of checks of the task until a text is encoded, or the pattern gives up.
 fn checks(pattern: &str, text: &str) -> usize {
     let checks = AtomicUsize::new(0);
-    let poll = || {
+    let poll = |_| {
         checks.fetch_add(1, Ordering::Relaxed);
         false
     };

@@ -195,7 +195,7 @@ fn what_contradicts_itself_is_refused() {
 
 #[test]
 fn a_load_is_stopped() {
-    let stop = || true;
+    let stop = |_| true;
     let json = file(&[], &[]).to_string();
     let error = Tokenizer::from_json(json.as_bytes(), &Task::with_poll(&stop)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Stopped);

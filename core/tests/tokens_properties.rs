@@ -106,7 +106,7 @@ fn a_long_piece_of_an_unorderly_vocabulary_can_be_stopped() {
     let ranks = bytes.chain([(b"abc".to_vec(), 0), (b"aa".to_vec(), 300)]);
     let ours = Encoding::new("custom", r"\w+", ranks, [], &Task::new()).unwrap();
     let looks = std::sync::atomic::AtomicUsize::new(0);
-    let poll = || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
+    let poll = |_| looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 5;
     let text = "ab".repeat(500_000); // no run of one byte, which takes no time
     let stopped = ours.encode_ordinary(&text, &Task::with_poll(&poll));
     assert_eq!(stopped, Err(offlock_core::Stopped.into()));

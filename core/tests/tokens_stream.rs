@@ -235,7 +235,7 @@ fn a_stopped_call_can_be_repeated() {
     for checks in [0, 1, 2, 5, 40] {
         let left = AtomicUsize::new(checks);
         let stop =
-            || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err();
+            |_| left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err();
         let stopped = stream.feed(text.as_bytes(), &Task::with_poll(&stop));
         assert_eq!(stopped.unwrap_err().kind, ErrorKind::Stopped, "after {checks} checks");
     }

@@ -1,5 +1,6 @@
 """The types of `offlock._offlock.pipeline`."""
 
+from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
 from typing import Self, final
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer, disjoint_base
 
-from ._offlock import Cancel, PackedTokens
+from ._offlock import Cancel, ModelTokenizer, PackedTokens
 from ._types import Eos, TokenFiles
 from .pipeline import RecordError
 
@@ -33,16 +34,20 @@ class Tokens:
         num_threads: int,
         encoding: str | None,
         model: str | None,
-        tokenizer: str | PathLike[str] | None,
+        tokenizer: str | PathLike[str] | ModelTokenizer | None,
     ) -> Self: ...
     @property
     def name(self) -> str:
         """The name of the encoding, or the path of the tokenizer."""
 
-    def count(self, *, cancel: Cancel | None = None) -> Summary:
+    def count(
+        self, *, progress: Callable[[int, int], object] | None = None, cancel: Cancel | None = None
+    ) -> Summary:
         """Counts the documents and their tokens.
 
-        ``cancel``, an ``offlock.Cancel``, ends the call from another thread.
+        ``progress`` is called now and then, and at the end, with the bytes of the shards that have been read and those of
+        all shards, on the calling thread; what it raises ends the call. ``cancel``, an ``offlock.Cancel``, ends the call
+        from another thread.
 
         Raises ``RecordError`` for the first record that fails, unless they are left out, and ``OSError``.
         """
@@ -55,6 +60,7 @@ class Tokens:
         eos: Eos | None = None,
         eos_token: str = "<|endoftext|>",
         resume: bool = False,
+        progress: Callable[[int, int], object] | None = None,
         cancel: Cancel | None = None,
     ) -> Summary:
         """Writes the tokens of each shard to files in a folder.
@@ -62,8 +68,7 @@ class Tokens:
         ``output`` is ``"megatron"``, ``"datatrove"``, ``"llmc"``, ``"nanogpt"``, ``"dolma"`` or ``"mds"``. The special
         token ``eos_token`` separates documents: ``eos`` is ``"append"``, ``"prepend"`` or ``"none"``, by default as the
         format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
-        earlier run, and leaves the shards alone that it finished. ``cancel``, an ``offlock.Cancel``, ends the call from
-        another thread.
+        earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for ``count``.
 
         Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
         with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
     from offlock._types import Eos, TokenFiles
+    from offlock.tokenizer import Tokenizer
 
 Batch = _native.Batch
 Batches = _native.Batches
@@ -133,13 +134,13 @@ class Corpus:
         encoding: str | None = None,
         *,
         model: str | None = None,
-        tokenizer: str | os.PathLike[str] | None = None,
+        tokenizer: str | os.PathLike[str] | Tokenizer | None = None,
     ) -> Tokens:
         """Chooses what encodes the texts.
 
         ``encoding`` is the name of a public encoding (default: ``"o200k_base"``). Instead of it, ``model`` is the name of
-        an OpenAI model, or ``tokenizer`` the ``tokenizer.json`` or ``tekken.json`` of a model, or the folder that has
-        one. The texts of special tokens are ordinary text, and a tokenizer's template is not applied.
+        an OpenAI model, or ``tokenizer`` a :class:`~offlock.tokenizer.Tokenizer`, the ``tokenizer.json`` or
+        ``tekken.json`` of a model, or the folder that has one. The texts of special tokens are ordinary text, and a tokenizer's template is not applied.
 
         Raises ``ValueError`` for an unknown name and for a tokenizer that cannot be used, and ``OSError``.
         """

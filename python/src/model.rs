@@ -36,6 +36,11 @@ use crate::{bytes, int_list};
 pub(crate) struct ModelTokenizer(Boxed<Arc<Tokenizer>>);
 
 impl ModelTokenizer {
+    /// The tokenizer itself.
+    pub(crate) fn core(&self) -> Arc<Tokenizer> {
+        Arc::clone(&self.0)
+    }
+
     fn ids(
         &self,
         text: &Bound<'_, PyString>,

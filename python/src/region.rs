@@ -111,12 +111,16 @@ pub(crate) struct Region<'a> {
     bytes: usize,
     release: Release,
     cancel: Option<&'a Cancel>,
+    progress: Option<&'a Progress<'a>>,
 }
+
+/// Is told the units that are done, with the lock; an exception ends the run.
+pub(crate) type Progress<'a> = dyn Fn(Python<'_>, u64) -> PyResult<()> + Sync + 'a;
 
 impl<'a> Region<'a> {
     /// A run of `operation` over an input of `bytes` bytes.
     pub(crate) const fn new(operation: &'static Operation, bytes: usize) -> Self {
-        Self { operation, bytes, release: Release::AUTO, cancel: None }
+        Self { operation, bytes, release: Release::AUTO, cancel: None, progress: None }
     }
 
     /// Sets whether the lock is released.
@@ -129,6 +133,11 @@ impl<'a> Region<'a> {
         Self { cancel, ..self }
     }
 
+    /// Tells `progress` on the calling thread how far the run is, up to 50 times a second.
+    pub(crate) const fn progress(self, progress: Option<&'a Progress<'a>>) -> Self {
+        Self { progress, ..self }
+    }
+
     /// Runs `work`, without the lock when that pays, and returns its result or the exception that ended it.
     pub(crate) fn run<T, E>(
         &self,
@@ -139,8 +148,8 @@ impl<'a> Region<'a> {
         T: Send,
         E: IntoException,
     {
-        let watch = Watch::new(self.cancel, self.bytes < self.operation.break_even);
-        let poll = || watch.poll();
+        let watch = Watch::new(self.cancel, self.progress, self.bytes < self.operation.break_even);
+        let poll = |done| watch.poll(done);
         let guarded = || {
             catch_unwind(AssertUnwindSafe(|| {
                 let task = Task::with_poll(&poll);
@@ -286,11 +295,13 @@ const SHORTEST_SLICE_IN_CALL: u64 = 1_250_000;
 /// default.
 const SWITCH_INTERVAL: u64 = 5_000_000;
 
-/// The state that the checks of one run read: whether it was cancelled, and, on the main thread, signals.
+/// The state that the checks of one run read: whether it was cancelled, and, on the main thread, signals. These checks also
+/// report progress.
 struct Watch<'a> {
     /// The thread that started the run; checks in threads that help with the work read only `cancel`.
     owner: usize,
     cancel: Option<&'a Cancel>,
+    progress: Option<&'a Progress<'a>>,
     /// Whether `interrupt` has an exception. Small calls, which are never interrupted, read only this.
     interrupted: AtomicBool,
     signals: Mutex<Signals>,
@@ -305,21 +316,28 @@ struct Signals {
 }
 
 impl<'a> Watch<'a> {
-    fn new(cancel: Option<&'a Cancel>, small: bool) -> Self {
+    fn new(cancel: Option<&'a Cancel>, progress: Option<&'a Progress<'a>>, small: bool) -> Self {
         let signals = Mutex::new(Signals { skips_check: small, ..Signals::default() });
-        Self { owner: this_thread(), cancel, interrupted: AtomicBool::new(false), signals }
+        Self { owner: this_thread(), cancel, progress, interrupted: AtomicBool::new(false), signals }
     }
 
     /// True when the run has to stop.
-    fn poll(&self) -> bool {
-        self.cancel.is_some_and(Cancel::cancelled) || self.is_interrupted()
+    fn poll(&self, done: u64) -> bool {
+        self.cancel.is_some_and(Cancel::cancelled) || self.is_interrupted(done)
     }
 
-    fn is_interrupted(&self) -> bool {
-        if this_thread() != self.owner || !self.look_is_due() || !runs_signal_handlers() {
+    fn is_interrupted(&self, done: u64) -> bool {
+        if this_thread() != self.owner || !self.look_is_due() {
             return false;
         }
-        let raised = Python::attach(|py| py.check_signals()).err();
+        if !runs_signal_handlers() && self.progress.is_none() {
+            return false;
+        }
+        let raised = Python::attach(|py| {
+            py.check_signals()?;
+            self.progress.map_or(Ok(()), |progress| progress(py, done))
+        });
+        let raised = raised.err();
         let stop = raised.is_some();
         self.interrupted.store(stop, Ordering::Relaxed);
         let mut signals = self.signals();

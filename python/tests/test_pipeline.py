@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_tokenizer import FILE
 
 import offlock
 from offlock import msgpack, pipeline, tiktoken
+from offlock.tokenizer import Tokenizer
 
 ENCODING = tiktoken.get_encoding("gpt2")
 TEXTS = [f"document {number} of many, {'blah ' * (number % 50)}é\n" for number in range(3000)]
@@ -401,3 +403,64 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
     run = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=True)
     assert int(run.stdout) < 150 << 10
+
+
+def test_progress_is_told(large: Path, tmp_path: Path) -> None:
+    tokens = pipeline.read(large, num_threads=2).tokens("gpt2")
+    size = large.stat().st_size
+    for call in [tokens.count, lambda **more: tokens.write(tmp_path / "out", output="llmc", **more)]:
+        told: list[tuple[int, int]] = []
+        threads: set[int] = set()
+
+        def progress(done: int, total: int) -> None:
+            told.append((done, total))  # noqa: B023
+            threads.add(threading.get_ident())  # noqa: B023
+
+        call(progress=progress)
+        assert {total for _, total in told} == {size}
+        assert [done for done, _ in told] == sorted(done for done, _ in told)
+        assert told[-1] == (size, size)
+        assert len(told) > 3
+        assert threads == {threading.get_ident()}
+
+
+def test_what_progress_raises_ends_the_run(large: Path) -> None:
+    calls: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        calls.append(done)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        pipeline.read(large).tokens("gpt2").count(progress=progress)
+    assert len(calls) == 1
+    assert calls[0] < large.stat().st_size
+
+
+def test_progress_is_told_in_other_threads_too(large: Path) -> None:
+    told: list[int] = []
+    tokens = pipeline.read(large).tokens("gpt2")
+    thread = threading.Thread(target=lambda: tokens.count(progress=lambda done, total: told.append(done)))
+    thread.start()
+    thread.join()
+    assert len(told) > 3
+
+
+def test_a_tokenizer_object_is_the_same_as_its_file(corpus: Path, tmp_path: Path) -> None:
+    file = tmp_path / "model" / "tokenizer.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps(FILE))
+    shard(corpus, "d.jsonl", ["one two"])
+    shards = pipeline.read(corpus / "d.jsonl")
+    loaded = shards.tokens(tokenizer=Tokenizer(file))
+    read = shards.tokens(tokenizer=file.parent)
+    assert loaded.name == f"a tokenizer of {Tokenizer(file).vocab_size} tokens"
+    assert loaded.count().tokens == read.count().tokens > 0
+    loaded.write(tmp_path / "out", output="datatrove", eos="none")
+    # The checksum of the tokenizer is the same, so one can continue the run of the other.
+    assert read.write(tmp_path / "out", output="datatrove", eos="none", resume=True).resumed == 1
+    other = pipeline.read(corpus / "d.jsonl").tokens("gpt2")
+    with pytest.raises(ValueError, match="other"):
+        other.write(tmp_path / "out", output="datatrove", eos="none", resume=True)
+    with pytest.raises(ValueError, match="only one of"):
+        shards.tokens("gpt2", tokenizer=Tokenizer(file))

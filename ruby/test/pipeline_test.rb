@@ -6,6 +6,7 @@ require "tmpdir"
 require "timeout"
 require "zlib"
 require_relative "test_helper"
+require_relative "support/scenarios"
 
 # Shards counted, written and read in batches, compared with the slow and obvious way.
 class PipelineTest < Minitest::Test
@@ -113,6 +114,41 @@ class PipelineTest < Minitest::Test
     assert_equal File.size(path) - 1, P.read([path], format: :lines).tokens(:gpt2).count.bytes
     assert_equal [[path], File.size(path)], [corpus.paths, corpus.size]
     assert_equal %w[o200k_base cl100k_base], [corpus.tokens.name, corpus.tokens(model: "gpt-4").name]
+  end
+
+  def test_progress_is_told
+    tokens = P.read(large, threads: 2).tokens(:gpt2)
+    size = File.size(large)
+    [-> { tokens.count(progress: _1) }, -> { tokens.write(File.join(@folder, "out"), output: :llmc, progress: _1) }].each do |call|
+      told = []
+      call.call(->(done, total) { told << [done, total, Thread.current] })
+      assert_equal [[size, Thread.current]], told.map { |_, *rest| rest }.uniq
+      assert_equal told.map(&:first).sort, told.map(&:first)
+      assert_equal size, told.last.first
+      assert_operator told.size, :>, 3
+    end
+  end
+
+  def test_what_progress_raises_ends_the_run
+    calls = 0
+    assert_raises(ZeroDivisionError) { P.read(large).tokens(:gpt2).count(progress: ->(*) { 1 / (calls += 1).pred }) }
+    assert_equal 1, calls
+    assert_raises(NoMethodError) { P.read(large).tokens(:gpt2).count(progress: 7) }
+  end
+
+  def test_a_tokenizer_object_is_the_same_as_its_file
+    file = add("tokenizer.json", Scenarios::MODEL)
+    corpus = P.read(add("a.jsonl", %({"text": "word and word"})))
+    tokenizer = Offlock::Tokenizer.new(file)
+    loaded = corpus.tokens(tokenizer:)
+    read = corpus.tokens(tokenizer: @folder)
+    assert_equal "a tokenizer of #{tokenizer.vocab_size} tokens", loaded.name
+    assert_equal [tokenizer.count("word and word")] * 2, [loaded.count.tokens, read.count.tokens]
+    out = File.join(@folder, "out")
+    loaded.write(out, output: :datatrove, eos: :none)
+    # The checksum of the tokenizer is the same, so one can continue the run of the other.
+    assert_equal 1, read.write(out, output: :datatrove, eos: :none, resume: true).resumed
+    assert_raises(ArgumentError) { corpus.tokens(:gpt2).write(out, output: :datatrove, eos: :none, resume: true) }
   end
 
   def test_wrong_arguments

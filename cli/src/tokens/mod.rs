@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use arguments::{Count, Input, Tokens, TokensCommand, Write};
 use offlock_core::Task;
-use offlock_core::pipeline::{self, Destination, Error, ErrorKind, Model, Settings, Shard, Summary};
+use offlock_core::pipeline::{
+    self, Destination, Error, ErrorKind, Model, Settings, Shard, Summary, TokenizerSource,
+};
 
 use crate::failure::Failure;
 
@@ -83,7 +85,12 @@ impl Input {
 
     fn load(&self) -> Result<Model, Failure> {
         let (encoding, model) = (self.encoding.as_deref(), self.model.as_deref());
-        let model = Model::choose(encoding, model, self.tokenizer.as_deref(), &Task::new());
+        let model = Model::choose(
+            encoding,
+            model,
+            self.tokenizer.as_deref().map(TokenizerSource::File),
+            &Task::new(),
+        );
         model.map_err(|error| Failure::new(error.to_string()))
     }
 }

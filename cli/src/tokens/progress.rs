@@ -20,7 +20,7 @@ pub(super) fn during<T>(total: u64, work: impl FnOnce(&Task<'_>) -> T) -> T {
         // Without a handler the signal ends the process, which loses no finished shard either.
         let _ = signal_hook::flag::register(signal, Arc::clone(&interrupted));
     }
-    let poll = || interrupted.load(Ordering::Relaxed);
+    let poll = |_| interrupted.load(Ordering::Relaxed);
     let task = Task::with_poll(&poll);
     let (done, is_done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {

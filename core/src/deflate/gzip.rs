@@ -426,7 +426,7 @@ mod tests {
         file.resize(file.len() + (5 << 20), 0);
         assert_eq!(gunzip(&file, 1, &mut Output::new(), &Task::new()), Ok(()));
         let checks = std::sync::atomic::AtomicUsize::new(0);
-        let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 4;
+        let poll = |_| checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 4;
         let stopped = gunzip(&file, 1, &mut Output::new(), &Task::with_poll(&poll));
         assert_eq!(stopped.unwrap_err().kind, ErrorKind::Stopped);
         let mut decoder = GzipDecoder::new(Members::All).unwrap();

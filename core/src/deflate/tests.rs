@@ -411,7 +411,7 @@ fn a_stopped_stream_goes_on_later() {
     let mut inflater = Inflater::new(15).unwrap();
     let (mut rest, mut out) = (packed.as_slice(), Output::new());
     let checks = std::sync::atomic::AtomicUsize::new(0);
-    let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 3;
+    let poll = |_| checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 3;
     let error = inflater.run(&mut rest, &mut out, &Task::with_poll(&poll)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Stopped);
     assert!(!out.is_empty() && out.len() < plain.len());
@@ -423,7 +423,7 @@ fn a_stopped_stream_goes_on_later() {
 fn a_stopped_call_ends_soon() {
     let packed = theirs(&vec![0; 200 << 20], 1, 15);
     let stop_at = std::sync::atomic::AtomicUsize::new(0);
-    let poll = || stop_at.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 10;
+    let poll = |_| stop_at.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 10;
     let mut out = Output::new();
     let error = decompress(&packed, 15, &mut out, &Task::with_poll(&poll)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Stopped);

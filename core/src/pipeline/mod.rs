@@ -45,7 +45,7 @@ pub use batches::{Batch, Batches};
 pub use count::count;
 pub use documents::OnError;
 pub use error::{Error, ErrorKind, Place};
-pub use model::Model;
+pub use model::{Model, TokenizerSource};
 pub use output::{Eos, Output};
 pub use reports::Reports;
 pub use settings::Settings;

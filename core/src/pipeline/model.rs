@@ -3,8 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
-
-use sha2::{Digest, Sha256};
+use std::sync::Arc;
 
 use super::error::{Error as PipelineError, ErrorKind};
 use super::hex::hex;
@@ -25,20 +24,27 @@ pub enum Model {
     /// The tokenizer of a model.
     Tokenizer {
         /// The tokenizer.
-        tokenizer: Box<Tokenizer>,
+        tokenizer: Arc<Tokenizer>,
         /// The name that results mention.
         name: String,
-        /// The SHA-256 of the file it was read from, in hexadecimal digits.
-        sha256: String,
     },
+}
+
+/// Where to get the tokenizer of a model.
+#[derive(Clone)]
+pub enum TokenizerSource<'a> {
+    /// From its file, or the folder that has it.
+    File(&'a Path),
+    /// It is there already.
+    Loaded(Arc<Tokenizer>),
 }
 
 /// How a model's tokenizer treats documents.
 const OPTIONS: Options = Options { add_special_tokens: false, split_special_tokens: true };
 
 impl Model {
-    /// The public encoding of a name, the encoding of an OpenAI model, or the tokenizer that [`load`](Self::load)
-    /// reads; `o200k_base` if none of them is given.
+    /// The public encoding of a name, the encoding of an OpenAI model, or the tokenizer of
+    /// another; `o200k_base` if none of them is given.
     ///
     /// # Errors
     ///
@@ -46,11 +52,15 @@ impl Model {
     pub fn choose(
         encoding: Option<&str>,
         model: Option<&str>,
-        tokenizer: Option<&Path>,
+        tokenizer: Option<TokenizerSource<'_>>,
         task: &Task<'_>,
     ) -> Result<Self, PipelineError> {
         match (encoding, model, tokenizer) {
-            (None, None, Some(path)) => Self::load(path, task),
+            (None, None, Some(TokenizerSource::File(path))) => Self::load(path, task),
+            (None, None, Some(TokenizerSource::Loaded(tokenizer))) => {
+                let name = format!("a tokenizer of {} tokens", tokenizer.vocab_size());
+                Ok(Self::Tokenizer { tokenizer, name })
+            }
             (None, Some(model), None) => match models::encoding_name_for_model(model) {
                 Some(name) => Self::public(name),
                 None => Err(unknown(model, "model")),
@@ -82,15 +92,14 @@ impl Model {
         let tokenizer =
             Tokenizer::from_json(&content, task).map_err(|error| PipelineError::new(&file, error))?;
         let name = path.display().to_string();
-        let sha256 = hex(&Sha256::digest(&content));
-        Ok(Self::Tokenizer { tokenizer: Box::new(tokenizer), name, sha256 })
+        Ok(Self::Tokenizer { tokenizer: Arc::new(tokenizer), name })
     }
 
     /// What tells tokenizers apart: the name of an encoding, or the checksum of a tokenizer's file.
-    pub(super) fn identity(&self) -> &str {
+    pub(super) fn identity(&self) -> String {
         match self {
-            Self::Encoding(encoding) => encoding.name(),
-            Self::Tokenizer { sha256, .. } => sha256,
+            Self::Encoding(encoding) => encoding.name().to_owned(),
+            Self::Tokenizer { tokenizer, .. } => hex(tokenizer.sha256()),
         }
     }
 

@@ -109,7 +109,7 @@ impl Run<'_> {
     /// Reads all shards.
     pub(super) fn run(&self, task: &Task<'_>) -> Result<Summary, Error> {
         let failed = AtomicBool::new(false);
-        let poll = || failed.load(Ordering::Relaxed) || task.check().is_err();
+        let poll = |_| failed.load(Ordering::Relaxed) || task.check().is_err();
         let inner = Task::with_poll(&poll);
         let (board, failure) = (Mutex::new(Board::default()), Mutex::new(None));
         on_threads(self.threads, &inner, || {

@@ -418,7 +418,7 @@ mod tests {
         task.stop();
         assert!(matches!(split(b"text without a separator", b"ab", &task), Err(Error::Stopped)));
         let checks = std::sync::atomic::AtomicUsize::new(0);
-        let poll = || checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 3;
+        let poll = |_| checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 3;
         let stopped = split(&vec![b'a'; 10 * STRETCH], b"ab", &Task::with_poll(&poll));
         assert!(matches!(stopped, Err(Error::Stopped)));
     }

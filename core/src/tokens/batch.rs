@@ -85,7 +85,7 @@ mod tests {
         let encoding = get("gpt2").unwrap();
         let texts = vec!["one"; 100_000];
         let (asked, encoded) = (AtomicU32::new(0), AtomicUsize::new(0));
-        let stop = || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let stop = |_| asked.fetch_add(1, Ordering::Relaxed) > 0;
         let task = Task::with_poll(&stop);
         let encode = |text: &str| {
             encoded.fetch_add(1, Ordering::Relaxed);

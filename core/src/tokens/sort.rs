@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_task_is_checked_all_along() {
         let checks = std::sync::atomic::AtomicUsize::new(0);
-        let poll = || {
+        let poll = |_| {
             checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             false
         };

@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_search_that_finds_nothing_is_stopped() {
         let (specials, checks) = (specials(&["<|one|>"]), AtomicUsize::new(0));
-        let poll = || checks.fetch_add(1, Ordering::Relaxed) == 2;
+        let poll = |_| checks.fetch_add(1, Ordering::Relaxed) == 2;
         let text = "<|on".repeat(2 * STRETCH);
         assert_eq!(specials.find(&text, Specials::All, &Task::with_poll(&poll)), Err(Stopped));
         checks.store(0, Ordering::Relaxed);

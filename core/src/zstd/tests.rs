@@ -184,7 +184,7 @@ fn slow_levels_stop_at_once_and_go_on() {
     loop {
         calls += 1;
         let start = Instant::now();
-        let poll = || start.elapsed() > Duration::from_millis(30);
+        let poll = |_| start.elapsed() > Duration::from_millis(30);
         match stream.run(&mut rest, Mode::FlushFrame, &mut out, &Task::with_poll(&poll)) {
             Ok(()) => break,
             Err(error) => assert_eq!(error.kind, ErrorKind::Stopped),
@@ -211,7 +211,7 @@ fn calls_that_are_stopped_lose_no_byte() {
         let mut stops = 0;
         for (round, size) in [900_000, 100_000, 150_000, 70_000, 131_072, 3_000].into_iter().enumerate() {
             let seed = AtomicU64::new(0x9e37_79b9_7f4a_7c15 + round as u64);
-            let poll = || now_and_then(&seed, 2);
+            let poll = |_| now_and_then(&seed, 2);
             let mut stream = Compressor::new(&Settings::of_level(level)).unwrap();
             let mut out = Output::new();
             for (number, mut piece) in plain.chunks(size).enumerate() {
@@ -234,7 +234,7 @@ fn decompression_that_is_stopped_loses_no_byte() {
     let plain = text(600_000);
     let frame = packed(&plain, &Settings::of_level(3)).unwrap();
     let seed = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
-    let poll = || now_and_then(&seed, 2);
+    let poll = |_| now_and_then(&seed, 2);
     let mut stream = Decompressor::new(&DecoderSettings::default()).unwrap();
     let (mut out, mut input, mut stops) = (Output::new(), &frame[..], 0);
     while let Err(error) = stream.run(&mut input, &mut out, &Task::with_poll(&poll)) {

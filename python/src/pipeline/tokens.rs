@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offlock_core::pipeline::{
-    self, Destination, Eos, Error, Format, Model, OnError, Output, Reports, Settings, Shard,
+    self, Destination, Eos, Error, Format, Model, OnError, Output, Reports, Settings, Shard, TokenizerSource,
 };
+use offlock_core::{Operation, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -15,9 +16,10 @@ use super::file_name::{FileName, file_path};
 use super::summary::Summary;
 use crate::cpython::late_init::Boxed;
 use crate::error::{IntoException, WithMessage};
+use crate::model::ModelTokenizer;
 use crate::objects::{Int, Text, tuple};
 use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
-use crate::region::{Cancel, Region};
+use crate::region::{Cancel, Progress, Region};
 
 /// The shards that paths name.
 #[pyclass(frozen, module = "offlock._offlock.pipeline")]
@@ -76,9 +78,12 @@ impl Tokens {
         let on_error = named("on_error", on_error, &OnError::NAMES)?;
         let field = field.iter().map(|key| Ok(key.cast::<PyString>()?.to_str()?.to_owned()));
         let field = field.collect::<PyResult<_>>()?;
-        let tokenizer = tokenizer.map(file_path).transpose()?;
+        let loaded = tokenizer.and_then(|tokenizer| tokenizer.cast::<ModelTokenizer>().ok());
+        let path = tokenizer.filter(|_| loaded.is_none()).map(file_path).transpose()?;
+        let loaded = loaded.map(|tokenizer| TokenizerSource::Loaded(tokenizer.get().core()));
+        let tokenizer = loaded.or_else(|| path.as_deref().map(TokenizerSource::File));
         let model = Region::new(&TOKENS_LOAD, 0)
-            .run(py, |task| Model::choose(encoding, model, tokenizer.as_deref(), task))?;
+            .run(py, |task| Model::choose(encoding, model, tokenizer.clone(), task))?;
         let settings =
             Settings { format, field, max_doc_bytes, on_error, threads: num_threads, ..Settings::new(model) };
         let shards = Arc::clone(&shards.get().0);
@@ -93,17 +98,22 @@ impl Tokens {
 
     /// Counts the documents and their tokens.
     ///
-    /// ``cancel``, an ``offlock.Cancel``, ends the call from another thread.
+    /// ``progress`` is called now and then, and at the end, with the bytes of the shards that have been read and those of
+    /// all shards, on the calling thread; what it raises ends the call. ``cancel``, an ``offlock.Cancel``, ends the call
+    /// from another thread.
     ///
     /// Raises ``RecordError`` for the first record that fails, unless they are left out, and ``OSError``.
-    #[pyo3(signature = (*, cancel = None), text_signature = "($self, *, cancel=None)")]
-    fn count(&self, py: Python<'_>, cancel: Option<&Bound<'_, Cancel>>) -> PyResult<Summary> {
-        let region = Region::new(&PIPELINE_COUNT, self.0.size()).cancel(cancel.map(Bound::get));
-        region
-            .run(py, |task| {
-                self.0.reported(|report| pipeline::count(&self.0.shards, &self.0.settings, report, task))
-            })
-            .map(|(summary, errors)| Summary::new(summary, errors))
+    #[pyo3(signature = (*, progress = None, cancel = None), text_signature = "($self, *, progress=None, cancel=None)")]
+    fn count(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Bound<'_, Cancel>>,
+    ) -> PyResult<Summary> {
+        let Source { shards, settings } = &*self.0;
+        self.0.run(py, &PIPELINE_COUNT, progress, cancel, |report, task| {
+            pipeline::count(shards, settings, report, task)
+        })
     }
 
     /// Writes the tokens of each shard to files in a folder.
@@ -111,15 +121,14 @@ impl Tokens {
     /// ``output`` is ``"megatron"``, ``"datatrove"``, ``"llmc"``, ``"nanogpt"``, ``"dolma"`` or ``"mds"``. The special
     /// token ``eos_token`` separates documents: ``eos`` is ``"append"``, ``"prepend"`` or ``"none"``, by default as the
     /// format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
-    /// earlier run, and leaves the shards alone that it finished. ``cancel``, an ``offlock.Cancel``, ends the call from
-    /// another thread.
+    /// earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for ``count``.
     ///
     /// Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
     /// with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and
     /// ``OSError``.
     #[pyo3(
-        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, cancel = None),
-        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, cancel=None)"
+        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, progress = None, cancel = None),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, progress=None, cancel=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one for each keyword in Python")]
     fn write(
@@ -130,19 +139,16 @@ impl Tokens {
         eos: Option<&str>,
         eos_token: String,
         resume: bool,
+        progress: Option<Py<PyAny>>,
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Summary> {
         let output = named("output", output, &Output::NAMES)?;
         let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
         let destination = Destination { folder: file_path(folder)?, output, eos, eos_token, resume };
-        let region = Region::new(&PIPELINE_WRITE, self.0.size()).cancel(cancel.map(Bound::get));
-        region
-            .run(py, |task| {
-                self.0.reported(|report| {
-                    pipeline::write(&self.0.shards, &self.0.settings, &destination, report, task)
-                })
-            })
-            .map(|(summary, errors)| Summary::new(summary, errors))
+        let Source { shards, settings } = &*self.0;
+        self.0.run(py, &PIPELINE_WRITE, progress, cancel, |report, task| {
+            pipeline::write(shards, settings, &destination, report, task)
+        })
     }
 
     /// Starts threads that encode the documents, and returns an iterator over batches of them, in order.
@@ -159,14 +165,29 @@ impl Source {
         self.shards.iter().map(|shard| shard.size).sum::<u64>() as usize
     }
 
-    /// The result of `work`, and the errors of records that it left out.
-    fn reported<T>(
+    /// Runs `work` without the lock; its argument takes the errors of records that it leaves out.
+    fn run(
         &self,
-        work: impl FnOnce(&(dyn Fn(&Error) + Sync)) -> Result<T, Error>,
-    ) -> Result<(T, Vec<Error>), Error> {
-        let reports = Reports::default();
-        let result = work(&|error| reports.add(error))?;
-        Ok((result, reports.into_errors()))
+        py: Python<'_>,
+        operation: &'static Operation,
+        progress: Option<Py<PyAny>>,
+        cancel: Option<&Bound<'_, Cancel>>,
+        work: impl FnOnce(&(dyn Fn(&Error) + Sync), &Task<'_>) -> Result<pipeline::Summary, Error> + Send,
+    ) -> PyResult<Summary> {
+        let tell = progress.map(|progress| {
+            let total = self.size();
+            move |py: Python<'_>, done: u64| progress.call1(py, (Int(done as usize), Int(total))).map(drop)
+        });
+        let region = Region::new(operation, self.size())
+            .progress(tell.as_ref().map(|tell| tell as &Progress<'_>))
+            .cancel(cancel.map(Bound::get));
+        let (summary, errors) = region.run(py, |task| {
+            let reports = Reports::default();
+            let summary = work(&|error| reports.add(error), task)?;
+            Ok::<_, Error>((summary, reports.into_errors()))
+        })?;
+        tell.map_or(Ok(()), |tell| tell(py, self.size() as u64))?;
+        Ok(Summary::new(summary, errors))
     }
 }
 

@@ -88,12 +88,14 @@ module Offlock
       # applied.
       # @param encoding [Symbol, String, nil] the name of a public encoding (default: +o200k_base+)
       # @param model [String, nil] instead, the name of an OpenAI model
-      # @param tokenizer [String, Pathname, nil] instead, the +tokenizer.json+ or +tekken.json+ of a model, or its folder
+      # @param tokenizer [Tokenizer, String, Pathname, nil] instead, a model's tokenizer, its +tokenizer.json+ or
+      #   +tekken.json+, or the folder that has one
       # @return [Tokens]
       # @raise [ArgumentError] for an unknown name, and for a tokenizer that cannot be used
       # @raise [SystemCallError] if there is no such file
       def tokens(encoding = nil, model: nil, tokenizer: nil)
-        Tokens.make(@shards, @field, *@options, encoding&.to_s, model&.to_s, tokenizer&.to_s)
+        Tokens.make(@shards, @field, *@options, encoding&.to_s, model&.to_s,
+                    tokenizer.is_a?(Tokenizer) ? tokenizer : tokenizer&.to_s)
       end
 
       # @return [String]
@@ -120,10 +122,14 @@ module Offlock
       # @!attribute [r] name
 
       # Counts the documents and their tokens.
+      # @param progress [#call, nil] is called now and then, and at the end, with the bytes of the shards that have been
+      #   read and those of all shards, on the calling thread; what it raises ends the call
       # @return [Summary]
       # @raise [RecordError] for the first record that fails, unless they are left out
       # @raise [SystemCallError] for a file that cannot be read
-      # @!method count
+      def count(progress: nil)
+        native_count(progress)
+      end
 
       # Starts threads that encode the documents ahead, by a few batches of about 1 MB of records. They wait while nobody
       # takes a batch.
@@ -155,12 +161,13 @@ module Offlock
       #   format's own writer puts it
       # @param eos_token [String] the text of that special token
       # @param resume [Boolean] whether to continue an earlier run: the shards that it finished are left alone
+      # @param progress [#call, nil] as for {#count}
       # @return [Summary]
       # @raise (see #count)
       # @raise [ArgumentError] for a folder with other results, for one to which another run writes, and when the format
       #   cannot hold the vocabulary
-      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false)
-        native_write(folder.to_s, output, eos, eos_token, resume)
+      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false, progress: nil)
+        native_write(folder.to_s, output, eos, eos_token, resume, progress)
       end
 
       # @return [String]

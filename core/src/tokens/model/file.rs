@@ -6,6 +6,7 @@ use super::parts::Preparation;
 use super::reader::{self, Collect, Collected, Setting};
 use super::tokenizer::{Other, Tokenizer};
 use super::{byte_level, invalid, settings, unsupported};
+use crate::Stopped;
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
 use crate::tokens::sort::sort;
@@ -18,6 +19,7 @@ use foldhash::{HashMap, HashMapExt};
 use rustc_hash::FxHashMap;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
@@ -174,10 +176,14 @@ impl Tokenizer {
     /// missing; `BadVocabulary` for a file that is not valid.
     pub fn from_json(json: &[u8], task: &Task<'_>) -> Result<Self, Error> {
         // Mistral's files begin with their configuration or their vocabulary; only theirs have token_bytes.
-        if memchr::memmem::find(&json[..json.len().min(1 << 20)], b"\"token_bytes\"").is_some() {
-            return Self::from_tekken(json, task);
-        }
-        Self::from_file(reader::read(json, task)?, task)
+        let is_tekken = memchr::memmem::find(&json[..json.len().min(1 << 20)], b"\"token_bytes\"").is_some();
+        let mut tokenizer = if is_tekken {
+            Self::from_tekken(json, task)?
+        } else {
+            Self::from_file(reader::read(json, task)?, task)?
+        };
+        tokenizer.sha256 = sha256(&[json], task)?;
+        Ok(tokenizer)
     }
 
     fn from_file(file: File, task: &Task<'_>) -> Result<Self, Error> {
@@ -233,8 +239,24 @@ impl Tokenizer {
             after: Vec::new(),
             trim: None,
             others,
+            sha256: [0; 32],
         })
     }
+}
+
+/// The SHA-256 of the parts; those after the first are followed by their lengths, so that no two lists of parts are alike.
+pub(super) fn sha256(parts: &[&[u8]], task: &Task<'_>) -> Result<[u8; 32], Stopped> {
+    let mut hash = Sha256::new();
+    for (number, part) in parts.iter().enumerate() {
+        for piece in part.chunks(1 << 20) {
+            task.check()?;
+            hash.update(piece);
+        }
+        if number > 0 {
+            hash.update(part.len().to_le_bytes());
+        }
+    }
+    Ok(hash.finalize().into())
 }
 
 fn check_model(model: &Model) -> Result<(), Error> {

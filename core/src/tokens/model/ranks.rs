@@ -1,6 +1,7 @@
 //! A tokenizer from a `.tiktoken` file: on each line a token in base64 and its rank.
 
 use super::added::Added;
+use super::file::sha256;
 use super::invalid;
 use super::tokenizer::{Other, Tokenizer};
 use crate::memory::OutOfMemory;
@@ -35,6 +36,9 @@ impl Tokenizer {
                 memory::push(&mut ranks, rank)?;
             }
         }
+        let mut specials: Vec<(String, TokenId)> = specials.into_iter().collect();
+        specials.sort_unstable();
+        let described = format!("{specials:?}");
         let special = |(text, id)| Added {
             text,
             id,
@@ -46,7 +50,10 @@ impl Tokenizer {
         };
         let added = specials.into_iter().map(special).collect();
         let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
-        Self::assemble(Splitter::new(pattern)?, vocabulary, added, Vec::new(), Vec::new(), task)
+        let mut tokenizer =
+            Self::assemble(Splitter::new(pattern)?, vocabulary, added, Vec::new(), Vec::new(), task)?;
+        tokenizer.sha256 = sha256(&[file, pattern.as_bytes(), described.as_bytes()], task)?;
+        Ok(tokenizer)
     }
 
     /// Adds special tokens that no text gives.

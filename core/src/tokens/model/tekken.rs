@@ -93,7 +93,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`from_json`](Self::from_json).
-    pub fn from_tekken(json: &[u8], task: &Task<'_>) -> Result<Self, Error> {
+    pub(super) fn from_tekken(json: &[u8], task: &Task<'_>) -> Result<Self, Error> {
         let File { config, vocab, special_tokens } = reader::read(json, task)?;
         let first = config.default_num_special_tokens;
         let ordinary = config.default_vocab_size.checked_sub(first as usize);

@@ -32,6 +32,7 @@ pub struct Tokenizer {
     pub(super) trim: Option<Trim>,
     /// Tokens that are not byte pair encoding's: added ones, and entries of the vocabulary that no text gives.
     pub(super) others: FxHashMap<TokenId, Other>,
+    pub(super) sha256: [u8; 32],
 }
 
 /// Leaves blanks out of offsets.
@@ -65,6 +66,11 @@ impl Default for Options {
 }
 
 impl Tokenizer {
+    /// The SHA-256 of the file that it was read from; of a `.tiktoken` file with the pattern and the special tokens.
+    pub fn sha256(&self) -> &[u8; 32] {
+        &self.sha256
+    }
+
     /// The tokens of `text`.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
 /// A model's tokenizer.
 #[derive(TypedData)]
 #[magnus(class = "Offlock::Tokenizer", free_immediately, frozen_shareable)]
-struct Tokenizer(Arc<model::Tokenizer>);
+pub(crate) struct Tokenizer(Arc<model::Tokenizer>);
 
 impl DataTypeFunctions for Tokenizer {}
 
@@ -59,6 +59,11 @@ fn options(add_special_tokens: bool, split_special_tokens: bool) -> Options {
 }
 
 impl Tokenizer {
+    /// The tokenizer itself.
+    pub(crate) fn core(&self) -> Arc<model::Tokenizer> {
+        Arc::clone(&self.0)
+    }
+
     /// The tokenizer that the content of a file describes; a `.tiktoken` file if there is a pattern.
     fn read(
         ruby: &Ruby,

@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, Symbol, TypedData, Value, function,
-    method,
+    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, Symbol, TryConvert, TypedData, Value,
+    function, method,
 };
 use offlock_core::pipeline::{
-    self, Destination, Eos, Format, Model, OnError, Output, Reports, Settings, Shard,
+    self, Destination, Eos, Format, Model, OnError, Output, Reports, Settings, Shard, TokenizerSource,
 };
+use offlock_core::{Operation, Task};
 
 use super::batches::Batches;
 use super::summary::Summary;
 use crate::error::IntoException;
 use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
 use crate::region::Region;
+use crate::tokenizer::Tokenizer;
 
 /// Defines the classes and their native methods.
 pub(super) fn define(ruby: &Ruby, pipeline: RModule) -> Result<(), Error> {
@@ -30,9 +32,9 @@ pub(super) fn define(ruby: &Ruby, pipeline: RModule) -> Result<(), Error> {
     class.undef_default_alloc_func();
     class.define_singleton_method("native_new", function!(Tokens::make, 9))?;
     class.define_method("name", method!(|this: &Tokens| this.settings.model.name().to_owned(), 0))?;
-    class.define_method("count", method!(Tokens::count, 0))?;
+    class.define_private_method("native_count", method!(Tokens::count, 1))?;
     class.define_method("batches", method!(Tokens::batches, 0))?;
-    class.define_private_method("native_write", method!(Tokens::write, 5))
+    class.define_private_method("native_write", method!(Tokens::write, 6))
 }
 
 /// The shards that paths name.
@@ -79,26 +81,27 @@ impl Tokens {
         threads: usize,
         encoding: Option<String>,
         model: Option<String>,
-        tokenizer: Option<String>,
+        tokenizer: Option<Value>,
     ) -> Result<Value, Error> {
         let format = format.map(|name| named(ruby, "format", name, &Format::NAMES)).transpose()?;
         let on_error = named(ruby, "on_error", on_error, &OnError::NAMES)?;
-        let tokenizer = tokenizer.map(PathBuf::from);
+        let loaded = tokenizer.and_then(|tokenizer| <&Tokenizer>::try_convert(tokenizer).ok());
+        let path = tokenizer.filter(|_| loaded.is_none()).map(PathBuf::try_convert).transpose()?;
+        let tokenizer = match loaded {
+            Some(tokenizer) => Some(TokenizerSource::Loaded(tokenizer.core())),
+            None => path.as_deref().map(TokenizerSource::File),
+        };
         let model = Region::new(&TOKENS_LOAD, 0).run(ruby, |task| {
-            Model::choose(encoding.as_deref(), model.as_deref(), tokenizer.as_deref(), task)
+            Model::choose(encoding.as_deref(), model.as_deref(), tokenizer.clone(), task)
         })?;
         let settings = Settings { format, field, max_doc_bytes, on_error, threads, ..Settings::new(model) };
         Ok(frozen(ruby, Self { shards: Arc::clone(&shards.0), settings: Arc::new(settings) }))
     }
 
-    fn count(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
-        let (summary, errors) = Region::new(&PIPELINE_COUNT, this.size()).run(ruby, |task| {
-            let reports = Reports::default();
-            let report = |error: &pipeline::Error| reports.add(error);
-            let summary = pipeline::count(&this.shards, &this.settings, &report, task)?;
-            Ok::<_, pipeline::Error>((summary, reports.into_errors()))
-        })?;
-        Ok(frozen(ruby, Summary::new(summary, errors)))
+    fn count(ruby: &Ruby, this: &Self, progress: Option<Value>) -> Result<Value, Error> {
+        this.run(ruby, &PIPELINE_COUNT, progress, |report, task| {
+            pipeline::count(&this.shards, &this.settings, report, task)
+        })
     }
 
     fn write(
@@ -109,16 +112,40 @@ impl Tokens {
         eos: Option<Symbol>,
         eos_token: String,
         resume: bool,
+        progress: Option<Value>,
     ) -> Result<Value, Error> {
         let output = named(ruby, "output", output, &Output::NAMES)?;
         let eos = eos.map(|name| named(ruby, "eos", name, &Eos::NAMES)).transpose()?;
         let destination = Destination { folder: folder.into(), output, eos, eos_token, resume };
-        let (summary, errors) = Region::new(&PIPELINE_WRITE, this.size()).run(ruby, |task| {
+        this.run(ruby, &PIPELINE_WRITE, progress, |report, task| {
+            pipeline::write(&this.shards, &this.settings, &destination, report, task)
+        })
+    }
+
+    /// Runs `work` without the lock; its argument takes the errors of records that it leaves out.
+    fn run(
+        &self,
+        ruby: &Ruby,
+        operation: &'static Operation,
+        progress: Option<Value>,
+        mut work: impl FnMut(
+            &(dyn Fn(&pipeline::Error) + Sync),
+            &Task<'_>,
+        ) -> Result<pipeline::Summary, pipeline::Error>
+        + Send,
+    ) -> Result<Value, Error> {
+        let total = self.total();
+        let tell = |done: u64| match progress {
+            Some(progress) => progress.funcall::<_, _, Value>("call", (done.min(total), total)).map(drop),
+            None => Ok(()),
+        };
+        let region = Region::new(operation, self.size()).progress(progress.is_some().then_some(&tell));
+        let (summary, errors) = region.run(ruby, |task| {
             let reports = Reports::default();
-            let report = |error: &pipeline::Error| reports.add(error);
-            let summary = pipeline::write(&this.shards, &this.settings, &destination, &report, task)?;
+            let summary = work(&|error| reports.add(error), task)?;
             Ok::<_, pipeline::Error>((summary, reports.into_errors()))
         })?;
+        tell(total)?;
         Ok(frozen(ruby, Summary::new(summary, errors)))
     }
 
@@ -132,7 +159,11 @@ impl Tokens {
     /// interrupt that raises nothing does not make it begin anew.
     fn size(&self) -> usize {
         const LONG: u64 = 16 << 20;
-        self.shards.iter().map(|shard| shard.size).sum::<u64>().max(LONG) as usize
+        self.total().max(LONG) as usize
+    }
+
+    fn total(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.size).sum()
     }
 }
 

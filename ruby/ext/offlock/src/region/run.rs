@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, Scope, ScopedJoinHandle, ThreadId};
+use std::time::Duration;
 
 use magnus::error::OpaqueError;
 use magnus::value::ReprValue;
@@ -43,24 +44,36 @@ impl TryConvert for Release {
 }
 
 /// One run of an [`Operation`], described before it starts.
-pub(crate) struct Region {
+pub(crate) struct Region<'a> {
     operation: &'static Operation,
     bytes: usize,
     release: Release,
+    progress: Option<&'a Progress<'a>>,
 }
+
+/// Is told the units that are done, with the lock; an exception ends the run.
+pub(crate) type Progress<'a> = dyn Fn(u64) -> Result<(), Error> + 'a;
+
+/// How often progress is told.
+const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of a run, as the working thread sees it.
 type Outcome<T, E> = thread::Result<Result<T, E>>;
 
-impl Region {
+impl<'a> Region<'a> {
     /// A run of `operation` over an input of `bytes` bytes.
     pub(crate) const fn new(operation: &'static Operation, bytes: usize) -> Self {
-        Self { operation, bytes, release: Release::AUTO }
+        Self { operation, bytes, release: Release::AUTO, progress: None }
     }
 
     /// Sets the caller's choice whether to release the lock.
     pub(crate) const fn release(self, release: Release) -> Self {
         Self { release, ..self }
+    }
+
+    /// Tells `progress` on the calling thread now and then how far the run is, if it works on a worker thread.
+    pub(crate) const fn progress(self, progress: Option<&'a Progress<'a>>) -> Self {
+        Self { progress, ..self }
     }
 
     /// Returns whether this run releases the lock.
@@ -112,7 +125,7 @@ impl Region {
             if short && let Some(outcome) = in_place(ruby, work)? {
                 return Ok(outcome);
             }
-            if let Some(outcome) = on_worker(ruby, self.operation.name, work)? {
+            if let Some(outcome) = on_worker(ruby, self.operation.name, self.progress, work)? {
                 return Ok(outcome);
             }
             // No thread could be started: stay on this one.
@@ -142,7 +155,7 @@ fn under_the_lock<T, E>(
     work: &mut impl FnMut(&Task<'_>) -> Result<T, E>,
 ) -> Result<Outcome<T, E>, Error> {
     let interrupts = Interrupts::new();
-    let poll = || interrupts.raised();
+    let poll = |_| interrupts.raised();
     let outcome = guarded(work, &Task::with_poll(&poll));
     match interrupts.take(ruby) {
         Some(raised) => Err(raised),
@@ -196,6 +209,7 @@ fn in_place<T: Send, E: Send>(
 fn on_worker<T: Send, E: Send>(
     ruby: &Ruby,
     name: &str,
+    progress: Option<&Progress<'_>>,
     work: &mut (impl FnMut(&Task<'_>) -> Result<T, E> + Send),
 ) -> Result<Option<Outcome<T, E>>, Error> {
     let task = Task::new();
@@ -209,7 +223,8 @@ fn on_worker<T: Send, E: Send>(
             outcome
         });
         let Ok(worker) = worker else { return Ok(None) };
-        let waited = wait(ruby, &finished, &wakeup);
+        let tell = || progress.map_or(Ok(()), |progress| progress(task.done()));
+        let waited = wait(ruby, &finished, &wakeup, progress.is_some().then_some(&tell));
         if waited.is_err() {
             task.stop();
         }
@@ -226,14 +241,22 @@ fn spawn<'scope, T: Send + 'scope>(
     thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work)
 }
 
-/// Waits without the lock until the work is finished; an error when an interrupt raises.
-fn wait(ruby: &Ruby, finished: &AtomicBool, wakeup: &Wakeup) -> Result<(), Error> {
+/// Waits without the lock until the work is finished, and calls `tell` now and then; an error when an interrupt or `tell`
+/// raises.
+fn wait(
+    ruby: &Ruby,
+    finished: &AtomicBool,
+    wakeup: &Wakeup,
+    tell: Option<&dyn Fn() -> Result<(), Error>>,
+) -> Result<(), Error> {
+    let most = tell.map(|_| TELL_EVERY);
     loop {
-        leave(ruby, &mut || wakeup.wait(), &|| wakeup.notify())?;
+        leave(ruby, &mut || wakeup.wait(most), &|| wakeup.notify())?;
         if finished.load(Ordering::Acquire) {
             return Ok(());
         }
         release::handle_interrupts()?;
+        tell.map_or(Ok(()), |tell| tell())?;
     }
 }
 
@@ -250,10 +273,11 @@ impl Wakeup {
         self.changed.notify_one();
     }
 
-    /// Returns once `notify` was called since the last wait.
-    fn wait(&self) {
+    /// Returns once `notify` was called since the last wait, or after the time `most`.
+    fn wait(&self, most: Option<Duration>) {
         let notified = unpoisoned(self.notified.lock());
-        *unpoisoned(self.changed.wait_while(notified, |notified| !*notified)) = false;
+        let most = most.unwrap_or(Duration::MAX);
+        *unpoisoned(self.changed.wait_timeout_while(notified, most, |notified| !*notified)).0 = false;
     }
 }
 
