@@ -302,9 +302,8 @@ module Scenarios
         File.write("#{folder}/a.jsonl", Array.new(n) { JSON.generate({ "text" => long(_1) }) }.join("\n") << "\n{}")
         corpus = Offlock::Pipeline.read([+folder], format: :jsonl, on_error: :report, threads: 2).field(+"text")
         tokens = corpus.tokens("gpt2")
-        outcome = [corpus.paths.size, corpus.size, corpus.inspect, tokens.name, tokens.inspect, *summary_of(tokens.count(progress: lambda { |_, total|
-                                                                                                                                     total
-                                                                                                                                   })),
+        counted = tokens.count(progress: ->(_, total) { total })
+        outcome = [corpus.paths.size, corpus.size, corpus.inspect, tokens.name, tokens.inspect, *summary_of(counted),
                    *summary_of(tokens.write(File.join(folder, "out"), output: :llmc)),
                    *batch_of(tokens.first)]
         batches = tokens.batches

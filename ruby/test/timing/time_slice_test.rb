@@ -83,13 +83,9 @@ class TimeSliceTest < Minitest::Test
       ->(text, _) { (M.pack([text]) * 1000).then { |packed| -> { M::Unpacker.new.feed_each(packed) { nil } } } }
     ],
     "msgpack.extract" => [->(text, _) { M.pack([{ "a" => text }]).then { |packed| -> { M.extract(packed, "a") } } }],
-    "jsonl.extract" => [lambda { |text, _|
-                          ("{\"a\":1}\n" * (text.bytesize / 8)).then do |lines|
-                            lambda {
-                              Offlock::JSONL.extract(lines, "a")
-                            }
-                          end
-                        }],
+    "jsonl.extract" => [
+      ->(text, _) { ("{\"a\":1}\n" * (text.bytesize / 8)).then { |lines| -> { Offlock::JSONL.extract(lines, "a") } } }
+    ],
     "strings.lines" => [->(text, _) { -> { S.lines(text) } }],
     "strings.split" => [->(text, _) { -> { S.split(text, " ") } }],
     "strings.from_offsets" => [->(text, _) { -> { S.from_offsets(text, [0, 1, 2]) } }]
