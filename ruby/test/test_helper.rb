@@ -29,7 +29,7 @@ module Texts
   end
 
   # Runs a program in another process of this Ruby; returns its output and its exit status.
-  def run_ruby(program, timeout: 60, libraries: ["offlock"])
+  def run_ruby(program, timeout: 120, libraries: ["offlock"])
     options = $LOAD_PATH.map { |path| "-I#{path}" } + ["support/ractor", *libraries].map { |library| "-r#{library}" }
     command = [RbConfig.ruby, *options, "-e", program]
     IO.popen(command, err: %i[child out]) do |io|
