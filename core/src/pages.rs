@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::memory::{self, OutOfMemory};
+use crate::memory::OutOfMemory;
 use bytemuck::Zeroable;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -25,13 +25,14 @@ pub(crate) struct Pages<T> {
     mapped: usize,
 }
 
-impl<T: Zeroable + Clone> Pages<T> {
+impl<T: Zeroable> Pages<T> {
     /// `length` items of zeros.
     pub(crate) fn zeroed(length: usize) -> Result<Self, OutOfMemory> {
         match map::zeroed(length.checked_mul(size_of::<T>()).ok_or(OutOfMemory)?) {
             Some(large) => large.map(|(start, mapped)| Self { start: start.cast(), length, mapped }),
             None => {
-                let mut items = ManuallyDrop::new(memory::filled(T::zeroed(), length)?.into_boxed_slice());
+                let items = bytemuck::allocation::try_zeroed_slice_box(length).map_err(|()| OutOfMemory)?;
+                let mut items: ManuallyDrop<Box<[T]>> = ManuallyDrop::new(items);
                 Ok(Self { start: NonNull::from(&mut items[..]).cast(), length, mapped: 0 })
             }
         }

@@ -111,3 +111,57 @@ fn a_long_piece_of_an_unorderly_vocabulary_can_be_stopped() {
     let stopped = ours.encode_ordinary(&text, &Task::with_poll(&poll));
     assert_eq!(stopped, Err(offlock_core::Stopped.into()));
 }
+
+/// Documents of tokens of the vocabulary and pieces of them, most of which are short words that occur again.
+fn documents(encoding: &Encoding) -> Vec<String> {
+    let tokens: Vec<String> =
+        encoding.ranks().map(|(bytes, _)| String::from_utf8_lossy(bytes).into_owned()).collect();
+    let mut state = 1_u64;
+    let mut chance = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut document = || {
+        let mut text = String::new();
+        while text.len() < 100 {
+            let token = &tokens[if chance(2) == 0 { chance(2_000) } else { chance(tokens.len()) }];
+            text.push_str(if token.len() < 40 { token } else { " long" });
+            if chance(3) == 0 {
+                text.push_str(["x", "-", "é", "  ", "\n\n", "9"][chance(6)]);
+            }
+        }
+        text
+    };
+    (0..20_000).map(|_| document()).collect()
+}
+
+#[test]
+fn words_that_were_seen_change_no_answer() {
+    for (name, _) in &*PEERS {
+        let public = tokens::get(name).unwrap();
+        let another = || {
+            let ranks: Vec<_> = public.ranks().map(|(bytes, id)| (bytes.to_vec(), id)).collect();
+            Encoding::new("another", public.pattern(), ranks, [], &Task::new()).unwrap()
+        };
+        let documents = documents(public);
+        // Texts as short as these do not count as much text, so this encoding never looks among the words.
+        let cold = another();
+        let wanted: Vec<_> = documents.iter().map(|text| encode(&cold, text)).collect();
+        let warm = another();
+        // All threads begin at once, so that the vocabulary is entered while others look.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (warm, documents, wanted) = (&warm, &documents, &wanted);
+                scope.spawn(move || {
+                    for number in 0..2 * documents.len() {
+                        let at = (number + thread * 3_000) % documents.len();
+                        assert_eq!(encode(warm, &documents[at]), wanted[at], "{name}: {:?}", documents[at]);
+                        if number % 200 == 0 {
+                            encode(warm, &documents[at..documents.len().min(at + 100)].concat());
+                        }
+                    }
+                });
+            }
+        });
+    }
+}

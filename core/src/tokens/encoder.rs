@@ -2,13 +2,15 @@
 //!
 //! Works in stretches of 16 KB, between which the task is checked. Within a stretch, some 256 pieces are first cut
 //! (`split/bitmap/`). Then, for 64 of them at a time, their home slots in the vocabulary are read, and after that
-//! the results are used: the reads are independent of each other, so the processor overlaps the cache misses.
+//! the results are used: the reads are independent of each other, so the processor overlaps the cache misses. Once
+//! the vocabulary has encoded much text, pieces are looked for among its words first (`words.rs`).
 
 use super::cache::{Cache, PieceKey};
 use super::simd_merge;
 use super::split::{CutMany, Ends, Place, Splitter};
 use super::table::Table;
 use super::vocabulary::Vocabulary;
+use super::words::{self, Found, Use, WordKey};
 use super::{Error, TokenId};
 use crate::{Task, memory};
 use std::ops::Range;
@@ -19,14 +21,26 @@ pub(super) const STRETCH: usize = 16 << 10;
 /// The number of pieces that are looked up together.
 const BATCH: usize = 64;
 
+/// The number of pieces that are looked for among the words at a time, and how many ahead the processor fetches them.
+const WORDS: usize = 128;
+const AHEAD: usize = 24;
+
+/// For a shorter text the words are not worth the preparations.
+const LONG: usize = 64;
+
 /// What no home slot held.
 const NONE: u64 = 0;
 
-/// The capacity that the output needs before a stretch, if `left` bytes of text are left: a piece has at most
+/// The capacity that the output needs before a stretch of pieces, if `left` bytes of text are left: a piece has at most
 /// as many tokens as bytes. The last piece may extend beyond the stretch; longer pieces reserve capacity
 /// themselves.
 pub(super) fn most_tokens(left: usize) -> usize {
-    left.min(STRETCH + simd_merge::MOST)
+    left.min(STRETCH + simd_merge::MOST) + words::SURPLUS
+}
+
+/// The capacity with which the output of a text of `length` bytes begins: most texts need no more.
+pub(super) fn usual_tokens(length: usize) -> usize {
+    length / 4 + most_tokens(length.min(1 << 10))
 }
 
 /// The state of a run, besides the text.
@@ -61,7 +75,6 @@ impl<'a> Encoder<'a> {
         self.task.check()?;
         let (at, bytes) = (range.start, text.as_bytes());
         let limit = range.end.min(at + STRETCH);
-        memory::reserve(out, most_tokens(text.len() - at))?;
         let before = out.len();
         let next = match self.splitter.cut_many() {
             Some(cut) => self.pieces(bytes, at..limit, out, cut),
@@ -79,6 +92,16 @@ impl<'a> Encoder<'a> {
         out: &mut Vec<u32>,
         cut: CutMany,
     ) -> Result<usize, Error> {
+        if range.len() >= LONG {
+            let words = self.vocabulary.words.use_for(range.len());
+            if words == Use::First {
+                self.vocabulary.fill_words();
+            }
+            if words != Use::No {
+                return self.pieces_with_words(text, range, out, cut);
+            }
+        }
+        memory::reserve(out, most_tokens(text.len() - range.start))?;
         let mut ends = Ends::new();
         let mut at = range.start;
         while at < range.end {
@@ -88,6 +111,69 @@ impl<'a> Encoder<'a> {
             }
         }
         Ok(at)
+    }
+
+    /// The same, with the words that occur often.
+    fn pieces_with_words(
+        &mut self,
+        text: &[u8],
+        range: Range<usize>,
+        out: &mut Vec<u32>,
+        cut: CutMany,
+    ) -> Result<usize, Error> {
+        let (mut keys, mut found) = ([WordKey::NONE; WORDS], [None; WORDS]);
+        let mut ends = Ends::new();
+        let mut at = range.start;
+        while at < range.end {
+            cut(text, at..range.end, &mut ends);
+            for ends in ends.as_slice().chunks(WORDS) {
+                let (keys, found) = (&mut keys[..ends.len()], &mut found[..ends.len()]);
+                let end = ends.last().copied().unwrap_or(at);
+                memory::reserve(out, most_tokens(end - at))?;
+                self.find_words(text, at, ends, keys, found);
+                for ((found, &key), &end) in found.iter().zip(&*keys).zip(ends) {
+                    match found {
+                        Some(found) => found.append(out),
+                        None => self.enter(text, at..end, key, out)?,
+                    }
+                    at = end;
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Looks for pieces among the words. The first begins at `first`.
+    fn find_words(
+        &mut self,
+        text: &[u8],
+        first: usize,
+        ends: &[usize],
+        keys: &mut [WordKey],
+        found: &mut [Option<Found<'a>>],
+    ) {
+        let words = &self.vocabulary.words;
+        let mut expected = first;
+        let mut expect = |key: &mut WordKey, end: usize| {
+            *key = WordKey::new(text, expected, end - expected);
+            words.expect(*key);
+            expected = end;
+        };
+        for (key, &end) in keys.iter_mut().zip(ends).take(AHEAD) {
+            expect(key, end);
+        }
+        let mut start = first;
+        for number in 0..ends.len() {
+            if let (Some(key), Some(&end)) = (keys.get_mut(number + AHEAD), ends.get(number + AHEAD)) {
+                expect(key, end);
+            }
+            let end = ends[number];
+            found[number] = words.find(keys[number]);
+            if found[number].is_none() {
+                self.expect_parts(text, start..end);
+            }
+            start = end;
+        }
     }
 
     /// Looks up several pieces at a time, of which the first begins at `first`, so that their cache misses overlap.
@@ -117,14 +203,46 @@ impl<'a> Encoder<'a> {
         for (&found, &end) in found.iter().zip(ends) {
             match table.seen(found) {
                 Some(place) => out.push(place),
-                None => self.parts(text, start..end, out)?,
+                None => drop(self.parts(text, start..end, out)?),
             }
             start = end;
         }
         Ok(start)
     }
 
+    /// Has the processor fetch the place in the cache of a piece.
+    fn expect_parts(&mut self, text: &[u8], piece: Range<usize>) {
+        if let Some(key) = PieceKey::new(text, piece.start, piece.len()) {
+            self.cache.get_or_insert_with(|| self.vocabulary.pool.take()).pieces.expect(key);
+        }
+    }
+
+    /// Appends the tokens of a piece that is not among the words, and enters it.
+    #[inline(never)]
+    fn enter(
+        &mut self,
+        text: &[u8],
+        piece: Range<usize>,
+        key: WordKey,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let (before, Vocabulary { table, words, .. }) = (out.len(), self.vocabulary);
+        let token = if words.may_lack(key) { table.get(text, piece.start, piece.len()) } else { None };
+        let is_known = match token {
+            Some(place) => {
+                out.push(place);
+                true
+            }
+            None => self.parts(text, piece, out)?,
+        };
+        if is_known {
+            words.enter(key, &out[before..]);
+        }
+        Ok(())
+    }
+
     fn matches(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u32>) -> Result<usize, Error> {
+        memory::reserve(out, most_tokens(text.len() - range.start))?;
         if range.start == 0 {
             self.place = Place::default();
         }
@@ -140,7 +258,7 @@ impl<'a> Encoder<'a> {
     fn piece(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
         match self.vocabulary.table.get(text, piece.start, piece.len()) {
             Some(place) => out.push(place),
-            None => self.parts(text, piece, out)?,
+            None => drop(self.parts(text, piece, out)?),
         }
         Ok(())
     }
@@ -152,14 +270,12 @@ impl<'a> Encoder<'a> {
         if let Some(place) = self.vocabulary.table.get(text, piece.start, piece.len()) {
             return Table::as_seen(place);
         }
-        if let Some(key) = PieceKey::new(text, piece.start, piece.len()) {
-            self.cache.get_or_insert_with(|| self.vocabulary.pool.take()).pieces.expect(key);
-        }
+        self.expect_parts(text, piece);
         NONE
     }
 
-    /// Appends the tokens of a piece that is not to be one token.
-    fn parts(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<(), Error> {
+    /// Appends the tokens of a piece that is not to be one token. Returns whether the cache had them.
+    fn parts(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<bool, Error> {
         let cache = self.cache.get_or_insert_with(|| self.vocabulary.pool.take());
         self.vocabulary.split(text, piece, out, cache, self.task)
     }

@@ -4,7 +4,7 @@
 //! them to an [`Encoder`], stretch by stretch. Counting and truncating do the same, but keep no more tokens
 //! than those of one stretch, so they need no list of the whole text.
 
-use super::encoder::{Encoder, STRETCH, most_tokens};
+use super::encoder::{Encoder, STRETCH, usual_tokens};
 use super::specials::SpecialTokens;
 use super::split::{Place, Splitter};
 use super::vocabulary::{SHORT, Vocabulary};
@@ -147,7 +147,7 @@ impl Encoding {
     ///
     /// As [`encode_ordinary`](Self::encode_ordinary).
     pub fn encode(&self, text: &str, allowed: Specials<'_>, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = memory::with_capacity(text.len() / 4 + most_tokens(text.len()))?;
+        let mut tokens = memory::with_capacity(usual_tokens(text.len()))?;
         self.run(text, allowed, task, &mut tokens, |_| {})?;
         Ok(tokens)
     }

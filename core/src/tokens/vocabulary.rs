@@ -11,6 +11,7 @@ use super::sort::sort;
 use super::strings::Strings;
 use super::table::Table;
 use super::vocab_format::{self, Unpacked};
+use super::words::Words;
 use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
@@ -36,6 +37,7 @@ pub(super) struct Vocabulary {
     /// Tokens that encoding never makes, but that stand for pieces with exactly these bytes.
     whole: HashMap<Vec<u8>, u32>,
     pub(super) pool: Pool,
+    pub(super) words: Words,
 }
 
 /// A vocabulary with a list of merges.
@@ -90,7 +92,8 @@ impl Vocabulary {
         backtracker: Option<Backtracker>,
     ) -> Self {
         let (by_id, list, whole, pool) = (Vec::new(), None, HashMap::new(), Pool::default());
-        Self { text, starts, ids, by_id, table, backtracker, list, whole, pool }
+        let words = Words::new(ids.len());
+        Self { text, starts, ids, by_id, table, backtracker, list, whole, pool, words }
     }
 
     /// A vocabulary whose tokens are joined in the order of a list.
@@ -139,6 +142,13 @@ impl Vocabulary {
         let table = Table::new(tokens.clone(), task)?;
         let backtracker = Some(Backtracker::new(tokens, merges, task)?);
         Ok(Self::of(text, starts, ids, table, backtracker))
+    }
+
+    /// Enters the tokens that encoding makes among the words.
+    pub(super) fn fill_words(&self) {
+        let tokens = spans(&self.text, &self.starts).zip(0..);
+        self.words
+            .fill(tokens.filter(|&(bytes, index)| self.table.get(bytes, 0, bytes.len()) == Some(index)));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -228,7 +238,8 @@ impl Vocabulary {
         }
     }
 
-    /// Appends the indices of the tokens of `text[piece]`, which is not a token itself, to `out`.
+    /// Appends the indices of the tokens of `text[piece]`, which is not a token itself, to `out`. Returns whether the
+    /// piece seems to occur often: the cache had it, or it is a run.
     pub(super) fn split(
         &self,
         text: &[u8],
@@ -236,22 +247,22 @@ impl Vocabulary {
         out: &mut Vec<u32>,
         cache: &mut Cache,
         task: &Task<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         if !self.whole.is_empty()
             && let Some(&index) = self.whole.get(&text[piece.clone()])
         {
             memory::push(out, index)?;
-            return Ok(());
+            return Ok(false);
         }
         match &self.backtracker {
             _ if piece.is_empty() => {}
-            Some(backtracker) => self.remembered(backtracker, text, piece, out, cache, task)?,
+            Some(backtracker) => return self.remembered(backtracker, text, piece, out, cache, task),
             None => match &self.list {
                 Some(list) => self.join(list, &text[piece], out, task)?,
                 None => self.merge(text, piece, out, task)?,
             },
         }
-        Ok(())
+        Ok(false)
     }
 
     /// As [`split`](Self::split), by a list of merges.
@@ -273,14 +284,14 @@ impl Vocabulary {
         out: &mut Vec<u32>,
         cache: &mut Cache,
         task: &Task<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let (at, length) = (piece.start, piece.len());
         let key = PieceKey::new(text, at, length);
         if key.is_some_and(|key| cache.pieces.recall(key, out)) {
-            return Ok(());
+            return Ok(true);
         }
         if self.run(text, &piece, out, task)? {
-            return Ok(());
+            return Ok(true);
         }
         let before = out.len();
         if !simd_merge::encode(&self.table, &backtracker.seeds, text, at, length, out) {
@@ -289,7 +300,7 @@ impl Vocabulary {
         if let Some(key) = key {
             cache.pieces.remember(key, &out[before..]);
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Appends the tokens of a piece that is a run; false if it is not.

@@ -3,7 +3,7 @@
 use super::byte_level;
 use super::parts::{Content, Preparation};
 use crate::tokens::batch;
-use crate::tokens::encoder::most_tokens;
+use crate::tokens::encoder::usual_tokens;
 use crate::tokens::vocabulary::SHORT;
 use crate::tokens::{Encoding, Error, TokenId, Truncated};
 use crate::{Task, memory};
@@ -77,7 +77,7 @@ impl Tokenizer {
     ///
     /// `Stopped`; `OutOfMemory`; `PatternFailed` with patterns that are not matched by hand.
     pub fn encode(&self, text: &str, options: Options, task: &Task<'_>) -> Result<Vec<TokenId>, Error> {
-        let mut tokens = memory::with_capacity(text.len() / 4 + most_tokens(text.len()))?;
+        let mut tokens = memory::with_capacity(usual_tokens(text.len()))?;
         self.run(text, options, task, &mut tokens, |_| {})?;
         Ok(tokens)
     }
