@@ -105,6 +105,26 @@ class PipelineTest < Minitest::Test
     assert_equal summary.tokens - 3000, tokens.write("#{out}-none", output: :nanogpt, eos: :none).tokens
   end
 
+  def test_parts_of_a_run
+    tokens = P.read(corpus).tokens(:gpt2)
+    whole = File.join(@folder, "whole")
+    out = File.join(@folder, "out")
+    tokens.write(whole, output: :megatron)
+    [0, 1, 0].each_with_index do |index, at|
+      summary = tokens.write(out, output: :megatron, part: [index, 2])
+      assert_equal [2 - index, at == 2 ? 2 : 0], [summary.shards.size, summary.resumed]
+    end
+    refute_path_exists File.join(out, "manifest.json")
+    assert_equal 3, tokens.write(out, output: :megatron, resume: true).resumed
+    contents = ->(folder) { Dir[File.join(folder, "*.*")].sort.to_h { |path| [File.basename(path), File.binread(path)] } }
+    assert_equal contents[whole], contents[out]
+    [[1, 1], [-1, 2], [0, 0]].each do |part|
+      error = assert_raises(ArgumentError) { tokens.write(out, output: :megatron, part:) }
+      assert_match(/part must be an index and a greater count/, error.message)
+    end
+    assert_raises(TypeError) { tokens.write(out, output: :megatron, part: [0]) }
+  end
+
   def test_fields_formats_and_choices
     path = add("nested.jsonl", %({"data": {"text": "one two"}, "text": "three"}\n))
     corpus = P.read(path)

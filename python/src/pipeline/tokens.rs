@@ -4,19 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offlock_core::pipeline::{
-    self, Destination, Eos, Error, Format, Model, OnError, Output, Reports, Settings, Shard,
+    self, Destination, Eos, Error, Format, Model, OnError, Output, Part, Reports, Settings, Shard,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::batches::Batches;
 use super::file_name::{FileName, file_path};
 use super::summary::Summary;
+use crate::bytes;
 use crate::cpython::late_init::Boxed;
 use crate::error::{IntoException, WithMessage};
 use crate::objects::{Int, Text, tuple};
-use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
+use crate::operations::{
+    PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_PACK, PIPELINE_PREPARE, PIPELINE_WRITE, TOKENS_LOAD,
+};
 use crate::region::{Cancel, Region};
 
 /// The shards that paths name.
@@ -42,6 +45,21 @@ impl Shards {
     #[getter]
     fn size(&self) -> Int {
         Int(self.0.iter().map(|shard| shard.size).sum::<u64>() as usize)
+    }
+
+    /// The shards that `packed` of other ones returned.
+    #[classmethod]
+    fn unpacked<'py>(class: &Bound<'py, PyType>, packed: &Bound<'py, PyBytes>) -> PyResult<Self> {
+        let bytes = packed.as_bytes();
+        let shards =
+            Region::new(&PIPELINE_PACK, bytes.len() / 100).run(class.py(), |_| pipeline::unpack(bytes));
+        shards.map(Arc::new).map(Self)
+    }
+
+    /// The shards as bytes, for another process.
+    fn packed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let packed = Region::new(&PIPELINE_PACK, self.0.len()).run(py, |_| pipeline::pack(&self.0))?;
+        bytes::from_memory(py, packed)
     }
 }
 
@@ -114,12 +132,19 @@ impl Tokens {
     /// earlier run, and leaves the shards alone that it finished. ``cancel``, an ``offlock.Cancel``, ends the call from
     /// another thread.
     ///
+    /// ``part=(index, count)`` writes every ``count``-th shard only, from that of ``index`` on, beside other processes,
+    /// which write the other parts. Finished shards are left alone. Once all parts are written, ``resume=True`` without
+    /// ``part`` writes the list of all results.
+    ///
     /// Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
     /// with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and
     /// ``OSError``.
     #[pyo3(
-        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, cancel = None),
-        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, cancel=None)"
+        signature = (
+            folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, part = None, cancel = None
+        ),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, part=None, \
+                          cancel=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one for each keyword in Python")]
     fn write(
@@ -130,11 +155,11 @@ impl Tokens {
         eos: Option<&str>,
         eos_token: String,
         resume: bool,
+        part: Option<(i64, i64)>,
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Summary> {
-        let output = named("output", output, &Output::NAMES)?;
-        let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
-        let destination = Destination { folder: file_path(folder)?, output, eos, eos_token, resume };
+        let part = part.map(|(index, count)| part_of(index, count)).transpose()?;
+        let destination = Destination { part, ..destination(folder, output, eos, eos_token, resume)? };
         let region = Region::new(&PIPELINE_WRITE, self.0.size()).cancel(cancel.map(Bound::get));
         region
             .run(py, |task| {
@@ -143,6 +168,28 @@ impl Tokens {
                 })
             })
             .map(|(summary, errors)| Summary::new(summary, errors))
+    }
+
+    /// Makes a folder ready for the parts of a run: checks everything that ``write`` would check before it reads a shard,
+    /// with the same arguments, and removes what an earlier run has not finished.
+    ///
+    /// Raises ``ValueError`` and ``OSError`` as ``write`` does.
+    #[pyo3(
+        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False)"
+    )]
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        folder: &Bound<'_, PyAny>,
+        output: &str,
+        eos: Option<&str>,
+        eos_token: String,
+        resume: bool,
+    ) -> PyResult<()> {
+        let destination = destination(folder, output, eos, eos_token, resume)?;
+        Region::new(&PIPELINE_PREPARE, 0)
+            .run(py, |_| pipeline::prepare(&self.0.shards, &self.0.settings, &destination))
     }
 
     /// Starts threads that encode the documents, and returns an iterator over batches of them, in order.
@@ -168,6 +215,28 @@ impl Source {
         let result = work(&|error| reports.add(error))?;
         Ok((result, reports.into_errors()))
     }
+}
+
+/// Where all shards are written.
+fn destination(
+    folder: &Bound<'_, PyAny>,
+    output: &str,
+    eos: Option<&str>,
+    eos_token: String,
+    resume: bool,
+) -> PyResult<Destination> {
+    let output = named("output", output, &Output::NAMES)?;
+    let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
+    Ok(Destination { folder: file_path(folder)?, output, eos, eos_token, resume, part: None })
+}
+
+/// The part of this index of so many.
+fn part_of(index: i64, count: i64) -> PyResult<Part> {
+    let numbers = usize::try_from(index).ok().zip(usize::try_from(count).ok());
+    numbers.and_then(|(index, count)| Part::new(index, count)).ok_or_else(|| {
+        let message = format!("part must be an index and a greater count, not ({index}, {count})");
+        PyValueError::with_message(message)
+    })
 }
 
 /// The value that is called `name`.

@@ -155,12 +155,15 @@ module Offlock
       #   format's own writer puts it
       # @param eos_token [String] the text of that special token
       # @param resume [Boolean] whether to continue an earlier run: the shards that it finished are left alone
+      # @param part [Array(Integer, Integer), nil] an index and a count: writes every count-th shard only, from that of the
+      #   index on, beside other processes, which write the other parts. Finished shards are left alone. Once all parts are
+      #   written, `resume: true` without `part` writes the list of all results
       # @return [Summary]
       # @raise (see #count)
       # @raise [ArgumentError] for a folder with other results, for one to which another run writes, and when the format
       #   cannot hold the vocabulary
-      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false)
-        native_write(folder.to_s, output, eos, eos_token, resume)
+      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false, part: nil)
+        native_write(folder.to_s, output, eos, eos_token, resume, part)
       end
 
       # @return [String]
