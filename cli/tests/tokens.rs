@@ -168,6 +168,40 @@ fn a_run_that_is_killed_at_any_moment_is_resumed() {
 }
 
 #[test]
+fn parts_that_are_killed_and_run_again_make_the_whole_run() {
+    let folder = Folder::new("parts");
+    folder.add_shards(6, 300_000);
+    let write = |out: &str, more: &[&str]| {
+        let arguments = ["write", "in", "-o", out, "--output", "megatron", "--encoding", "gpt2", "-j", "1"];
+        let mut command = folder.offlock(&[&arguments[..], more].concat());
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    assert!(write("whole", &[]).wait().unwrap().success());
+    let whole = results(&folder.0.join("whole"));
+    let parts = ["0/3", "1/3", "2/3"];
+    let mut running = parts.map(|part| write("out", &["--part", part]));
+    let unfinished = folder.0.join("out/.offlock/unfinished");
+    let begins = Instant::now();
+    while fs::read_dir(&unfinished).map_or(0, Iterator::count) < 3 {
+        assert!(begins.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running[1].kill().unwrap();
+    let ended = running.map(|part| part.wait_with_output().unwrap());
+    assert_eq!(ended[1].status.signal(), Some(9));
+    for part in [&ended[0], &ended[2]] {
+        assert!(part.status.success(), "{}", text(&part.stderr));
+    }
+    assert!(results(&folder.0.join("out")).iter().all(|file| whole.contains(file)));
+    assert!(write("out", &["--part", "1/3"]).wait().unwrap().success());
+    assert!(results(&folder.0.join("out")) == whole);
+    assert!(!folder.0.join("out/manifest.json").exists());
+    assert!(write("out", &["--resume"]).wait().unwrap().success());
+    let manifest = |out: &str| fs::read(folder.0.join(out).join("manifest.json")).unwrap();
+    assert!(manifest("out") == manifest("whole"));
+}
+
+#[test]
 fn an_interrupted_run_says_how_to_continue() {
     let folder = Folder::new("interrupted");
     folder.add_shards(4, 8_000_000);

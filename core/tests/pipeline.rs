@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use offlock_core::pipeline::{
-    self, Destination, Eos, Error, ErrorKind, Format, Model, OnError, Output, Settings, Summary,
+    self, Destination, Eos, Error, ErrorKind, Format, Model, OnError, Output, Part, Settings, Summary,
 };
 use offlock_core::{Task, deflate, msgpack, tokens};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn owned(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 
 fn destination(folder: &Path, output: Output) -> Destination {
     let eos_token = "<|endoftext|>".to_owned();
-    Destination { folder: folder.to_owned(), output, eos: None, eos_token, resume: false }
+    Destination { folder: folder.to_owned(), output, eos: None, eos_token, resume: false, part: None }
 }
 
 fn write(
@@ -549,6 +549,115 @@ fn a_run_that_was_stopped_anywhere_is_resumed_without_loss() {
         assert!(contents(&out) == contents(&whole), "stopped at {stop_at}");
         check_manifest(&out);
     }
+}
+
+/// All files below a folder but the lock, with their contents, in the order of their names.
+fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    files.push((path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap()))
+                }
+            }
+        }
+    }
+    files.retain(|(name, _)| !name.ends_with("lock"));
+    files.sort();
+    files
+}
+
+#[test]
+fn parts_that_are_written_at_a_time_are_the_whole_run() {
+    let folder = Folder::new("parts");
+    for at in 0..7 {
+        folder.add(&format!("in/{}/{at}.jsonl", at % 2), &jsonl(&texts(20 + at * 7)));
+    }
+    let input = [folder.path("in")];
+    for output in Output::NAMES.map(|(_, output)| output) {
+        let (whole, out) = (folder.path("whole"), folder.path("out"));
+        let wanted = write(&input, &settings(), &destination(&whole, output)).unwrap();
+        let shards = pipeline::find(&input).unwrap();
+        let whole_run = destination(&out, output);
+        pipeline::prepare(&shards, &settings(), &whole_run).unwrap();
+        // More parts than shards, and each twice at a time.
+        std::thread::scope(|scope| {
+            for at in 0..20 {
+                let part = Destination { part: Part::new(at % 10, 10), ..whole_run.clone() };
+                let input = &input;
+                scope.spawn(move || write(input, &settings(), &part).unwrap());
+            }
+        });
+        assert!(!out.join("manifest.json").exists());
+        assert_eq!(fs::read_dir(out.join(".offlock/unfinished")).unwrap().count(), 0);
+        let summary = write(&input, &settings(), &Destination { resume: true, ..whole_run }).unwrap();
+        assert_eq!((counted(&summary), summary.resumed), (counted(&wanted), 7));
+        assert!(everything(&out) == everything(&whole), "{}", output.name());
+        fs::remove_dir_all(&whole).unwrap();
+        fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
+fn parts_agree_on_the_settings_and_exclude_whole_runs() {
+    let folder = Folder::new("agree");
+    let paths = [folder.add("1.txt", b"one"), folder.add("2.txt", b"two")];
+    let out = folder.path("out");
+    let part = |index, output| Destination { part: Part::new(index, 2), ..destination(&out, output) };
+    let first = write(&paths, &settings(), &part(0, Output::Nanogpt)).unwrap();
+    assert_eq!((first.shards.len(), first.resumed, first.totals().bytes), (1, 0, 3));
+    assert_eq!(write(&paths, &settings(), &part(0, Output::Nanogpt)).unwrap().resumed, 1);
+    let error = write(&paths, &settings(), &part(1, Output::Llmc)).unwrap_err();
+    assert!(error.to_string().contains("made with another eos"), "{error}");
+    assert_eq!(fs::read_dir(out.join(".offlock/unfinished")).unwrap().count(), 0);
+
+    let whole = Destination { resume: true, ..destination(&out, Output::Nanogpt) };
+    let lock = fs::OpenOptions::new().read(true).open(out.join(".offlock/lock")).unwrap();
+    lock.lock_shared().unwrap();
+    let error = write(&paths, &settings(), &whole).unwrap_err();
+    assert!(error.to_string().contains("another run writes to this folder"), "{error}");
+    let second = write(&paths, &settings(), &part(1, Output::Nanogpt)).unwrap();
+    assert_eq!((second.shards.len(), second.resumed), (1, 0));
+    lock.unlock().unwrap();
+    lock.lock().unwrap();
+    let error = write(&paths, &settings(), &part(1, Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("another run writes to this folder"), "{error}");
+    lock.unlock().unwrap();
+
+    assert_eq!(write(&paths, &settings(), &whole).unwrap().resumed, 2);
+    assert!(out.join("manifest.json").exists());
+    // A part of which nothing is missing leaves the list of results, one that makes something anew removes it.
+    write(&paths, &settings(), &part(1, Output::Nanogpt)).unwrap();
+    assert!(out.join("manifest.json").exists());
+    fs::write(&paths[1], b"changed").unwrap();
+    assert_eq!(write(&paths, &settings(), &part(1, Output::Nanogpt)).unwrap().resumed, 0);
+    assert!(!out.join("manifest.json").exists());
+
+    let same = [folder.add("a/1.txt", b"one"), folder.add("b/1.txt", b"one")];
+    let error = write(&same, &settings(), &part(0, Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("results would have the same name"), "{error}");
+    let shards = pipeline::find(&paths).unwrap();
+    let error = pipeline::prepare(&shards, &settings(), &destination(&out, Output::Nanogpt)).unwrap_err();
+    assert!(error.to_string().contains("results of an earlier run"), "{error}");
+}
+
+#[test]
+fn shards_are_packed_with_all_that_was_known_of_them() {
+    use std::os::unix::ffi::OsStringExt;
+    let folder = Folder::new("packed");
+    folder.add("in/a b/1.txt", b"one");
+    folder.add("in/2.jsonl.gz", b"");
+    let shards = pipeline::find(&[folder.path("in"), folder.add("3", b"{}")]).unwrap();
+    let packed = pipeline::pack(&shards).unwrap();
+    fs::remove_dir_all(folder.path("in")).unwrap();
+    assert_eq!(pipeline::unpack(&packed).unwrap(), shards);
+    assert!(pipeline::unpack(b"[").is_err());
+    let not_utf8 = folder.0.join(std::ffi::OsString::from_vec(b"x\xff.txt".to_vec()));
+    fs::write(&not_utf8, b"").unwrap();
+    let error = pipeline::pack(&pipeline::find(&[not_utf8]).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("UTF-8"), "{error}");
 }
 
 #[test]

@@ -20,6 +20,9 @@ class Shards:
     def paths(self) -> tuple[str, ...]: ...
     @property
     def size(self) -> int: ...
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self: ...
+    def packed(self) -> bytes: ...
 
 @disjoint_base
 class Tokens:
@@ -60,6 +63,7 @@ class Tokens:
         eos: Eos | None = None,
         eos_token: str = "<|endoftext|>",
         resume: bool = False,
+        part: tuple[int, int] | None = None,
         progress: Callable[[int, int], object] | None = None,
         cancel: Cancel | None = None,
     ) -> Summary:
@@ -70,9 +74,28 @@ class Tokens:
         format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
         earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for ``count``.
 
+        ``part=(index, count)`` writes every ``count``-th shard only, from that of ``index`` on, beside other processes,
+        which write the other parts. Finished shards are left alone. Once all parts are written, ``resume=True`` without
+        ``part`` writes the list of all results.
+
         Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
         with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and
         ``OSError``.
+        """
+
+    def prepare(
+        self,
+        folder: str | PathLike[str],
+        *,
+        output: TokenFiles,
+        eos: Eos | None = None,
+        eos_token: str = "<|endoftext|>",
+        resume: bool = False,
+    ) -> None:
+        """Makes a folder ready for the parts of a run: checks everything that ``write`` would check before it reads a shard,
+        with the same arguments, and removes what an earlier run has not finished.
+
+        Raises ``ValueError`` and ``OSError`` as ``write`` does.
         """
 
     def batches(self) -> Batches:
@@ -181,6 +204,7 @@ class Summary:
     def failures(self) -> tuple[RecordError, ...]:
         """What is wrong with them: a tuple of ``RecordError``, with ``on_error="report"``. At most 1,000 are kept."""
 
+    def _written_elsewhere(self, resumed: int, failures: tuple[RecordError, ...]) -> Self: ...
     @property
     def resumed(self) -> int:
         """How many shards an earlier run had finished."""

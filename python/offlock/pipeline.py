@@ -10,7 +10,8 @@ object is made of a document, and memory does not grow with the size of the shar
     for batch in tokens:
         ids, offsets = batch.to_numpy()
 
-The command ``offlock tokens`` does the same from a shell.
+The command ``offlock tokens`` does the same from a shell. :mod:`offlock.ray` and :mod:`offlock.datatrove` write the files of
+one run on many machines; ``part`` of :meth:`Tokens.write` does that with any other engine.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from offlock._offlock import pipeline as _native
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
+    from typing import Self
 
     from offlock._types import Eos, TokenFiles
     from offlock.tokenizer import Tokenizer
@@ -45,6 +47,14 @@ class _Options(NamedTuple):
     max_doc_bytes: int
     on_error: str
     num_threads: int
+
+
+class _Encoder(NamedTuple):
+    """What encodes the texts: one of these."""
+
+    encoding: str | None
+    model: str | None
+    tokenizer: str | os.PathLike[str] | Tokenizer | None
 
 
 class RecordError(ValueError):
@@ -70,8 +80,22 @@ class Tokens(_native.Tokens):
     """The tokens of the documents in shards: counted, written to files, or in batches. Immutable.
 
     :meth:`Corpus.tokens` makes it. Iterating over it starts threads that encode ahead, see :meth:`batches`. They end with
-    the iterator; ``async for`` waits for a batch without blocking the event loop.
+    the iterator; ``async for`` waits for a batch without blocking the event loop. It can be pickled, for other processes:
+    they read the same shards, also if the folders have changed.
     """
+
+    corpus: Corpus
+    """The shards."""
+    _encoder: _Encoder
+
+    def __new__(cls, corpus: Corpus, encoder: _Encoder) -> Self:
+        options = corpus._options._asdict() | encoder._asdict()
+        self = super().__new__(cls, corpus._shards, field=corpus._field, **options)
+        self.corpus, self._encoder = corpus, encoder
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.corpus, self._encoder)
 
     def __iter__(self) -> Iterator[Batch]:
         with self.batches() as batches:
@@ -94,12 +118,13 @@ class Tokens(_native.Tokens):
         eos: Eos | None = None,
         eos_token: str = "<|endoftext|>",
         resume: bool = False,
+        part: tuple[int, int] | None = None,
     ) -> Summary:
         """``write`` for asyncio; see :meth:`acount`."""
         return await _aio.run(
             ANY_SIZE,
             lambda cancel: self.write(
-                folder, output=output, eos=eos, eos_token=eos_token, resume=resume, cancel=cancel
+                folder, output=output, eos=eos, eos_token=eos_token, resume=resume, part=part, cancel=cancel
             ),
         )
 
@@ -144,20 +169,21 @@ class Corpus:
 
         Raises ``ValueError`` for an unknown name and for a tokenizer that cannot be used, and ``OSError``.
         """
-        return Tokens(
-            self._shards,
-            field=self._field,
-            format=self._options.format,
-            max_doc_bytes=self._options.max_doc_bytes,
-            on_error=self._options.on_error,
-            num_threads=self._options.num_threads,
-            encoding=encoding,
-            model=model,
-            tokenizer=tokenizer,
-        )
+        return Tokens(self, _Encoder(encoding, model, tokenizer))
+
+    def _with_threads(self, num_threads: int) -> Corpus:
+        return Corpus(self._shards, self._field, self._options._replace(num_threads=num_threads))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _corpus, (self._shards.packed(), self._field, self._options)
 
     def __repr__(self) -> str:
         return f"<Corpus of {len(self.paths)} shards, {self.size} bytes>"
+
+
+def _corpus(packed: bytes, field: tuple[str, ...], options: _Options) -> Corpus:
+    """Unpickles a corpus."""
+    return Corpus(_native.Shards.unpacked(packed), field, options)
 
 
 def read(

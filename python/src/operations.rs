@@ -39,6 +39,9 @@ pub(crate) static TOKENS_TO_UTF8: Operation = Operation { name: "tokens.to_utf8"
 pub(crate) static PIPELINE_FIND: Operation = Operation { name: "pipeline.find", break_even: 0 };
 pub(crate) static PIPELINE_COUNT: Operation = Operation { name: "pipeline.count", break_even: 0 };
 pub(crate) static PIPELINE_WRITE: Operation = Operation { name: "pipeline.write", break_even: 0 };
+pub(crate) static PIPELINE_PREPARE: Operation = Operation { name: "pipeline.prepare", break_even: 0 };
+/// The size is in shards: a million take a second.
+pub(crate) static PIPELINE_PACK: Operation = Operation { name: "pipeline.pack", break_even: 100 };
 /// These wait for other threads.
 pub(crate) static PIPELINE_NEXT: Operation = Operation { name: "pipeline.next", break_even: 0 };
 pub(crate) static PIPELINE_CLOSE: Operation = Operation { name: "pipeline.close", break_even: 0 };

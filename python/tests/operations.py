@@ -743,6 +743,18 @@ def _() -> Call:
     return write
 
 
+@large("pipeline.Tokens.prepare")
+def _() -> Call:
+    path = f"{shards()}/shard.jsonl"
+    made = pipeline.read([path], num_threads=1).tokens("gpt2")
+
+    def prepare() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            made.prepare(folder, output="llmc")
+
+    return prepare
+
+
 @large("pipeline.Tokens.batches")
 def _() -> Call:
     made = tokens()

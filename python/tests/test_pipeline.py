@@ -53,10 +53,11 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """A shard of about 30 MB, which takes a second to encode: its texts do not repeat words."""
+    """A shard of about 20 MB, which takes a second to encode: its texts do not repeat words."""
     chance = random.Random(7)
-    words = ["".join(chance.choices("abcdefghijklmnop", k=9)) for _ in range(30_000)]
-    return shard(tmp_path, "large.jsonl", [" ".join(chance.choices(words, k=1000)) for _ in range(3000)])
+    letters = bytes(ord("abcdefghijklmnop"[number % 16]) if number % 10 else ord(" ") for number in range(256))
+    texts = [chance.randbytes(7_000).translate(letters).decode() for _ in range(3000)]
+    return shard(tmp_path, "large.jsonl", texts)
 
 
 def threads_of_pipelines() -> int:
@@ -146,6 +147,86 @@ def test_the_command_continues_what_the_library_wrote(corpus: Path, tmp_path: Pa
     command += ["--encoding", "gpt2", "--output", "megatron", "--json"]
     run = subprocess.run(command, capture_output=True, check=True)
     assert json.loads(run.stdout)["resumed"] == 3
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_parts_of_a_run_in_other_processes(corpus: Path, tmp_path: Path) -> None:
+    (corpus / "b c").mkdir()
+    shard(corpus, "b c/empty.jsonl", [])
+    tokens = pipeline.read(corpus).tokens("gpt2")
+    out = tmp_path / "out"
+    tokens.write(tmp_path / "whole", output="megatron")
+    tokens.prepare(out, output="megatron")
+    program = """
+import pickle, sys
+tokens = pickle.load(sys.stdin.buffer)
+summary = tokens.write(sys.argv[1], output="megatron", part=(int(sys.argv[2]), 3))
+print(len(summary.shards), summary.resumed)
+"""
+    packed = pickle.dumps(tokens)
+    # Parts know their shards by the list that they were given, not by what lies in the folder now.
+    shard(corpus, "another.jsonl", [])
+    for resumed in (0, 1):
+        said = []
+        for index in range(3):
+            command = [sys.executable, "-c", program, str(out), str(index)]
+            said.append(subprocess.run(command, input=packed, capture_output=True, check=True).stdout)
+        assert said == [f"{shards} {resumed * shards}\n".encode() for shards in (2, 1, 1)]
+    assert not (out / "manifest.json").exists()
+    with pytest.raises(ValueError, match="results of an earlier run; resume it"):
+        tokens.prepare(out, output="megatron")
+    summary = asyncio.run(tokens.awrite(out, output="megatron", resume=True))
+    assert (summary.documents, summary.resumed) == (3000, 4)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_parts_that_there_cannot_be(corpus: Path, tmp_path: Path) -> None:
+    tokens = pipeline.read(corpus).tokens("gpt2")
+    for part in ((1, 1), (-1, 2), (0, 0), (0, -1)):
+        with pytest.raises(ValueError, match="part must be an index and a greater count, not"):
+            tokens.write(tmp_path / "out", output="llmc", part=part)
+    for wrong in (1, "01", [0, 2], (0, 1.5)):
+        with pytest.raises(TypeError):
+            tokens.write(tmp_path / "out", output="llmc", part=wrong)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+    assert asyncio.run(tokens.awrite(tmp_path / "out", output="llmc", part=(7, 8))).shards == ()
+
+
+def test_tokens_are_pickled_with_everything(tmp_path: Path) -> None:
+    from test_tokenizer import FILE
+
+    (tmp_path / "tokenizer.json").write_text(json.dumps(FILE))
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"data": {"text": "ab"}}\n{"text": "longer than the others, by far"}\n{}\n')
+    options: dict[str, Any] = {"format": "jsonl", "max_doc_bytes": 25, "on_error": "report", "num_threads": 2}
+    corpus = pipeline.read(path, **options).field("data", "text")
+    for tokens in (corpus.tokens("gpt2"), corpus.tokens(model="gpt-4"), corpus.tokens(tokenizer=tmp_path)):
+        copy = pickle.loads(pickle.dumps(tokens))
+        assert (type(copy), copy.name, copy.corpus.paths) == (pipeline.Tokens, tokens.name, (str(path),))
+        counts = [each.count() for each in (tokens, copy)]
+        assert [(count.documents, count.tokens, count.failed) for count in counts] == [
+            (1, counts[0].tokens, 2)
+        ] * 2
+        assert [str(failure) for failure in counts[0].failures] == list(map(str, counts[1].failures))
+    assert "longer than 25 bytes" in str(counts[1].failures)
+
+
+def test_engines_that_are_not_installed_are_named(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import offlock.ray
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install offlock\[ray\]"):
+        offlock.ray.write(pipeline.read(corpus).tokens("gpt2"), tmp_path / "out", output="llmc")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setitem(sys.modules, "datatrove", None)
+    with pytest.raises(ImportError, match=r"pip install offlock\[datatrove\]"):
+        import offlock.datatrove
 
 
 def test_fields_and_formats(tmp_path: Path) -> None:

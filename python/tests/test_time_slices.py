@@ -112,6 +112,8 @@ OTHERS = {
     "pipeline.find",
     "pipeline.count",
     "pipeline.write",
+    "pipeline.prepare",
+    "pipeline.pack",
     "pipeline.next",
     "pipeline.close",
     "zstd.train",

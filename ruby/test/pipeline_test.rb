@@ -40,11 +40,11 @@ class PipelineTest < Minitest::Test
     File.join(@folder, "corpus")
   end
 
-  # A shard of about 30 MB, which takes a second to encode: its texts do not repeat words.
+  # A shard of about 20 MB, which takes a second to encode: its texts do not repeat words.
   def large
     chance = Random.new(7)
-    words = Array.new(30_000) { Array.new(9) { (97 + chance.rand(16)).chr }.join }
-    add("large.jsonl", jsonl(Array.new(3000) { Array.new(1000) { words[chance.rand(words.size)] }.join(" ") }))
+    letters = Array.new(256) { |number| (number % 10).zero? ? " " : (97 + (number % 16)).chr }.join
+    add("large.jsonl", jsonl(Array.new(3000) { chance.bytes(7_000).tr("\0-\xFF".b, letters) }))
   end
 
   def threads_of_pipelines
@@ -104,6 +104,26 @@ class PipelineTest < Minitest::Test
     assert_raises(ArgumentError) { tokens.write(out, output: :nanogpt) }
     assert_equal 3, tokens.write(out, output: :nanogpt, resume: true).resumed
     assert_equal summary.tokens - 3000, tokens.write("#{out}-none", output: :nanogpt, eos: :none).tokens
+  end
+
+  def test_parts_of_a_run
+    tokens = P.read(corpus).tokens(:gpt2)
+    whole = File.join(@folder, "whole")
+    out = File.join(@folder, "out")
+    tokens.write(whole, output: :megatron)
+    [0, 1, 0].each_with_index do |index, at|
+      summary = tokens.write(out, output: :megatron, part: [index, 2])
+      assert_equal [2 - index, at == 2 ? 2 : 0], [summary.shards.size, summary.resumed]
+    end
+    refute_path_exists File.join(out, "manifest.json")
+    assert_equal 3, tokens.write(out, output: :megatron, resume: true).resumed
+    contents = ->(folder) { Dir[File.join(folder, "*.*")].sort.to_h { |path| [File.basename(path), File.binread(path)] } }
+    assert_equal contents[whole], contents[out]
+    [[1, 1], [-1, 2], [0, 0]].each do |part|
+      error = assert_raises(ArgumentError) { tokens.write(out, output: :megatron, part:) }
+      assert_match(/part must be an index and a greater count/, error.message)
+    end
+    assert_raises(TypeError) { tokens.write(out, output: :megatron, part: [0]) }
   end
 
   def test_fields_formats_and_choices

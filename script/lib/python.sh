@@ -101,6 +101,17 @@ need_export_venv() {
   cp "$requirements" "$venv/offlock-ready"
 }
 
+# Makes a virtual environment with Ray, for the preferred Python only.
+need_ray_venv() {
+  local venv=$TOOLS/venv-ray requirements=$ROOT/python/engines/requirements.txt python wanted
+  python=$(pythons | awk 'NR == 1 { print $2 }')
+  wanted="$python $("$python" -VV) $(cat "$requirements")"
+  ! fresh "$venv/offlock-ready" "$wanted" || return 0
+  logged "$TOOLS/log/venv-ray" "Making the virtual environment with Ray (about 250 MB)" \
+    make_venv "$venv" "$python" "$requirements"
+  echo "$wanted" >"$venv/offlock-ready"
+}
+
 # Makes a virtual environment with the programs that the tests run with offlock's modules in place of the originals, for the
 # preferred Python only.
 need_replace_venv() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use offlock_core::pipeline::{Eos, Format, OnError, Output};
+use offlock_core::pipeline::{Eos, Format, OnError, Output, Part};
 use offlock_core::tokens;
 
 /// Count the tokens of documents, or write them to files for training
@@ -48,6 +48,7 @@ pub(crate) struct Count {
 #[command(after_help = "Examples:
   offlock tokens write corpus/ -o tokens/ --output megatron
   offlock tokens write corpus/ -o tokens/ --output megatron --resume
+  offlock tokens write corpus/ -o tokens/ --output megatron --part $SLURM_ARRAY_TASK_ID/16
   offlock tokens write --tokenizer models/Llama-3 --eos-token '<|end_of_text|>' --output datatrove -o tokens/ part-*.jsonl.zst")]
 pub(crate) struct Write {
     #[command(flatten)]
@@ -68,6 +69,10 @@ pub(crate) struct Write {
     /// Continue an earlier run: leave the shards alone that it finished
     #[arg(long)]
     pub(crate) resume: bool,
+    /// Write a part of the shards, beside other processes that write the other parts: 3/16 is the fourth of 16, the first
+    /// being 0/16. Finished shards are left alone. Once all parts are written, --resume without --part writes manifest.json
+    #[arg(long, value_name = "INDEX/COUNT", value_parser = part)]
+    pub(crate) part: Option<Part>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -175,9 +180,25 @@ fn size(text: &str) -> Result<usize, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "it is not a size such as 500k, 64m or 2g".to_owned())
 }
 
+/// Reads which part of how many.
+fn part(text: &str) -> Result<Part, String> {
+    let numbers =
+        text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+    let part = numbers.and_then(|(index, count)| Part::new(index, count));
+    part.ok_or_else(|| "it is not a part such as 0/2 or 1/2".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{part, size};
+
+    #[test]
+    fn a_part_is_one_of_several() {
+        assert!(part("0/1").is_ok() && part("15/16").is_ok());
+        for wrong in ["", "1", "/", "1/1", "0/0", "-1/2", "a/b", "1/2/3"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_is_a_number_and_a_unit() {

@@ -40,6 +40,7 @@ fn write(arguments: &Write) -> Result<(), Failure> {
         eos: arguments.eos.map(arguments::EosPlace::core),
         eos_token: arguments.eos_token.clone(),
         resume: arguments.resume,
+        part: arguments.part,
     };
     let began = Instant::now();
     let summary = during(&shards, |task| pipeline::write(&shards, &settings, &destination, &report, task))

@@ -21,7 +21,8 @@
 //! 4. `output/` writes the tokens in the format of a training program, or they are only counted.
 //!
 //! `run.rs` does this on several threads, and `batches.rs` on threads that work ahead of a reader; the results do not
-//! depend on their number. `folder.rs` keeps the folder of results, in which a run that was killed can be resumed.
+//! depend on their number. `folder.rs` keeps the folder of results, in which a run that was killed can be resumed, and
+//! to which several processes can write a part of a run each (`part.rs`).
 
 mod batches;
 mod count;
@@ -33,6 +34,7 @@ mod hex;
 mod jsonl;
 mod model;
 mod output;
+mod part;
 mod records;
 mod reports;
 mod run;
@@ -47,8 +49,9 @@ pub use documents::OnError;
 pub use error::{Error, ErrorKind, Place};
 pub use model::{Model, TokenizerSource};
 pub use output::{Eos, Output};
+pub use part::Part;
 pub use reports::Reports;
 pub use settings::Settings;
-pub use shard::{Format, Shard, find};
+pub use shard::{Format, Shard, find, pack, unpack};
 pub use summary::{Done, Lengths, Summary, Totals, Written};
-pub use write::{Destination, write};
+pub use write::{Destination, prepare, write};

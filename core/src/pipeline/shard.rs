@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{Error, ErrorKind};
 
 /// What a shard's records are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     /// A JSON object on each line.
     Jsonl,
@@ -55,7 +57,7 @@ impl Format {
 }
 
 /// A file to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// The file.
     pub path: PathBuf,
@@ -92,6 +94,28 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<Shard>, Error> {
         }
     }
     Ok(shards)
+}
+
+/// Shards as bytes, from which another process gets the same ones, whatever has become of the folders meanwhile.
+///
+/// # Errors
+///
+/// `Invalid` for a path that is not UTF-8.
+pub fn pack(shards: &[Shard]) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(shards).map_err(|error| not_packed(&error))
+}
+
+/// The shards that [`pack`] has packed.
+///
+/// # Errors
+///
+/// `Invalid` for other bytes.
+pub fn unpack(bytes: &[u8]) -> Result<Vec<Shard>, Error> {
+    serde_json::from_slice(bytes).map_err(|error| not_packed(&error))
+}
+
+fn not_packed(error: &serde_json::Error) -> Error {
+    Error::new(Path::new("the shards"), ErrorKind::Invalid { message: error.to_string() })
 }
 
 fn below(folder: &Path, root: &Path, shards: &mut Vec<Shard>) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Writing files of tokens.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use super::error::{Error, ErrorKind};
 use super::folder::Folder;
 use super::model::Model;
 use super::output::{Eos, Output, Target, Writer};
+use super::part::Part;
 use super::run::{Plan, Run, Sink};
 use super::settings::Settings;
 use super::shard::{Format, Shard, check_names};
@@ -29,12 +31,17 @@ pub struct Destination {
     pub eos_token: String,
     /// Whether an earlier run is continued: shards that it finished are left alone.
     pub resume: bool,
+    /// The part of the shards that this process writes beside others, which write the others; `None` for all shards.
+    pub part: Option<Part>,
 }
 
 /// Writes the tokens of `shards` to files, one or several for each shard.
 ///
 /// What stands in the folder under a final name is whole, whatever happens. After the last shard a `manifest.json`
 /// lists all files with their checksums.
+///
+/// A part of a run leaves shards alone that are finished, and writes no manifest: once all parts are written, a run
+/// over all shards that is resumed does that, and makes what is missing.
 ///
 /// # Errors
 ///
@@ -49,18 +56,20 @@ pub fn write(
 ) -> Result<Summary, Error> {
     let wrong = |kind: ErrorKind| Error::new(&destination.folder, kind);
     let model = &settings.model;
-    check_names(shards)?;
-    destination.output.check_vocabulary(model.n_vocab()).map_err(wrong)?;
-    let eos = destination.eos(model).map_err(wrong)?;
+    let eos = destination.check(shards, model)?;
     let described = destination.describe(settings);
-    let folder = Folder::open(&destination.folder, shards, &described, destination.resume)?;
+    let folder = match destination.part {
+        None => Folder::open(&destination.folder, shards, &described, destination.resume)?,
+        Some(_) => Folder::join(&destination.folder, &described)?,
+    };
+    let shards = destination.part.map_or(Cow::Borrowed(shards), |part| Cow::Owned(part.of(shards)));
     let id = ["id".to_owned()];
     let begin = |index: usize| match folder.done(&shards[index]).map_err(|error| wrong(error.into()))? {
         Some(done) => Ok(Plan::Finished(done)),
         None => destination.begin(&folder, &shards[index], index, model),
     };
     let run = Run {
-        shards,
+        shards: &shards,
         format: settings.format,
         extraction: Extraction {
             id: destination.output.names_documents().then_some(&id),
@@ -75,11 +84,33 @@ pub fn write(
         finished: &|shard, done| folder.finish(shard, done),
     };
     let summary = run.run(task)?;
-    folder.complete(&described, &summary).map_err(|error| wrong(error.into()))?;
+    if destination.part.is_none() {
+        folder.complete(&described, &summary).map_err(|error| wrong(error.into()))?;
+    }
     Ok(summary)
 }
 
+/// Makes the folder ready for the parts of a run, as [`write`] does before the first shard: checks the settings and the
+/// folder, and removes what an earlier run has not finished. `part` plays no role.
+///
+/// # Errors
+///
+/// Those of [`write`] that do not concern a shard's content.
+pub fn prepare(shards: &[Shard], settings: &Settings, destination: &Destination) -> Result<(), Error> {
+    destination.check(shards, &settings.model)?;
+    let described = destination.describe(settings);
+    Folder::open(&destination.folder, shards, &described, destination.resume).map(drop)
+}
+
 impl Destination {
+    /// Checks everything but the folder. Returns the token that separates documents, if one does.
+    fn check(&self, shards: &[Shard], model: &Model) -> Result<Option<TokenId>, Error> {
+        let wrong = |kind: ErrorKind| Error::new(&self.folder, kind);
+        check_names(shards)?;
+        self.output.check_vocabulary(model.n_vocab()).map_err(wrong)?;
+        self.eos(model).map_err(wrong)
+    }
+
     fn place_of_eos(&self) -> Eos {
         self.eos.unwrap_or_else(|| self.output.usual_eos())
     }
@@ -118,7 +149,7 @@ impl Destination {
 
     fn begin(&self, folder: &Folder, shard: &Shard, index: usize, model: &Model) -> Result<Plan, Error> {
         let (name, source) = (shard.name.clone(), shard.path.clone());
-        let target = Target { folder: folder.unfinished(), index, name, source };
+        let target = Target { folder: folder.unfinished().to_owned(), index, name, source };
         let writer = self.output.begin(&target, model.name(), model.n_vocab());
         let writer = writer.map_err(|error| Error::new(folder.path(), error))?;
         Ok(Plan::Read(Some(Box::new(Files { writer, folder: folder.path().to_owned() }))))

@@ -3,6 +3,7 @@
 use offlock_core::pipeline::{self, Done, Totals};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use super::error::record_errors;
 use super::file_name::FileName;
@@ -15,11 +16,13 @@ pub(crate) struct Summary {
     core: pipeline::Summary,
     totals: Totals,
     errors: Vec<pipeline::Error>,
+    /// What other processes found wrong.
+    elsewhere: Option<Py<PyTuple>>,
 }
 
 impl Summary {
     pub(super) fn new(core: pipeline::Summary, errors: Vec<pipeline::Error>) -> Self {
-        Self { totals: core.totals(), core, errors }
+        Self { totals: core.totals(), core, errors, elsewhere: None }
     }
 }
 
@@ -57,7 +60,17 @@ impl Summary {
     /// What is wrong with them: a tuple of ``RecordError``, with ``on_error="report"``. At most 1,000 are kept.
     #[getter]
     fn failures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        record_errors(py, &self.errors)
+        match &self.elsewhere {
+            Some(failures) => Ok(failures.bind(py).clone().into_any()),
+            None => record_errors(py, &self.errors),
+        }
+    }
+
+    /// This summary of shards that other processes have written just now: how many an earlier run had finished, and what
+    /// is wrong with records.
+    fn _written_elsewhere(&self, resumed: usize, failures: &Bound<'_, PyTuple>) -> Self {
+        let core = pipeline::Summary { resumed, ..self.core.clone() };
+        Self { elsewhere: Some(failures.clone().unbind()), ..Self::new(core, Vec::new()) }
     }
 
     /// How many shards an earlier run had finished.

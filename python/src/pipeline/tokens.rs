@@ -4,21 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use offlock_core::pipeline::{
-    self, Destination, Eos, Error, Format, Model, OnError, Output, Reports, Settings, Shard, TokenizerSource,
+    self, Destination, Eos, Error, Format, Model, OnError, Output, Part, Reports, Settings, Shard,
+    TokenizerSource,
 };
 use offlock_core::{Operation, Task};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple, PyType};
 
 use super::batches::Batches;
 use super::file_name::{FileName, file_path};
 use super::summary::Summary;
+use crate::bytes;
 use crate::cpython::late_init::Boxed;
 use crate::error::{IntoException, WithMessage};
 use crate::model::ModelTokenizer;
 use crate::objects::{Int, Text, tuple};
-use crate::operations::{PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_WRITE, TOKENS_LOAD};
+use crate::operations::{
+    PIPELINE_COUNT, PIPELINE_FIND, PIPELINE_PACK, PIPELINE_PREPARE, PIPELINE_WRITE, TOKENS_LOAD,
+};
 use crate::region::{Cancel, Progress, Region};
 
 /// The shards that paths name.
@@ -44,6 +48,21 @@ impl Shards {
     #[getter]
     fn size(&self) -> Int {
         Int(self.0.iter().map(|shard| shard.size).sum::<u64>() as usize)
+    }
+
+    /// The shards that `packed` of other ones returned.
+    #[classmethod]
+    fn unpacked<'py>(class: &Bound<'py, PyType>, packed: &Bound<'py, PyBytes>) -> PyResult<Self> {
+        let bytes = packed.as_bytes();
+        let shards =
+            Region::new(&PIPELINE_PACK, bytes.len() / 100).run(class.py(), |_| pipeline::unpack(bytes));
+        shards.map(Arc::new).map(Self)
+    }
+
+    /// The shards as bytes, for another process.
+    fn packed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let packed = Region::new(&PIPELINE_PACK, self.0.len()).run(py, |_| pipeline::pack(&self.0))?;
+        bytes::from_memory(py, packed)
     }
 }
 
@@ -123,12 +142,20 @@ impl Tokens {
     /// format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
     /// earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for ``count``.
     ///
+    /// ``part=(index, count)`` writes every ``count``-th shard only, from that of ``index`` on, beside other processes,
+    /// which write the other parts. Finished shards are left alone. Once all parts are written, ``resume=True`` without
+    /// ``part`` writes the list of all results.
+    ///
     /// Raises ``RecordError`` for the first record that fails, unless they are left out; ``ValueError`` for a folder
     /// with other results, for one to which another run writes, and when the format cannot hold the vocabulary; and
     /// ``OSError``.
     #[pyo3(
-        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, progress = None, cancel = None),
-        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, progress=None, cancel=None)"
+        signature = (
+            folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false, part = None, progress = None,
+            cancel = None
+        ),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False, part=None, \
+                          progress=None, cancel=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one for each keyword in Python")]
     fn write(
@@ -139,16 +166,38 @@ impl Tokens {
         eos: Option<&str>,
         eos_token: String,
         resume: bool,
+        part: Option<(i64, i64)>,
         progress: Option<Py<PyAny>>,
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Summary> {
-        let output = named("output", output, &Output::NAMES)?;
-        let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
-        let destination = Destination { folder: file_path(folder)?, output, eos, eos_token, resume };
+        let part = part.map(|(index, count)| part_of(index, count)).transpose()?;
+        let destination = Destination { part, ..destination(folder, output, eos, eos_token, resume)? };
         let Source { shards, settings } = &*self.0;
         self.0.run(py, &PIPELINE_WRITE, progress, cancel, |report, task| {
             pipeline::write(shards, settings, &destination, report, task)
         })
+    }
+
+    /// Makes a folder ready for the parts of a run: checks everything that ``write`` would check before it reads a shard,
+    /// with the same arguments, and removes what an earlier run has not finished.
+    ///
+    /// Raises ``ValueError`` and ``OSError`` as ``write`` does.
+    #[pyo3(
+        signature = (folder, *, output, eos = None, eos_token = "<|endoftext|>".to_owned(), resume = false),
+        text_signature = "($self, folder, *, output, eos=None, eos_token='<|endoftext|>', resume=False)"
+    )]
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        folder: &Bound<'_, PyAny>,
+        output: &str,
+        eos: Option<&str>,
+        eos_token: String,
+        resume: bool,
+    ) -> PyResult<()> {
+        let destination = destination(folder, output, eos, eos_token, resume)?;
+        Region::new(&PIPELINE_PREPARE, 0)
+            .run(py, |_| pipeline::prepare(&self.0.shards, &self.0.settings, &destination))
     }
 
     /// Starts threads that encode the documents, and returns an iterator over batches of them, in order.
@@ -189,6 +238,28 @@ impl Source {
         tell.map_or(Ok(()), |tell| tell(py, self.size() as u64))?;
         Ok(Summary::new(summary, errors))
     }
+}
+
+/// Where all shards are written.
+fn destination(
+    folder: &Bound<'_, PyAny>,
+    output: &str,
+    eos: Option<&str>,
+    eos_token: String,
+    resume: bool,
+) -> PyResult<Destination> {
+    let output = named("output", output, &Output::NAMES)?;
+    let eos = eos.map(|name| named("eos", name, &Eos::NAMES)).transpose()?;
+    Ok(Destination { folder: file_path(folder)?, output, eos, eos_token, resume, part: None })
+}
+
+/// The part of this index of so many.
+fn part_of(index: i64, count: i64) -> PyResult<Part> {
+    let numbers = usize::try_from(index).ok().zip(usize::try_from(count).ok());
+    numbers.and_then(|(index, count)| Part::new(index, count)).ok_or_else(|| {
+        let message = format!("part must be an index and a greater count, not ({index}, {count})");
+        PyValueError::with_message(message)
+    })
 }
 
 /// The value that is called `name`.

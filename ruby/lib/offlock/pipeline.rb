@@ -161,13 +161,16 @@ module Offlock
       #   format's own writer puts it
       # @param eos_token [String] the text of that special token
       # @param resume [Boolean] whether to continue an earlier run: the shards that it finished are left alone
+      # @param part [Array(Integer, Integer), nil] an index and a count: writes every count-th shard only, from that of the
+      #   index on, beside other processes, which write the other parts. Finished shards are left alone. Once all parts are
+      #   written, `resume: true` without `part` writes the list of all results
       # @param progress [#call, nil] as for {#count}
       # @return [Summary]
       # @raise (see #count)
       # @raise [ArgumentError] for a folder with other results, for one to which another run writes, and when the format
       #   cannot hold the vocabulary
-      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false, progress: nil)
-        native_write(folder.to_s, output, eos, eos_token, resume, progress)
+      def write(folder, output:, eos: nil, eos_token: "<|endoftext|>", resume: false, part: nil, progress: nil)
+        native_write(folder.to_s, output, eos, eos_token, resume, part, progress)
       end
 
       # @return [String]

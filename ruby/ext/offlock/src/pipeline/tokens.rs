@@ -9,7 +9,7 @@ use magnus::{
     function, method,
 };
 use offlock_core::pipeline::{
-    self, Destination, Eos, Format, Model, OnError, Output, Reports, Settings, Shard, TokenizerSource,
+    self, Destination, Eos, Format, Model, OnError, Output, Part, Reports, Settings, Shard, TokenizerSource,
 };
 use offlock_core::{Operation, Task};
 
@@ -34,7 +34,7 @@ pub(super) fn define(ruby: &Ruby, pipeline: RModule) -> Result<(), Error> {
     class.define_method("name", method!(|this: &Tokens| this.settings.model.name().to_owned(), 0))?;
     class.define_private_method("native_count", method!(Tokens::count, 1))?;
     class.define_method("batches", method!(Tokens::batches, 0))?;
-    class.define_private_method("native_write", method!(Tokens::write, 6))
+    class.define_private_method("native_write", method!(Tokens::write, 7))
 }
 
 /// The shards that paths name.
@@ -112,11 +112,13 @@ impl Tokens {
         eos: Option<Symbol>,
         eos_token: String,
         resume: bool,
+        part: Option<(i64, i64)>,
         progress: Option<Value>,
     ) -> Result<Value, Error> {
         let output = named(ruby, "output", output, &Output::NAMES)?;
         let eos = eos.map(|name| named(ruby, "eos", name, &Eos::NAMES)).transpose()?;
-        let destination = Destination { folder: folder.into(), output, eos, eos_token, resume };
+        let part = part.map(|(index, count)| part_of(ruby, index, count)).transpose()?;
+        let destination = Destination { folder: folder.into(), output, eos, eos_token, resume, part };
         this.run(ruby, &PIPELINE_WRITE, progress, |report, task| {
             pipeline::write(&this.shards, &this.settings, &destination, report, task)
         })
@@ -171,6 +173,15 @@ fn frozen<T: TypedData>(ruby: &Ruby, data: T) -> Value {
     let object = ruby.obj_wrap(data);
     object.freeze();
     object.as_value()
+}
+
+/// The part of this index of so many.
+fn part_of(ruby: &Ruby, index: i64, count: i64) -> Result<Part, Error> {
+    let numbers = usize::try_from(index).ok().zip(usize::try_from(count).ok());
+    numbers.and_then(|(index, count)| Part::new(index, count)).ok_or_else(|| {
+        let message = format!("part must be an index and a greater count, got [{index}, {count}]");
+        Error::new(ruby.exception_arg_error(), message)
+    })
 }
 
 /// The value that is called `name`.
