@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -59,6 +62,28 @@ def awaited(out: Path) -> tuple[int, str]:
     return found
 
 
+def tokenizer() -> dict[str, Any]:
+    """Returns the file of a tokenizer whose tokens are the single bytes, written as such files write them."""
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    letters = [*map(chr, shown), *(chr(0x100 + number) for number in range(256 - len(shown)))]
+    vocabulary = {letter: number for number, letter in enumerate(letters)}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": []}
+    return {"version": "1.0", "pre_tokenizer": byte_level, "decoder": byte_level, "model": model}
+
+
+def await_end(out: Path) -> None:
+    """Waits for the workers of a program that is gone. Ray ends them, a little later."""
+    end = time.monotonic() + 60
+    with open(out / ".offlock" / "lock", "r+") as lock:
+        while time.monotonic() < end:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.01)
+    raise AssertionError("workers go on")
+
+
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_two_workers_write_the_same_as_one_process(
     tokens: pipeline.Tokens, tmp_path: Path, output: Any
@@ -82,6 +107,42 @@ def test_a_rerun_leaves_finished_shards_alone(tokens: pipeline.Tokens, whole: Pa
     assert everything(whole) == before
     with pytest.raises(ValueError, match="made with another eos"):
         offlock.ray.write(tokens, whole, output="megatron", eos="none", resume=True)
+
+
+def test_actors_that_wait_for_a_processor_are_not_waited_for(
+    tokens: pipeline.Tokens, whole: Path, tmp_path: Path
+) -> None:
+    offlock.ray.write(tokens, tmp_path / "out", output="megatron", num_actors=SHARDS, num_cpus=2)
+    assert everything(tmp_path / "out") == everything(whole)
+
+
+def test_an_interrupt_ends_the_workers(large: pipeline.Tokens, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupt() -> None:
+        awaited(out)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        offlock.ray.write(large, out, output="nanogpt")
+    thread.join()
+    finished = len(list(out.glob("*.bin")))
+    assert finished < 4
+    await_end(out)
+    summary = offlock.ray.write(large, out, output="nanogpt", resume=True)
+    assert (summary.documents, summary.resumed) == (4 * 6000, finished)
+
+
+def test_a_tokenizer_that_is_gone(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer()))
+    tokens = pipeline.read(corpus).tokens(tokenizer=path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        offlock.ray.write(tokens, tmp_path / "out", output="llmc", eos="none")
+    assert caught.value.filename == str(path)
 
 
 def test_a_worker_that_is_killed_is_replaced(large: pipeline.Tokens, tmp_path: Path) -> None:
@@ -142,14 +203,9 @@ def test_the_program_is_killed_and_run_again(large: pipeline.Tokens, tmp_path: P
         offlock.ray.write(large, out, output="nanogpt", resume=True)
     program.kill()
     program.communicate()
-    # Ray ends the workers of a program that is gone, a little later.
-    end = time.monotonic() + 60
-    while (
-        again := subprocess.run(
-            [*command, "resume"], capture_output=True, text=True, timeout=120, check=False
-        )
-    ).returncode and time.monotonic() < end:
-        assert "another run writes to this folder" in again.stderr, again.stderr
+    await_end(out)
+    again = subprocess.run([*command, "resume"], capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stderr
     assert int(again.stdout) >= 1
     assert everything(out) == everything(tmp_path / "whole")
 

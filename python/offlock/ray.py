@@ -52,20 +52,27 @@ class _Part(NamedTuple):
 class _Writer:
     """An actor, which keeps the encoding between shards."""
 
-    def __init__(self, run: _Run) -> None:
-        self._run = run
+    def __init__(self) -> None:
+        self._begun = False
 
-    def begin(self) -> None:
-        """Loads the encoding. Not when the actor is made: Ray would not tell of what type an error is."""
+    def begin(self, shared: list[Any]) -> None:
+        """Gets the run from the reference in a list, and loads the encoding, for a first call.
+
+        Not when the actor is made: Ray would not tell of what type an error is, and does not keep its arguments for an actor
+        that is restarted. A reference in a list is not fetched with every call.
+        """
+        if self._begun:
+            return
+        self._run: _Run = _ray().get(shared[0])
         # For names of shards that are not absolute. If this machine has no such folder, they name no file either.
         with contextlib.suppress(OSError):
             os.chdir(self._run.working_directory)
         self._tokens = Tokens(self._run.corpus, self._run.encoder)
+        self._begun = True
 
-    def write(self, index: int) -> _Part:
+    def write(self, shared: list[Any], index: int) -> _Part:
         """Writes a shard, unless it is finished. After an actor was restarted, this can be its first call."""
-        if not hasattr(self, "_tokens"):
-            self.begin()
+        self.begin(shared)
         part = (index, self._run.num_shards)
         summary = self._tokens.write(self._run.folder, part=part, **self._run.options)
         return _Part(summary.resumed, summary.failures)
@@ -123,8 +130,7 @@ def _parts(ray: Any, run: _Run, num_actors: int | None, options: dict[str, Any])
     if num_actors is None:
         num_actors = int(ray.cluster_resources().get("CPU", 1) / options["num_cpus"])
     actor = ray.remote(max_restarts=-1, **options)(_Writer)
-    shared = ray.put(run)
-    pool = [actor.remote(shared) for _ in range(max(1, min(num_actors, run.num_shards)))]
+    pool = [actor.remote() for _ in range(max(1, min(num_actors, run.num_shards)))]
     try:
         return _distribute(ray, run, pool)
     finally:
@@ -134,7 +140,8 @@ def _parts(ray: Any, run: _Run, num_actors: int | None, options: dict[str, Any])
 
 def _distribute(ray: Any, run: _Run, pool: list[Any]) -> list[_Part]:
     """Gives one shard after the other to the actors that have begun: others may wait for a machine."""
-    waiting: dict[Any, tuple[Any, int | None]] = {each.begin.remote(): (each, None) for each in pool}
+    shared = [ray.put(run)]
+    waiting: dict[Any, tuple[Any, int | None]] = {each.begin.remote(shared): (each, None) for each in pool}
     left = iter(range(run.num_shards))
     parts: dict[int, _Part] = {}
     while len(parts) < run.num_shards:
@@ -144,7 +151,7 @@ def _distribute(ray: Any, run: _Run, pool: list[Any]) -> list[_Part]:
         if index is not None:
             parts[index] = result
         if (index := next(left, None)) is not None:
-            waiting[each.write.remote(index)] = (each, index)
+            waiting[each.write.remote(shared, index)] = (each, index)
     return [parts[index] for index in range(run.num_shards)]
 
 
