@@ -55,7 +55,9 @@ def corpus(tmp_path: Path) -> Path:
 def large(tmp_path: Path) -> Path:
     """A shard of about 20 MB, which takes a second to encode: its texts do not repeat words."""
     chance = random.Random(7)
-    letters = bytes(ord("abcdefghijklmnop"[number % 16]) if number % 10 else ord(" ") for number in range(256))
+    letters = bytes(
+        ord("abcdefghijklmnop"[number % 16]) if number % 10 else ord(" ") for number in range(256)
+    )
     texts = [chance.randbytes(7_000).translate(letters).decode() for _ in range(3000)]
     return shard(tmp_path, "large.jsonl", texts)
 
