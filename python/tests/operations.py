@@ -1035,6 +1035,12 @@ def _() -> Call:
     return lambda: jsonl.extract(data, ["text", "id"])
 
 
+@large("jsonl.extract from a str")
+def _() -> Call:
+    text = "".join(f'{{"id":{number},"text":"é—{number}"}}\n' for number in range(MANY))
+    return lambda: jsonl.extract(text, "id")
+
+
 @large("jsonl.extract of long strings")
 def _() -> Call:
     data = b'{"text":"' + plain(SIZE // 4) + b'"}\n' + b'{"text":"\\n' + plain(SIZE // 4) + b'"}\n'

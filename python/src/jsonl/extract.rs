@@ -11,11 +11,13 @@ use super::error::InLines;
 use super::paths::Wanted;
 use crate::borrow::Bytes;
 use crate::error::WithMessage;
+use crate::large::Large;
 use crate::msgpack::column::Column;
 use crate::msgpack::prebuilt_strings::PrebuiltStrings;
 use crate::objects::tuple;
 use crate::operations::JSONL_EXTRACT;
 use crate::region::{Cancel, Region, Release};
+use crate::utf8;
 
 /// The greatest length of a line by default.
 const MAX_DOC_BYTES: usize = 64 << 20;
@@ -47,7 +49,7 @@ pub(super) fn extract<'py>(
     if max_doc_bytes == 0 {
         return Err(PyValueError::with_message("max_doc_bytes must be at least 1, it is 0"));
     }
-    let lines = Lines::borrow(data)?;
+    let lines = Lines::borrow(data, release)?;
     let lines = lines.as_slice()?;
     let region = || Region::new(&JSONL_EXTRACT, lines.len()).release(release).cancel(cancel);
     let (strings, columns) = region().run(py, |task| {
@@ -72,30 +74,32 @@ fn columns(
     wanted: &Wanted,
     limit: usize,
     task: &Task<'_>,
-) -> Result<(Vec<u8>, Vec<Column>), Error> {
+) -> Result<(Large<Vec<u8>>, Vec<Column>), Error> {
     let Columns { strings, columns } = jsonl::extract(lines, &wanted.paths, limit, task)?;
     let columns =
         memory::collected(columns.into_iter().map(|fields| Column::new::<Error>(&strings, fields, task)))?;
-    Ok((strings, columns))
+    Ok((Large::new(strings), columns))
 }
 
 /// JSON lines, as text or as bytes.
 enum Lines<'py> {
     Text(Bound<'py, PyString>),
+    /// The UTF-8 of a long text, which CPython would make with the lock held.
+    Long(Large<String>),
     Bytes(Bytes),
 }
 
 impl<'py> Lines<'py> {
-    fn borrow(data: &Bound<'py, PyAny>) -> PyResult<Self> {
-        match data.cast::<PyString>() {
-            Ok(text) => Ok(Self::Text(text.clone())),
-            Err(_) => Bytes::borrow(data).map(Self::Bytes),
-        }
+    fn borrow(data: &Bound<'py, PyAny>, release: Release) -> PyResult<Self> {
+        let Ok(text) = data.cast::<PyString>() else { return Bytes::borrow(data).map(Self::Bytes) };
+        let long = utf8::of_long(text, release)?;
+        Ok(long.map_or_else(|| Self::Text(text.clone()), Self::Long))
     }
 
     fn as_slice(&self) -> PyResult<&[u8]> {
         match self {
             Self::Text(text) => Ok(text.to_str()?.as_bytes()),
+            Self::Long(text) => Ok(text.as_bytes()),
             Self::Bytes(bytes) => Ok(bytes.as_slice()),
         }
     }

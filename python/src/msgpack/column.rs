@@ -14,6 +14,7 @@ use crate::cpython::partial_sequence::PartialSequence;
 use crate::cpython::{object, str_header};
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
+use crate::large::Large;
 use crate::region::Release;
 use crate::strings::batch::Built;
 
@@ -53,15 +54,15 @@ impl<'py> Strings<'_, 'py> {
 
 /// A column, and its distinct strings if they repeat often: each of those is made once then.
 pub(crate) struct Column {
-    fields: Vec<Option<Field>>,
+    fields: Large<Vec<Option<Field>>>,
     repeats: Option<Repeating>,
 }
 
 struct Repeating {
     /// Each string once.
-    strings: Vec<Span>,
+    strings: Large<Vec<Span>>,
     /// For each string of the column the index of its equal in `strings`.
-    numbers: Vec<u32>,
+    numbers: Large<Vec<u32>>,
 }
 
 impl Column {
@@ -71,7 +72,7 @@ impl Column {
         fields: Vec<Option<Field>>,
         task: &Task<'_>,
     ) -> Result<Self, E> {
-        let mut found = Self { fields, repeats: None };
+        let mut found = Self { fields: Large::new(fields), repeats: None };
         let all = Spans::from(found.spans()?);
         let repeats = Repeats::find(bytes, &all, task).map_err(|error| match error {
             text::Error::Stopped => E::from(Stopped),
@@ -79,7 +80,8 @@ impl Column {
         })?;
         if let Some(repeats) = repeats {
             let strings = repeats.once(|number| all.get(number))?;
-            found.repeats = Some(Repeating { strings, numbers: repeats.numbers });
+            let (strings, numbers) = (Large::new(strings), Large::new(repeats.numbers));
+            found.repeats = Some(Repeating { strings, numbers });
         }
         Ok(found)
     }
@@ -123,7 +125,7 @@ impl Column {
         };
         let no_memory = |_| PyMemoryError::with_message("no memory for so many strings");
         let mut strings = memory::with_capacity(repeats.strings.len()).map_err(no_memory)?;
-        for &span in &repeats.strings {
+        for &span in repeats.strings.iter() {
             strings.push(maker.make(span, &mut yielder)?);
         }
         let known = |number: usize| strings[repeats.numbers[number] as usize].clone();
@@ -140,7 +142,7 @@ impl Column {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut list = PartialSequence::new(py, self.fields.len(), self.fields.len(), true)?;
         let mut number = 0;
-        for field in &self.fields {
+        for field in self.fields.iter() {
             yielder.tick(py)?;
             list.push(match field {
                 None => py.None().into_bound(py),
