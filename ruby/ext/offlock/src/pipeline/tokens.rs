@@ -104,6 +104,7 @@ impl Tokens {
         })
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one for each keyword in Ruby")]
     fn write(
         ruby: &Ruby,
         this: &Self,
