@@ -84,18 +84,22 @@ class Tokens(_native.Tokens):
     they read the same shards, also if the folders have changed.
     """
 
-    corpus: Corpus
-    """The shards."""
+    _corpus: Corpus
     _encoder: _Encoder
 
     def __new__(cls, corpus: Corpus, encoder: _Encoder) -> Self:
         options = corpus._options._asdict() | encoder._asdict()
         self = super().__new__(cls, corpus._shards, field=corpus._field, **options)
-        self.corpus, self._encoder = corpus, encoder
+        self._corpus, self._encoder = corpus, encoder
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.corpus, self._encoder)
+        return type(self), (self._corpus, self._encoder)
+
+    @property
+    def corpus(self) -> Corpus:
+        """The shards."""
+        return self._corpus
 
     def __iter__(self) -> Iterator[Batch]:
         with self.batches() as batches:
@@ -175,13 +179,13 @@ class Corpus:
         return Corpus(self._shards, self._field, self._options._replace(num_threads=num_threads))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _corpus, (self._shards.packed(), self._field, self._options)
+        return _unpacked, (self._shards.packed(), self._field, self._options)
 
     def __repr__(self) -> str:
         return f"<Corpus of {len(self.paths)} shards, {self.size} bytes>"
 
 
-def _corpus(packed: bytes, field: tuple[str, ...], options: _Options) -> Corpus:
+def _unpacked(packed: bytes, field: tuple[str, ...], options: _Options) -> Corpus:
     """Unpickles a corpus."""
     return Corpus(_native.Shards.unpacked(packed), field, options)
 

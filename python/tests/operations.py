@@ -104,7 +104,7 @@ NO_WORK = {
     "pipeline.Tokens.acount", "pipeline.Tokens.awrite",
     # The pipeline's classes, what they were made with, and numbers.
     "pipeline.Batch", "pipeline.Batches", "pipeline.Corpus", "pipeline.RecordError", "pipeline.ShardSummary",
-    "pipeline.Summary", "pipeline.Tokens", "pipeline.Tokens.name",
+    "pipeline.Summary", "pipeline.Tokens", "pipeline.Tokens.corpus", "pipeline.Tokens.name",
     *(f"pipeline.Corpus.{name}" for name in ("field", "paths", "size")),
     *(f"pipeline.Batches.{name}" for name in ("bytes_read", "bytes_total")),
     *(f"pipeline.Batch.{name}" for name in ("bytes", "failed", "offsets", "path", "records", "tokens")),

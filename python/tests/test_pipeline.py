@@ -206,7 +206,9 @@ def test_tokens_are_pickled_with_everything(tmp_path: Path) -> None:
     path.write_text('{"data": {"text": "ab"}}\n{"text": "longer than the others, by far"}\n{}\n')
     options: dict[str, Any] = {"format": "jsonl", "max_doc_bytes": 25, "on_error": "report", "num_threads": 2}
     corpus = pipeline.read(path, **options).field("data", "text")
-    for tokens in (corpus.tokens("gpt2"), corpus.tokens(model="gpt-4"), corpus.tokens(tokenizer=tmp_path)):
+    loaded = Tokenizer(json.dumps(FILE).encode())
+    chosen = [corpus.tokens("gpt2"), corpus.tokens(model="gpt-4")]
+    for tokens in (*chosen, corpus.tokens(tokenizer=tmp_path), corpus.tokens(tokenizer=loaded)):
         copy = pickle.loads(pickle.dumps(tokens))
         assert (type(copy), copy.name, copy.corpus.paths) == (pipeline.Tokens, tokens.name, (str(path),))
         counts = [each.count() for each in (tokens, copy)]
