@@ -93,12 +93,14 @@ impl<'a> Encoder<'a> {
         cut: CutMany,
     ) -> Result<usize, Error> {
         if range.len() >= LONG {
-            let words = self.vocabulary.words.use_for(range.len());
-            if words == Use::First {
-                self.vocabulary.fill_words();
-            }
-            if words != Use::No {
-                return self.pieces_with_words(text, range, out, cut);
+            match self.vocabulary.words.use_for(range.len()) {
+                Use::No => {}
+                Use::Partly => return self.pieces_with_words(text, range, out, cut, false),
+                Use::ToFill => {
+                    self.vocabulary.fill_words();
+                    return self.pieces_with_words(text, range, out, cut, true);
+                }
+                Use::Fully => return self.pieces_with_words(text, range, out, cut, true),
             }
         }
         memory::reserve(out, most_tokens(text.len() - range.start))?;
@@ -113,13 +115,14 @@ impl<'a> Encoder<'a> {
         Ok(at)
     }
 
-    /// The same, with the words that occur often.
+    /// The same, with the words that occur often. `has_all` says that the vocabulary was entered before.
     fn pieces_with_words(
         &mut self,
         text: &[u8],
         range: Range<usize>,
         out: &mut Vec<u32>,
         cut: CutMany,
+        has_all: bool,
     ) -> Result<usize, Error> {
         let (mut keys, mut found) = ([WordKey::NONE; WORDS], [None; WORDS]);
         let mut ends = Ends::new();
@@ -134,7 +137,7 @@ impl<'a> Encoder<'a> {
                 for ((found, &key), &end) in found.iter().zip(&*keys).zip(ends) {
                     match found {
                         Some(found) => found.append(out),
-                        None => self.enter(text, at..end, key, out)?,
+                        None => self.enter(text, at..end, key, has_all, out)?,
                     }
                     at = end;
                 }
@@ -224,10 +227,12 @@ impl<'a> Encoder<'a> {
         text: &[u8],
         piece: Range<usize>,
         key: WordKey,
+        has_all: bool,
         out: &mut Vec<u32>,
     ) -> Result<(), Error> {
         let (before, Vocabulary { table, words, .. }) = (out.len(), self.vocabulary);
-        let token = if words.may_lack(key) { table.get(text, piece.start, piece.len()) } else { None };
+        let may_be_token = !has_all || words.may_lack(key);
+        let token = if may_be_token { table.get(text, piece.start, piece.len()) } else { None };
         let is_known = match token {
             Some(place) => {
                 out.push(place);

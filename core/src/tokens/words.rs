@@ -61,9 +61,11 @@ pub(super) struct Words {
 pub(super) enum Use {
     /// There has not been enough text.
     No,
-    Yes,
-    /// This text is the first; the caller has to [`fill`](Words::fill) it.
-    First,
+    /// The vocabulary has not been entered yet.
+    Partly,
+    /// The caller has to [`fill`](Words::fill) it first.
+    ToFill,
+    Fully,
 }
 
 #[derive(Zeroable)]
@@ -138,7 +140,7 @@ impl Words {
     /// Whether so much text was encoded that the table is worth its memory. `length` bytes more are counted.
     #[inline]
     pub(super) fn use_for(&self, length: usize) -> Use {
-        if self.has_vocabulary.load(Ordering::Acquire) { Use::Yes } else { self.decide(length) }
+        if self.has_vocabulary.load(Ordering::Acquire) { Use::Fully } else { self.decide(length) }
     }
 
     #[cold]
@@ -148,8 +150,8 @@ impl Words {
             seen = self.seen.fetch_add(length, Ordering::Relaxed) + length;
         }
         match seen >= ENOUGH {
-            true if length >= FILLED && !self.is_filled.swap(true, Ordering::Relaxed) => Use::First,
-            true => Use::Yes,
+            true if length >= FILLED && !self.is_filled.swap(true, Ordering::Relaxed) => Use::ToFill,
+            true => Use::Partly,
             false => Use::No,
         }
     }
@@ -162,12 +164,12 @@ impl Words {
         self.has_vocabulary.store(true, Ordering::Release);
     }
 
-    /// Whether a piece that is not found may still be a token: it is too long, or the vocabulary is not there yet, or
-    /// there was no room.
+    /// Whether a piece that was not found may still be a token: it is too long, or there was no room. The vocabulary must
+    /// have been entered before the search began: [`Use::Fully`], or [`Use::ToFill`] and [`fill`](Self::fill).
     #[inline]
     pub(super) fn may_lack(&self, key: WordKey) -> bool {
         let (home, beside) = self.home(key);
-        key.second == 0 || !self.has_vocabulary.load(Ordering::Acquire) || home.is_full() && beside.is_full()
+        key.second == 0 || home.is_full() && beside.is_full()
     }
 
     /// The line for a key, and the one that is used when that is full.
@@ -211,9 +213,8 @@ impl Words {
                     entry.tokens.store(packed(more.0) | (tokens as u64) << COUNT, Ordering::Release);
                     return;
                 }
-                Err(second) if second == key.second && entry.first.load(Ordering::Relaxed) == key.first => {
-                    return;
-                }
+                // One that another thread is about to publish may not be there yet when the vocabulary is said to be.
+                Err(_) if entry.has(key) && entry.tokens.load(Ordering::Acquire) != 0 => return,
                 Err(_) => {}
             }
         }
@@ -231,10 +232,15 @@ impl Line {
     fn find(&self, key: WordKey) -> Option<Found<'_>> {
         self.0.iter().find_map(|entry| {
             let tokens = entry.tokens.load(Ordering::Acquire);
-            let is_it = entry.first.load(Ordering::Relaxed) == key.first
-                && entry.second.load(Ordering::Relaxed) == key.second;
-            (is_it && tokens != 0).then_some(Found { tokens, more: &entry.more })
+            (tokens != 0 && entry.has(key)).then_some(Found { tokens, more: &entry.more })
         })
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn has(&self, key: WordKey) -> bool {
+        self.first.load(Ordering::Relaxed) == key.first && self.second.load(Ordering::Relaxed) == key.second
     }
 }
 
@@ -365,10 +371,12 @@ mod tests {
     fn it_is_used_after_enough_text() {
         let words = Words::new(10);
         assert_eq!(words.use_for(ENOUGH - COUNTED), Use::No);
-        assert_eq!(words.use_for(COUNTED), Use::Yes);
-        assert_eq!(words.use_for(1), Use::Yes);
-        assert_eq!(words.use_for(FILLED), Use::First);
-        assert_eq!(words.use_for(FILLED), Use::Yes);
+        assert_eq!(words.use_for(COUNTED), Use::Partly);
+        assert_eq!(words.use_for(1), Use::Partly);
+        assert_eq!(words.use_for(FILLED), Use::ToFill);
+        assert_eq!(words.use_for(FILLED), Use::Partly);
+        words.fill([(&b"one"[..], 1)].into_iter());
+        assert_eq!(words.use_for(1), Use::Fully);
         let words = Words::new(10);
         assert!((0..2 * ENOUGH / COUNTED).all(|_| words.use_for(COUNTED - 1) == Use::No));
         assert_eq!(Words::new(usize::MAX).use_for(2 * ENOUGH), Use::No);
@@ -379,7 +387,6 @@ mod tests {
         let words = Words::new(1 << TOKEN);
         let token = |number: u32| number.to_le_bytes();
         let key = |number: u32| WordKey::new(&number.to_le_bytes(), 0, 4);
-        assert!(words.may_lack(key(0)));
         let tokens: Vec<_> = (0..200_000).map(token).collect();
         words.fill(tokens.iter().map(|token| &token[..]).zip(0..));
         assert!((0..200_000).all(|number| match found(&words, key(number)) {
