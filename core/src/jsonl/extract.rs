@@ -11,7 +11,8 @@ use crate::{Task, memory};
 /// The number of bytes between two checks of the task, if the lines are short.
 const STRETCH: usize = 64 << 10;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// What a file in UTF-8 may begin with.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The wanted fields of some records.
 #[derive(Debug, Default)]

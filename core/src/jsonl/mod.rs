@@ -24,6 +24,7 @@ mod value;
 
 pub(crate) use error::syntax;
 pub use error::{Error, ErrorKind};
+pub(crate) use extract::BYTE_ORDER_MARK;
 pub use extract::{Columns, extract};
 pub use paths::{MAX_KEYS, Paths};
 pub(crate) use record::{Found, find};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::decompress::Decompressed;
 use super::error::{Error, ErrorKind, Place};
 use super::shard::Format;
+use crate::jsonl::BYTE_ORDER_MARK;
 use crate::msgpack::{Limits, Reader, Scanner, Token};
 use crate::{Task, memory};
 
@@ -20,8 +21,6 @@ const DEPTH: usize = 1000;
 
 /// The most bytes that end a line.
 const LINE_END: usize = 2;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether the beginning of a shard is enough to see a byte order mark, the header of an array, and what follows
 /// blanks.

@@ -93,14 +93,12 @@ impl<'a> Encoder<'a> {
         cut: CutMany,
     ) -> Result<usize, Error> {
         if range.len() >= LONG {
-            match self.vocabulary.words.use_for(range.len()) {
-                Use::No => {}
-                Use::Partly => return self.pieces_with_words(text, range, out, cut, false),
-                Use::ToFill => {
-                    self.vocabulary.fill_words();
-                    return self.pieces_with_words(text, range, out, cut, true);
-                }
-                Use::Fully => return self.pieces_with_words(text, range, out, cut, true),
+            let words = self.vocabulary.words.use_for(range.len());
+            if words == Use::ToFill {
+                self.vocabulary.fill_words();
+            }
+            if words != Use::No {
+                return self.pieces_with_words(text, range, out, cut, words != Use::Partly);
             }
         }
         memory::reserve(out, most_tokens(text.len() - range.start))?;
@@ -279,7 +277,8 @@ impl<'a> Encoder<'a> {
         NONE
     }
 
-    /// Appends the tokens of a piece that is not to be one token. Returns whether the cache had them.
+    /// Appends the tokens of a piece that is not to be one token. Returns whether the piece seems to
+    /// occur often, as [`Vocabulary::split`] does.
     fn parts(&mut self, text: &[u8], piece: Range<usize>, out: &mut Vec<u32>) -> Result<bool, Error> {
         let cache = self.cache.get_or_insert_with(|| self.vocabulary.pool.take());
         self.vocabulary.split(text, piece, out, cache, self.task)
