@@ -181,15 +181,6 @@ class StringsTest < Minitest::Test
      strings.compact(strings.lines(text.encode("ISO-8859-15", undef: :replace), chomp: true))]
   end
 
-  def test_under_stress
-    expected = everything
-    GC.stress = true
-    found = everything
-  ensure
-    GC.stress = false
-    assert_equal expected, found
-  end
-
   def test_compaction
     skip "no compaction here" unless GC.respond_to?(:verify_compaction_references)
     expected, found = Array.new(2) { everything }
@@ -203,7 +194,7 @@ class StringsTest < Minitest::Test
     skip "no compaction here" unless GC.respond_to?(:compact)
     expected = everything
     thread = Thread.new { Array.new(10) { everything } }
-    GC.compact while thread.alive?
+    (GC.compact && sleep(0.002)) while thread.alive?
     assert_equal [expected], thread.value.uniq
   end
 

@@ -194,7 +194,7 @@ module Scenarios
       [strings.lines(text), strings.lines(+"é\n" * n, chomp: true, release: :always), strings.split(text, +"\n"),
        strings.lines(text.encode("UTF-16LE")), strings.split(text, "words", release: :always),
        strings.from_offsets(text, parts), strings.from_offsets(text, parts.pack("q*"), release: :always),
-       strings.compact(strings.lines(text))]
+       strings.compact(strings.lines(text)), strings.compact(strings.lines(text.encode("ISO-8859-15"), chomp: true))]
     end,
     "tokens" => lambda do |n|
       encoding = Offlock::Tiktoken.get_encoding("gpt2")
