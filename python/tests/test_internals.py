@@ -33,6 +33,9 @@ SUITES = [
     "test_ints.py",
 ]
 
+OTHERS = "test_tiktoken_differential and (gpt2 or r50k or p50k or cl100k or harmony)"
+"""Tests of encodings whose ids become objects in the same way as those of o200k_base."""
+
 
 def without_internals(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OFFLOCK_INTERNALS": "0"}
@@ -84,6 +87,6 @@ def test_what_has_no_public_function_says_why_it_is_refused() -> None:
 
 def test_the_public_functions_give_the_same_results() -> None:
     suites = [str(Path(__file__).parent / suite) for suite in SUITES]
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not timing", "-k", "not in_blocks"]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not timing", "-k", f"not in_blocks and not ({OTHERS})"]
     done = without_internals("-m", "pytest", *options, *suites)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -37,11 +37,19 @@ find_ruby() { rubies "$@" | { read -r ruby && echo "$ruby"; } || true; }
 
 ruby_version() { "$1" -e 'print RUBY_VERSION'; }
 
+# need_packages_for_ruby [SERIES]: installs what building a Ruby needs, if one must be built.
+need_packages_for_ruby() {
+  if [ -n "$(find_ruby "${1:-$(chosen_version)}")" ] || ruby_is_command || ! on_debian; then return 0; fi
+  need_packages "Building Ruby needs a few packages" \
+    build-essential dpkg-dev bison libssl-dev libyaml-dev zlib1g-dev libffi-dev libgmp-dev
+}
+
 # need_ruby [SERIES]: finds a Ruby (of SERIES, such as 3.4) or builds one.
 need_ruby() {
   local wanted=${1:-$(chosen_version)}
   [ -z "$(find_ruby "$wanted")" ] || return 0
   if ruby_is_command; then die "RUBY=$RUBY is not a Ruby ${wanted:->= $RUBY_OLDEST}"; fi
+  need_packages_for_ruby "$wanted"
   build_ruby "${wanted:-$RUBY_OLDEST}"
 }
 
@@ -58,8 +66,6 @@ build_ruby() {
   local series=$1 suite build=$TOOLS/build/ruby-$1 version prefix
   on_debian || die "no Ruby >= $RUBY_OLDEST found. Install one (with your package manager, rbenv, ...) so that it is on PATH, or set RUBY=/path/to/ruby"
   suite=$(ruby_suite "$series")
-  need_packages "Building Ruby needs a few packages" \
-    build-essential dpkg-dev bison libssl-dev libyaml-dev zlib1g-dev libffi-dev libgmp-dev
   logged "$TOOLS/log/ruby-$series-source" "Fetching the source of Ruby $series from Debian's $suite" \
     fetch_source "$suite" "ruby$series" "$build"
   version=$(source_ruby_version "$build/source")
