@@ -12,6 +12,7 @@ require_relative "offlock/pipeline"
 require_relative "offlock/strings"
 require_relative "offlock/tiktoken"
 require_relative "offlock/tokenizer"
+require_relative "offlock/tokenizers"
 require_relative "offlock/zlib"
 require_relative "offlock/zstd"
 

@@ -26,7 +26,7 @@ class GCTableTest < Minitest::Test
   end
 
   def test_no_method_is_forgotten
-    methods = %w[jsonl message_pack pipeline strings tiktoken tokenizer zstd].flat_map { |file| PublicMethods.in(file) }
+    methods = %w[jsonl message_pack pipeline strings tiktoken tokenizer tokenizers zstd].flat_map { |file| PublicMethods.in(file) }
     assert_operator methods.size, :>, 190
     assert_empty methods - calls_of(Scenarios::TABLE).keys
   end

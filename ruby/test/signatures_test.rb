@@ -107,6 +107,16 @@ class SignaturesTest < Minitest::Test
     assert_equal ["done", true], [output, status.success?]
   end
 
+  def test_the_calls_of_the_gem_tokenizers_are_as_signed
+    scenarios = File.expand_path("support/scenarios", __dir__)
+    output, status = run_checked(<<~RUBY)
+      require #{scenarios.inspect}
+      ["the gem's calls for a tokenizer", "a tokenizer.json in a folder"].each { |name| Scenarios::TABLE.fetch(name).call(3) }
+      print "done"
+    RUBY
+    assert_equal ["done", true], [output, status.success?]
+  end
+
   def test_the_interface_of_strings_is_as_signed
     output, status = run_checked(<<~RUBY)
       strings = Offlock::Strings

@@ -5,8 +5,9 @@ require "stringio"
 require "tmpdir"
 require "offlock/message_pack/bigint"
 
-# Small programs that together call every public method of JSONL, MessagePack, Pipeline, Strings, Tiktoken, Tokenizer and Zstd, each
-# with inputs of `n` items that are not frozen. Their results do not depend on when garbage is collected.
+# Small programs that together call every public method of JSONL, MessagePack, Pipeline, Strings, Tiktoken, Tokenizer,
+# Tokenizers and Zstd, each with inputs of `n` items that are not frozen. Their results do not depend on when garbage is
+# collected.
 module Scenarios
   M = Offlock::MessagePack
 
@@ -223,6 +224,29 @@ module Scenarios
        model.decode(tokens.pack("L*"), release: :always), model.decode([0xff], errors: :replace), model.decode_bytes(tokens),
        model.vocab_size, model.added_tokens, model.id_to_token(260), model.token_to_id(+"and"), model.inspect,
        model.dup.equal?(model), model.clone.equal?(model)]
+    end,
+    "the gem's calls for a tokenizer" => lambda do |n|
+      given = Offlock::Tokenizers::Tokenizer.from_str(MODEL.dup)
+      token = given.added_tokens_decoder.each_value.first
+      facts = [given.vocab(with_added_tokens: false).size, given.vocab_size, given.num_special_tokens_to_add(false), given.inspect,
+               given.token_to_id(+"and"), given.id_to_token(260), token.content, token.single_word, token.lstrip, token.rstrip,
+               token.normalized, token.special]
+      texts = Array.new(n) { |number| "and #{number} é" }
+      settings = [given.enable_truncation(5, stride: 1), given.enable_padding(length: 8), given.truncation, given.padding]
+      encodings = [given.encode(texts.last), *given.encode_batch(texts.last(9)), *given.encode_batch_fast(texts.last(9))]
+      made = [encodings.first, *encodings.first.overflowing].map do |one|
+        [one.ids, one.tokens, one.offsets, one.type_ids, one.special_tokens_mask, one.attention_mask, one.sequence_ids, one.size,
+         one.n_sequences, one.inspect, one.token_to_sequence(0), one.token_to_chars(0), one.char_to_token(3), one.to_s, one.length]
+      end
+      [facts, settings, made, given.no_truncation, given.no_padding, given.decode_batch(encodings.map(&:ids)),
+       given.decode(encodings.first.ids)]
+    end,
+    "a tokenizer.json in a folder" => lambda do |_|
+      Dir.mktmpdir do |folder|
+        File.write("#{folder}/tokenizer.json", MODEL)
+        one = Offlock::Tokenizers
+        [one.from_file("#{folder}/tokenizer.json").vocab_size, one.from_pretrained(folder).vocab_size]
+      end
     end,
     "a file of ranks" => lambda do |n|
       Dir.mktmpdir do |folder|
