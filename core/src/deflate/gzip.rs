@@ -213,6 +213,8 @@ impl GzipDecoder {
         });
         match status? {
             Status::End => {
+                // A reader may stay around for long after it has read everything.
+                self.inflater.release();
                 self.place = Place::Trailer;
                 Ok(None)
             }

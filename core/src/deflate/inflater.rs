@@ -213,6 +213,13 @@ impl Inflater {
         }
     }
 
+    /// Gives the engine's state back, for the next stream of this thread. The counts begin anew.
+    pub(super) fn release(&mut self) {
+        if let Some(state) = self.state.take() {
+            state.keep();
+        }
+    }
+
     /// A copy of the stream in its present state.
     ///
     /// # Errors
@@ -256,8 +263,6 @@ impl Inflater {
 
 impl Drop for Inflater {
     fn drop(&mut self) {
-        if let Some(state) = self.state.take() {
-            state.keep();
-        }
+        self.release();
     }
 }

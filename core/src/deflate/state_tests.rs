@@ -1,7 +1,7 @@
 //! Deferred work (the engine's state, small inputs) changes nothing but the time.
 
 use super::state::{self, Compressor, Decompressor};
-use super::{Config, Deflater, ErrorKind, Flush, Inflater, Output, Status, decompress};
+use super::{Config, Deflater, ErrorKind, Flush, GzipDecoder, Inflater, Members, Output, Status, decompress};
 use crate::Task;
 
 const FORMATS: [i32; 5] = [15, -15, 31, 9, -12];
@@ -237,4 +237,21 @@ fn small_pieces_are_copied_changed_and_refused_a_dictionary() {
     out.push(&finished(&mut copy, &input)).unwrap();
     assert!(inflated(&[&header[..], &out.into_bytes()].concat(), 15) == input.repeat(2));
     assert!(inflated(&[&header[..], &finished(&mut stream, &[])].concat(), 15) == input);
+}
+
+#[test]
+fn a_reader_of_a_gzip_file_keeps_no_state_after_the_content() {
+    let (text, config) = (sample(3000, 1), Config { wbits: 31, ..Config::default() });
+    let member = finished(&mut Deflater::new(config).unwrap(), &text);
+    let file = [&member[..], &member[..]].concat();
+    for (members, content) in
+        [(Members::First, text.clone()), (Members::All, [&text[..], &text[..]].concat())]
+    {
+        let (mut decoder, mut out) = (GzipDecoder::new(members).unwrap(), Output::new());
+        decoder.run(&mut &file[..member.len() / 2], &mut out, &Task::new()).unwrap();
+        assert!(decoder.memory() > 0);
+        decoder.run(&mut &file[member.len() / 2..], &mut out, &Task::new()).unwrap();
+        assert_eq!((decoder.memory(), decoder.may_end()), (0, true));
+        assert_eq!(out.into_bytes()[..], content);
+    }
 }
