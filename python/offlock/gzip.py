@@ -23,11 +23,12 @@ import weakref
 from gzip import BadGzipFile
 
 from . import zlib
+from ._gzip_reader import CHUNK, NO_REPORT, READ_BUFFER_SIZE, REPORT_EVERY, Reader, Report
 from ._offlock import zlib as _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing these takes longer than everything else
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import IO, Any, TypeVar, overload
 
     from typing_extensions import Buffer
@@ -47,10 +48,7 @@ FTEXT, FHCRC, FEXTRA, FNAME, FCOMMENT = 1, 2, 4, 8, 16
 READ = "rb"
 WRITE = "wb"
 
-READ_BUFFER_SIZE = 128 * 1024
 _WRITE_BUFFER_SIZE = 4 * io.DEFAULT_BUFFER_SIZE
-_CHUNK = 1 << 20
-_REPORT_EVERY = 1 << 20
 _BEST = 9
 _MTIME = 0 if sys.version_info >= (3, 14) else None
 """The default `mtime` of `compress`; None is the time of the call."""
@@ -172,8 +170,8 @@ def _compress_reporting(
     with GzipFile(
         None, WRITE, level, packed, mtime, threads=threads, progress=lambda done, _: progress(done, size)
     ) as file:
-        for start in range(0, size, _REPORT_EVERY):
-            file.write(data[start : start + _REPORT_EVERY])
+        for start in range(0, size, REPORT_EVERY):
+            file.write(data[start : start + REPORT_EVERY])
     return packed.getvalue()
 
 
@@ -212,165 +210,6 @@ def _trailer(crc: int, size: int) -> bytes:
 def write32u(output: IO[bytes], value: int) -> None:
     """Write `value` to `output` as 32 bits, least significant byte first."""
     output.write(struct.pack("<L", value))
-
-
-class _Report:
-    """Reports progress to a callback: about every megabyte, and at the end."""
-
-    def __init__(self, progress: Progress | None, total: int | None) -> None:
-        self._progress = progress
-        self._total = total
-        self._told = 0
-
-    @property
-    def is_wanted(self) -> bool:
-        return self._progress is not None
-
-    def at(self, done: int) -> None:
-        if self._progress is not None and done - self._told >= _REPORT_EVERY:
-            self._told = done
-            self._progress(done, self._total)
-
-    def end(self, done: int) -> None:
-        if self._progress is not None and (done == 0 or done != self._told):
-            self._told = done
-            self._progress(done, self._total)
-
-
-_NO_REPORT = _Report(None, None)
-
-
-def _size(file: IO[bytes]) -> int | None:
-    """The size of a file, if it has one."""
-    if isinstance(file, io.BytesIO):
-        return file.getbuffer().nbytes
-    try:
-        return os.fstat(file.fileno()).st_size or None
-    except (AttributeError, OSError):
-        return None
-
-
-class _Reader(io.RawIOBase):
-    """The raw file of a `BufferedReader`: the content of a gzip file."""
-
-    def __init__(
-        self, fp: IO[bytes], threads: int, max_output: int | None, progress: Progress | None
-    ) -> None:
-        self._fp = fp
-        self._report = _NO_REPORT if progress is None else _Report(progress, _size(fp))
-        self._threads = threads
-        self._max_output = max_output
-        self._last_mtime: int | None = None
-        self._size = -1
-        self._begin()
-
-    def _begin(self) -> None:
-        self._decoder = _native.GzipDecompress(threads=self._threads, max_output=self._max_output)
-        self._pos = self._packed = self._behind = 0
-        self._lost = False
-
-    def return_to(self, pos: int) -> bool:
-        """Return to the start of an interrupted read, whose content is lost. False if the file is not seekable.
-
-        The content before `pos` is decompressed again only by the next read.
-        """
-        try:
-            self._fp.seek(0)
-        except (AttributeError, OSError):
-            self._lost = True
-            return False
-        self._begin()
-        self._pos = self._behind = pos
-        return True
-
-    def _catch_up(self) -> None:
-        if self._lost:
-            raise OSError("a read was interrupted, and the file cannot be read again from its beginning")
-        while self._behind:
-            self._behind -= len(self._decode(min(self._behind, _CHUNK)))
-
-    closed = False  # Not a property: a `BufferedReader` reads it at every line.
-
-    def close(self) -> None:
-        self.closed = True
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True  # forwards, even if the file is not seekable
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            return self.readall()
-        if self._behind or self._lost:
-            self._catch_up()
-        if not size or self._pos == self._size:
-            return b""
-        plain = self._decode(size)
-        if not plain:
-            self._finish()
-            return b""
-        self._last_mtime = self._decoder.mtime
-        self._pos += len(plain)
-        return plain
-
-    def _decode(self, size: int) -> bytes:
-        """Decompress up to `size` bytes; none at the end."""
-        while True:
-            needed = self._decoder.needs_input
-            packed = self._read_packed() if needed else b""
-            plain = self._decoder.decompress(packed, size)
-            if plain or (needed and not packed):
-                return plain
-
-    def _read_packed(self) -> bytes:
-        # Report before the next read: if the callback raises, nothing is lost.
-        self._report.at(self._packed)
-        packed = self._fp.read(self._decoder.window or READ_BUFFER_SIZE)
-        self._packed += len(packed)
-        return packed
-
-    def _finish(self) -> None:
-        self._decoder.check_end()
-        self._size = self._pos
-        self._last_mtime = self._decoder.mtime
-        self._report.end(self._packed)
-
-    def readinto(self, buffer: Buffer) -> int:
-        with memoryview(buffer) as view, view.cast("B") as octets:
-            plain = self.read(min(len(octets), READ_BUFFER_SIZE))
-            octets[: len(plain)] = plain
-        return len(plain)
-
-    def readall(self) -> bytes:
-        return _native.joined(self.chunks())
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the rest, in pieces. Each is copied with the lock held, which takes well below a millisecond."""
-        while chunk := self.read(_CHUNK):
-            yield chunk
-
-    def tell(self) -> int:
-        return self._pos
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_CUR:
-            offset += self._pos
-        elif whence == io.SEEK_END:
-            if self._size < 0:
-                while self.read(io.DEFAULT_BUFFER_SIZE):
-                    pass
-            offset += self._size
-        elif whence != io.SEEK_SET:
-            raise ValueError(f"Invalid value for whence: {whence}")
-        if offset < self._pos or self._lost:
-            self._fp.seek(0)
-            self._begin()
-        while self._pos < offset and self.read(min(io.DEFAULT_BUFFER_SIZE, offset - self._pos)):
-            pass
-        return self._pos
 
 
 class _Writer(io.RawIOBase):
@@ -459,7 +298,7 @@ class GzipFile(_Original):
         self._buffer: Any
         if actual.startswith("r"):
             self.mode: Any = READ
-            self._buffer = io.BufferedReader(_Reader(fileobj, threads, max_output, progress))
+            self._buffer = io.BufferedReader(Reader(fileobj, threads, max_output, progress))
         elif actual.startswith(("w", "a", "x")):
             if mode is None:
                 text = "GzipFile was opened for writing, because its file object is; say so with mode="
@@ -469,7 +308,7 @@ class GzipFile(_Original):
             self.size = 0
             self.offset = 0
             self.compress = _compressor(compresslevel, threads)
-            self._report = _NO_REPORT if progress is None else _Report(progress, None)
+            self._report = NO_REPORT if progress is None else Report(progress, None)
             self._buffer = io.BufferedWriter(_Writer(self), _WRITE_BUFFER_SIZE)
             fileobj.write(_native.gzip_header(_seconds(mtime), compresslevel, _header_name(self.name)))
         else:
@@ -510,10 +349,10 @@ class GzipFile(_Original):
                 return 0
             with view.cast("B") as octets:
                 # An interrupt is delayed by at most one piece.
-                for start in range(0, len(octets), _CHUNK):
+                for start in range(0, len(octets), CHUNK):
                     # Report before the write: if the callback raises, this piece was not written.
                     self._report.at(self.size)
-                    self._write_piece(bytes(octets[start : start + _CHUNK]))
+                    self._write_piece(bytes(octets[start : start + CHUNK]))
                 return len(octets)
 
     def _write_piece(self, octets: bytes) -> None:
@@ -736,10 +575,10 @@ def _pack_file(path: str, level: int) -> None:
 
     if path == "-":
         with GzipFile(filename="", mode=WRITE, fileobj=sys.stdout.buffer, compresslevel=level) as packed:
-            shutil.copyfileobj(sys.stdin.buffer, packed, _CHUNK)
+            shutil.copyfileobj(sys.stdin.buffer, packed, CHUNK)
         return
     with builtins.open(path, "rb") as plain, GzipFile(path + ".gz", WRITE, level) as packed:
-        shutil.copyfileobj(plain, packed, _CHUNK)
+        shutil.copyfileobj(plain, packed, CHUNK)
 
 
 def _unpack_file(path: str) -> None:
@@ -747,12 +586,12 @@ def _unpack_file(path: str) -> None:
 
     if path == "-":
         with GzipFile(fileobj=sys.stdin.buffer, mode=READ) as packed:
-            shutil.copyfileobj(packed, sys.stdout.buffer, _CHUNK)
+            shutil.copyfileobj(packed, sys.stdout.buffer, CHUNK)
         return
     if not path.endswith(".gz"):
         sys.exit(f"filename doesn't end in .gz: {path!r}")
     with GzipFile(path, READ) as packed, builtins.open(path.removesuffix(".gz"), "wb") as plain:
-        shutil.copyfileobj(packed, plain, _CHUNK)
+        shutil.copyfileobj(packed, plain, CHUNK)
 
 
 if __name__ == "__main__":
