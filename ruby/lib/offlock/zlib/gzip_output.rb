@@ -6,22 +6,30 @@ module Offlock
     class GzipOutput < GzipStream
       # The number of plain bytes that are collected before they are compressed.
       GATHER = 1 << 14
+      NOTHING = "".b.freeze
+
+      # Programs make one for every response of theirs, so this does no more than all need.
+      def initialize(io, level = nil, strategy = nil)
+        super()
+        @level = level || DEFAULT_COMPRESSION
+        @strategy = strategy || DEFAULT_STRATEGY
+        @engine = Engine.deflate(@level, -MAX_WBITS, DEF_MEM_LEVEL, @strategy)
+        @gather = GATHER
+        @plain = String.new
+        @crc = @size = 0
+        @io = io
+        @closed = false
+      end
 
       # `threads:` other than 1 (0: one per core) compresses on that many threads, in blocks that every reader reads as
       # one stream. `progress:` is called with the number of compressed plain bytes, and nil.
-      def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
-        super()
+      def set(threads: 1, progress: nil, **options)
         @progress = progress
-        level ||= DEFAULT_COMPRESSION
-        strategy ||= DEFAULT_STRATEGY
-        @engine = threads == 1 ? Engine.deflate(level, -MAX_WBITS, DEF_MEM_LEVEL, strategy) : Engine.blocks(level, strategy, threads)
-        @gather = threads == 1 ? GATHER : GATHER * 16
-        @level = level
-        @plain = String.new
-        @crc = @size = 0
         take_encodings(options)
-        @io = io
-        @closed = false
+        return if threads == 1
+
+        @engine = Engine.blocks(@level, @strategy, threads)
+        @gather = GATHER * 16
       end
 
       def mtime=(time)
@@ -79,7 +87,7 @@ module Offlock
       def finish
         file = io
         packed = @ended ? String.new : pack(take_plain, FINISH)
-        file.write(packed << [@crc, @size & 0xffffffff].pack("VV"))
+        file.write([@crc, @size & 0xffffffff].pack("VV", buffer: packed))
         report(@size, ending: true)
         @closed = true
         # The underlying object may have closed it already, during a write.
@@ -102,6 +110,8 @@ module Offlock
       end
 
       def take_plain
+        return NOTHING if @plain.empty?
+
         plain, @plain = @plain, String.new
         plain
       end
@@ -114,8 +124,10 @@ module Offlock
 
       # The compressed bytes of `plain`, after the header if that was not written yet.
       def pack(plain, flush)
-        @crc = Zlib.crc32(plain, @crc)
-        @size += plain.bytesize
+        unless plain.empty?
+          @crc = Zlib.crc32(plain, @crc)
+          @size += plain.bytesize
+        end
         packed = run(plain, flush)
         @ended = true if flush == FINISH
         @header_made ? packed : make_header << packed
@@ -133,7 +145,7 @@ module Offlock
 
       def make_header
         @header_made = true
-        @mtime ||= Time.now.to_i
+        @mtime ||= Process.clock_gettime(Process::CLOCK_REALTIME, :second)
         Zlib.send(:native_header, @level, @mtime, @orig_name, @comment)
       end
 

@@ -25,9 +25,10 @@ module Offlock
 
       # `threads:` other than 1 (0: one per core) compresses on that many threads, in blocks that every reader reads as
       # one stream. `progress:` is called with the number of compressed plain bytes, and nil.
-      def initialize(io, level = nil, strategy = nil, threads: 1, progress: nil, **options)
+      def initialize(io, level = nil, strategy = nil, **options)
         super()
-        @offlock_file = GzipOutput.new(io, level, strategy, threads: threads, progress: progress, **options)
+        @offlock_file = GzipOutput.new(io, level, strategy)
+        @offlock_file.set(**options) unless options.empty?
         offlock_keep_path(io.path) if io.respond_to?(:path)
       end
 
