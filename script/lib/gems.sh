@@ -63,7 +63,7 @@ need_replace_gems() {
   echo "$wanted" >"$folder/ready"
 }
 
-REPLACE_GEMS="ruby-nio4r ruby-sinatra ruby-webrick ruby-zip"
+REPLACE_GEMS="ruby-activejob ruby-nio4r ruby-sinatra ruby-webrick ruby-zip"
 
 # Puma's parser is in C: it is built for this Ruby, from the source package of Debian's release. nio4r does not need its C
 # extension.
@@ -83,7 +83,9 @@ make_replace_gems() {
 replace_gems_load_path() {
   local folder=$TOOLS/gems-replace
   gems_load_path "$folder"
-  printf '%s:' "$folder"/usr/lib/*/rubygems-integration/*/gems/nio4r-*/lib "$folder/puma/lib"
+  # concurrent-ruby has its files in a folder of its library folder.
+  printf '%s:' "$folder"/usr/lib/*/rubygems-integration/*/gems/nio4r-*/lib "$folder/puma/lib" \
+    "$folder"/usr/share/rubygems-integration/all/gems/concurrent-ruby-*/lib/concurrent-ruby
 }
 
 # The folder of their commands.
