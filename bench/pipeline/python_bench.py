@@ -1,6 +1,7 @@
 """Compares `offlock tokens count` with the ways in which Python programs count the tokens of compressed shards.
 
-The shards are JSON lines of documents of 1 to 20 KB, two in each round, written with gzip and with Zstandard. Each round has
+The shards are JSON lines of documents of 1 to 20 KB, two in each round, written with gzip and with Zstandard, and the same
+as Parquet, with Zstandard as well. Each round has
 other documents, so that caches of pieces do not distort the figures. The counts are compared. The ways take turns, in another order each round; the figures are
 medians, in MB of text per second and as the ratio of its time to offlock's. offlock is a process of its own, whose time is what it
 reports itself, without its start and the loading of the vocabulary, as for the others.
@@ -54,7 +55,8 @@ def main() -> None:
         rows += compare(
             "2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds
         )
-    keep(args.json, rows, "tiktoken", "orjson", "gigatoken")
+        rows += compare("1 thread, parquet", ways_for_tables(), "parquet", rounds)
+    keep(args.json, rows, "tiktoken", "orjson", "gigatoken", "pyarrow")
 
 
 @dataclass
@@ -81,16 +83,20 @@ def documents(folder: Path) -> list[list[str]]:
 
 
 def write_shards(folder: Path, texts: list[str]) -> Shards:
-    """Writes two shards of records as datasets have them, and these packed in two ways."""
+    """Writes two shards of records as datasets have them, and these packed in three ways."""
     folder.mkdir()
-    paths: dict[str, list[Path]] = {"gz": [], "zst": []}
+    paths: dict[str, list[Path]] = {"gz": [], "zst": [], "parquet": []}
     for part in range(2):
-        records = ({"id": str(at), "text": text, "meta": {"n": at}} for at, text in enumerate(texts[part::2]))
+        records = [{"id": str(at), "text": text, "meta": {"n": at}} for at, text in enumerate(texts[part::2])]
         plain = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
         for packing, files in paths.items():
             files.append(folder / f"{part}.jsonl.{packing}")
         paths["gz"][-1].write_bytes(gzip.compress(plain, 6))
         subprocess.run(["zstd", "-q", "-", "-o", paths["zst"][-1]], input=plain, check=True)
+        parquet = module("pyarrow.parquet")
+        if parquet:
+            table = module("pyarrow").Table.from_pylist(records)
+            parquet.write_table(table, paths["parquet"][-1], compression="zstd")
     return Shards(paths, sum(len(text.encode()) for text in texts))
 
 
@@ -100,15 +106,10 @@ def ways() -> dict[str, Way]:
     tiktoken, orjson, gigatoken = map(module, ("tiktoken", "orjson", "gigatoken"))
     ours = offlock.tiktoken.get_encoding(ENCODING)
     if tiktoken:
-        encoding = tiktoken.Encoding(
-            ENCODING,
-            pat_str=ours._pat_str,
-            mergeable_ranks=ours._mergeable_ranks,
-            special_tokens=ours._special_tokens,
-        )
-        found["gzip + json + tiktoken"] = by_hand(json.loads, encoding.encode_ordinary)
+        encode = original(tiktoken).encode_ordinary
+        found["gzip + json + tiktoken"] = by_hand(json.loads, encode)
         if orjson:
-            found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encoding.encode_ordinary)
+            found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encode)
     if gigatoken and orjson:
         with tempfile.TemporaryDirectory() as folder:
             ranks = Path(folder) / f"{ENCODING}.tiktoken"
@@ -116,6 +117,26 @@ def ways() -> dict[str, Way]:
             encoder = gigatoken.Tokenizer.from_tiktoken(str(ranks))
         found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, encoder.encode)
     return found
+
+
+def ways_for_tables() -> dict[str, Way]:
+    """The ways to read Parquet on one thread."""
+    found: dict[str, Way] = {"offlock": offlock_on(1)}
+    tiktoken, parquet = map(module, ("tiktoken", "pyarrow.parquet"))
+    if tiktoken and parquet:
+        found["pyarrow + tiktoken"] = by_pyarrow(parquet.ParquetFile, original(tiktoken).encode_ordinary)
+    return found if parquet else {}
+
+
+def original(tiktoken: Any) -> Any:
+    """tiktoken's encoding, made of offlock's vocabulary, as tiktoken would download it."""
+    ours = offlock.tiktoken.get_encoding(ENCODING)
+    return tiktoken.Encoding(
+        ENCODING,
+        pat_str=ours._pat_str,
+        mergeable_ranks=ours._mergeable_ranks,
+        special_tokens=ours._special_tokens,
+    )
 
 
 def module(name: str) -> Any:
@@ -147,6 +168,18 @@ def by_hand(loads: Callable[[bytes], Any], encode: Callable[[str], Any]) -> Way:
     return run
 
 
+def by_pyarrow(open_table: Any, encode: Callable[[str], Any]) -> Way:
+    def run(shards: list[Path]) -> tuple[int, float]:
+        start = time.perf_counter()
+        tokens = 0
+        for shard in shards:
+            for batch in open_table(shard).iter_batches(columns=["text"], use_threads=False):
+                tokens += sum(len(encode(text)) for text in batch["text"].to_pylist())
+        return tokens, time.perf_counter() - start
+
+    return run
+
+
 def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards]) -> Iterator[Row]:
     """Lets the ways take turns."""
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -157,6 +190,8 @@ def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards])
             times[name].append(taken)
         if len(set(counts.values())) > 1:
             print(f"{case}: the counts differ: {counts}", file=sys.stderr)
+    if not ways:
+        return
     size = statistics.mean(shards.size for shards in rounds)
     ours = times["offlock"]
     for name, taken in times.items():

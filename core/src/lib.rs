@@ -35,6 +35,7 @@ mod os;
 mod output;
 mod pages;
 mod parallel;
+pub mod parquet;
 pub mod pipeline;
 mod processors;
 pub mod spare_capacity;

@@ -329,8 +329,6 @@ fn what_is_no_shard_is_refused() {
     let folder = Folder::new("unknown");
     let error = count(&[folder.add("a.bin", b"text")], &settings()).unwrap_err();
     assert!(error.to_string().contains("the format is not known"), "{error}");
-    let error = count(&[folder.add("a.parquet", b"PAR1")], &settings()).unwrap_err();
-    assert!(error.to_string().contains("the format is not known"), "{error}");
 }
 
 /// The bytes that the formats demand, made in the obvious way.
@@ -410,6 +408,8 @@ fn oracle(output: Output, texts: &[String], source: &Path) -> Vec<(&'static str,
             let rows: String = ends.iter().zip(&lengths).enumerate().map(row).collect();
             vec![("a.npy", narrow), ("a.csv.gz", rows.into_bytes())]
         }
+        // What pyarrow reads is compared with the tokens in the command's tests.
+        Output::Parquet => vec![],
     }
 }
 

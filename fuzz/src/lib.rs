@@ -7,6 +7,7 @@ pub mod deflate;
 pub mod jsonl;
 pub mod model;
 pub mod msgpack;
+pub mod parquet;
 pub mod pipeline;
 pub mod text;
 pub mod tokens;
@@ -23,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("jsonl", jsonl::run),
     ("model", model::run),
     ("msgpack", msgpack::run),
+    ("parquet", parquet::run),
     ("pipeline", pipeline::run),
     ("text", text::run),
     ("tokens", tokens::run),

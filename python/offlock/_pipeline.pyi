@@ -69,10 +69,11 @@ class Tokens:
     ) -> Summary:
         """Writes the tokens of each shard to files in a folder.
 
-        ``output`` is ``"megatron"``, ``"datatrove"``, ``"llmc"``, ``"nanogpt"``, ``"dolma"`` or ``"mds"``. The special
-        token ``eos_token`` separates documents: ``eos`` is ``"append"``, ``"prepend"`` or ``"none"``, by default as the
-        format's own writer does. A file gets its name when it is complete and on the disk; ``resume`` continues an
-        earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for ``count``.
+        ``output`` is ``"megatron"``, ``"datatrove"``, ``"llmc"``, ``"nanogpt"``, ``"dolma"``, ``"mds"`` or ``"parquet"``.
+        The special token ``eos_token`` separates documents: ``eos`` is ``"append"``, ``"prepend"`` or ``"none"``, by
+        default as the format's own writer does. A file gets its name when it is complete and on the disk; ``resume``
+        continues an earlier run, and leaves the shards alone that it finished. ``progress`` and ``cancel`` are as for
+        ``count``.
 
         ``part=(index, count)`` writes every ``count``-th shard only, from that of ``index`` on, beside other processes,
         which write the other parts. Finished shards are left alone. Once all parts are written, ``resume=True`` without

@@ -19,7 +19,7 @@ FileProgress: TypeAlias = Callable[[int, int | None], object]
 Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
 
 # Formats of files of tokens, and where the token that separates documents goes.
-TokenFiles: TypeAlias = Literal["megatron", "datatrove", "llmc", "nanogpt", "dolma", "mds"]
+TokenFiles: TypeAlias = Literal["megatron", "datatrove", "llmc", "nanogpt", "dolma", "mds", "parquet"]
 Eos: TypeAlias = Literal["append", "prepend", "none"]
 
 StrOrBytesPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]

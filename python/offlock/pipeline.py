@@ -1,8 +1,8 @@
 """From compressed shards of documents to token counts, batches or files, without the interpreter lock.
 
-:func:`read` names shards of JSON lines, MessagePack maps or text, which may be compressed with gzip or Zstandard. They are
-read, decompressed, parsed and encoded in one pass on several threads, while the threads of the program run. No Python
-object is made of a document, and memory does not grow with the size of the shards::
+:func:`read` names shards of JSON lines, MessagePack maps or text, which may be compressed with gzip or Zstandard, or of
+Parquet. They are read, decompressed, parsed and encoded in one pass on several threads, while the threads of the program
+run. No Python object is made of a document, and memory does not grow with the size of the shards::
 
     tokens = pipeline.read("corpus/").field("text").tokens("o200k_base")
     tokens.count().tokens
@@ -66,7 +66,7 @@ class RecordError(ValueError):
     """The number of the record, the first being 1; in formats of lines, that of the line. ``None`` when it is not known
     which record failed."""
     offset: int | None
-    """The offset of the record's first byte in the decompressed data."""
+    """The offset of the record's first byte in the decompressed data; for Parquet, that of the page with its text in the file."""
 
     def __init__(self, message: str, path: str, record: int | None, offset: int | None) -> None:
         super().__init__(message)
@@ -193,7 +193,7 @@ def _unpacked(packed: bytes, field: tuple[str, ...], options: _Options) -> Corpu
 def read(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    format: Literal["jsonl", "msgpack", "lines", "text"] | None = None,
+    format: Literal["jsonl", "msgpack", "lines", "text", "parquet"] | None = None,
     max_doc_bytes: int = 64 << 20,
     on_error: Literal["fail", "skip", "report"] = "fail",
     num_threads: int | None = None,

@@ -709,6 +709,21 @@ def tokens() -> pipeline.Tokens:
     return pipeline.read(f"{shards()}/shard.jsonl").tokens("gpt2")
 
 
+def table() -> pipeline.Tokens:
+    return pipeline.read(tables()).field("id").tokens("gpt2")
+
+
+@functools.cache
+def tables() -> str:
+    """Returns a folder with the texts of the shard as a table: the names of documents are kept in one."""
+    folder = shards()
+    lines = (json.dumps({"text": "", "id": f"{number} {'of many ' * 50}"}) for number in range(MANY // 20))
+    Path(folder, "named").write_text("\n".join(lines))
+    named = pipeline.read(f"{folder}/named", format="jsonl").tokens("gpt2")
+    named.write(f"{folder}/tables", output="parquet")
+    return f"{folder}/tables/named.parquet"
+
+
 def failing() -> pipeline.Tokens:
     return pipeline.read(f"{shards()}/failing", format="jsonl", on_error="report").tokens("gpt2")
 
@@ -739,6 +754,23 @@ def _() -> Call:
     def write() -> object:
         with tempfile.TemporaryDirectory() as folder:
             return made.write(folder, output="llmc").tokens
+
+    return write
+
+
+@large("pipeline.Tokens.count of a table")
+def _() -> Call:
+    made = table()
+    return lambda: made.count().tokens
+
+
+@large("pipeline.Tokens.write of a table")
+def _() -> Call:
+    made = table()
+
+    def write() -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            return made.write(folder, output="parquet").tokens
 
     return write
 

@@ -268,7 +268,7 @@ def test_choices_of_the_encoding(corpus: Path, tmp_path: Path) -> None:
 
 def test_wrong_arguments(corpus: Path, tmp_path: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"format": "csv"}, "format must be 'jsonl', 'msgpack', 'lines', 'text', not 'csv'"),
+        ({"format": "csv"}, "format must be 'jsonl', 'msgpack', 'lines', 'text', 'parquet', not 'csv'"),
         ({"on_error": "ignore"}, "on_error must be 'fail', 'skip', 'report', not 'ignore'"),
         ({"max_doc_bytes": 0}, "max_doc_bytes must be at least 1, it is 0"),
         ({"num_threads": 0}, "num_threads must be at least 1, it is 0"),

@@ -136,6 +136,33 @@ class PipelineTest < Minitest::Test
     assert_equal %w[o200k_base cl100k_base], [corpus.tokens.name, corpus.tokens(model: "gpt-4").name]
   end
 
+  def test_tables
+    File.foreach(File.expand_path("../../vectors/parquet/files.jsonl", __dir__), encoding: "UTF-8") do |line|
+      given = JSON.parse(line)
+      path = add("part", [given["bytes"]].pack("H*"))
+      there = given["texts"].compact
+      tokens = P.read(path, on_error: :skip).tokens(:gpt2)
+      assert_equal there.map { |text| ENCODING.encode(text) }, tokens.flat_map(&:to_a), given["name"]
+      summary = tokens.count
+      assert_equal [there.size, given["texts"].size - there.size], [summary.documents, summary.failed], given["name"]
+    end
+  end
+
+  def test_tables_are_written
+    shard = add("in/a.jsonl", %({"text": "one", "id": "two three"}\n{"text": "four", "id": 5}\n{"text": "six"}\n))
+    out = File.join(@folder, "out")
+    P.read(shard).tokens(:gpt2).write(out, output: :parquet)
+    # The ids of documents are a column of texts, which can be read.
+    tokens = P.read(out, format: :parquet, on_error: :report).field("id").tokens(:gpt2)
+    assert_equal [ENCODING.encode("two three"), ENCODING.encode("5")], tokens.flat_map(&:to_a)
+    error = tokens.count.failures.fetch(0)
+    assert_equal [3, File.join(out, "a.parquet")], [error.record, error.path]
+    assert_match(/record 3 \(in the page at byte \d+ of the file\)/, error.message)
+    error = assert_raises(P::RecordError) { P.read(out).tokens(:gpt2).count }
+    assert_match(/there is no column text, but id/, error.message)
+    assert_nil error.record
+  end
+
   def test_progress_is_told
     tokens = P.read(large, threads: 2).tokens(:gpt2)
     size = File.size(large)
@@ -174,7 +201,7 @@ class PipelineTest < Minitest::Test
   def test_wrong_arguments
     corpus = P.read(add("a.jsonl", %({"text": "one"})))
     {
-      "format must be :jsonl, :msgpack, :lines, :text, got :csv" => -> { P.read(@folder, format: :csv).tokens },
+      "format must be :jsonl, :msgpack, :lines, :text, :parquet, got :csv" => -> { P.read(@folder, format: :csv).tokens },
       "on_error must be :fail, :skip, :report, got :no" => -> { P.read(@folder, on_error: :no).tokens },
       "max_doc_bytes must be at least 1, got 0" => -> { P.read(@folder, max_doc_bytes: 0) },
       "threads must be at least 1, got 0" => -> { P.read(@folder, threads: 0) },

@@ -10,7 +10,7 @@ use offlock_core::tokens;
 /// Count the tokens of documents, or write them to files for training
 ///
 /// The documents are in shards: files of JSON lines, MessagePack maps or text, which may be compressed with gzip or
-/// Zstandard. They are read, decompressed, parsed and encoded in one pass on all processors. Memory does not grow with
+/// Zstandard, or of Parquet. They are read, decompressed, parsed and encoded in one pass on all processors. Memory does not grow with
 /// the size of the shards.
 #[derive(Args)]
 pub(crate) struct Tokens {
@@ -93,11 +93,12 @@ pub(crate) struct Input {
     /// A model's tokenizer: its tokenizer.json or tekken.json, or the folder that has it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["encoding", "model"])]
     pub(crate) tokenizer: Option<PathBuf>,
-    /// The field of a record that has the text; `data.text` is the field `text` of the object in `data`
+    /// The field of a record that has the text; `data.text` is the field `text` of the object in `data`. Of
+    /// Parquet, the column
     #[arg(long, value_name = "FIELD", default_value = "text")]
     pub(crate) field: String,
-    /// What the shards hold: an object on each line, MessagePack maps, a text on each line, or one text [default: what the
-    /// names say, or else the contents]
+    /// What the shards hold: an object on each line, MessagePack maps, a text on each line, one text, or a table [default:
+    /// what the names say, or else the contents]
     #[arg(long, value_parser = formats(), value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
     /// How many threads to use [default: one for each processor]

@@ -12,9 +12,10 @@ use std::thread;
 use std::time::Duration;
 use std::{fmt, mem, process};
 
+use super::batch;
 use super::documents::{Encoded, OnError};
 use super::error::{Error, ErrorKind};
-use super::records::{self, Records};
+use super::records::Records;
 use super::reports::Reports;
 use super::settings::Settings;
 use super::shard::{Format, Shard};
@@ -243,7 +244,7 @@ struct Taken {
     number: u64,
     path: Arc<Path>,
     format: Format,
-    batch: Result<records::Batch, Error>,
+    batch: Result<batch::Batch, Error>,
 }
 
 impl State {
@@ -292,7 +293,8 @@ impl State {
 
     fn open(&self, shard: &Shard) -> Result<Lane, Error> {
         let format = self.settings.format.or(shard.format);
-        let records = Records::open(&shard.path, format, self.settings.max_doc_bytes, &self.task)?;
+        let extraction = self.settings.extraction();
+        let records = Records::open(&shard.path, format, extraction.wanted(), &self.task)?;
         self.read.fetch_add(records.read(), Ordering::Relaxed);
         Ok(Lane { path: shard.path.as_path().into(), format: records.format(), records })
     }
@@ -300,7 +302,7 @@ impl State {
     fn encode(&self, taken: Taken) -> Result<Batch, Error> {
         let extraction = self.settings.extraction();
         let mut encoded = match taken.batch {
-            Ok(batch) => extraction.run(&batch, taken.format, &taken.path, &self.task)?,
+            Ok(batch) => extraction.run(batch, taken.format, &taken.path, &self.task)?,
             Err(error) => {
                 let mut encoded = Encoded::default();
                 extraction.note(error, &mut encoded)?;

@@ -3,15 +3,16 @@
 //! This is the bulk of the work, and each thread does it for batches of its own.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use super::batch::{Batch, Content, KeptRows, Table, Wanted};
 use super::error::{Error, ErrorKind, Place};
 use super::jsonl::Fields;
 use super::model::Model;
-use super::records::Batch;
 use super::shard::Format;
+use super::texts::{about_id, name_of_row, text_of, utf8};
 use crate::msgpack::end_of_message;
 use crate::msgpack::extract;
-use crate::text::Span;
 use crate::tokens::TokenId;
 use crate::{Field, Task, memory};
 
@@ -27,6 +28,8 @@ pub(super) struct Extraction<'a> {
     /// A token to put before each document, and one to put after it.
     pub(super) before: Option<TokenId>,
     pub(super) after: Option<TokenId>,
+    /// The name of the column of tokens, if the other columns of a table are kept beside it.
+    pub(super) keep_beside: Option<&'a str>,
     /// Whether documents without tokens have a place where they go.
     pub(super) may_be_empty: bool,
     pub(super) on_error: OnError,
@@ -41,6 +44,8 @@ pub(super) struct Document {
     pub(super) place: Place,
     /// Its name, if that was asked for and it has one.
     pub(super) id: Option<String>,
+    /// The number of its row among those that are kept.
+    pub(super) row: usize,
 }
 
 /// The documents of a batch.
@@ -52,6 +57,8 @@ pub(super) struct Encoded {
     pub(super) failed: u64,
     /// What is wrong with them, unless they are only counted.
     pub(super) errors: Vec<Error>,
+    /// The rows of the other columns, failed ones included, if they are kept.
+    pub(super) kept: Option<Arc<KeptRows>>,
 }
 
 /// What to do with a record that fails.
@@ -72,18 +79,36 @@ impl OnError {
 }
 
 impl Extraction<'_> {
+    /// What is to be read of a shard.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted { field: self.field, id: self.id, limit: self.limit, keep_beside: self.keep_beside }
+    }
+
     /// Encodes the documents of a batch. Only errors that concern no record end it.
     pub(super) fn run(
         &self,
-        batch: &Batch,
+        batch: Batch,
+        format: Format,
+        path: &Path,
+        task: &Task<'_>,
+    ) -> Result<Encoded, Error> {
+        match batch.content {
+            Content::Bytes(bytes) => self.records(&bytes, batch.place, format, path, task),
+            Content::Rows(table) => self.rows(table, batch.place, path, task),
+        }
+    }
+
+    fn records(
+        &self,
+        bytes: &[u8],
+        mut place: Place,
         format: Format,
         path: &Path,
         task: &Task<'_>,
     ) -> Result<Encoded, Error> {
         let fields = Fields::new(self.field, self.id).map_err(|kind| Error::new(path, kind))?;
         let mut encoded = Encoded::default();
-        let mut place = batch.place;
-        let mut rest = &batch.bytes[..];
+        let mut rest = bytes;
         while !rest.is_empty() {
             task.check().map_err(|stopped| Error::new(path, stopped))?;
             let (length, done) = match format {
@@ -92,7 +117,9 @@ impl Extraction<'_> {
                     let length = length.map_err(|error| Error::in_record(path, place, error))?;
                     (length, self.message(&rest[..length], place, &mut encoded, task))
                 }
-                Format::Text => (rest.len(), self.document(rest, place, &mut encoded, task)),
+                Format::Text | Format::Parquet => {
+                    (rest.len(), self.document(rest, place, &mut encoded, task))
+                }
                 Format::Jsonl | Format::Lines => {
                     let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
                     let line = content(&rest[..end]);
@@ -116,6 +143,43 @@ impl Extraction<'_> {
             place.number += 1;
         }
         Ok(encoded)
+    }
+
+    fn rows(&self, table: Table, first: Place, path: &Path, task: &Task<'_>) -> Result<Encoded, Error> {
+        let mut encoded = Encoded::default();
+        for (row, &offset) in table.pages.iter().enumerate() {
+            task.check().map_err(|stopped| Error::new(path, stopped))?;
+            let place = Place { number: first.number + row as u64, offset, ..first };
+            if let Err(kind) = self.row(&table, row, place, &mut encoded, task) {
+                self.note(Error::in_record(path, place, kind), &mut encoded)?;
+                if self.on_error == OnError::Fail {
+                    break;
+                }
+            }
+        }
+        encoded.kept = table.kept;
+        Ok(encoded)
+    }
+
+    fn row(
+        &self,
+        table: &Table,
+        row: usize,
+        place: Place,
+        encoded: &mut Encoded,
+        task: &Task<'_>,
+    ) -> Result<(), ErrorKind> {
+        let text = table.text.get(row).ok_or(ErrorKind::MissingField)?;
+        self.check_length(text)?;
+        let id = match &table.id {
+            Some((meaning, ids)) => ids.get(row).map(|id| name_of_row(*meaning, id)).transpose()?,
+            None => None,
+        };
+        self.encode(utf8(text)?, place, id, encoded, task)?;
+        if let Some(document) = encoded.documents.last_mut() {
+            document.row = row;
+        }
+        Ok(())
     }
 
     /// Notes the error of a record. Errors that concern no record are returned.
@@ -209,7 +273,7 @@ impl Extraction<'_> {
             let message = "the document has no tokens, which the format cannot hold".to_owned();
             return Err(ErrorKind::Malformed { message });
         }
-        let document = Document { end: tokens.len(), bytes: text.len(), place, id };
+        let document = Document { end: tokens.len(), bytes: text.len(), place, id, row: 0 };
         Ok(memory::push(&mut encoded.documents, document)?)
     }
 }
@@ -218,29 +282,4 @@ impl Extraction<'_> {
 fn content(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, ErrorKind> {
-    simdutf8::basic::from_utf8(bytes).map_err(|_| ErrorKind::NotUtf8)
-}
-
-/// The field as a string.
-fn text_of(field: Field) -> Result<Span, ErrorKind> {
-    match field {
-        Field::Str(span) => Ok(span),
-        Field::Bool(_) => Err(ErrorKind::NotText { found: "a boolean" }),
-        Field::UInt(_) | Field::Int(_) | Field::Float(_) => Err(ErrorKind::NotText { found: "a number" }),
-    }
-}
-
-/// The field that names the document, which may be missing.
-fn about_id<T>(found: Result<T, ErrorKind>) -> Result<Option<T>, ErrorKind> {
-    match found {
-        Ok(id) => Ok(Some(id)),
-        Err(ErrorKind::MissingField) => Ok(None),
-        Err(kind @ ErrorKind::NotText { .. }) => {
-            Err(ErrorKind::Malformed { message: format!("the document's id: {kind}") })
-        }
-        Err(kind) => Err(kind),
-    }
 }

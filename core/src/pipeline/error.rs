@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::memory::OutOfMemory;
-use crate::{Stopped, deflate, msgpack, tokens};
+use crate::{Stopped, deflate, msgpack, parquet, tokens};
 
 /// Why a shard, a record or a result failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,8 +73,10 @@ pub struct Error {
 pub struct Place {
     /// The number of the record, the first being 1. In formats of lines, the number of the line.
     pub number: u64,
-    /// The offset of its first byte in the decompressed data.
+    /// The offset of its first byte in the decompressed data; of a row of a table, that of its page in the file.
     pub offset: u64,
+    /// Whether the record is a row of a table.
+    pub is_page: bool,
 }
 
 impl Error {
@@ -96,8 +98,14 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
-        if let Some(Place { number, offset }) = self.record {
-            write!(f, "record {number} (at byte {offset} of the decompressed data): ")?;
+        match self.record {
+            None => {}
+            Some(Place { number, offset, is_page: false }) => {
+                write!(f, "record {number} (at byte {offset} of the decompressed data): ")?;
+            }
+            Some(Place { number, offset, is_page: true }) => {
+                write!(f, "record {number} (in the page at byte {offset} of the file): ")?;
+            }
         }
         self.kind.fmt(f)
     }
@@ -128,6 +136,11 @@ impl std::error::Error for Error {}
 
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
+        match error.get_ref() {
+            Some(inner) if inner.is::<Stopped>() => return Self::Stopped,
+            Some(inner) if inner.is::<OutOfMemory>() => return Self::OutOfMemory,
+            _ => {}
+        }
         Self::Io { message: error.to_string(), code: error.raw_os_error() }
     }
 }
@@ -173,6 +186,17 @@ impl From<tokens::Error> for ErrorKind {
             tokens::ErrorKind::Stopped => Self::Stopped,
             tokens::ErrorKind::OutOfMemory => Self::OutOfMemory,
             _ => Self::Tokens(error),
+        }
+    }
+}
+
+impl From<parquet::Error> for ErrorKind {
+    fn from(error: parquet::Error) -> Self {
+        match error {
+            parquet::Error::Stopped => Self::Stopped,
+            parquet::Error::OutOfMemory => Self::OutOfMemory,
+            parquet::Error::Io(error) => error.into(),
+            error => Self::Malformed { message: format!("Parquet: {error}") },
         }
     }
 }

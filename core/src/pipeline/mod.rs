@@ -15,7 +15,8 @@
 //! # How a shard is read
 //!
 //! 1. `decompress.rs` reads the file and decompresses gzip and Zstandard data.
-//! 2. `records.rs` cuts what comes out into batches of about 1 MB of whole records.
+//! 2. `stream.rs` cuts what comes out into batches of about 1 MB of whole records. Of Parquet, `rows.rs` reads rows of the
+//!    wanted columns instead of both.
 //! 3. `documents.rs` takes the text out of each record (`jsonl.rs`, [`msgpack::extract`](crate::msgpack::extract))
 //!    and encodes it.
 //! 4. `output/` writes the tokens in the format of a training program, or they are only counted.
@@ -24,6 +25,7 @@
 //! depend on their number. `folder.rs` keeps the folder of results, in which a run that was killed can be resumed, and
 //! to which several processes can write a part of a run each (`part.rs`).
 
+mod batch;
 mod batches;
 mod count;
 mod decompress;
@@ -37,10 +39,13 @@ mod output;
 mod part;
 mod records;
 mod reports;
+mod rows;
 mod run;
 mod settings;
 mod shard;
+mod stream;
 mod summary;
+mod texts;
 mod write;
 
 pub use batches::{Batch, Batches};

@@ -14,9 +14,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::batch::Batch;
 use super::documents::{Encoded, Extraction, OnError};
 use super::error::{Error, ErrorKind};
-use super::records::{Batch, Records};
+use super::records::Records;
 use super::shard::{Format, Shard};
 use super::summary::{Done, Lengths, Summary, Totals, Written};
 use crate::Task;
@@ -28,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Where the documents of a shard go.
 pub(super) trait Sink: Send {
     /// Takes the next documents.
-    fn take(&mut self, encoded: &Encoded) -> Result<(), ErrorKind>;
+    fn take(&mut self, encoded: &Encoded, task: &Task<'_>) -> Result<(), ErrorKind>;
 
     /// Completes the results.
     fn finish(self: Box<Self>) -> Result<Vec<Written>, ErrorKind>;
@@ -190,7 +191,7 @@ impl<'r> Worker<'_, 'r> {
 
     fn open(&self, index: usize, shard: &'r Shard, sink: Option<Box<dyn Sink>>) -> Result<Lane<'r>, Error> {
         let format = self.run.format.or(shard.format);
-        let records = Records::open(&shard.path, format, self.run.extraction.limit, self.task)?;
+        let records = Records::open(&shard.path, format, self.run.extraction.wanted(), self.task)?;
         self.progress.advance(records.read());
         Ok(Lane {
             index,
@@ -207,7 +208,7 @@ impl<'r> Worker<'_, 'r> {
     fn work_on(&self, lane: &Lane<'_>) -> Result<(), Error> {
         while let Some((number, batch)) = self.take(lane) {
             let encoded = match batch {
-                Ok(batch) => self.run.extraction.run(&batch, lane.format, &lane.shard.path, self.task)?,
+                Ok(batch) => self.run.extraction.run(batch, lane.format, &lane.shard.path, self.task)?,
                 Err(error) => {
                     let mut encoded = Encoded::default();
                     self.run.extraction.note(error, &mut encoded)?;
@@ -245,7 +246,7 @@ impl<'r> Worker<'_, 'r> {
         }
         self.count(&mut outlet.totals, encoded)?;
         if let Some(sink) = &mut outlet.sink {
-            sink.take(encoded).map_err(|kind| Error::new(&lane.shard.path, kind))?;
+            sink.take(encoded, self.task).map_err(|kind| Error::new(&lane.shard.path, kind))?;
         }
         outlet.next += 1;
         lane.turn.notify_all();

@@ -50,6 +50,7 @@ impl Settings {
             model: &self.model,
             field: &self.field,
             id: None,
+            keep_beside: None,
             limit: self.max_doc_bytes,
             before: None,
             after: None,

@@ -20,12 +20,19 @@ pub enum Format {
     Lines,
     /// A text: the whole file.
     Text,
+    /// A table, with a column of texts.
+    Parquet,
 }
 
 impl Format {
     /// All formats with their names.
-    pub const NAMES: [(&'static str, Self); 4] =
-        [("jsonl", Self::Jsonl), ("msgpack", Self::Msgpack), ("lines", Self::Lines), ("text", Self::Text)];
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("jsonl", Self::Jsonl),
+        ("msgpack", Self::Msgpack),
+        ("lines", Self::Lines),
+        ("text", Self::Text),
+        ("parquet", Self::Parquet),
+    ];
 
     /// The name.
     pub fn name(self) -> &'static str {
@@ -40,6 +47,7 @@ impl Format {
             "msgpack" | "mpk" => Some(Self::Msgpack),
             "log" => Some(Self::Lines),
             "txt" | "text" | "md" => Some(Self::Text),
+            "parquet" => Some(Self::Parquet),
             _ => None,
         }
     }
@@ -132,7 +140,7 @@ fn below(folder: &Path, root: &Path, shards: &mut Vec<Shard>) -> Result<(), Erro
         // Links to folders are not followed: they may lead back.
         if entry.file_type().map_err(wrong)?.is_dir() {
             below(&path, root, shards)?;
-        } else if is_shard(&name) && !path.is_dir() {
+        } else if is_shard(&name) && !path.is_dir() && !is_manifest(&name, folder) {
             shards.push(Shard::of(&path, root)?);
         }
     }
@@ -187,6 +195,11 @@ fn is_shard(name: &str) -> bool {
     Format::of_name(name).is_some() || uncompressed(name).to_ascii_lowercase().ends_with(".json")
 }
 
+/// Whether a file is the list of the results in its folder, which can be shards themselves.
+fn is_manifest(name: &str, folder: &Path) -> bool {
+    name == "manifest.json" && folder.join(".offlock").is_dir()
+}
+
 /// Refuses shards whose results would overwrite each other, or lie where no results belong.
 pub(super) fn check_names(shards: &[Shard]) -> Result<(), Error> {
     let mut names: BTreeMap<&str, &Shard> = BTreeMap::new();
@@ -238,6 +251,7 @@ mod tests {
             ("x/a.msgpack.zst", Some(Format::Msgpack), "x/a"),
             ("access.log", Some(Format::Lines), "access"),
             ("book.txt", Some(Format::Text), "book"),
+            ("train-00000-of-00002.parquet", Some(Format::Parquet), "train-00000-of-00002"),
             ("a.gz", None, "a"),
             ("part-00001", None, "part-00001"),
             ("A.JSONL.GZ", Some(Format::Jsonl), "A"),

@@ -73,6 +73,7 @@ pub fn write(
         format: settings.format,
         extraction: Extraction {
             id: destination.output.names_documents().then_some(&id),
+            keep_beside: destination.output.keeps_columns_beside(),
             before: eos.filter(|_| destination.place_of_eos() == Eos::Prepend),
             after: eos.filter(|_| destination.place_of_eos() == Eos::Append),
             may_be_empty: destination.output.holds_empty_documents(),
@@ -163,10 +164,13 @@ struct Files {
 }
 
 impl Sink for Files {
-    fn take(&mut self, encoded: &Encoded) -> Result<(), ErrorKind> {
+    fn take(&mut self, encoded: &Encoded, task: &Task<'_>) -> Result<(), ErrorKind> {
+        if let Some(kept) = &encoded.kept {
+            self.writer.keep(kept)?;
+        }
         let mut start = 0;
         for document in &encoded.documents {
-            self.writer.write(&encoded.tokens[start..document.end], document)?;
+            self.writer.write(&encoded.tokens[start..document.end], document, task)?;
             start = document.end;
         }
         Ok(())

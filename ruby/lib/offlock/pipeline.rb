@@ -5,10 +5,10 @@ require "offlock/offlock"
 module Offlock
   # From compressed shards of documents to token counts, batches or files, without the interpreter lock.
   #
-  # {read} names shards of JSON lines, MessagePack maps or text, which may be compressed with gzip or Zstandard. They are
-  # read, decompressed, parsed and encoded in one pass on several threads, while the threads of the program run. No Ruby
-  # object is made of a document, and memory does not grow with the size of the shards. The command +offlock tokens+ does
-  # the same from a shell.
+  # {read} names shards of JSON lines, MessagePack maps or text, which may be compressed with gzip or Zstandard, or of
+  # Parquet. They are read, decompressed, parsed and encoded in one pass on several threads, while the threads of the
+  # program run. No Ruby object is made of a document, and memory does not grow with the size of the shards. The command
+  # +offlock tokens+ does the same from a shell.
   #
   # @example
   #   tokens = Offlock::Pipeline.read("corpus/").field("text").tokens(:o200k_base)
@@ -18,7 +18,8 @@ module Offlock
   module Pipeline
     # Finds the shards to read. Their content is read later.
     # @param paths [Array<String, Pathname>] files, or folders of shards
-    # @param format [:jsonl, :msgpack, :lines, :text, nil] what the shards hold; nil if their names or contents tell it
+    # @param format [:jsonl, :msgpack, :lines, :text, :parquet, nil] what the shards hold; nil if their names or contents
+    #   tell it
     # @param max_doc_bytes [Integer] the greatest length of a record in bytes; a longer one fails
     # @param on_error [:fail, :skip, :report] what happens to records that fail: the first one raises, they are left out
     #   and counted, or the results have their errors as well
@@ -40,7 +41,8 @@ module Offlock
       attr_reader :path
       # @return [Integer, nil] the number of the record, the first being 1; in formats of lines, that of the line
       attr_reader :record
-      # @return [Integer, nil] the offset of the record's first byte in the decompressed data
+      # @return [Integer, nil] the offset of the record's first byte in the decompressed data; for Parquet, that of the page
+      #   with its text in the file
       attr_reader :offset
 
       # @private
@@ -156,7 +158,7 @@ module Offlock
 
       # Writes the tokens of each shard to files in a folder. A file gets its name when it is complete and on the disk.
       # @param folder [String, Pathname]
-      # @param output [:megatron, :datatrove, :llmc, :nanogpt, :dolma, :mds] the format of the files
+      # @param output [:megatron, :datatrove, :llmc, :nanogpt, :dolma, :mds, :parquet] the format of the files
       # @param eos [:append, :prepend, :none, nil] where the token that separates documents goes; nil for where the
       #   format's own writer puts it
       # @param eos_token [String] the text of that special token

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
+use crate::Task;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -36,7 +37,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], _: &Document, _: &Task<'_>) -> io::Result<()> {
         self.end += tokens.len() as u64;
         self.index.write_all(&self.end.to_le_bytes())?;
         self.width.write(tokens, &mut self.tokens)

@@ -60,7 +60,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], document: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], document: &Document, _: &Task<'_>) -> io::Result<()> {
         let start = self.end;
         self.end += tokens.len() as u64;
         let number = document.place.number;

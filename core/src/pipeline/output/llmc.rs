@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
+use crate::Task;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -30,7 +31,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], _: &Document, _: &Task<'_>) -> io::Result<()> {
         let more = i32::try_from(tokens.len()).ok();
         self.count = more.and_then(|more| self.count.checked_add(more)).ok_or_else(|| {
             io::Error::other(

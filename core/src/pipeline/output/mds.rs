@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
+use crate::Task;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -80,7 +81,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], _: &Document, _: &Task<'_>) -> io::Result<()> {
         let head = array_head(tokens.len())?;
         let array = head.len() as u64 + tokens.len() as u64 * self.width.bytes();
         // The length, the array, and the offset of the sample.
@@ -187,12 +188,13 @@ mod tests {
         let target =
             Target { folder: folder.clone(), index: 0, name: "a".to_owned(), source: folder.clone() };
         let mut files = Files::begin(&target, 1000).unwrap();
-        let document = Document { end: 0, bytes: 0, place: Place { number: 1, offset: 0 }, id: None };
+        let place = Place { number: 1, offset: 0, is_page: false };
+        let document = Document { end: 0, bytes: 0, place, id: None, row: 0 };
         let columns = files.columns.len() as u64;
         // Room for the number, the end, two samples of 10 bytes and their offsets.
         files.limit = 8 + columns + 2 * (10 + 4);
         for token in 0..5 {
-            files.write(&[token, token], &document).unwrap();
+            files.write(&[token, token], &document, &Task::new()).unwrap();
         }
         let names: Vec<String> = Box::new(files)
             .finish()

@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
+use crate::Task;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -70,7 +71,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], _: &Document, _: &Task<'_>) -> io::Result<()> {
         let length = i32::try_from(tokens.len())
             .map_err(|_| io::Error::other("a document has more tokens than Megatron-LM's format can say"))?;
         self.lengths.write_all(&length.to_le_bytes())?;

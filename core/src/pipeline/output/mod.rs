@@ -9,6 +9,7 @@ mod llmc;
 mod mds;
 mod megatron;
 mod nanogpt;
+mod parquet;
 mod unfinished;
 mod width;
 mod writer;
@@ -36,6 +37,8 @@ pub enum Output {
     Dolma,
     /// MosaicML Streaming: `NAME/shard.00000.mds`, …, and `NAME/index.json`.
     Mds,
+    /// Hugging Face datasets, and programs that read tables: `NAME.parquet`, with the column `input_ids`.
+    Parquet,
 }
 
 /// Where the token that separates documents goes.
@@ -57,13 +60,14 @@ impl Eos {
 
 impl Output {
     /// All formats with their names.
-    pub const NAMES: [(&'static str, Self); 6] = [
+    pub const NAMES: [(&'static str, Self); 7] = [
         ("megatron", Self::Megatron),
         ("datatrove", Self::Datatrove),
         ("llmc", Self::Llmc),
         ("nanogpt", Self::Nanogpt),
         ("dolma", Self::Dolma),
         ("mds", Self::Mds),
+        ("parquet", Self::Parquet),
     ];
 
     /// The name.
@@ -86,7 +90,12 @@ impl Output {
 
     /// Whether the files mention the documents' names.
     pub(super) fn names_documents(self) -> bool {
-        self == Self::Dolma
+        matches!(self, Self::Dolma | Self::Parquet)
+    }
+
+    /// The name of the column of tokens, if the other columns of a table are kept beside it.
+    pub(super) fn keeps_columns_beside(self) -> Option<&'static str> {
+        (self == Self::Parquet).then_some(parquet::COLUMN)
     }
 
     /// Checks that the format can hold the tokens of a vocabulary.
@@ -107,6 +116,7 @@ impl Output {
             Self::Nanogpt => Box::new(nanogpt::Files::begin(target)?),
             Self::Dolma => Box::new(dolma::Files::begin(target, n_vocab)?),
             Self::Mds => Box::new(mds::Files::begin(target, n_vocab)?),
+            Self::Parquet => Box::new(parquet::Files::begin(target)?),
         })
     }
 }

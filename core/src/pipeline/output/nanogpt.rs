@@ -6,6 +6,7 @@ use std::io;
 use super::unfinished::{Complete, Unfinished};
 use super::width::Width;
 use super::writer::{Target, Writer};
+use crate::Task;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
@@ -20,7 +21,7 @@ impl Files {
 }
 
 impl Writer for Files {
-    fn write(&mut self, tokens: &[TokenId], _: &Document) -> io::Result<()> {
+    fn write(&mut self, tokens: &[TokenId], _: &Document, _: &Task<'_>) -> io::Result<()> {
         Width::Two.write(tokens, &mut self.tokens)
     }
 

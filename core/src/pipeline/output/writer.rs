@@ -2,15 +2,24 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::unfinished::{Complete, Unfinished};
+use crate::Task;
+use crate::pipeline::batch::KeptRows;
 use crate::pipeline::documents::Document;
 use crate::tokens::TokenId;
 
 /// The files of one shard in one format.
 pub(in crate::pipeline) trait Writer: Send {
+    /// Is told of the rows that the next documents come from, before the first of them. Called for a shard that keeps
+    /// columns of a table, even if it has no rows.
+    fn keep(&mut self, _: &Arc<KeptRows>) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Appends a document.
-    fn write(&mut self, tokens: &[TokenId], document: &Document) -> io::Result<()>;
+    fn write(&mut self, tokens: &[TokenId], document: &Document, task: &Task<'_>) -> io::Result<()>;
 
     /// Completes the files and returns them.
     fn finish(self: Box<Self>) -> io::Result<Vec<Complete>>;
