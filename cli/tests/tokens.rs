@@ -207,7 +207,12 @@ fn parts_that_are_killed_and_run_again_make_the_whole_run() {
 
 #[test]
 fn an_interrupted_run_says_how_to_continue() {
-    let folder = Folder::new("interrupted");
+    interrupt("interrupted", rustix::process::Signal::INT, 130);
+    interrupt("terminated", rustix::process::Signal::TERM, 143);
+}
+
+fn interrupt(name: &str, signal: rustix::process::Signal, status: i32) {
+    let folder = Folder::new(name);
     folder.add_shards(4, 8_000_000);
     let arguments = ["write", "in", "-o", "out", "--output", "datatrove"];
     let mut command = folder.offlock(&arguments);
@@ -218,9 +223,9 @@ fn an_interrupted_run_says_how_to_continue() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(output.status.code(), Some(status));
     assert_eq!(text(&output.stderr), "offlock: interrupted; continue with --resume\n");
     assert!(!folder.0.join("out/manifest.json").exists());
     let resumed = folder.run(&[&arguments[..], &["--resume"]].concat());

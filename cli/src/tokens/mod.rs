@@ -14,9 +14,6 @@ use offlock_core::pipeline::{
 
 use crate::failure::Failure;
 
-/// The exit status of a command that SIGINT has ended, as shells report it.
-const INTERRUPTED: u8 = 130;
-
 pub(crate) fn run(arguments: &Tokens) -> Result<(), Failure> {
     match &arguments.command {
         TokensCommand::Count(arguments) => count(arguments),
@@ -27,8 +24,7 @@ pub(crate) fn run(arguments: &Tokens) -> Result<(), Failure> {
 fn count(arguments: &Count) -> Result<(), Failure> {
     let (shards, settings) = arguments.input.read()?;
     let began = Instant::now();
-    let summary = during(&shards, |task| pipeline::count(&shards, &settings, &report, task))
-        .map_err(|error| failure(&error, ""))?;
+    let summary = during(&shards, "", |task| pipeline::count(&shards, &settings, &report, task))?;
     show::print(&summary, settings.model.name(), began.elapsed(), arguments.json)
 }
 
@@ -43,29 +39,29 @@ fn write(arguments: &Write) -> Result<(), Failure> {
         part: arguments.part,
     };
     let began = Instant::now();
-    let summary = during(&shards, |task| pipeline::write(&shards, &settings, &destination, &report, task))
-        .map_err(|error| failure(&error, "; continue with --resume"))?;
+    let summary = during(&shards, "; continue with --resume", |task| {
+        pipeline::write(&shards, &settings, &destination, &report, task)
+    })?;
     show::print(&summary, settings.model.name(), began.elapsed(), arguments.json)
 }
 
+/// Runs over the shards; `advice` is what helps after an interruption.
 fn during(
     shards: &[Shard],
+    advice: &str,
     work: impl FnOnce(&Task<'_>) -> Result<Summary, Error>,
-) -> Result<Summary, Error> {
-    progress::during(shards.iter().map(|shard| shard.size).sum(), work)
+) -> Result<Summary, Failure> {
+    let (result, signal) = progress::during(shards.iter().map(|shard| shard.size).sum(), work);
+    result.map_err(|error| match error.kind {
+        // The exit status is that which shells report of a program that the signal has ended.
+        ErrorKind::Stopped => Failure { message: format!("interrupted{advice}"), status: 128 + signal as u8 },
+        _ => Failure::new(error.to_string()),
+    })
 }
 
 /// Prints what is wrong with a record that is left out.
 fn report(error: &Error) {
     eprintln!("offlock: {error}");
-}
-
-/// The failure for an error; `advice` is what helps after an interruption.
-fn failure(error: &Error, advice: &str) -> Failure {
-    match error.kind {
-        ErrorKind::Stopped => Failure { message: format!("interrupted{advice}"), status: INTERRUPTED },
-        _ => Failure::new(error.to_string()),
-    }
 }
 
 impl Input {

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,22 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 const REFRESH: Duration = Duration::from_millis(200);
 const LINES: Duration = Duration::from_secs(30);
 
-/// Runs `work` and shows how much of the `total` bytes it has read. SIGINT and SIGTERM stop the task.
-pub(super) fn during<T>(total: u64, work: impl FnOnce(&Task<'_>) -> T) -> T {
-    let interrupted = Arc::new(AtomicBool::new(false));
+/// Runs `work` and shows how much of the `total` bytes it has read. SIGINT and SIGTERM stop the task. Also returns which of
+/// them did, 0 if neither.
+pub(super) fn during<T>(total: u64, work: impl FnOnce(&Task<'_>) -> T) -> (T, usize) {
+    let signalled = Arc::new(AtomicUsize::new(0));
     for signal in [SIGINT, SIGTERM] {
         // Without a handler the signal ends the process, which loses no finished shard either.
-        let _ = signal_hook::flag::register(signal, Arc::clone(&interrupted));
+        let _ = signal_hook::flag::register_usize(signal, Arc::clone(&signalled), signal as usize);
     }
-    let poll = |_| interrupted.load(Ordering::Relaxed);
+    let poll = |_| signalled.load(Ordering::Relaxed) != 0;
     let task = Task::with_poll(&poll);
     let (done, is_done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(|| show(total, &task, is_done));
         let result = work(&task);
         drop(done);
-        result
+        (result, signalled.load(Ordering::Relaxed))
     })
 }
 
