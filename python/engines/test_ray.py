@@ -22,7 +22,7 @@ from conftest import SHARDS, add_shard, everything
 import offlock.ray
 from offlock import pipeline
 
-OUTPUTS = ["megatron", "datatrove", "llmc", "nanogpt", "dolma", "mds"]
+OUTPUTS = ["megatron", "datatrove", "llmc", "nanogpt", "dolma", "mds", "parquet"]
 
 
 @pytest.fixture(scope="module", autouse=True)
