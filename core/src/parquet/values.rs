@@ -30,8 +30,9 @@ pub(super) enum Values {
     Integers { delta: Delta, length: usize },
     /// First the lengths of all.
     Lengths { lengths: Delta, at: usize, end: usize },
-    /// How much of the one before each begins with, and the lengths of what follows.
-    Prefixes { prefixes: Delta, lengths: Delta, at: usize, end: usize, last: Vec<u8> },
+    /// How much of the one before each begins with, and the lengths of what follows. All have one length if the column's
+    /// type says so.
+    Prefixes { prefixes: Delta, lengths: Delta, at: usize, end: usize, last: Vec<u8>, length: Option<usize> },
     /// First the lowest bytes of all numbers, and so on.
     Split { at: usize, start: usize, count: usize, length: usize },
 }
@@ -83,7 +84,8 @@ impl Values {
                 let prefixes = Delta::new(page, at, end)?;
                 let lengths = Delta::new(page, prefixes.ends(page, task)?, end)?;
                 let at = lengths.ends(page, task)?;
-                Ok(Self::Prefixes { prefixes, lengths, at, end, last: Vec::new() })
+                let length = if let Type::Fixed(length) = kind { Some(length) } else { None };
+                Ok(Self::Prefixes { prefixes, lengths, at, end, last: Vec::new(), length })
             }
             (9, Type::Fixed(length)) => Ok(Self::Split { at, start: at, count: (end - at) / length, length }),
             _ => {
@@ -130,13 +132,16 @@ impl Values {
                 Ok(memory::append(out, &delta.next(page)?.to_le_bytes()[..*length])?)
             }
             Self::Lengths { lengths, at, end } => take(page, at, *end, lengths.next(page)?, out),
-            Self::Prefixes { prefixes, lengths, at, end, last } => {
+            Self::Prefixes { prefixes, lengths, at, end, last, length } => {
                 let prefix = prefixes.next(page)?;
                 let prefix = usize::try_from(prefix).ok().filter(|&prefix| prefix <= last.len());
                 last.truncate(
                     prefix.ok_or(Fault::Wrong("a value shares more with the one before than that has"))?,
                 );
                 take(page, at, *end, lengths.next(page)?, last)?;
+                if length.is_some_and(|length| length != last.len()) {
+                    return Err(Fault::Wrong("a value has another length than its column says"));
+                }
                 Ok(memory::append(out, last)?)
             }
             Self::Split { at, start, count, length } => {

@@ -45,6 +45,7 @@ use super::bits;
 use super::boundary_ranks::BoundaryRanks;
 use super::cache::{Cache, Pairs};
 use super::char_seeds::CharSeeds;
+use super::joins::Joins;
 use super::merges::Merge;
 use super::table::{Table, Window};
 use crate::memory::{self, OutOfMemory};
@@ -61,6 +62,7 @@ pub(super) struct Backtracker {
     lengths: Lengths,
     boundary_ranks: BoundaryRanks,
     pub(super) seeds: CharSeeds,
+    pub(super) joins: Option<Joins>,
 }
 
 /// The number of steps between two checks of the task; fewer if a step may look up many long tokens.
@@ -79,7 +81,8 @@ impl Backtracker {
         let lengths = Lengths::new(tokens.clone(), task)?;
         let boundary_ranks = BoundaryRanks::new(tokens.clone(), task)?;
         let seeds = CharSeeds::new(tokens, &merges, task)?;
-        Ok(Self { merges, never, lengths, boundary_ranks, seeds })
+        let joins = Joins::new(&merges, task)?;
+        Ok(Self { merges, never, lengths, boundary_ranks, seeds, joins })
     }
 
     fn is_made(&self, index: u32) -> bool {

@@ -1,21 +1,22 @@
 //! Caches of an encoder: the tokens of short pieces, and which pairs of tokens may be neighbours.
 //!
 //! Both are direct-mapped: a key has one place, and a later key replaces it. So lookups and updates take
-//! constant time, and the memory is bounded: 4 MB for pieces (64 KB until there are many), 64 KB for pairs. A text
-//! made for collisions replaces entries, no more. They hold facts about the vocabulary only, so they change the time
+//! constant time, and the memory is bounded: 4 MB for pieces (64 KB until there are many), 64 KB for pairs. A
+//! text made for collisions replaces entries, no more. They hold facts about the vocabulary only, so they change the time
 //! of an answer, never the answer.
 //!
 //! A run takes a cache from the vocabulary's [`Pool`] and returns it afterwards. This is mutable state that
 //! all threads and Ractors share; it is safe because only the run that took a cache uses it, and because no
 //! thread ever waits for the pool's lock.
 
-use super::table::Window;
+use super::gaps::Gaps;
+use super::piece_key::PieceKey;
 use crate::cpu;
 use crate::pages::{Pages, prefetch};
 use bytemuck::Zeroable;
 use std::sync::{Mutex, TryLockError};
 
-/// Working memory, and the two caches.
+/// Working memory, with some 30 KB for gaps, and the two caches.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) tokens: Vec<u32>,
@@ -23,6 +24,7 @@ pub(super) struct Cache {
     pub(super) dead: Vec<u64>,
     pub(super) pieces: Pieces,
     pub(super) pairs: Pairs,
+    pub(super) gaps: Gaps,
 }
 
 impl Cache {
@@ -62,6 +64,7 @@ impl Pool {
         cache.tokens.shrink_to(Cache::ROOM);
         cache.dead.clear();
         cache.dead.shrink_to(Cache::ROOM);
+        cache.gaps.clear();
         self.with(|kept| {
             if kept.len() < Self::MOST {
                 kept.push((cpu::current(), cache));
@@ -99,29 +102,6 @@ pub(super) struct Pieces {
 #[repr(C, align(64))]
 struct Entry([u64; 8]);
 
-/// The bytes of a piece, padded with zeros; the last byte is the length.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct PieceKey([u64; 4]);
-
-impl PieceKey {
-    /// `None` if the piece is too long for the cache.
-    #[inline]
-    pub(super) fn new(text: &[u8], at: usize, length: usize) -> Option<Self> {
-        if length > 31 {
-            return None;
-        }
-        let more = (at + Window::SIZE).min(text.len());
-        let ([a, b], [c, d]) = (Window::at(text, at).words(), Window::at(text, more).words());
-        let mut words = [a, b, c, d];
-        for (index, word) in words.iter_mut().enumerate() {
-            let kept = length.saturating_sub(8 * index).min(8);
-            *word &= u64::MAX.checked_shr(64 - 8 * kept as u32).unwrap_or(0);
-        }
-        words[3] |= (length as u64) << 56;
-        Some(Self(words))
-    }
-}
-
 impl Pieces {
     /// The number of entries, all in all and at first.
     const LENGTH: usize = 1 << 16;
@@ -132,7 +112,12 @@ impl Pieces {
     /// Where the entry of a key is. There is at least one entry.
     #[inline]
     fn index(&self, key: PieceKey) -> usize {
-        (mix(&key.0) >> 40) as usize & (self.entries.len() - 1)
+        self.index_of(key.words())
+    }
+
+    #[inline]
+    fn index_of(&self, key: [u64; 4]) -> usize {
+        (mix(&key) >> 40) as usize & (self.entries.len() - 1)
     }
 
     /// Has the processor fetch the entry of a key that will be recalled soon.
@@ -143,6 +128,12 @@ impl Pieces {
         }
     }
 
+    /// Whether the piece's tokens are cached.
+    #[inline]
+    pub(super) fn has(&self, key: PieceKey) -> bool {
+        !self.entries.is_empty() && self.entries[self.index(key)].0[..4] == key.words()
+    }
+
     /// Appends the piece's tokens and returns true if they are cached.
     #[inline]
     pub(super) fn recall(&self, key: PieceKey, out: &mut Vec<u32>) -> bool {
@@ -150,7 +141,7 @@ impl Pieces {
             return false;
         }
         let Entry(entry) = &self.entries[self.index(key)];
-        if entry[..4] != key.0 {
+        if entry[..4] != key.words() {
             return false;
         }
         let halves: [u32; 8] = bytemuck::cast([entry[4], entry[5], entry[6], entry[7]]);
@@ -172,7 +163,7 @@ impl Pieces {
         let packed: [u64; 4] = bytemuck::cast(halves);
         let index = self.index(key);
         let Entry(entry) = &mut self.entries[index];
-        entry[..4].copy_from_slice(&key.0);
+        entry[..4].copy_from_slice(&key.words());
         entry[4..].copy_from_slice(&packed);
     }
 
@@ -189,7 +180,7 @@ impl Pieces {
             }
             for entry in few.iter().filter(|entry| entry.0[3] != 0) {
                 let [a, b, c, d, ..] = entry.0;
-                let index = self.index(PieceKey([a, b, c, d]));
+                let index = self.index_of([a, b, c, d]);
                 self.entries[index] = *entry;
             }
         }
@@ -275,17 +266,6 @@ mod tests {
             }
         }
         assert!((Pieces::LENGTH / 2..=Pieces::LENGTH).contains(&count), "{count}");
-    }
-
-    #[test]
-    fn keys_are_the_same_at_the_end_of_a_text_and_differ_in_length() {
-        let key = |text: &[u8], at, length| PieceKey::new(text, at, length).unwrap();
-        let long = [b'x'; 64];
-        for length in 0..=31 {
-            assert!(key(&long, 7, length) == key(&long[..length], 0, length));
-            assert!(key(&long, 0, length) != key(&long, 0, (length + 1) % 32));
-        }
-        assert!(key(b"a\0", 0, 1) != key(b"a\0", 0, 2));
     }
 
     #[test]

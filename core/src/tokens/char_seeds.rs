@@ -17,9 +17,10 @@
 
 use super::bits::{self, has, set};
 use super::merges::Merge;
-use super::table::{Window, pair_index};
+use super::table::{Table, Window, pair_index};
 use crate::task::Stretches;
 use crate::{Stopped, Task, hash};
+use std::ops::Range;
 use std::str;
 
 /// The seeds of an orderly vocabulary.
@@ -114,6 +115,57 @@ impl CharSeeds {
         };
         let least = |left, right| self.ragged[Self::hash(around, left, right)];
         least(2, 2).min(least(2, 1)).min(least(1, 1)).min(least(1, 2))
+    }
+
+    /// Divides the first `length` of these bytes into the parts from which their encoding starts; `offsets` gets the
+    /// start of each, followed by `length`. Returns the number of parts; `None` if there are too many.
+    #[inline]
+    pub(super) fn divide<const MOST: usize, const OFFSETS: usize>(
+        &self,
+        table: &Table,
+        bytes: &[u8],
+        length: usize,
+        tokens: &mut [u32; MOST],
+        offsets: &mut [u8; OFFSETS],
+    ) -> Option<usize> {
+        let (mut offset, mut count) = (0, 0);
+        // What `least_ragged` says about the boundary before the part, if that is known.
+        let mut before = Some(NONE);
+        while offset < length {
+            if count == MOST {
+                return None;
+            }
+            let byte = bytes[offset];
+            let (own, token, behind) = match self.seed(bytes, offset..length, before) {
+                Some(seed) => seed,
+                None => (1, table.byte(byte), None),
+            };
+            (tokens[count], before) = (token, behind);
+            (offset, count) = (offset + own, count + 1);
+            offsets[count] = offset as u8;
+        }
+        Some(count)
+    }
+
+    /// The length and the token of the character at the beginning of `bytes[range]` if it can be a part at the start,
+    /// and what [`least_ragged`](Self::least_ragged) says about the boundary behind it.
+    #[inline]
+    fn seed(
+        &self,
+        bytes: &[u8],
+        range: Range<usize>,
+        before: Option<u32>,
+    ) -> Option<(usize, u32, Option<u32>)> {
+        if bytes[range.start].is_ascii() {
+            return None;
+        }
+        let (own, token) = self.at(bytes, range.start)?;
+        let end = range.start + own;
+        if end > range.end || token >= before.unwrap_or_else(|| self.least_ragged(bytes, range.start)) {
+            return None;
+        }
+        let behind = if end == range.end { NONE } else { self.least_ragged(bytes, end) };
+        (token < behind).then_some((own, token, Some(behind)))
     }
 
     /// The length and the token's index of the character at `text[at]`, which is not ASCII, if it is a seed.

@@ -3,45 +3,32 @@
 //! Works in stretches of 16 KB, between which the task is checked. Within a stretch, some 256 pieces are first cut
 //! (`split/bitmap/`). Then, for 64 of them at a time, their home slots in the vocabulary are read, and after that
 //! the results are used: the reads are independent of each other, so the processor overlaps the cache misses. Once
-//! the vocabulary has encoded much text, pieces are looked for among its words first (`words.rs`).
+//! the vocabulary has encoded much text, pieces are looked for among its words first
+//! (`words_first.rs`).
 
-use super::cache::{Cache, PieceKey};
+use super::cache::Cache;
+use super::capacity::most_tokens;
+use super::piece_key::PieceKey;
 use super::simd_merge;
 use super::split::{CutMany, Ends, Place, Splitter};
 use super::table::Table;
 use super::vocabulary::Vocabulary;
-use super::words::{self, Found, Use, WordKey};
+use super::words::Use;
+use super::words_first::Run;
 use super::{Error, TokenId};
 use crate::{Task, memory};
 use std::ops::Range;
 
-/// The amount of text between two checks of the task, in bytes.
-pub(super) const STRETCH: usize = 16 << 10;
+pub(super) use super::capacity::{STRETCH, usual_tokens};
 
 /// The number of pieces that are looked up together.
 const BATCH: usize = 64;
-
-/// The number of pieces that are looked for among the words at a time, and how many ahead the processor fetches them.
-const WORDS: usize = 128;
-const AHEAD: usize = 24;
 
 /// For a shorter text the words are not worth the preparations.
 const LONG: usize = 64;
 
 /// What no home slot held.
 const NONE: u64 = 0;
-
-/// The capacity that the output needs before a stretch of pieces, if `left` bytes of text are left: a piece has at most
-/// as many tokens as bytes. The last piece may extend beyond the stretch; longer pieces reserve capacity
-/// themselves.
-pub(super) fn most_tokens(left: usize) -> usize {
-    left.min(STRETCH + simd_merge::MOST) + words::SURPLUS
-}
-
-/// The capacity with which the output of a text of `length` bytes begins: most texts need no more.
-pub(super) fn usual_tokens(length: usize) -> usize {
-    length / 4 + most_tokens(length.min(1 << 10))
-}
 
 /// The state of a run, besides the text.
 pub(super) struct Encoder<'a> {
@@ -98,7 +85,10 @@ impl<'a> Encoder<'a> {
                 self.vocabulary.fill_words();
             }
             if words != Use::No {
-                return self.pieces_with_words(text, range, out, cut, words != Use::Partly);
+                let (vocabulary, task) = (self.vocabulary, self.task);
+                let cache = self.cache.get_or_insert_with(|| vocabulary.pool.take());
+                let mut run = Run { vocabulary, cache, task, has_all: words != Use::Partly };
+                return run.pieces(text, range, out, cut);
             }
         }
         memory::reserve(out, most_tokens(text.len() - range.start))?;
@@ -111,70 +101,6 @@ impl<'a> Encoder<'a> {
             }
         }
         Ok(at)
-    }
-
-    /// The same, with the words that occur often. `has_all` says that the vocabulary was entered before.
-    fn pieces_with_words(
-        &mut self,
-        text: &[u8],
-        range: Range<usize>,
-        out: &mut Vec<u32>,
-        cut: CutMany,
-        has_all: bool,
-    ) -> Result<usize, Error> {
-        let (mut keys, mut found) = ([WordKey::NONE; WORDS], [None; WORDS]);
-        let mut ends = Ends::new();
-        let mut at = range.start;
-        while at < range.end {
-            cut(text, at..range.end, &mut ends);
-            for ends in ends.as_slice().chunks(WORDS) {
-                let (keys, found) = (&mut keys[..ends.len()], &mut found[..ends.len()]);
-                let end = ends.last().copied().unwrap_or(at);
-                memory::reserve(out, most_tokens(end - at))?;
-                self.find_words(text, at, ends, keys, found);
-                for ((found, &key), &end) in found.iter().zip(&*keys).zip(ends) {
-                    match found {
-                        Some(found) => found.append(out),
-                        None => self.enter(text, at..end, key, has_all, out)?,
-                    }
-                    at = end;
-                }
-            }
-        }
-        Ok(at)
-    }
-
-    /// Looks for pieces among the words. The first begins at `first`.
-    fn find_words(
-        &mut self,
-        text: &[u8],
-        first: usize,
-        ends: &[usize],
-        keys: &mut [WordKey],
-        found: &mut [Option<Found<'a>>],
-    ) {
-        let words = &self.vocabulary.words;
-        let mut expected = first;
-        let mut expect = |key: &mut WordKey, end: usize| {
-            *key = WordKey::new(text, expected, end - expected);
-            words.expect(*key);
-            expected = end;
-        };
-        for (key, &end) in keys.iter_mut().zip(ends).take(AHEAD) {
-            expect(key, end);
-        }
-        let mut start = first;
-        for number in 0..ends.len() {
-            if let (Some(key), Some(&end)) = (keys.get_mut(number + AHEAD), ends.get(number + AHEAD)) {
-                expect(key, end);
-            }
-            let end = ends[number];
-            found[number] = words.find(keys[number]);
-            if found[number].is_none() {
-                self.expect_parts(text, start..end);
-            }
-            start = end;
-        }
     }
 
     /// Looks up several pieces at a time, of which the first begins at `first`, so that their cache misses overlap.
@@ -216,32 +142,6 @@ impl<'a> Encoder<'a> {
         if let Some(key) = PieceKey::new(text, piece.start, piece.len()) {
             self.cache.get_or_insert_with(|| self.vocabulary.pool.take()).pieces.expect(key);
         }
-    }
-
-    /// Appends the tokens of a piece that is not among the words, and enters it.
-    #[inline(never)]
-    fn enter(
-        &mut self,
-        text: &[u8],
-        piece: Range<usize>,
-        key: WordKey,
-        has_all: bool,
-        out: &mut Vec<u32>,
-    ) -> Result<(), Error> {
-        let (before, Vocabulary { table, words, .. }) = (out.len(), self.vocabulary);
-        let may_be_token = !has_all || words.may_lack(key);
-        let token = if may_be_token { table.get(text, piece.start, piece.len()) } else { None };
-        let is_known = match token {
-            Some(place) => {
-                out.push(place);
-                true
-            }
-            None => self.parts(text, piece, out)?,
-        };
-        if is_known {
-            words.enter(key, &out[before..]);
-        }
-        Ok(())
     }
 
     fn matches(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u32>) -> Result<usize, Error> {
@@ -307,7 +207,8 @@ impl<'a> Encoder<'a> {
     ) -> Result<(), Error> {
         memory::reserve(out, simd_merge::MOST)?;
         let before = out.len();
-        self.parts(text, piece, out)?;
+        let cache = self.cache.get_or_insert_with(|| self.vocabulary.pool.take());
+        self.vocabulary.split_anyway(text, piece, out, cache, self.task)?;
         self.vocabulary.name(&mut out[before..]);
         Ok(())
     }

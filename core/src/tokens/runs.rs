@@ -78,6 +78,12 @@ pub(super) fn encode(
     Ok(true)
 }
 
+/// Whether `piece` may be one that [`encode`] applies to.
+pub(super) fn may_apply(piece: &[u8]) -> bool {
+    let changes = || piece.windows(2).take(2 * SHORTEST).filter(|pair| pair[0] != pair[1]).count();
+    piece.len() >= SHORTEST && changes() < MOST_STRETCHES
+}
+
 /// Appends a token `count` times.
 fn repeat(token: TokenId, count: usize, out: &mut Vec<TokenId>, task: &Task<'_>) -> Result<(), Error> {
     memory::reserve(out, count)?;
@@ -91,8 +97,7 @@ fn repeat(token: TokenId, count: usize, out: &mut Vec<TokenId>, task: &Task<'_>)
 
 /// The stretches of equal bytes in `piece`; `None` if it is short or there are too many.
 fn stretches(piece: &[u8]) -> Option<Vec<Stretch>> {
-    let changes = || piece.windows(2).take(2 * SHORTEST).filter(|pair| pair[0] != pair[1]).count();
-    if piece.len() < SHORTEST || changes() >= MOST_STRETCHES {
+    if !may_apply(piece) {
         return None;
     }
     let mut stretches = Vec::with_capacity(MOST_STRETCHES);

@@ -20,16 +20,16 @@ use wide::i32x4;
 pub(super) const MOST: usize = 64;
 
 /// The most parts at the start.
-const PARTS: usize = 32;
+pub(super) const PARTS: usize = 32;
 
 /// The number of bits at the bottom of a lane that hold the lane's number.
-const NUMBER: u32 = PARTS.ilog2();
+pub(super) const NUMBER: u32 = PARTS.ilog2();
 
 /// An upper bound on token indices, exclusive: larger ones do not fit into a lane.
 pub(super) const LIMIT: u32 = 1 << (31 - NUMBER);
 
 /// No token.
-const NONE: i32 = i32::MAX;
+pub(super) const NONE: i32 = i32::MAX;
 
 /// For each part, four to a register: the index of the token that it forms with its right neighbour, and the
 /// lane's number.
@@ -81,38 +81,6 @@ impl<'a> Piece<'a> {
         Self { table, bytes, tokens: [0; PARTS], offsets: [0; PARTS + 1], count: 0 }
     }
 
-    /// Divides the piece of `length` bytes into parts; false if there are too many.
-    #[inline]
-    fn divide(&mut self, seeds: &CharSeeds, length: usize) -> bool {
-        let mut offset = 0;
-        while offset < length {
-            if self.count == PARTS {
-                return false;
-            }
-            let (own, token) = self.part(seeds, offset, length);
-            self.tokens[self.count] = token;
-            offset += own;
-            self.count += 1;
-            self.offsets[self.count] = offset as u8;
-        }
-        true
-    }
-
-    /// The length and the token of the first part at `offset` of a piece of `length` bytes.
-    #[inline]
-    fn part(&self, seeds: &CharSeeds, offset: usize, length: usize) -> (usize, u32) {
-        let byte = self.bytes[offset];
-        if !byte.is_ascii()
-            && let Some((own, token)) = seeds.at(&self.bytes, offset)
-            && offset + own <= length
-            && (offset == 0 || token < seeds.least_ragged(&self.bytes, offset))
-            && (offset + own == length || token < seeds.least_ragged(&self.bytes, offset + own))
-        {
-            return (own, token);
-        }
-        (1, self.table.byte(byte))
-    }
-
     /// The lanes for the current parts.
     #[inline]
     fn lanes<const FOURS: usize>(&self) -> Lanes<FOURS> {
@@ -160,9 +128,9 @@ pub(super) fn encode(
         return false;
     }
     let mut piece = Piece::new(table, text, at, length);
-    if !piece.divide(seeds, length) {
-        return false;
-    }
+    let parts = seeds.divide(table, &piece.bytes, length, &mut piece.tokens, &mut piece.offsets);
+    let Some(count) = parts else { return false };
+    piece.count = count;
     // Fewer registers make the minimum cheaper.
     match piece.count {
         ..=16 => join::<4>(&mut piece, out),
@@ -202,46 +170,8 @@ mod tests {
     use super::*;
     use crate::Task;
     use crate::tokens::merge::merge;
-    use crate::tokens::vocabulary::Vocabulary;
+    use crate::tokens::test_pieces::{pieces, vocabulary};
     use proptest::prelude::*;
-
-    /// The components of pieces: characters of one, two and three bytes that share some of their bytes, and
-    /// bytes that are not characters.
-    const BITS: [&[u8]; 12] = [
-        b"a",
-        b"b",
-        b"\xc3\xa4",
-        b"\xc3\xa8",
-        b"\xe3\xa8\xa8",
-        b"\xe3\xa4\xa8",
-        b"\xe3\xa8\xa4",
-        b"\xe3\xa4\xa4",
-        b"\xe0\x83\xa4",
-        b"\xc3",
-        b"\xe3\xa4",
-        b"\xa8",
-    ];
-
-    /// All bytes, and for each pair of numbers the join of two earlier tokens.
-    fn vocabulary(joins: &[(usize, usize)]) -> Vocabulary {
-        let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte: u8| vec![byte]).collect();
-        let mut usable: Vec<Vec<u8>> = b"ab\xa4\xa8\xc3\xe3".map(|byte| vec![byte]).to_vec();
-        for (left, right) in joins {
-            let token = [&usable[left % usable.len()][..], &usable[right % usable.len()]].concat();
-            if !tokens.contains(&token) {
-                tokens.push(token.clone());
-                // Listed twice, so that longer tokens are made sooner.
-                usable.extend([token.clone(), token]);
-            }
-        }
-        Vocabulary::new(tokens.into_iter().zip(0..), &Task::new()).unwrap()
-    }
-
-    fn pieces(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
-        let whole = prop::collection::vec(prop::sample::select(&BITS[..8]), count.clone());
-        let broken = prop::collection::vec(prop::sample::select(&BITS[..]), count);
-        prop_oneof![whole, broken].prop_map(|bits| bits.concat())
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]

@@ -1,11 +1,13 @@
 //! The ordinary tokens of an encoding, and the choice of a method for splitting a piece.
 
 use super::backtrack::Backtracker;
-use super::cache::{Cache, PieceKey, Pool};
+use super::cache::{Cache, Pool};
 use super::merge::merge;
 use super::merge_list::{self, Joiner, MergeList};
 use super::merges::merges;
+use super::piece_key::PieceKey;
 use super::runs;
+use super::side_by_side::Tables;
 use super::simd_merge;
 use super::sort::sort;
 use super::strings::Strings;
@@ -265,6 +267,12 @@ impl Vocabulary {
         Ok(false)
     }
 
+    /// What encoding short pieces side by side needs; `None` if it does not apply.
+    pub(super) fn tables(&self) -> Option<Tables<'_>> {
+        let Backtracker { seeds, joins, .. } = self.backtracker.as_ref().filter(|_| self.whole.is_empty())?;
+        joins.as_ref().map(|joins| Tables { table: &self.table, seeds, joins })
+    }
+
     /// As [`split`](Self::split), by a list of merges.
     fn join(&self, list: &MergeList, piece: &[u8], out: &mut Vec<u32>, task: &Task<'_>) -> Result<(), Error> {
         let mut joiner = Joiner::default();
@@ -285,22 +293,51 @@ impl Vocabulary {
         cache: &mut Cache,
         task: &Task<'_>,
     ) -> Result<bool, Error> {
-        let (at, length) = (piece.start, piece.len());
-        let key = PieceKey::new(text, at, length);
+        let key = PieceKey::new(text, piece.start, piece.len());
         if key.is_some_and(|key| cache.pieces.recall(key, out)) {
             return Ok(true);
         }
-        if self.run(text, &piece, out, task)? {
-            return Ok(true);
-        }
         let before = out.len();
-        if !simd_merge::encode(&self.table, &backtracker.seeds, text, at, length, out) {
-            memory::append(out, backtracker.encode(&self.table, text, piece, cache, task)?)?;
-        }
-        if let Some(key) = key {
+        let is_run = self.anew(backtracker, text, piece, out, cache, task)?;
+        if let Some(key) = key.filter(|_| !is_run) {
             cache.pieces.remember(key, &out[before..]);
         }
-        Ok(false)
+        Ok(is_run)
+    }
+
+    /// The same without the cache of pieces. Returns whether the piece is a run.
+    fn anew(
+        &self,
+        backtracker: &Backtracker,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<u32>,
+        cache: &mut Cache,
+        task: &Task<'_>,
+    ) -> Result<bool, Error> {
+        let is_run = self.run(text, &piece, out, task)?;
+        let (at, length) = (piece.start, piece.len());
+        if !is_run && !simd_merge::encode(&self.table, &backtracker.seeds, text, at, length, out) {
+            memory::append(out, backtracker.encode(&self.table, text, piece, cache, task)?)?;
+        }
+        Ok(is_run)
+    }
+
+    /// As [`split`](Self::split), for a piece that may be a token nevertheless: the cache has the tokens of the others.
+    pub(super) fn split_anyway(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        out: &mut Vec<u32>,
+        cache: &mut Cache,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        match &self.backtracker {
+            Some(backtracker) if self.whole.is_empty() && !piece.is_empty() => {
+                self.anew(backtracker, text, piece, out, cache, task).map(drop)
+            }
+            _ => self.split(text, piece, out, cache, task).map(drop),
+        }
     }
 
     /// Appends the tokens of a piece that is a run; false if it is not.

@@ -14,8 +14,8 @@ use crate::pages::{Pages, prefetch};
 use bytemuck::Zeroable;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// The table has 2^BITS lines: 16 MB, which the system provides as they are written.
-const BITS: u32 = 18;
+/// The lines of the table, an even number: 14 MB, which the system provides as they are written.
+const LINES: usize = 7 << 15;
 
 /// The amount of text, in bytes, after which the table is used: for less, its memory is not worth it.
 const ENOUGH: usize = 256 << 10;
@@ -91,6 +91,13 @@ pub(super) struct WordKey {
     second: u64,
 }
 
+/// A piece, and where it is looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) key: WordKey,
+    line: &'a Line,
+}
+
 impl WordKey {
     /// A key that is never found.
     pub(super) const NONE: Self = Self { first: 0, second: 0 };
@@ -109,7 +116,8 @@ impl WordKey {
     #[inline]
     fn line(self) -> usize {
         let hash = self.first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.second;
-        (hash.wrapping_mul(0xb7e1_5162_8aed_2a6b) >> (64 - BITS)) as usize
+        let hash = hash.wrapping_mul(0xb7e1_5162_8aed_2a6b) >> 32;
+        ((hash * LINES as u64) >> 32) as usize
     }
 }
 
@@ -132,7 +140,7 @@ impl Words {
     /// A table for tokens below `limit`.
     pub(super) fn new(limit: usize) -> Self {
         let fits = limit <= 1 << TOKEN;
-        let lines = if fits { Pages::zeroed(1 << BITS).unwrap_or_default() } else { Pages::default() };
+        let lines = if fits { Pages::zeroed(LINES).unwrap_or_default() } else { Pages::default() };
         let (is_filled, has_vocabulary) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { lines, seen: AtomicUsize::new(0), is_filled, has_vocabulary }
     }
@@ -179,18 +187,19 @@ impl Words {
         (&self.lines[line], &self.lines[line ^ 1])
     }
 
-    /// Has the processor fetch what [`find`](Self::find) reads.
+    /// The place of a piece. Has the processor fetch what [`find`](Self::find) reads.
     #[inline]
-    pub(super) fn expect(&self, key: WordKey) {
-        prefetch(&self.lines[key.line()]);
+    pub(super) fn expect(&self, key: WordKey) -> Place<'_> {
+        let line = &self.lines[key.line()];
+        prefetch(line);
+        Place { key, line }
     }
 
-    /// What [`append`](Self::append) understands; `None` if the piece is not there.
+    /// The tokens of a piece; `None` if it is not there.
     #[inline]
-    pub(super) fn find(&self, key: WordKey) -> Option<Found<'_>> {
-        let (home, beside) = self.home(key);
-        match home.find(key) {
-            None if home.is_full() => beside.find(key),
+    pub(super) fn find<'a>(&'a self, Place { key, line }: Place<'a>) -> Option<Found<'a>> {
+        match line.find(key) {
+            None if line.is_full() => self.home(key).1.find(key),
             found => found,
         }
     }
@@ -228,19 +237,26 @@ impl Line {
         self.0[1].second.load(Ordering::Relaxed) != 0
     }
 
+    /// Looks at both entries, without a branch between them: which one has a piece cannot be predicted.
     #[inline]
     fn find(&self, key: WordKey) -> Option<Found<'_>> {
-        self.0.iter().find_map(|entry| {
-            let tokens = entry.tokens.load(Ordering::Acquire);
-            (tokens != 0 && entry.has(key)).then_some(Found { tokens, more: &entry.more })
-        })
+        let [first, second] = &self.0;
+        let tokens = [first.tokens.load(Ordering::Acquire), second.tokens.load(Ordering::Acquire)];
+        let has = [first.has(key), second.has(key)];
+        let all = |has: bool| u64::from(has).wrapping_neg();
+        let found = [tokens[0] & all(has[0]), tokens[1] & all(has[1])];
+        // Two threads may have entered a piece twice, and one of them may not have written all of it yet.
+        let more = &self.0[usize::from(found[0] == 0)].more;
+        let tokens = found[0] | found[1];
+        (tokens != 0).then_some(Found { tokens, more })
     }
 }
 
 impl Entry {
     #[inline]
     fn has(&self, key: WordKey) -> bool {
-        self.first.load(Ordering::Relaxed) == key.first && self.second.load(Ordering::Relaxed) == key.second
+        let (first, second) = (self.first.load(Ordering::Relaxed), self.second.load(Ordering::Relaxed));
+        (first ^ key.first) | (second ^ key.second) == 0
     }
 }
 
@@ -276,7 +292,7 @@ mod tests {
 
     fn found(words: &Words, key: WordKey) -> Option<Vec<u32>> {
         let mut out = Vec::new();
-        words.find(key)?.append(&mut out);
+        words.find(words.expect(key))?.append(&mut out);
         Some(out)
     }
 
