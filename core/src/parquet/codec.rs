@@ -1,6 +1,6 @@
 //! Decompressing pages.
 
-use super::error::Fault;
+use super::error::{Fault, OTHER_SIZE};
 use super::{lz4, snappy};
 use crate::deflate::{self, Output};
 use crate::zstd::{self, DecoderSettings};
@@ -64,8 +64,6 @@ impl Codec {
         if plain.len() - before == size { Ok(()) } else { Err(OTHER_SIZE) }
     }
 }
-
-pub(super) const OTHER_SIZE: Fault = Fault::Wrong("a page has another size than its header says");
 
 fn gunzip(packed: &[u8], size: usize, plain: &mut Vec<u8>, task: &Task<'_>) -> Result<(), Fault> {
     let mut output = Output::new();

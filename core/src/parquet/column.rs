@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::codec::Codec;
-use super::error::{Error, Fault};
+use super::error::{Error, Fault, OTHER_SIZE};
 use super::hybrid::Hybrid;
 use super::page::{Content, Header};
 use super::schema::{Leaf, Type};
@@ -242,11 +242,7 @@ impl Column {
             _ => Some(Hybrid::new(start, levels, self.width())?),
         };
         if !header.is_compressed {
-            return if packed.len() == plain {
-                Ok((packed, reader, levels))
-            } else {
-                Err(super::codec::OTHER_SIZE)
-            };
+            return if packed.len() == plain { Ok((packed, reader, levels)) } else { Err(OTHER_SIZE) };
         }
         let mut bytes = memory::copied(&packed[..levels])?;
         self.codec.decompress(&packed[levels..], plain - levels, &mut bytes, task)?;

@@ -81,6 +81,8 @@ pub(super) enum Fault {
     Stopped,
 }
 
+pub(super) const OTHER_SIZE: Fault = Fault::Wrong("a page has another size than its header says");
+
 impl Fault {
     /// The error of what stands at this place of the file.
     pub(super) fn at(self, offset: u64) -> Error {

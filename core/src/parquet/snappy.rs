@@ -4,7 +4,7 @@
 //! 60 on, say in how many bytes that number follows. 1: a repeat of 4 to 11 bytes from an offset of 11 bits. 2 and 3: a
 //! repeat of 1 to 64 bytes from an offset of 16 or 32 bits. Source: `format_description.txt` of Snappy.
 
-use super::error::Fault;
+use super::error::{Fault, OTHER_SIZE};
 use super::repeats::Text;
 use crate::Task;
 
@@ -20,7 +20,7 @@ pub(super) fn decompress(
     let mut rest = packed;
     let length = varint(&mut rest)?;
     if length != size as u64 {
-        return Err(super::codec::OTHER_SIZE);
+        return Err(OTHER_SIZE);
     }
     let mut text = Text::new(plain, size);
     while let Some((&tag, behind)) = rest.split_first() {
