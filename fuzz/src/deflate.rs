@@ -29,7 +29,8 @@ pub fn run(bytes: &[u8]) {
 }
 
 /// A gzip file of several members with one changed byte: threads and a single thread decode it to the same
-/// bytes or error.
+/// bytes or error. Threads read whole members with libdeflate, which accepts some codes that zlib refuses; then the
+/// checksum must fit, so the content is right.
 fn members(plain: &[u8], at: usize, by: u8) {
     let mut file = Vec::new();
     for part in plain.chunks(1 + plain.len() / 4) {
@@ -41,7 +42,12 @@ fn members(plain: &[u8], at: usize, by: u8) {
     if let Some(byte) = file.get_mut(changed) {
         *byte ^= by;
     }
-    assert_eq!(file_on_threads(&file, 3), file_on_threads(&file, 1));
+    let (together, alone) = (file_on_threads(&file, 3), file_on_threads(&file, 1));
+    if matches!(alone.1, Err((ErrorKind::Data, _))) && together.1 == Ok(true) {
+        assert_eq!(together.0, plain);
+    } else {
+        assert_eq!(together, alone);
+    }
 }
 
 /// Returns the output of a file's decoder, and its final state or error.
@@ -78,6 +84,11 @@ fn read(packed: &[u8], wbits: i32) {
     let whole = deflate::decompress(packed, wbits, &mut out, &task);
     let plain = whole.as_ref().ok().map(|_| out.into_bytes().into_vec());
     let piecewise = in_pieces(packed, wbits);
+    if wbits > 0 && plain.is_some() && piecewise.is_none() {
+        // As above: a whole buffer with a checksum.
+        assert_eq!(theirs(packed, wbits), None, "{wbits}");
+        return;
+    }
     assert_eq!(plain, piecewise, "{wbits} {whole:?}");
     // flate2 reads gzip headers itself, in another way than zlib.
     if wbits != 31 && !matches!(&whole, Err(error) if error.kind == ErrorKind::Limit) {
