@@ -258,7 +258,13 @@ def main(seed: int, seconds: float, wanted: str = "") -> None:
     names = [(name, make) for name, make in prepared() if wanted in name]
     for size in ((40, 3000), (5000, 300_000)):
         operations.shrink(*size)
-        for shared in (operations.plain, operations.packed, operations.prose, operations.packed_frame, operations.model):
+        for shared in (
+            operations.plain,
+            operations.packed,
+            operations.prose,
+            operations.packed_frame,
+            operations.model,
+        ):
             shared.cache_clear()
             shared()  # so that not every child makes it
         for name, make in names:

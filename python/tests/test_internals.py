@@ -87,6 +87,15 @@ def test_what_has_no_public_function_says_why_it_is_refused() -> None:
 
 def test_the_public_functions_give_the_same_results() -> None:
     suites = [str(Path(__file__).parent / suite) for suite in SUITES]
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not timing", "-k", f"not in_blocks and not ({OTHERS})"]
+    options = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not timing",
+        "-k",
+        f"not in_blocks and not ({OTHERS})",
+    ]
     done = without_internals("-m", "pytest", *options, *suites)
     assert done.returncode == 0, done.stdout[-4000:]

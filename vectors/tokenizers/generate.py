@@ -1,7 +1,7 @@
 """Writes encodings.json: what Hugging Face's tokenizers say about a small tokenizer, with padding and truncation.
 
-    python -m venv /tmp/vectors && /tmp/vectors/bin/pip install tokenizers==0.23.3
-    /tmp/vectors/bin/python vectors/tokenizers/generate.py
+python -m venv /tmp/vectors && /tmp/vectors/bin/pip install tokenizers==0.23.3
+/tmp/vectors/bin/python vectors/tokenizers/generate.py
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def model() -> dict[str, object]:
         {"SpecialToken": {"id": "</s>", "type_id": 0}},
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": False}
-    specials = {name: {"id": name, "ids": [id], "tokens": [name]} for name, id in (("<s>", 258), ("</s>", 260))}
+    specials = {
+        name: {"id": name, "ids": [id], "tokens": [name]} for name, id in (("<s>", 258), ("</s>", 260))
+    }
     return {
         "version": "1.0",
         "truncation": None,
@@ -55,7 +57,12 @@ def model() -> dict[str, object]:
         "added_tokens": [added("<s>", 258, True), added("<tool>", 259, False), added("</s>", 260, True)],
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": byte_level,
-        "post_processor": {"type": "TemplateProcessing", "single": template, "pair": template, "special_tokens": specials},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": template,
+            "pair": template,
+            "special_tokens": specials,
+        },
         "decoder": byte_level,
         "model": {"type": "BPE", "vocab": vocab, "merges": [["a", "b"], ["Ġ", "c"]]},
     }
