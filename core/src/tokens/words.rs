@@ -3,8 +3,9 @@
 //! The table has the tokens of the vocabulary, and the pieces of text whose tokens the cache of a thread had. A piece
 //! is entered once, and never changed or removed. All threads read and enter without locks. An entry has the bytes of
 //! a piece of up to 15 bytes, and up to six tokens; two entries share a line of the processor's caches. A piece whose
-//! line is full is entered in the line beside it, which processors tend to fetch as well; if that is full, too, it stays out. So the memory is bounded, a text made to fill the table costs only what it could have
-//! gained, and the table changes the time of an answer, never the answer.
+//! line is full is entered in the line beside it, which processors tend to fetch as well; if that is full, too, it
+//! stays out. So the memory is bounded, a text made to fill the table costs only what it could have gained, and the
+//! table changes the time of an answer, never the answer.
 //!
 //! A thread claims an entry by exchanging the word with the length, writes the others, and at last the tokens. An
 //! entry without tokens is not there yet; if a fork happens at that moment, it stays unused in the child.
