@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Offlock
   module Tokenizers
     # A tokenizer with the calls of the gem +tokenizers+. Its vocabulary never changes; padding and truncation may be set, as
@@ -180,7 +178,10 @@ module Offlock
 
       private
 
-      def file = JSON.parse(@json)
+      def file
+        require "json" # few programs need it here
+        JSON.parse(@json)
+      end
 
       # The tokens before and after those of a text.
       def template
