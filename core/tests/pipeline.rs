@@ -1,10 +1,13 @@
 //! Shards read, counted and written, compared with the slow and obvious way.
 
+mod folder;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use folder::Folder;
 use offlock_core::pipeline::{
     self, Destination, Eos, Error, ErrorKind, Format, Model, OnError, Output, Part, Settings, Summary,
 };
@@ -13,36 +16,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const EOT: u32 = 50_256;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("offlock-pipeline-{name}-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn add(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn settings() -> Settings {
     Settings { threads: 2, ..Settings::new(Model::Encoding(tokens::get("gpt2").unwrap())) }

@@ -1,28 +1,18 @@
 //! Batches of documents: their order, errors, back-pressure, and the end of the threads that make them.
 
+mod folder;
+
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use folder::Folder;
 use offlock_core::pipeline::{self, Batch, Batches, Error, ErrorKind, Model, OnError, Settings};
 use offlock_core::{Task, tokens};
 use serde_json::json;
 
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("offlock-batches-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn add(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.join(name), bytes).unwrap();
-    }
-
     /// Shards of `count` documents each.
     fn with_shards(name: &str, shards: usize, count: usize) -> (Self, Vec<String>) {
         let folder = Self::new(name);
@@ -40,12 +30,6 @@ impl Folder {
     fn batches(&self, settings: Settings) -> Batches {
         let shards = pipeline::find(std::slice::from_ref(&self.0)).unwrap();
         Batches::start(shards, Arc::new(settings)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

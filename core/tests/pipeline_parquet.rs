@@ -1,41 +1,20 @@
 //! Shards that are tables, and files of tokens that are.
 
+mod folder;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use folder::Folder;
 use offlock_core::parquet::{File, Kept, Named, Rows, Writer};
 use offlock_core::pipeline::{
     self, Batches, Destination, Eos, Error, ErrorKind, Format, Model, OnError, Output, Settings, Summary,
 };
 use offlock_core::{Task, tokens};
 use serde_json::{Value, json};
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("offlock-parquet-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn add(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn settings() -> Settings {
     Settings { threads: 2, ..Settings::new(Model::Encoding(tokens::get("gpt2").unwrap())) }
