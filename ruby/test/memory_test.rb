@@ -59,6 +59,9 @@ class MemoryTest < Minitest::Test
   ZLIB = 'bomb("\x78\x9c")'
   GZIP = 'bomb("\x1f\x8b\x08" + "\0" * 7)'
 
+  # How many megabytes are left, which is less than the input needs. It must not be 64, which the C library reserves for the
+  # memory of a new thread, if it can: then nothing is left, and Ruby 3.3 goes round for ever when it cannot get a page for
+  # objects.
   CALLS = {
     "inflate" => [ZLIB, 300, "Z.inflate(input)"],
     "inflate_under_the_lock" => [ZLIB, 300, "Z.inflate(input, release: :never)"],
@@ -69,14 +72,14 @@ class MemoryTest < Minitest::Test
     "gunzip_all" => [GZIP, 300, "Z.gunzip_all(input, threads: 2)"],
     "gzip_reader" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input)).read"],
     "gzip_reader_on_threads" => [GZIP, 300, "Z::GzipReader.new(StringIO.new(input), threads: 2).read"],
-    "deflate" => ['"\0" * (100 << 20)', 64, "Z.deflate(input, 0)"],
-    "gzip" => ['"\0" * (100 << 20)', 64, "Z.gzip(input, level: 0)"],
-    "deflate_all" => ['"\0" * (100 << 20)', 64, "Z.deflate_all([input] * 2, 0, threads: 2)"],
-    "zstd_compress" => ["Random.new(1).bytes(100 << 20)", 64, "Offlock::Zstd.compress(input, level: 1)"],
-    "zstd_compress_at_a_high_level" => ['"x" * (100 << 20)', 64, "Offlock::Zstd.compress(input, level: 22)"],
-    "zstd_compress_stream" => ["Random.new(1).bytes(100 << 20)", 64, "Offlock::Zstd::StreamingCompress.new(level: 1).write(input)"],
-    "zstd_dictionary" => ['"x" * (100 << 20)', 64, "Offlock::Zstd::Dictionary.new(input)"],
-    "zstd_train" => ['Array.new(100) { "x" * (1 << 20) }', 64, "Offlock::Zstd.train_dict(input, 1000)"],
+    "deflate" => ['"\0" * (100 << 20)', 60, "Z.deflate(input, 0)"],
+    "gzip" => ['"\0" * (100 << 20)', 60, "Z.gzip(input, level: 0)"],
+    "deflate_all" => ['"\0" * (100 << 20)', 60, "Z.deflate_all([input] * 2, 0, threads: 2)"],
+    "zstd_compress" => ["Random.new(1).bytes(100 << 20)", 60, "Offlock::Zstd.compress(input, level: 1)"],
+    "zstd_compress_at_a_high_level" => ['"x" * (100 << 20)', 60, "Offlock::Zstd.compress(input, level: 22)"],
+    "zstd_compress_stream" => ["Random.new(1).bytes(100 << 20)", 60, "Offlock::Zstd::StreamingCompress.new(level: 1).write(input)"],
+    "zstd_dictionary" => ['"x" * (100 << 20)', 60, "Offlock::Zstd::Dictionary.new(input)"],
+    "zstd_train" => ['Array.new(100) { "x" * (1 << 20) }', 60, "Offlock::Zstd.train_dict(input, 1000)"],
     "zstd_decompress" => ['Offlock::Zstd.compress("x" * (1 << 20)) * 1000', 300, "Offlock::Zstd.decompress(input)"],
     "zstd_decompress_one_frame" => ['Offlock::Zstd.compress("x" * (600 << 20))', 300, "Offlock::Zstd.decompress(input)"],
     "zstd_decompress_under_the_lock" => ['Offlock::Zstd.compress("x" * (1 << 20)) * 1000', 300,
