@@ -1,6 +1,6 @@
 //! What Snappy and LZ4 have in common: a text is made of new bytes and of repeats of what came before.
 
-use super::error::Fault;
+use super::error::{Fault, OTHER_SIZE};
 use crate::{Task, memory};
 
 /// The bytes between two looks at the task.
@@ -23,7 +23,7 @@ impl<'a> Text<'a> {
 
     fn make_room(&mut self, length: usize, task: &Task<'_>) -> Result<(), Fault> {
         if length > self.end - self.plain.len() {
-            return Err(Fault::Wrong("a page has another size than its header says"));
+            return Err(OTHER_SIZE);
         }
         if self.plain.len() >= self.next_check {
             task.check()?;
