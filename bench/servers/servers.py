@@ -19,11 +19,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -36,17 +37,20 @@ WRK = os.environ.get("WRK", "wrk")
 
 @dataclass(frozen=True)
 class Mode:
-    """How a server is run: the options of `offlock trace`, if that starts it, and variables of the environment."""
+    """How a server is run: the arguments of `offlock`, if that starts it, and whether `offlock top` watches it."""
 
-    options: tuple[str, ...] | None = None
-    variables: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    watched: bool = False
 
 
+TRACE = ("trace", "--no-summary", "--output", "{port}.offlock")
 UNTRACED = "untraced"
 MODES = {
     UNTRACED: Mode(),
-    "trace with stacks": Mode(options=()),
-    "flight recorder": Mode(options=("--keep", "30s")),
+    "trace with stacks": Mode(TRACE),
+    "flight recorder": Mode((*TRACE, "--keep", "30s")),
+    "live": Mode(("run",)),
+    "live, watched": Mode(("run",), watched=True),
 }
 
 SERVERS = {
@@ -68,13 +72,13 @@ PAGES = {"light": sum(number * number for number in range(10)), "computing": 899
 """The pages, and their answers."""
 
 
-def environment(mode: Mode) -> dict[str, str]:
+def environment() -> dict[str, str]:
     package = str(HERE.parents[1] / "python")
     ours = {
         "PYTHONPATH": os.pathsep.join([package, str(APPS)]),
         "OFFLOCK_RUBYLIB": os.environ.get("RUBYLIB", ""),
     }
-    return os.environ | ours | {"NIO4R_PURE": "true"} | mode.variables
+    return os.environ | ours | {"NIO4R_PURE": "true"}
 
 
 def free_port() -> int:
@@ -84,36 +88,52 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(server: str, mode: Mode, folder: Path) -> Iterator[str]:
-    """Runs a server, and gives the address of its pages."""
-    port = free_port()
-    command = [word.format(port=port) for word in SERVERS[server]]
-    if mode.options is not None:
-        trace = (
-            sys.executable,
-            "-m",
-            "offlock",
-            "trace",
-            "--no-summary",
-            "--output",
-            str(folder / f"{port}.offlock"),
-        )
-        command = [*trace, *mode.options, "--", *command]
-    process = subprocess.Popen(
-        command, cwd=APPS, env=environment(mode), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Ends the process at the end of the block."""
     try:
-        address = f"http://127.0.0.1:{port}"
-        check(address, process)
-        yield address
-        if mode.options == () and not list(folder.glob(f"{port}*.offlock")):
-            raise AssertionError(f"{server} was not traced")
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.communicate(timeout=30)
+            process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+@contextmanager
+def serving(server: str, mode: Mode, folder: Path) -> Iterator[str]:
+    """Runs a server, and gives the address of its pages."""
+    port = free_port()
+    command = [sys.executable, "-m", "offlock", *mode.arguments, "--"] if mode.arguments else []
+    command = [word.format(port=folder / str(port)) for word in command]
+    command += [word.format(port=port) for word in SERVERS[server]]
+    process = subprocess.Popen(
+        command, cwd=APPS, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    with ended(process), ExitStack() as watching:
+        address = f"http://127.0.0.1:{port}"
+        check(address, process)
+        if mode.watched:
+            watching.enter_context(watched(process.pid))
+        yield address
+        if mode.arguments == TRACE and not list(folder.glob(f"{port}*.offlock")):
+            raise AssertionError(f"{server} was not traced")
+
+
+@contextmanager
+def watched(pid: int) -> Iterator[None]:
+    """Watches the process and its children with `offlock top`."""
+    command = [sys.executable, "-m", "offlock", "top", "--batch", str(pid)]
+    top = subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with ended(top):
+        if not top.stdout or not top.stdout.readline():
+            raise AssertionError(f"offlock top shows nothing: {top.communicate(timeout=5)}")
+        threading.Thread(target=top.stdout.read, daemon=True).start()
+        yield
+        if top.poll() is not None:
+            raise AssertionError("offlock top has ended")
 
 
 def check(address: str, process: subprocess.Popen[str]) -> None:
@@ -199,7 +219,7 @@ def rows(server: str, loads: Loads) -> Iterator[bench.Row]:
 
 
 def version_of(*command: str) -> str:
-    output = subprocess.run(command, capture_output=True, text=True, env=environment(Mode()), check=False)
+    output = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     return (output.stdout or output.stderr).splitlines()[0].strip()
 
 
