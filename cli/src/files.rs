@@ -1,6 +1,6 @@
 //! Reading traces and writing results, with errors that name the file.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,12 +66,11 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     if path != Path::new("-") {
         return files::read(path);
     }
-    let mut input = io::stdin().lock();
+    let input = io::stdin().lock();
     if input.is_terminal() {
         return Err(io::Error::other("standard input is a terminal, not a trace"));
     }
-    let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes).map(|_| bytes)
+    files::read_from(input)
 }
 
 /// The timeline of a trace. Prints a warning if the trace could not be read to its end.

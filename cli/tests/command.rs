@@ -129,6 +129,19 @@ fn a_summary_is_json_if_asked() {
 }
 
 #[test]
+fn what_is_no_trace_is_not_read_to_its_end() {
+    let folder = Folder::new("endless");
+    let mut zeros = Command::new("head");
+    let mut zeros =
+        zeros.args(["-c", "64M", "/dev/zero"]).stdout(Stdio::piped()).spawn().expect("there is head");
+    let input = zeros.stdout.take().expect("piped");
+    let output = folder.offlock(&["summary", "-"]).stdin(input).output().expect("started");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("offlock: -: not an offlock trace"), "{}", text(&output.stderr));
+    assert!(!zeros.wait().expect("started").success(), "somebody read all of it");
+}
+
+#[test]
 fn a_trace_can_come_from_standard_input() {
     let folder = Folder::new("stdin");
     let trace = std::fs::File::open(convoy(&folder)).expect("written");

@@ -232,17 +232,25 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
-/// Reads a trace: a regular file. Of a file that does not begin like one, only the beginning, because it may be of any
-/// size.
+/// Reads a trace: a regular file.
 ///
 /// # Errors
 ///
 /// Errors of the system; `InvalidInput` if it is not a regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let (mut file, mut bytes) = (open(path, 0)?, Vec::new());
-    Read::by_ref(&mut file).take(4096).read_to_end(&mut bytes)?;
+    read_from(open(path, 0)?)
+}
+
+/// Reads a trace from a stream. Of what does not begin like one, only the beginning, because it may be of any size.
+///
+/// # Errors
+///
+/// Errors of the stream.
+pub fn read_from(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.by_ref().take(4096).read_to_end(&mut bytes)?;
     if bytes.starts_with(NAME) {
-        file.read_to_end(&mut bytes)?;
+        stream.read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }
