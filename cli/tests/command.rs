@@ -112,6 +112,18 @@ fn of_several_processes_the_one_that_lost_most_leads() {
 }
 
 #[test]
+fn recordings_of_one_process_are_told_apart_by_their_files() {
+    let folder = Folder::new("namesakes");
+    server(&folder);
+    std::fs::copy(folder.path("a.12.offlock"), folder.path("a-2.offlock")).expect("writable");
+    let output = folder.run(&["summary", "a.11.offlock", "a.12.offlock", "a-2.offlock"]);
+    let said = text(&output.stdout);
+    assert!(said.starts_with("a.11.offlock, which lost most of 3 recordings:"), "{said}");
+    let (_, others) = said.split_once("Other recordings").expect("the others");
+    assert!(others.contains("  a-2.offlock ") && others.contains("  a.12.offlock "), "{others}");
+}
+
+#[test]
 fn a_summary_is_json_if_asked() {
     let folder = Folder::new("json");
     server(&folder);

@@ -5,6 +5,7 @@
 //! others, then those that computed most.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -65,8 +66,8 @@ impl Run {
         let Some((worst, others)) = self.processes.split_first() else { return String::new() };
         let mut out = String::new();
         if !others.is_empty() {
-            let (role, count) = (self.role(&worst.summary), self.processes.len());
-            let _ = writeln!(out, "{role}, which lost most of {count} processes:\n");
+            let (name, count, what) = (self.name(worst), self.processes.len(), self.kind().1);
+            let _ = writeln!(out, "{name}, which lost most of {count} {what}:\n");
         }
         out.push_str(&worst.summary.to_text_as(look));
         self.write_others(others, look, &mut out);
@@ -77,19 +78,37 @@ impl Run {
         if others.is_empty() {
             return;
         }
-        let title = "Other processes (lost: by the threads that lost most)";
-        let _ = writeln!(out, "\n{}", look.paint(TITLE, title));
-        let mut table = Table::new(&["process", "lost", "verdict", "command"]);
-        table.0.extend(others.iter().take(ROWS).map(|process| self.row(&process.summary)));
+        let (one, many) = self.kind();
+        let title = format!("Other {many} (lost: by the threads that lost most)");
+        let _ = writeln!(out, "\n{}", look.paint(TITLE, &title));
+        let mut table = Table::new(&[one, "lost", "verdict", "command"]);
+        table.0.extend(others.iter().take(ROWS).map(|process| self.row(process)));
         table.fit(look.width, &["command"]);
         table.write_as(look, out);
         write_rest(out, others.len(), ROWS);
     }
 
-    fn row(&self, summary: &Summary) -> Vec<String> {
+    fn row(&self, process: &Process) -> Vec<String> {
+        let summary = &process.summary;
         let lost = most_lost(summary).map_or(0.0, |group| group.lost);
         let command = printable(summary.about("command").unwrap_or(""));
-        vec![self.role(summary), percent(lost), in_short(summary).into(), command]
+        vec![self.name(process), percent(lost), in_short(summary).into(), command]
+    }
+
+    /// What the traces are of: processes, unless several are of one, as after a signal that starts and stops it.
+    fn kind(&self) -> (&'static str, &'static str) {
+        if self.has_namesakes() { ("recording", "recordings") } else { ("process", "processes") }
+    }
+
+    fn has_namesakes(&self) -> bool {
+        let mut seen = HashSet::new();
+        let mut pids = self.processes.iter().filter_map(|process| process.summary.about("pid"));
+        pids.any(|pid| !seen.insert(pid))
+    }
+
+    /// What tells a trace from the others: its process, or its file if several are of one process.
+    fn name(&self, process: &Process) -> String {
+        if self.has_namesakes() { printable(&process.file) } else { self.role(&process.summary) }
     }
 
     /// The process id, and which of the others it started or which one started it.
