@@ -32,6 +32,7 @@ impl Summary {
         let rows: Vec<_> = lines.iter().take(ROWS).map(row).collect();
         table.0.extend(rows);
         table.fit(look.width, &["waited", "longest hold"]);
+        table.cut_columns(look.width, &["task", "line"]);
         table.write_with_texts(&["waited", "line", "task"], look, out);
         if lines.len() > ROWS {
             let _ = writeln!(out, "  … and {} more lines", lines.len() - ROWS);

@@ -55,6 +55,16 @@ impl Table {
         self.0.iter_mut().for_each(|row| row[0] = shorten(&row[0], room));
     }
 
+    /// Cuts the cells of these columns, one column after the other, until the table is `width` wide or something is left
+    /// of each only.
+    pub(super) fn cut_columns(&mut self, width: usize, names: &[&str]) {
+        for name in names {
+            let Some(column) = self.0[0].iter().position(|cell| cell == name) else { continue };
+            let room = self.widths()[column].saturating_sub(self.width().saturating_sub(width)).max(SHORTEST);
+            self.0.iter_mut().for_each(|row| row[column] = shorten(&row[column], room));
+        }
+    }
+
     fn leave_out(&mut self, name: &str, only_empty: bool) {
         let Some(column) = self.0[0].iter().position(|cell| cell == name) else { return };
         let is_nothing = |cell: &str| matches!(cell, "" | "0" | "0%" | "0 ns");
@@ -152,5 +162,22 @@ mod tests {
         assert_eq!(table(20), [["name"], ["a long name indeed"]]);
         assert_eq!(table(14), [["name"], ["a long…ndeed"]]);
         assert_eq!(table(1)[1], ["a long…ndeed"], "something is left of a name");
+    }
+
+    #[test]
+    fn columns_of_text_are_cut_until_the_table_fits() {
+        let table = |width| {
+            let mut table = Table::new(&["name", "line", "task"]);
+            table.0.push(
+                ["name", "/srv/app/web/server.py:1234", "Task-* (fetch_orders)"].map(str::to_owned).into(),
+            );
+            table.cut_columns(width, &["task", "line"]);
+            table
+        };
+        for width in [36, 40, 50, 58] {
+            assert_eq!(table(width).width(), width);
+        }
+        assert_eq!(table(50).0[1][1..], ["/srv/app/web/server.py:1234", "Task-*…rders)"]);
+        assert_eq!(table(1).width(), 34, "something is left of each");
     }
 }
