@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use offlock_core::Task;
 use offlock_core::trace::{
-    Behind, Blame, FindingKind, Flaw, Kind, Life, MachineUsed, MarkBlame, Moment, RecordedThread, Recording,
-    Stand, State, Strength, Summary, Timeline, Used, Weight, pack_size,
+    Behind, Blame, FindingKind, Flaw, Kind, Life, LockLife, MachineUsed, MarkBlame, Moment, RecordedThread,
+    Recording, Stand, State, Strength, Summary, Timeline, Used, Weight, pack_size,
 };
 use proptest::prelude::*;
 use simulate::{Interpreter, LOCK, Script, Step, Truth, ms, simulate};
@@ -595,6 +595,33 @@ fn a_big_number_of_waiting_threads_is_blamed_in_little_time() {
     }
 }
 
+/// For how long threads waited for a lock that was free, by looking between every two moments at which that changes.
+fn slow_free(timeline: &Timeline, lock: &LockLife) -> u64 {
+    let waits = || timeline.threads.iter().flat_map(|life| &life.waits).filter(|wait| wait.lock == lock.id);
+    let held = || lock.holds.iter().map(|hold| (hold.start, hold.end));
+    let mut moments: Vec<u64> = held()
+        .chain(waits().map(|wait| (wait.start, wait.end)))
+        .flat_map(|(start, end)| [start, end])
+        .collect();
+    moments.sort_unstable();
+    let is_free = |from: u64, to: u64| {
+        waits().any(|wait| wait.start <= from && to <= wait.end)
+            && !held().any(|(start, end)| start <= from && to <= end)
+    };
+    moments.windows(2).filter(|pair| is_free(pair[0], pair[1])).map(|pair| pair[1] - pair[0]).sum()
+}
+
+/// More threads hold the lock than have a column of their own.
+#[test]
+fn a_pool_of_many_threads_is_one_holder() {
+    let pool = (0..100).map(|i| Script::new(&format!("job {i}"), [Step::Hold(ms(1))]));
+    let (recording, _) = simulate(RUBY, &pool.collect::<Vec<_>>());
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    let [row] = summary.locks[0].by_group.as_slice() else { panic!("{:?}", summary.locks[0].by_group) };
+    assert_eq!((row.by_others, row.by.len()), (0, 1));
+    assert!(!summary.to_text().contains("others"), "{}", summary.to_text());
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let length = prop_oneof![1..1_000_u64, 1_000..ms(5), ms(5)..ms(300)];
     (length, 0..8).prop_map(|(length, what)| match what {
@@ -792,7 +819,7 @@ proptest! {
         let blame = Blame::of(&timeline, lock);
         for row in &blame.rows {
             for (column, holder) in blame.holders.iter().enumerate() {
-                prop_assert_eq!(row.by[column], slow_blame(&truth, row.thread, *holder));
+                prop_assert_eq!(row.by[column], slow_blame(&truth, row.who, *holder));
             }
             prop_assert_eq!(row.by_others, 0);
             prop_assert_eq!(row.by.iter().sum::<u64>() + row.by_no_thread, row.waited);
@@ -800,6 +827,27 @@ proptest! {
         prop_assert_eq!(blame.waited(), timeline.threads.iter().flat_map(|t| &t.waits).map(|w| w.length()).sum::<u64>());
         let inflicted: Vec<u64> = (0..blame.holders.len()).map(|column| blame.inflicted(column)).collect();
         prop_assert!(inflicted.is_sorted_by(|a, b| a >= b));
+        prop_assert_eq!(blame.free, slow_free(&timeline, lock));
+    }
+
+    #[test]
+    fn the_blame_of_groups_is_that_of_their_threads(scripts in scripts(), hand_over in 0..50_000_u64) {
+        let (recording, _) = simulate(Interpreter { hand_over, ..RUBY }, &scripts);
+        let timeline = Timeline::of(&recording);
+        let summary = Summary::of(&recording, &timeline);
+        let Some(lock) = summary.locks.first() else { return Ok(()) };
+        for row in &lock.by_group {
+            let is_member = |thread: usize| summary.groups[row.group].threads.contains(&thread);
+            let own: Vec<_> = lock.blame.iter().filter(|each| is_member(each.thread)).collect();
+            prop_assert_eq!(row.waited, own.iter().map(|each| each.waited).sum::<u64>());
+            prop_assert_eq!(row.by_no_thread, own.iter().map(|each| each.by_no_thread).sum::<u64>());
+            for (group, time) in &row.by {
+                let members = &summary.groups[*group].threads;
+                let behind = own.iter().flat_map(|each| &each.by).filter(|(holder, _)| members.contains(holder));
+                prop_assert_eq!(*time, behind.map(|(_, time)| time).sum::<u64>());
+            }
+        }
+        prop_assert_eq!(lock.by_group.iter().map(|row| row.waited).sum::<u64>(), lock.waited);
     }
 
     #[test]

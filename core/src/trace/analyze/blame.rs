@@ -18,17 +18,17 @@
 //! second. So with n waits and h holds, this takes O(n log n + h + n · COLUMNS) steps, whether there are ten
 //! threads or ten thousand; the obvious method, which intersects each wait with each hold, takes O(n · h).
 
-use super::sweep::{Piece, divide, wanted};
+use super::sweep::{Piece, Wanted, covered, divide, wanted};
 use super::timeline::{Life, LockLife, Timeline};
 
 /// The most holders that have a column of their own; all others share one.
 pub const COLUMNS: usize = 64;
 
-/// How one thread's waiting time for one lock is divided.
+/// How the waiting time of one thread, or of one group, for one lock is divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The thread that waited, by its index.
-    pub thread: usize,
+    /// The thread, or the group, that waited, by its index.
+    pub who: usize,
     /// How long it waited in total.
     pub waited: u64,
     /// How long each of [`Blame::holders`] held the lock meanwhile.
@@ -39,26 +39,41 @@ pub struct Row {
     pub by_no_thread: u64,
 }
 
-/// Which threads waited for one lock, and behind which holders.
+/// Which threads, or groups of threads, waited for one lock, and behind which holders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blame {
     /// The lock's number in the recording.
     pub lock: u32,
-    /// The threads behind which others waited, by index, the worst first.
+    /// The threads, or the groups, behind which others waited, by index, the worst first.
     pub holders: Vec<usize>,
-    /// One row for each thread that waited, the longest first.
+    /// One row for each that waited, the longest first.
     pub rows: Vec<Row>,
+    /// How long no thread held the lock while threads waited for it, however many.
+    pub free: u64,
 }
 
 impl Blame {
-    /// The blame for one lock of a timeline.
+    /// The blame for one lock of a timeline, by threads.
     pub fn of(timeline: &Timeline, lock: &LockLife) -> Self {
-        let (holds, waits) = (holds(lock), waits(timeline, lock.id));
-        let holders = worst_holders(timeline.threads.len(), &holds, &waits);
-        let mut rows = rows(timeline.threads.len(), &holders, &holds, &waits);
+        Self::new(lock.id, timeline.threads.len(), &holds(lock), &waits(timeline, lock.id))
+    }
+
+    /// The same by groups; `group_of` has the group of each thread.
+    pub(super) fn of_groups(timeline: &Timeline, lock: &LockLife, group_of: &[usize]) -> Self {
+        let of_group = |piece: Piece| Piece { who: group_of[piece.who], ..piece };
+        let holds: Vec<Piece> = holds(lock).into_iter().map(of_group).collect();
+        let waits: Vec<Piece> = waits(timeline, lock.id).into_iter().map(of_group).collect();
+        Self::new(lock.id, group_of.iter().max().map_or(0, |last| last + 1), &holds, &waits)
+    }
+
+    fn new(lock: u32, count: usize, holds: &[Piece], waits: &[Piece]) -> Self {
+        let inflicted = wanted(count, holds, waits);
+        let held: u64 = inflicted.iter().map(|wanted| wanted.held).sum();
+        let holders = worst_holders(&inflicted);
+        let mut rows = rows(count, &holders, holds, waits);
         rows.retain(|row| row.waited > 0);
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.thread));
-        Self { lock: lock.id, holders, rows }
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.who));
+        Self { lock, holders, rows, free: covered(waits).saturating_sub(held) }
     }
 
     /// How long all threads together waited.
@@ -84,38 +99,32 @@ fn waits(timeline: &Timeline, lock: u32) -> Vec<Piece> {
     timeline.threads.iter().enumerate().flat_map(of_thread).collect()
 }
 
-/// Up to [`COLUMNS`] threads, those first during whose holds the waiters waited longest.
-fn worst_holders(threads: usize, holds: &[Piece], waits: &[Piece]) -> Vec<usize> {
-    let inflicted = wanted(threads, holds, waits);
-    let mut holders: Vec<usize> = (0..threads).filter(|thread| inflicted[*thread].waited > 0).collect();
-    holders.sort_by_key(|thread| (std::cmp::Reverse(inflicted[*thread].waited), *thread));
+/// Up to [`COLUMNS`] holders, those first during whose holds the waiters waited longest.
+fn worst_holders(inflicted: &[Wanted]) -> Vec<usize> {
+    let mut holders: Vec<usize> = (0..inflicted.len()).filter(|who| inflicted[*who].waited > 0).collect();
+    holders.sort_by_key(|who| (std::cmp::Reverse(inflicted[*who].waited), *who));
     holders.truncate(COLUMNS);
     holders
 }
 
-/// A row for each thread, one column for each of `holders`, and one for the others together.
-fn rows(threads: usize, holders: &[usize], holds: &[Piece], waits: &[Piece]) -> Vec<Row> {
+/// A row for each of `count` threads or groups that waited, one column for each of `holders`, and one for the others
+/// together.
+fn rows(count: usize, holders: &[usize], holds: &[Piece], waits: &[Piece]) -> Vec<Row> {
     let columns = holders.len() + 1;
-    let mut columns_of = vec![vec![holders.len()]; threads];
+    let mut columns_of = vec![vec![holders.len()]; count];
     for (column, holder) in holders.iter().enumerate() {
         columns_of[*holder] = vec![column];
     }
-    let mut waited = vec![0; threads];
+    let mut waited = vec![0; count];
     waits.iter().for_each(|wait| waited[wait.who] += wait.end - wait.start);
-    let waiting: Vec<usize> = (0..threads).filter(|thread| waited[*thread] > 0).collect();
-    let mut rows_of = vec![Vec::new(); threads];
-    waiting.iter().enumerate().for_each(|(row, thread)| rows_of[*thread] = vec![row]);
+    let waiting: Vec<usize> = (0..count).filter(|who| waited[*who] > 0).collect();
+    let mut rows_of = vec![Vec::new(); count];
+    waiting.iter().enumerate().for_each(|(row, who)| rows_of[*who] = vec![row]);
     let totals = divide((columns, &columns_of), (waiting.len(), &rows_of), holds, waits);
-    let row = |(thread, totals): (usize, &[u64])| {
+    let row = |(who, totals): (usize, &[u64])| {
         let (mut by, held): (Vec<u64>, u64) = (totals.to_vec(), totals.iter().sum());
         let by_others = by.pop().unwrap_or(0);
-        Row {
-            thread,
-            waited: waited[thread],
-            by,
-            by_others,
-            by_no_thread: waited[thread].saturating_sub(held),
-        }
+        Row { who, waited: waited[who], by, by_others, by_no_thread: waited[who].saturating_sub(held) }
     };
     waiting.into_iter().zip(totals.chunks(columns)).map(row).collect()
 }

@@ -3,7 +3,9 @@
 use super::contention::LATE;
 use super::finding::{Finding, FindingKind};
 use super::loss::Free;
-use super::summary::{BlameRow, GroupSummary, LockSummary, MarkSummary, Summary, ThreadSummary, per};
+use super::summary::{
+    BlameRow, GroupSummary, LockSummary, MarkSummary, Summary, ThreadSummary, group_of, per,
+};
 use super::units::{capital, duration, list, percent};
 
 /// The share of the time for which a lock was held or wanted below which the waits for it cause little.
@@ -61,11 +63,7 @@ struct Holder<'a> {
 
 impl<'a> Contended<'a> {
     fn new(summary: &'a Summary, lock: &'a LockSummary) -> Self {
-        let mut group_of = vec![0; summary.threads.len()];
-        for (index, group) in summary.groups.iter().enumerate() {
-            group.threads.iter().for_each(|thread| group_of[*thread] = index);
-        }
-        Self { summary, lock, group_of }
+        Self { summary, lock, group_of: group_of(&summary.groups, summary.threads.len()) }
     }
 
     fn groups(&self) -> &'a [GroupSummary] {

@@ -11,7 +11,7 @@ use std::hash::Hash;
 
 use super::recording::Recording;
 use super::spans;
-use super::summary::{Behind, GroupSummary, MarkBlame, MarkSummary, WaitTimes, per};
+use super::summary::{Behind, GroupSummary, MarkBlame, MarkSummary, WaitTimes, group_of, per};
 use super::sweep::{Piece, divide, wanted};
 use super::timeline::{Life, LockLife, Span, Stretch, Timeline};
 
@@ -35,7 +35,7 @@ pub(super) fn summarize(
     let mut marks: Vec<MarkSummary> = all.into_iter().map(|(_, mark)| mark).collect();
     let mut sets = Sets::new(timeline, &index);
     measure(&mut marks, timeline, contended, &mut sets, &index);
-    let group_of = group_of(timeline, groups);
+    let group_of = group_of(groups, timeline.threads.len());
     let blame =
         timeline.locks.iter().map(|lock| Swept::new(timeline, lock, &sets, &group_of).blame(&mut marks));
     let blame = blame.collect();
@@ -43,14 +43,6 @@ pub(super) fn summarize(
         mark.behind.sort_by_key(|behind| (Reverse(behind.waited), behind.group, behind.mark));
     }
     (marks, blame)
-}
-
-fn group_of(timeline: &Timeline, groups: &[GroupSummary]) -> Vec<usize> {
-    let mut group_of = vec![0; timeline.threads.len()];
-    for (index, group) in groups.iter().enumerate() {
-        group.threads.iter().for_each(|thread| group_of[*thread] = index);
-    }
-    group_of
 }
 
 /// The lengths of the marks' instances, and what they lost in contended waits.

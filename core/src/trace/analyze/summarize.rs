@@ -5,7 +5,8 @@ use super::contention::contended_waits;
 use super::groups::Groups;
 use super::recording::{Flaw, Recording};
 use super::summary::{
-    BlameRow, BlamedCode, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times, WaitTimes, per,
+    BlameRow, BlamedCode, GroupBlame, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times,
+    WaitTimes, group_of, per,
 };
 use super::timeline::{Life, LockLife, Stretch, Timeline, Usage};
 use super::{findings, marks, spans};
@@ -19,7 +20,9 @@ impl Summary {
         let times = Times::sum(threads.iter().map(|thread| thread.times));
         let groups = groups(timeline, &threads, &contended);
         let (marks, by_mark) = marks::summarize(recording, timeline, &contended, &groups);
-        let locks = timeline.locks.iter().zip(by_mark).map(|(each, by_mark)| lock(timeline, each, by_mark));
+        let group_of = group_of(&groups, threads.len());
+        let locks = timeline.locks.iter().zip(by_mark);
+        let locks = locks.map(|(each, by_mark)| lock(timeline, each, &group_of, by_mark));
         let (processors, cpu) = (processors(recording), process_cpu(recording));
         let parallelism = per(cpu.unwrap_or(times.computing()), timeline.length);
         // States say only who could compute.
@@ -127,7 +130,7 @@ fn natives(life: &Life) -> Vec<u32> {
     life.natives.iter().map(|(_, native)| *native).filter(|native| seen.insert(*native)).collect()
 }
 
-fn lock(timeline: &Timeline, lock: &LockLife, by_mark: Vec<MarkBlame>) -> LockSummary {
+fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<MarkBlame>) -> LockSummary {
     let blame = Blame::of(timeline, lock);
     let held: u64 = lock.holds.iter().map(|hold| hold.end - hold.start).sum();
     let holders = blame.holders.iter().enumerate().map(|(column, thread)| (*thread, blame.inflicted(column)));
@@ -138,25 +141,41 @@ fn lock(timeline: &Timeline, lock: &LockLife, by_mark: Vec<MarkBlame>) -> LockSu
         utilization: per(held, timeline.length),
         mean_waiters: per(blame.waited(), timeline.length),
         waited: blame.waited(),
+        free: blame.free,
         holds: lock.holds.len() as u64,
         holders: holders.collect(),
         blame: rows(&blame),
+        by_group: group_rows(&Blame::of_groups(timeline, lock, group_of)),
         by_mark,
     }
 }
 
 fn rows(blame: &Blame) -> Vec<BlameRow> {
-    let row = |row: &Row| {
-        let pairs = blame.holders.iter().copied().zip(row.by.iter().copied());
-        let mut by: Vec<(usize, u64)> = pairs.filter(|(_, time)| *time > 0).collect();
-        by.sort_by_key(|(thread, time)| (std::cmp::Reverse(*time), *thread));
-        BlameRow {
-            thread: row.thread,
-            waited: row.waited,
-            by,
-            by_others: row.by_others,
-            by_no_thread: row.by_no_thread,
-        }
+    let row = |row: &Row| BlameRow {
+        thread: row.who,
+        waited: row.waited,
+        by: longest(blame, row),
+        by_others: row.by_others,
+        by_no_thread: row.by_no_thread,
     };
     blame.rows.iter().map(row).collect()
+}
+
+fn group_rows(blame: &Blame) -> Vec<GroupBlame> {
+    let row = |row: &Row| GroupBlame {
+        group: row.who,
+        waited: row.waited,
+        by: longest(blame, row),
+        by_others: row.by_others,
+        by_no_thread: row.by_no_thread,
+    };
+    blame.rows.iter().map(row).collect()
+}
+
+/// The holders behind which it waited, the longest first.
+fn longest(blame: &Blame, row: &Row) -> Vec<(usize, u64)> {
+    let pairs = blame.holders.iter().copied().zip(row.by.iter().copied());
+    let mut by: Vec<(usize, u64)> = pairs.filter(|(_, time)| *time > 0).collect();
+    by.sort_by_key(|(holder, time)| (std::cmp::Reverse(*time), *holder));
+    by
 }

@@ -134,8 +134,9 @@ pub struct GroupSummary {
     pub times: Times,
     /// Their contended waits for locks.
     pub contended: WaitTimes,
-    /// The share of their active time that they lost in contended waits. Active is a thread that waits for
-    /// the lock, holds it, or computes without it; how long it sleeps or is blocked changes nothing.
+    /// The share of their active time that they lost to the lock, in contended waits; the verdict rests on it. Active
+    /// is a thread that waits for the lock, holds it, or computes without it; how long it sleeps, is blocked, or
+    /// waits for a processor while the lock is free changes nothing.
     pub lost: f64,
     /// Half of the time for which they held a lock was in holds of at least this length, in nanoseconds.
     pub typical_hold: u64,
@@ -153,6 +154,15 @@ impl GroupSummary {
     }
 }
 
+/// The group of each thread, by index.
+pub(super) fn group_of(groups: &[GroupSummary], threads: usize) -> Vec<usize> {
+    let mut group_of = vec![0; threads];
+    for (index, group) in groups.iter().enumerate() {
+        group.threads.iter().for_each(|thread| group_of[*thread] = index);
+    }
+    group_of
+}
+
 /// How a thread's waiting time for a lock is divided among the holders, in nanoseconds; see
 /// [`Blame`](super::blame::Blame).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -166,6 +176,21 @@ pub struct BlameRow {
     /// How long the threads beyond the [`COLUMNS`](super::blame::COLUMNS) worst held it.
     pub by_others: u64,
     /// How long no thread held it: the lock was being handed over.
+    pub by_no_thread: u64,
+}
+
+/// The same of the threads of a group together; those of a pool are one holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupBlame {
+    /// The index in [`Summary::groups`] of the threads that waited.
+    pub group: usize,
+    /// How long they waited.
+    pub waited: u64,
+    /// Pairs of a group's index and how long its threads held the lock meanwhile, longest first.
+    pub by: Vec<(usize, u64)>,
+    /// How long the groups beyond the [`COLUMNS`](super::blame::COLUMNS) worst held it.
+    pub by_others: u64,
+    /// How long no thread held it.
     pub by_no_thread: u64,
 }
 
@@ -197,12 +222,18 @@ pub struct LockSummary {
     pub mean_waiters: f64,
     /// How long all threads together waited for it, in nanoseconds.
     pub waited: u64,
+    /// How long it was free while threads waited for it, in nanoseconds.
+    #[serde(skip)]
+    pub free: u64,
     /// How often it was held.
     pub holds: u64,
     /// Pairs of a thread's index and how long the other threads waited behind it, the worst first.
     pub holders: Vec<(usize, u64)>,
     /// The waiting threads, the longest first.
     pub blame: Vec<BlameRow>,
+    /// The groups of waiting threads, the longest first.
+    #[serde(skip)]
+    pub by_group: Vec<GroupBlame>,
     /// The holders by group and mark, those first behind which others waited longest.
     pub by_mark: Vec<MarkBlame>,
 }
@@ -246,7 +277,7 @@ pub struct MarkSummary {
     pub losses: WaitTimes,
     /// The contended waits in it.
     pub contended: WaitTimes,
-    /// The share of their active time that its instances lost in contended waits; see [`GroupSummary::lost`].
+    /// The share of their active time that its instances lost in contended waits.
     pub lost: f64,
     /// How long a thread in it held a lock while others waited for that lock.
     pub held_wanted: u64,

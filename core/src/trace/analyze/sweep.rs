@@ -62,6 +62,19 @@ pub(super) fn wanted(holders: usize, holds: &[Piece], waits: &[Piece]) -> Vec<Wa
     all
 }
 
+/// For how long at least one of the pieces lasted.
+pub(super) fn covered(pieces: &[Piece]) -> u64 {
+    let (mut count, mut since, mut covered) = (0_u64, 0, 0);
+    for (time, begins, _) in edges(pieces) {
+        if count > 0 {
+            covered += time - since;
+        }
+        since = time;
+        count = if begins { count + 1 } else { count - 1 };
+    }
+    covered
+}
+
 /// How long each column has held the lock up to a point in time that moves forward.
 struct Sums<'a> {
     holds: &'a [Piece],

@@ -1,27 +1,16 @@
 //! The summary as text for the terminal.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::finding::{Finding, Weight};
 use super::look::{BAD, DOUBT, GOOD, Look, TITLE};
-use super::summary::{GroupSummary, LockSummary, MarkSummary, SpanSummary, Summary, per};
+use super::summary::{GroupBlame, GroupSummary, LockSummary, MarkSummary, SpanSummary, Summary, per};
 use super::table::{Table, printable, printable_line, shorten, write_rest};
 use super::timeline::State;
 use super::units::{duration, percent, size};
 
 /// The most rows of a table.
 const ROWS: usize = 20;
-
-/// [`BlameRow`](super::summary::BlameRow)s of the threads of a group, by index in [`Summary::groups`].
-#[derive(Default)]
-struct GroupBlame {
-    group: usize,
-    waited: u64,
-    by: BTreeMap<usize, u64>,
-    by_others: u64,
-    by_no_thread: u64,
-}
 
 impl Summary {
     /// The summary as JSON, times in nanoseconds.
@@ -129,40 +118,15 @@ impl Summary {
         }
         write_title("Blame: which threads held the lock while a thread waited", look, out);
         let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
-        let rows = self.blame_by_group(lock);
-        table.0.extend(rows.iter().take(ROWS).map(|row| self.blame_row(row)));
+        table.0.extend(lock.by_group.iter().take(ROWS).map(|row| self.blame_row(row)));
         table.write_prose(look, out);
-        write_rest(out, rows.len(), ROWS);
-    }
-
-    /// The blame of the threads of a group added up, behind groups of threads.
-    fn blame_by_group(&self, lock: &LockSummary) -> Vec<GroupBlame> {
-        let mut group_of = vec![0; self.threads.len()];
-        for (index, group) in self.groups.iter().enumerate() {
-            group.threads.iter().for_each(|thread| group_of[*thread] = index);
-        }
-        let mut rows: BTreeMap<usize, GroupBlame> = BTreeMap::new();
-        for row in &lock.blame {
-            let group = group_of[row.thread];
-            let sum = rows.entry(group).or_insert_with(|| GroupBlame { group, ..GroupBlame::default() });
-            sum.waited += row.waited;
-            sum.by_others += row.by_others;
-            sum.by_no_thread += row.by_no_thread;
-            for (holder, time) in &row.by {
-                *sum.by.entry(group_of[*holder]).or_default() += time;
-            }
-        }
-        let mut rows: Vec<GroupBlame> = rows.into_values().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.waited));
-        rows
+        write_rest(out, lock.by_group.len(), ROWS);
     }
 
     fn blame_row(&self, row: &GroupBlame) -> Vec<String> {
-        let mut holders: Vec<(usize, u64)> = row.by.iter().map(|(group, time)| (*group, *time)).collect();
-        holders.sort_by_key(|(group, time)| (std::cmp::Reverse(*time), *group));
-        let more: u64 = holders.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
+        let more: u64 = row.by.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
         let named = |(group, time): &(usize, u64)| (self.label(&self.groups[*group]), *time);
-        let mut by: Vec<(String, u64)> = holders.iter().take(3).map(named).collect();
+        let mut by: Vec<(String, u64)> = row.by.iter().take(3).map(named).collect();
         by.extend([
             ("others".to_owned(), more),
             ("no thread (being handed over)".to_owned(), row.by_no_thread),
