@@ -533,6 +533,57 @@ fn waiting_for_a_processor_is_told_from_waiting_for_the_lock() {
     }
 }
 
+/// The tables say the same of a group as the verdict.
+#[test]
+fn a_wait_for_a_processor_is_not_lost_to_the_lock() {
+    use Kind::{Acquired, Released, Wants};
+    let events = vec![(0, Wants, LOCK), (60, Acquired, LOCK), (100, Released, LOCK)];
+    let recording = metered(events, &[(0, 0, 0), (100, 40, 9)]);
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    assert_eq!(summary.groups[0].lost, 51.0 / 91.0);
+    assert!(summary.findings[0].text.contains("lost 56% of its active time"), "{:?}", summary.findings[0]);
+}
+
+/// While the thread that is to get the lock has no processor, those behind it wait, too.
+#[test]
+fn all_wait_for_the_one_without_a_processor() {
+    use Kind::{Acquired, Released, Wants};
+    let events = |wait: u64, hold: u64| {
+        let events = [(0, Wants, LOCK), (wait, Acquired, LOCK), (wait + hold, Released, LOCK)];
+        events.into_iter().map(|(time, kind, lock)| (ms(time), kind, lock)).collect()
+    };
+    let turns = [(60, 10), (70, 10), (80, 20)];
+    let threads = (1..).zip(turns).map(|(id, (wait, hold))| (id, Stand::Off, events(wait, hold)));
+    let mut waiting = Recording { end: ms(100), ..recording(threads) };
+    let used = |time, delay: u64| Used { time: ms(time), cpu: time * 100, run_delay: Some(delay * 1_000) };
+    // Those behind it wait for the lock for 30 ms besides; all three hold it for 40 ms.
+    for (delay, expected) in [(0, 210.0 / 250.0), (18, 156.0 / 196.0), (31, 30.0 / 70.0), (60, 30.0 / 70.0)] {
+        waiting.usage.insert(1, vec![used(0, 0), used(100, delay)]);
+        let summary = Summary::of(&waiting, &Timeline::of(&waiting));
+        assert_eq!((summary.locks[0].free, summary.groups[0].lost), (ms(60), expected), "{delay}");
+    }
+}
+
+/// A thread that seldom computes and then has a processor for half of the time, and one that waits for it meanwhile:
+/// the lock is the problem, however long both idle.
+#[test]
+fn idle_life_on_a_full_machine_hides_no_waiting() {
+    for idle in [ms(100), ms(10_000)] {
+        let turns = [Step::Hold(ms(60)), Step::Idle(idle)].into_iter().cycle().take(60);
+        let light = [Step::Hold(ms(1) / 20), Step::Idle(ms(20))];
+        let light = light.into_iter().cycle().take(60 * ((idle + ms(60)) / ms(20)) as usize);
+        let (mut recording, _) = simulate(RUBY, &[Script::new("indexer", turns), Script::new("web", light)]);
+        recording.about.push(("processors".into(), "2".into()));
+        let (from, to) = (recording.start, recording.end);
+        let used = |time, cpu, delay| Used { time, cpu, run_delay: Some(delay) };
+        recording.usage.insert(1_000, vec![used(from, 0, 0), used(to, 900_000, 900_000)]);
+        let machine = |time, busy| MachineUsed { time, busy, total: busy };
+        recording.machine = vec![machine(from, 0), machine(to, to - from)];
+        let summary = Summary::of(&recording, &Timeline::of(&recording));
+        assert_eq!(summary.findings[0].kind, FindingKind::Lock, "{idle} {:?}", summary.findings);
+    }
+}
+
 #[test]
 fn parallelism_is_what_the_processors_did() {
     let steps = [Step::Hold(ms(1)), Step::OffLock(ms(99)), Step::Hold(1)];

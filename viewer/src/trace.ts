@@ -49,7 +49,7 @@ export interface GroupSummary {
   threads: number[];
   times: Times;
   contended: WaitTimes;
-  /** The share of their active time that they lost in contended waits. */
+  /** The share of their active time that they lost to the lock. */
   lost: number;
 }
 

@@ -6,7 +6,6 @@
 //! holder has no processor.
 
 use super::summary::{GroupSummary, LockSummary, Summary, per};
-use super::timeline::Usage;
 
 /// The longest time, in nanoseconds, for which a lock is free while it passes to a thread that has a processor.
 /// This and what follows is used where the system does not say how long threads had none.
@@ -17,6 +16,9 @@ const LONG_WAY_IF_BUSY: u64 = 100_000;
 const BUSY: f64 = 0.9;
 /// The share of the recording below which the processor time of a process on a busy machine is little.
 const LITTLE: f64 = 0.05;
+/// The share of the recording from which on the time in contended waits is enough to judge by, even if they are few, and
+/// the time, in nanoseconds, that may be enough, and that is.
+const ENOUGH_TIME: (f64, u64, u64) = (0.05, 50_000_000, 500_000_000);
 /// If a process had all its processors and this much work with the lock for each of them, threads would wait for
 /// it for much of the time; at 1, always.
 const ENOUGH_TO_BIND: f64 = 0.5;
@@ -38,8 +40,8 @@ impl Free {
     pub(super) fn of(summary: &Summary, lock: &LockSummary) -> Self {
         let waited: u64 = lock.blame.iter().map(|row| row.by_no_thread).sum();
         let per_second = lock.holds as f64 / (summary.length as f64 / 1e9);
-        let is_late = match delay_waiting(summary.usage) {
-            Some(delay) => delay * 2 >= waited,
+        let is_late = match delay_waiting(summary) {
+            Some(delay) => delay * 2 >= lock.free,
             None => {
                 let contended: u64 = summary.groups.iter().map(|group| group.contended.count).sum();
                 // Several threads may wait while it passes to one.
@@ -52,13 +54,19 @@ impl Free {
     }
 }
 
+/// The time in contended waits, in nanoseconds, that is enough to judge by in a recording of this length.
+pub(super) fn enough(length: u64) -> u64 {
+    let (share, least, most) = ENOUGH_TIME;
+    part(length, share).clamp(least, most)
+}
+
 fn is_busy(summary: &Summary) -> bool {
     summary.machine_busy.is_some_and(|busy| busy >= BUSY)
 }
 
 /// How long threads waited for a lock while they were ready to run, if the system says that.
-fn delay_waiting(usage: Option<Usage>) -> Option<u64> {
-    usage?.run_delay_waiting
+fn delay_waiting(summary: &Summary) -> Option<u64> {
+    summary.usage?.run_delay_waiting
 }
 
 /// What threads lost, in nanoseconds.
@@ -68,6 +76,8 @@ pub(super) struct Loss {
     waited: u64,
     /// Of that, to the lock.
     to_lock: u64,
+    /// What would be left of that if the holders of the lock always had a processor.
+    left: u64,
     /// For want of a processor, in such waits and otherwise.
     to_processors: u64,
     /// What they were active for besides.
@@ -78,15 +88,21 @@ impl Loss {
     pub(super) fn of(summary: &Summary, group: &GroupSummary) -> Self {
         let (waited, computing) = (group.contended.total, group.times.computing());
         let free = free(summary, group).min(waited);
-        let late = match delay_waiting(group.usage) {
-            Some(delay) => delay.min(free),
-            None if summary.locks.iter().any(|lock| Free::of(summary, lock).is_late) => free,
-            None => 0,
-        };
+        let late = part(free, late(summary));
         let stalled = stalled(summary);
-        let to_lock = if is_kept_from_processors(summary) { 0 } else { waited - late };
-        let to_processors = late + ((waited - free + computing) as f64 * stalled) as u64;
-        Self { waited, to_lock, to_processors, computing }
+        let without_processors = part(computing, stalled);
+        if is_kept_from_processors(summary) {
+            let to_processors = waited + without_processors;
+            return Self { waited, computing, to_processors, ..Self::default() };
+        }
+        let behind = part(waited - free, stalled);
+        Self {
+            waited,
+            to_lock: waited - late,
+            left: waited - late - behind,
+            to_processors: late + behind + without_processors,
+            computing,
+        }
     }
 
     /// The loss of all threads together.
@@ -94,14 +110,15 @@ impl Loss {
         let add = |sum: Self, loss: Self| Self {
             waited: sum.waited + loss.waited,
             to_lock: sum.to_lock + loss.to_lock,
+            left: sum.left + loss.left,
             to_processors: sum.to_processors + loss.to_processors,
             computing: sum.computing + loss.computing,
         };
         summary.groups.iter().map(|group| Self::of(summary, group)).fold(Self::default(), add)
     }
 
-    /// The share of their active time that they lost to the lock. With enough processors, this is what would
-    /// be left.
+    /// The share of their active time that they lost to the lock. It would be the same with enough processors,
+    /// which shorten the waits behind holders and the computing alike.
     pub(super) fn to_lock(self) -> f64 {
         per(self.to_lock, self.to_lock + self.computing)
     }
@@ -109,6 +126,16 @@ impl Loss {
     /// The share of their active time for which they had no processor.
     pub(super) fn to_processors(self) -> f64 {
         per(self.to_processors, self.waited + self.computing)
+    }
+
+    /// For how long they had no processor, in nanoseconds.
+    pub(super) fn without_processors(self) -> u64 {
+        self.to_processors
+    }
+
+    /// The part of a time in contended waits that would be left with enough processors.
+    pub(super) fn left_of(self, waited: u64) -> u64 {
+        part(waited, per(self.left, self.waited))
     }
 
     /// The lock's share of the contended waits.
@@ -127,24 +154,42 @@ fn free(summary: &Summary, group: &GroupSummary) -> u64 {
     own.map(|row| row.by_no_thread).sum()
 }
 
+fn part(time: u64, share: f64) -> u64 {
+    (time as f64 * share) as u64
+}
+
+/// The part of the waiting for a free lock that was for want of a processor. While the thread that is to get the
+/// lock has none, all others that want it wait, too. If that is most of it, the machine is busy, and threads wake up
+/// late otherwise as well.
+fn late(summary: &Summary) -> f64 {
+    let is_late = summary.locks.iter().any(|lock| Free::of(summary, lock).is_late);
+    match delay_waiting(summary) {
+        _ if is_late => 1.0,
+        Some(delay) => per(delay, summary.locks.iter().map(|lock| lock.free).sum()),
+        None => 0.0,
+    }
+}
+
 /// The share of the time in which threads held a lock, or computed without one, for which they had no
 /// processor.
 fn stalled(summary: &Summary) -> f64 {
     let Some(usage) = summary.usage else { return 0.0 };
     let computing = summary.times.computing();
-    match usage.run_delay.zip(usage.run_delay_waiting) {
-        Some((all, waiting)) => per(all.saturating_sub(waiting), computing).min(1.0),
+    match usage.run_delay_working {
+        Some(delay) => per(delay, computing).min(1.0),
         None if is_busy(summary) && computing > 0 => (1.0 - per(usage.cpu, computing)).max(0.0),
         None => 0.0,
     }
 }
 
-/// Whether threads wait for the lock only because the machine is busy: the process uses little of it, or computes
-/// so little with the lock that the lock could not keep its processors idle.
+/// Whether threads wait for the lock only because the machine is busy: the process uses little of it and waits little,
+/// or computes so little with the lock that the lock could not keep its processors idle.
 fn is_kept_from_processors(summary: &Summary) -> bool {
     let Some((usage, processors)) = summary.usage.zip(summary.processors) else { return false };
     let off_lock: u64 = summary.operations.iter().map(|operation| operation.times.off_lock).sum();
     let with_lock = usage.cpu.saturating_sub(usage.others + off_lock);
     let is_bound = per(with_lock, usage.cpu) * processors >= ENOUGH_TO_BIND;
-    is_busy(summary) && (per(usage.cpu, summary.length) < LITTLE || !is_bound)
+    let is_little =
+        per(usage.cpu, summary.length) < LITTLE && summary.contended.total < enough(summary.length);
+    is_busy(summary) && (is_little || !is_bound)
 }

@@ -3,6 +3,7 @@
 use super::blame::{Blame, Row};
 use super::contention::contended_waits;
 use super::groups::Groups;
+use super::loss::Loss;
 use super::recording::{Flaw, Recording};
 use super::summary::{
     BlameRow, BlamedCode, GroupBlame, GroupSummary, LockSummary, MarkBlame, Summary, ThreadSummary, Times,
@@ -53,6 +54,8 @@ impl Summary {
             marks,
             ..Self::default()
         };
+        let lost: Vec<f64> = summary.groups.iter().map(|group| Loss::of(&summary, group).to_lock()).collect();
+        summary.groups.iter_mut().zip(lost).for_each(|(group, lost)| group.lost = lost);
         summary.code = BlamedCode::of(recording, timeline, &summary.groups);
         summary.findings = findings::of(&summary);
         summary
@@ -84,10 +87,9 @@ fn groups(timeline: &Timeline, threads: &[ThreadSummary], contended: &[Vec<Stret
     let group = |(name, members): (String, Vec<usize>)| {
         let times = Times::sum(members.iter().map(|member| threads[*member].times));
         let contended = WaitTimes::of(members.iter().flat_map(|member| &contended[*member]));
-        let lost = per(contended.total, contended.total + times.computing());
         let usage = Usage::sum(members.iter().map(|member| threads[*member].usage));
         let typical_hold = typical_hold(members.iter().flat_map(|member| &timeline.threads[*member].holds));
-        GroupSummary { name, threads: members, times, contended, lost, typical_hold, usage }
+        GroupSummary { name, threads: members, times, contended, lost: 0.0, typical_hold, usage }
     };
     let mut groups: Vec<GroupSummary> = found.names.into_iter().zip(found.members).map(group).collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.times.waiting + group.times.computing()));

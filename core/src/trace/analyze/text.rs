@@ -78,7 +78,7 @@ impl Summary {
         ]);
         table.0.extend(self.groups.iter().take(ROWS).map(|group| self.group_row(group)));
         table.fit(look.width, &LEAST_OF_THREADS);
-        let title = "Threads (× how many in a pool; lost: of their active time, in contended waits)";
+        let title = "Threads (× how many in a pool; lost: of their active time, to the lock)";
         write_title(title, look, out);
         table.write_as(look, out);
         write_rest(out, self.groups.len(), ROWS);

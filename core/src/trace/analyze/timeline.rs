@@ -104,6 +104,9 @@ pub struct Usage {
     /// Of that, while waiting for the lock: the lock was free, or soon was, and the thread had no processor
     /// to take it.
     pub run_delay_waiting: Option<u64>,
+    /// Of that, while it held the lock or computed without it. The rest was late to wake up.
+    #[serde(skip)]
+    pub run_delay_working: Option<u64>,
 }
 
 impl Usage {
@@ -119,6 +122,7 @@ impl Usage {
             others: a.others + b.others,
             run_delay: Self::plus(a.run_delay, b.run_delay),
             run_delay_waiting: Self::plus(a.run_delay_waiting, b.run_delay_waiting),
+            run_delay_working: Self::plus(a.run_delay_working, b.run_delay_working),
         })
     }
 }

@@ -121,12 +121,13 @@ impl Change {
         let mut parts: Vec<Part> = stays.iter().map(|stay| Part::of(*stay, self.period, threads)).collect();
         self.divide_cpu(&mut parts);
         self.divide_run_delay(&mut parts);
-        for part in parts {
+        for mut part in parts {
             let life = &mut threads[part.thread];
-            life.usage = Usage::sum([life.usage, Some(part.usage)].into_iter());
             if part.computed() {
                 computed[part.thread].push(part.period);
+                part.usage.run_delay_working = part.usage.run_delay_working.map(|delay| delay + part.ready);
             }
+            life.usage = Usage::sum([life.usage, Some(part.usage)].into_iter());
         }
     }
 
@@ -156,6 +157,7 @@ impl Change {
             let worked = part.usage.cpu - part.usage.others;
             let delayed = take(&mut left, (part.holding + part.off_lock).saturating_sub(worked));
             part.usage.run_delay = Some(delayed);
+            part.usage.run_delay_working = Some(delayed);
         }
         for part in parts.iter_mut() {
             part.usage.run_delay_waiting = Some(take(&mut left, part.waiting));

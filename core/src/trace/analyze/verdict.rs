@@ -18,7 +18,7 @@
 //! | 50 % and more | a problem, strong: without the lock its threads would do at least twice as much |
 //!
 //! A loss counts if it rests on [`ENOUGH_WAITS`] contended waits, or if fewer together took 5 % of the
-//! recording (not less than [`ENOUGH_TIME`], but half a second is enough), and if anybody can notice it:
+//! recording (not less than 50 ms, but half a second is enough), and if anybody can notice it:
 //!
 //! - Nobody can if the waits are short ([`LATE`]) and the threads idle for nine tenths of their lives, or if they
 //!   are not long ([`LONG`]) and take a hundredth of these lives, as when many idle threads start: what the
@@ -32,12 +32,14 @@
 //! 5 % of it are too few and too short to count.
 //!
 //! If the lock is not the problem, too few processors may be: the threads that were ready to run waited for
-//! them for [`FULL`] of their active time, and the processors were in use ([`IN_USE`]). On an idle machine, a
-//! thread that is late is one that takes long to wake up.
+//! them for [`FULL`] of their active time and a hundredth of the recording, and the processors were in use
+//! ([`IN_USE`]). On an idle machine, a thread that is late is one that takes long to wake up. On a full one, waits are
+//! as long as the holder of the lock has no processor: by how much, and how long, threads lose is judged by what would
+//! be left with enough processors ([`Loss::left_of`]).
 
 use super::contention::LATE;
 use super::finding::Strength;
-use super::loss::Loss;
+use super::loss::{Loss, enough};
 use super::summary::{GroupSummary, MarkSummary, Summary, WaitTimes, per};
 
 /// The share of active time from which on a loss is a problem.
@@ -51,8 +53,6 @@ const STRONG: f64 = 0.5;
 pub(super) const LONG_ENOUGH: u64 = 100_000_000;
 /// The number of contended waits that is enough to judge by.
 const ENOUGH_WAITS: u64 = 10;
-/// The time in contended waits that may be enough, in nanoseconds, even if they are few, and the time that is.
-const ENOUGH_TIME: (u64, u64) = (50_000_000, 500_000_000);
 /// Threads that are active for less than this share of their lives notice long waits only.
 const BUSY: f64 = 0.1;
 /// Threads that are active for at least this share of their lives would do more without their waits.
@@ -115,21 +115,24 @@ impl<'a> Verdict<'a> {
 
 /// The share of their active time that all threads lost for want of a processor, if that is much.
 pub(super) fn machine_is_full(summary: &Summary) -> Option<f64> {
-    let lost = Loss::of_all(summary).to_processors();
+    let loss = Loss::of_all(summary);
+    let lost = loss.to_processors();
     let is_in_use = summary.machine_busy.is_none_or(|busy| busy >= IN_USE);
-    (lost >= FULL && is_in_use).then_some(lost)
+    let is_noticed = per(loss.without_processors(), summary.length) >= LITTLE;
+    (lost >= FULL && is_in_use && is_noticed).then_some(lost)
 }
 
 impl<'a> Problem<'a> {
     fn of(summary: &'a Summary) -> Option<Self> {
-        let groups = summary.groups.iter().map(|group| (group, Loss::of(summary, group).to_lock()));
-        let groups = groups.filter(|(group, lost)| {
-            *lost >= WEAK && is_enough(summary, &group.contended) && is_noticed(group)
+        let groups = summary.groups.iter().map(|group| (group, Loss::of(summary, group)));
+        let groups = groups.filter(|(group, loss)| {
+            loss.to_lock() >= WEAK && is_enough(summary, &group.contended, *loss) && is_noticed(group, *loss)
         });
+        let groups = groups.map(|(group, loss)| (group, loss.to_lock()));
         let group = groups.max_by_key(|(group, _)| group.contended.total);
-        let to_lock = Loss::of_all(summary).of_waiting();
-        let marks = summary.marks.iter().map(|mark| (mark, lost(mark) * to_lock));
-        let marks = marks.filter(|(mark, lost)| *lost >= WEAK && is_enough(summary, &mark.contended));
+        let all = Loss::of_all(summary);
+        let marks = summary.marks.iter().map(|mark| (mark, lost(mark) * all.of_waiting()));
+        let marks = marks.filter(|(mark, lost)| *lost >= WEAK && is_enough(summary, &mark.contended, all));
         let mark = marks.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let of_group = group.map(|(group, lost)| strength(lost, slows_a_little(group)));
         let of_mark = mark.map(|(mark, lost)| strength(lost, is_short(mark)));
@@ -142,15 +145,13 @@ fn lost(mark: &MarkSummary) -> f64 {
     per(mark.losses.total, mark.lengths.total)
 }
 
-fn is_enough(summary: &Summary, waits: &WaitTimes) -> bool {
-    let (least, most) = ENOUGH_TIME;
-    let much = ((summary.length as f64 * WEAK) as u64).clamp(least, most);
-    waits.count >= ENOUGH_WAITS || waits.total >= much
+fn is_enough(summary: &Summary, waits: &WaitTimes, loss: Loss) -> bool {
+    waits.count >= ENOUGH_WAITS || loss.left_of(waits.total) >= enough(summary.length)
 }
 
-fn is_noticed(group: &GroupSummary) -> bool {
-    let is_long = |least: u64| group.contended.p99 >= least;
-    let is_much = per(group.contended.total, group.times.total()) >= LITTLE;
+fn is_noticed(group: &GroupSummary, loss: Loss) -> bool {
+    let is_long = |least: u64| loss.left_of(group.contended.p99) >= least;
+    let is_much = per(loss.left_of(group.contended.total), group.times.total()) >= LITTLE;
     (is_long(LATE) || active(group) >= BUSY) && (is_long(LONG) || is_much)
 }
 
@@ -173,7 +174,8 @@ fn is_short(mark: &MarkSummary) -> bool {
 /// Whether the group might lose much in a longer recording.
 fn may_be_lost(summary: &Summary, group: &GroupSummary) -> bool {
     let is_big = per(group.contended.total, summary.length) >= WEAK;
-    is_big && !is_enough(summary, &group.contended) && Loss::of(summary, group).to_lock() >= WEAK
+    let loss = Loss::of(summary, group);
+    is_big && !is_enough(summary, &group.contended, loss) && loss.to_lock() >= WEAK
 }
 
 fn strength(lost: f64, is_little: bool) -> Strength {
@@ -367,7 +369,15 @@ mod tests {
 
     #[test]
     fn a_machine_that_idles_is_not_full() {
-        for (busy, is_full) in [(None, true), (Some(0.7), true), (Some(0.69), false), (Some(0.0), false)] {
+        for (length, busy, is_full) in [
+            (1000 * MS, None, true),
+            (1000 * MS, Some(0.7), true),
+            (1000 * MS, Some(0.69), false),
+            (1000 * MS, Some(0.0), false),
+            // A hundredth of the recording.
+            (10_000 * MS, Some(1.0), true),
+            (10_001 * MS, Some(1.0), false),
+        ] {
             let row = BlameRow {
                 thread: 0,
                 waited: 100 * MS,
@@ -376,9 +386,13 @@ mod tests {
                 by_no_thread: 100 * MS,
             };
             let lock = LockSummary { holds: 50, blame: vec![row], ..LockSummary::default() };
-            let threads = summary(1000 * MS, &[(100 * MS, 50, 100 * MS)]);
+            let threads = summary(length, &[(100 * MS, 50, 100 * MS)]);
             let summary = Summary { locks: vec![lock], machine_busy: busy, ..threads };
-            assert_eq!(matches!(Verdict::of(&summary), Verdict::MachineFull(_)), is_full, "{busy:?}");
+            assert_eq!(
+                matches!(Verdict::of(&summary), Verdict::MachineFull(_)),
+                is_full,
+                "{length} {busy:?}"
+            );
         }
     }
 
