@@ -18,7 +18,7 @@
 //! second. So with n waits and h holds, this takes O(n log n + h + n · COLUMNS) steps, whether there are ten
 //! threads or ten thousand; the obvious method, which intersects each wait with each hold, takes O(n · h).
 
-use super::sweep::{Piece, Wanted, covered, divide, wanted};
+use super::sweep::{Edges, Piece, Wanted, divide, wanted};
 use super::timeline::{Life, LockLife, Timeline};
 
 /// The most holders that have a column of their own; all others share one.
@@ -55,25 +55,26 @@ pub struct Blame {
 impl Blame {
     /// The blame for one lock of a timeline, by threads.
     pub fn of(timeline: &Timeline, lock: &LockLife) -> Self {
-        Self::new(lock.id, timeline.threads.len(), &holds(lock), &waits(timeline, lock.id))
+        Self::new(lock.id, timeline.threads.len(), &holds(lock), &edges(timeline, lock.id))
     }
 
-    /// The same by groups; `group_of` has the group of each thread.
-    pub(super) fn of_groups(timeline: &Timeline, lock: &LockLife, group_of: &[usize]) -> Self {
-        let of_group = |piece: Piece| Piece { who: group_of[piece.who], ..piece };
-        let holds: Vec<Piece> = holds(lock).into_iter().map(of_group).collect();
-        let waits: Vec<Piece> = waits(timeline, lock.id).into_iter().map(of_group).collect();
-        Self::new(lock.id, group_of.iter().max().map_or(0, |last| last + 1), &holds, &waits)
+    /// The blame by threads, and by groups; `group_of` has the group of each thread.
+    pub(super) fn with_groups(timeline: &Timeline, lock: &LockLife, group_of: &[usize]) -> (Self, Self) {
+        let (mut holds, edges) = (holds(lock), edges(timeline, lock.id));
+        let by_thread = Self::new(lock.id, timeline.threads.len(), &holds, &edges);
+        holds.iter_mut().for_each(|hold| hold.who = group_of[hold.who]);
+        let groups = group_of.iter().max().map_or(0, |last| last + 1);
+        (by_thread, Self::new(lock.id, groups, &holds, &edges.of_others(group_of)))
     }
 
-    fn new(lock: u32, count: usize, holds: &[Piece], waits: &[Piece]) -> Self {
-        let inflicted = wanted(count, holds, waits);
+    fn new(lock: u32, count: usize, holds: &[Piece], edges: &Edges) -> Self {
+        let inflicted = wanted(count, holds, edges);
         let held: u64 = inflicted.iter().map(|wanted| wanted.held).sum();
         let holders = worst_holders(&inflicted);
-        let mut rows = rows(count, &holders, holds, waits);
+        let mut rows = rows(count, &holders, holds, edges);
         rows.retain(|row| row.waited > 0);
         rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.who));
-        Self { lock, holders, rows, free: covered(waits).saturating_sub(held) }
+        Self { lock, holders, rows, free: edges.covered().saturating_sub(held) }
     }
 
     /// How long all threads together waited.
@@ -91,12 +92,13 @@ fn holds(lock: &LockLife) -> Vec<Piece> {
     lock.holds.iter().map(|hold| Piece { who: hold.thread, start: hold.start, end: hold.end }).collect()
 }
 
-fn waits(timeline: &Timeline, lock: u32) -> Vec<Piece> {
+/// The starts and ends of the waits for a lock.
+fn edges(timeline: &Timeline, lock: u32) -> Edges {
     let of_thread = |(who, life): (usize, &Life)| {
         let waits = life.waits.iter().filter(move |wait| wait.lock == lock && wait.length() > 0);
         waits.map(move |wait| Piece { who, start: wait.start, end: wait.end }).collect::<Vec<_>>()
     };
-    timeline.threads.iter().enumerate().flat_map(of_thread).collect()
+    Edges::of(&timeline.threads.iter().enumerate().flat_map(of_thread).collect::<Vec<_>>())
 }
 
 /// Up to [`COLUMNS`] holders, those first during whose holds the waiters waited longest.
@@ -109,18 +111,17 @@ fn worst_holders(inflicted: &[Wanted]) -> Vec<usize> {
 
 /// A row for each of `count` threads or groups that waited, one column for each of `holders`, and one for the others
 /// together.
-fn rows(count: usize, holders: &[usize], holds: &[Piece], waits: &[Piece]) -> Vec<Row> {
+fn rows(count: usize, holders: &[usize], holds: &[Piece], edges: &Edges) -> Vec<Row> {
     let columns = holders.len() + 1;
     let mut columns_of = vec![vec![holders.len()]; count];
     for (column, holder) in holders.iter().enumerate() {
         columns_of[*holder] = vec![column];
     }
-    let mut waited = vec![0; count];
-    waits.iter().for_each(|wait| waited[wait.who] += wait.end - wait.start);
+    let waited = edges.waited(count);
     let waiting: Vec<usize> = (0..count).filter(|who| waited[*who] > 0).collect();
     let mut rows_of = vec![Vec::new(); count];
     waiting.iter().enumerate().for_each(|(row, who)| rows_of[*who] = vec![row]);
-    let totals = divide((columns, &columns_of), (waiting.len(), &rows_of), holds, waits);
+    let totals = divide((columns, &columns_of), (waiting.len(), &rows_of), holds, edges);
     let row = |(who, totals): (usize, &[u64])| {
         let (mut by, held): (Vec<u64>, u64) = (totals.to_vec(), totals.iter().sum());
         let by_others = by.pop().unwrap_or(0);

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use super::recording::Recording;
 use super::spans;
 use super::summary::{Behind, GroupSummary, MarkBlame, MarkSummary, WaitTimes, group_of, per};
-use super::sweep::{Piece, divide, wanted};
+use super::sweep::{Edges, Piece, divide, wanted};
 use super::timeline::{Life, LockLife, Span, Stretch, Timeline};
 
 /// The most marks of which is said behind which holders they waited, and the most of these holders.
@@ -148,6 +148,7 @@ struct Swept<'a> {
     holders: Vec<(usize, usize)>,
     holds: Vec<Piece>,
     waits: Vec<Piece>,
+    edges: Edges,
 }
 
 /// A holder: a group, in a mark or in none.
@@ -171,7 +172,8 @@ impl<'a> Swept<'a> {
         let waits = timeline.threads.iter().enumerate().flat_map(|(thread, life)| {
             sets.cut(thread, life.waits.iter().filter(|wait| wait.lock == lock.id && wait.length() > 0))
         });
-        Self { sets, holders, holds, waits: waits.collect() }
+        let waits: Vec<Piece> = waits.collect();
+        Self { sets, holders, holds, edges: Edges::of(&waits), waits }
     }
 
     /// The groups and marks that a holder stands for.
@@ -185,7 +187,7 @@ impl<'a> Swept<'a> {
     /// The holders by group and mark; what concerns one mark is added to it.
     fn blame(&self, marks: &mut [MarkSummary]) -> Vec<MarkBlame> {
         let mut by_holder: BTreeMap<Holder, MarkBlame> = BTreeMap::new();
-        let wanted = wanted(self.holders.len(), &self.holds, &self.waits);
+        let wanted = wanted(self.holders.len(), &self.holds, &self.edges);
         for (holder, wanted) in self.holders.iter().zip(wanted).filter(|(_, wanted)| wanted.waited > 0) {
             for (group, mark) in self.stands_for(*holder) {
                 let new = MarkBlame { group, mark, held: 0, inflicted: 0 };
@@ -212,7 +214,7 @@ impl<'a> Swept<'a> {
         }
         for (mark, (holds, waits)) in marks.iter_mut().zip(holds.iter().zip(&waits)) {
             mark.others_waited += total(&self.waits) - total(waits);
-            mark.inflicted_on_others -= wanted(1, holds, waits)[0].waited;
+            mark.inflicted_on_others -= wanted(1, holds, &Edges::of(waits))[0].waited;
         }
         self.add_behind(marks, blame, &waited);
     }
@@ -238,7 +240,7 @@ impl<'a> Swept<'a> {
         let rows_of: Vec<Vec<usize>> = self.sets.all.iter().map(|set| found(&row, set)).collect();
         let columns_of: Vec<Vec<usize>> =
             self.holders.iter().map(|holder| found(&column, &self.stands_for(*holder))).collect();
-        let totals = divide((columns.len(), &columns_of), (rows.len(), &rows_of), &self.holds, &self.waits);
+        let totals = divide((columns.len(), &columns_of), (rows.len(), &rows_of), &self.holds, &self.edges);
         for (mark, totals) in rows.iter().zip(totals.chunks(columns.len().max(1))) {
             let behind = columns.iter().zip(totals).filter(|(_, waited)| **waited > 0);
             let behind =

@@ -133,7 +133,7 @@ fn natives(life: &Life) -> Vec<u32> {
 }
 
 fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<MarkBlame>) -> LockSummary {
-    let blame = Blame::of(timeline, lock);
+    let (blame, by_group) = Blame::with_groups(timeline, lock, group_of);
     let held: u64 = lock.holds.iter().map(|hold| hold.end - hold.start).sum();
     let holders = blame.holders.iter().enumerate().map(|(column, thread)| (*thread, blame.inflicted(column)));
     LockSummary {
@@ -147,7 +147,7 @@ fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<M
         holds: lock.holds.len() as u64,
         holders: holders.collect(),
         blame: rows(&blame),
-        by_group: group_rows(&Blame::of_groups(timeline, lock, group_of)),
+        by_group: group_rows(&by_group),
         by_mark,
     }
 }

@@ -31,18 +31,49 @@ pub(super) struct Wanted {
     pub(super) waited: u64,
 }
 
-/// The starts and ends of waits in the order of time, ends before starts.
-fn edges(waits: &[Piece]) -> Vec<(u64, bool, usize)> {
-    let both = |wait: &Piece| [(wait.start, true, wait.who), (wait.end, false, wait.who)];
-    let mut edges: Vec<_> = waits.iter().flat_map(both).collect();
-    edges.sort_unstable();
-    edges
+/// The starts and ends of waits in the order of time, ends before starts: when, whether it is a start, and whose.
+pub(super) struct Edges(Vec<(u64, bool, usize)>);
+
+impl Edges {
+    pub(super) fn of(waits: &[Piece]) -> Self {
+        let both = |wait: &Piece| [(wait.start, true, wait.who), (wait.end, false, wait.who)];
+        let mut edges: Vec<_> = waits.iter().flat_map(both).collect();
+        edges.sort_unstable();
+        Self(edges)
+    }
+
+    /// The same with other numbers for the waiters.
+    pub(super) fn of_others(&self, other: &[usize]) -> Self {
+        Self(self.0.iter().map(|&(time, begins, who)| (time, begins, other[who])).collect())
+    }
+
+    /// For how long at least one of them waited.
+    pub(super) fn covered(&self) -> u64 {
+        let (mut count, mut since, mut covered) = (0_u64, 0, 0);
+        for &(time, begins, _) in &self.0 {
+            if count > 0 {
+                covered += time - since;
+            }
+            since = time;
+            count = if begins { count + 1 } else { count - 1 };
+        }
+        covered
+    }
+
+    /// How long each of `waiters` waited.
+    pub(super) fn waited(&self, waiters: usize) -> Vec<u64> {
+        let mut waited = vec![0_u64; waiters];
+        for &(time, begins, who) in &self.0 {
+            waited[who] =
+                if begins { waited[who].wrapping_sub(time) } else { waited[who].wrapping_add(time) };
+        }
+        waited
+    }
 }
 
 /// What waiting each of `holders` holders caused.
-pub(super) fn wanted(holders: usize, holds: &[Piece], waits: &[Piece]) -> Vec<Wanted> {
+pub(super) fn wanted(holders: usize, holds: &[Piece], Edges(edges): &Edges) -> Vec<Wanted> {
     let mut all = vec![Wanted::default(); holders];
-    let edges = edges(waits);
     let (mut waiting, mut next) = (0_u64, 0);
     for hold in holds {
         let mut from = hold.start;
@@ -60,19 +91,6 @@ pub(super) fn wanted(holders: usize, holds: &[Piece], waits: &[Piece]) -> Vec<Wa
         until(hold.end, waiting);
     }
     all
-}
-
-/// For how long at least one of the pieces lasted.
-pub(super) fn covered(pieces: &[Piece]) -> u64 {
-    let (mut count, mut since, mut covered) = (0_u64, 0, 0);
-    for (time, begins, _) in edges(pieces) {
-        if count > 0 {
-            covered += time - since;
-        }
-        since = time;
-        count = if begins { count + 1 } else { count - 1 };
-    }
-    covered
 }
 
 /// How long each column has held the lock up to a point in time that moves forward.
@@ -111,11 +129,11 @@ pub(super) fn divide(
     (columns, columns_of): (usize, &[Vec<usize>]),
     (rows, rows_of): (usize, &[Vec<usize>]),
     holds: &[Piece],
-    waits: &[Piece],
+    Edges(edges): &Edges,
 ) -> Vec<u64> {
     let mut totals = vec![0_i64; rows * columns];
     let mut sums = Sums { holds, columns_of, finished: vec![0; columns], next: 0 };
-    for (time, begins, who) in edges(waits) {
+    for &(time, begins, who) in edges {
         sums.advance(time);
         for row in &rows_of[who] {
             let total = &mut totals[row * columns..(row + 1) * columns];
