@@ -5,8 +5,11 @@
 - In each generation there is one server for each mode, all at the same time. wrk asks one after the other, in another order
   each round, with one thread and eight connections that stay open, each of which asks again as soon as it is answered.
 - A figure is the median over all rounds and generations; a generation has processes of its own. Throughput is that of a
-  mode as a multiple of the untraced one's of the same round. Percentiles of the time that a page takes are wrk's.
-- wrk and the server share the processors, and the traces are written to the disk.
+  mode as a multiple of the untraced one's of the same round, and so is processor time, that of the server's processes for
+  one request. Percentiles of the time that a page takes are wrk's.
+- wrk and the server share the processors, and the traces are written to the disk. How often threads hand the lock over
+  for one request depends on where the system runs them, which changes from second to second, so throughput of an untraced
+  server varies by a factor of two; processor time, by less.
 """
 
 from __future__ import annotations
@@ -101,8 +104,8 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def serving(server: str, mode: Mode, folder: Path) -> Iterator[str]:
-    """Runs a server, and gives the address of its pages."""
+def serving(server: str, mode: Mode, folder: Path) -> Iterator[tuple[str, int]]:
+    """Runs a server, and gives the address of its pages and the process that was started."""
     port = free_port()
     command = [sys.executable, "-m", "offlock", *mode.arguments, "--"] if mode.arguments else []
     command = [word.format(port=folder / str(port)) for word in command]
@@ -115,7 +118,7 @@ def serving(server: str, mode: Mode, folder: Path) -> Iterator[str]:
         check(address, process)
         if mode.watched:
             watching.enter_context(watched(process.pid))
-        yield address
+        yield address, process.pid
         if mode.arguments == TRACE and not list(folder.glob(f"{port}*.offlock")):
             raise AssertionError(f"{server} was not traced")
 
@@ -153,16 +156,26 @@ def check(address: str, process: subprocess.Popen[str]) -> None:
             time.sleep(0.05)
 
 
+def processor_time(pid: int) -> float:
+    """Returns the processor time of a process and those that it has started, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return own + sum(processor_time(int(child)) for task in tasks for child in task.read_text().split())
+
+
 @dataclass(frozen=True)
 class Load:
-    """What wrk measured: requests a second, and percentiles in ms."""
+    """What wrk measured: requests a second, and percentiles in ms; and the server's processor time for a request in ms."""
 
     throughput: float
     p50: float
     p99: float
+    processor: float
 
 
-def load(address: str, page: str, seconds: int) -> Load:
+def load(address: str, pid: int, page: str, seconds: int) -> Load:
+    before = processor_time(pid)
     command = [WRK, "--threads", "1", "--connections", "8", "--latency", "--duration", f"{seconds}s"]
     output = subprocess.run(
         [*command, f"{address}/{page}"], check=True, capture_output=True, text=True
@@ -171,11 +184,13 @@ def load(address: str, page: str, seconds: int) -> Load:
         raise AssertionError(failed[0])
     throughput = re.search(r"Requests/sec:\s+([\d.]+)", output)
     times = [re.search(rf"{share}%\s+([\d.]+)(us|ms|s)", output) for share in (50, 99)]
-    if not throughput or not all(times):
+    requests = re.search(r"(\d+) requests in", output)
+    if not throughput or not requests or not all(times):
         raise AssertionError(output)
     units = {"us": 1e-3, "ms": 1.0, "s": 1e3}
     p50, p99 = (float(time[1]) * units[time[2]] for time in times if time)
-    return Load(float(throughput[1]), p50, p99)
+    processor = 1e3 * (processor_time(pid) - before) / int(requests[1])
+    return Load(float(throughput[1]), p50, p99, processor)
 
 
 Loads = dict[tuple[str, str], list[Load]]
@@ -190,15 +205,15 @@ def measure(server: str, generations: int, rounds: int, seconds: int) -> Loads:
                 name: running.enter_context(serving(server, mode, Path(folder)))
                 for name, mode in MODES.items()
             }
-            for address in addresses.values():
+            for address, pid in addresses.values():
                 for page in PAGES:
-                    load(address, page, 1)
+                    load(address, pid, page, 1)
             for turn in range(rounds):
                 names = list(MODES)
                 order = names[turn % len(names) :] + names[: turn % len(names)]
                 for page in PAGES:
                     for name in order if turn % 2 else reversed(order):
-                        loads[page, name].append(load(addresses[name], page, seconds))
+                        loads[page, name].append(load(*addresses[name], page, seconds))
     return loads
 
 
@@ -206,12 +221,14 @@ def rows(server: str, loads: Loads) -> Iterator[bench.Row]:
     for page in PAGES:
         for mode in MODES:
             own, without = loads[page, mode], loads[page, UNTRACED]
-            pairs = [(a.throughput / b.throughput, a.p99 / b.p99) for a, b in zip(own, without, strict=True)]
+            pairs = list(zip(own, without, strict=True))
             figures = {
-                "throughput": statistics.median(ratio for ratio, _ in pairs),
-                "p99": statistics.median(ratio for _, ratio in pairs),
+                "throughput": statistics.median(a.throughput / b.throughput for a, b in pairs),
+                "processor_time": statistics.median(a.processor / b.processor for a, b in pairs),
+                "p99": statistics.median(a.p99 / b.p99 for a, b in pairs),
                 "rounds": len(own),
                 "requests_per_s": statistics.median(each.throughput for each in own),
+                "processor_ms": statistics.median(each.processor for each in own),
                 "p50_ms": statistics.median(each.p50 for each in own),
                 "p99_ms": statistics.median(each.p99 for each in own),
             }
@@ -234,7 +251,8 @@ def main() -> None:
     arguments = parser.parse_args()
     all_rows: list[bench.Row] = []
     print(
-        "server, page, mode: throughput and p99 as multiples of the untraced one's; requests a second, p50 and p99 in ms"
+        "server, page, mode: throughput, processor time and p99 as multiples of the untraced one's; "
+        "requests a second; processor time, p50 and p99 in ms"
     )
     for server in arguments.servers:
         found = list(
@@ -243,8 +261,8 @@ def main() -> None:
         for row in found:
             figures = row["figures"]
             print(
-                f"{row['case']:28}{row['contestant']:20}{figures['throughput']:6.3f}{figures['p99']:7.2f}"
-                f"{figures['requests_per_s']:9.0f}{figures['p50_ms']:8.2f}{figures['p99_ms']:8.2f}",
+                f"{row['case']:28}{row['contestant']:20}{figures['throughput']:6.3f}{figures['processor_time']:7.3f}"
+                f"{figures['p99']:7.2f}{figures['requests_per_s']:9.0f}{figures['processor_ms']:8.3f}{figures['p50_ms']:8.2f}{figures['p99_ms']:8.2f}",
                 flush=True,
             )
         all_rows += found
