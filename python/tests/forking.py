@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 
 import msgpackcases
 import operations
+from interpreter import HAS_GIL
 from nomemory import comparable
 
 from offlock import gzip, lock, strings, tiktoken
@@ -146,12 +147,17 @@ def forks_beside(name: str, made: dict[str, Call], known: dict[str, object], dic
         print(f"{name} in the parent: {found}", flush=True)
 
 
+def use_blocks() -> None:
+    strings.enable_blocks()
+    strings.lines(b"one\ntwo\n" * 50_000, kind="block")
+
+
 FIRST: list[Call] = [
     lambda: tiktoken.Encoding._open("r50k_base").encode("hello"),
     lambda: tiktoken.Encoding._open("p50k_base").encode_batch(["hello " * 20_000] * 4),
     lambda: len(tiktoken.Encoding._open("r50k_base")._mergeable_ranks),
     lambda: strings.lines(b"one\ntwo\n" * 50_000, kind="view"),
-    lambda: (strings.enable_blocks(), strings.lines(b"one\ntwo\n" * 50_000, kind="block")),  # type: ignore[func-returns-value]
+    *([use_blocks] if HAS_GIL else []),
     lambda: gzip.compress(b"some content" * 300_000, 1, threads=2),
     lambda: tiktoken.Encoding._open("r50k_base").decode([31373] * 100_000),
     lambda: msgpackcases.CASES["unpackb"](msgpackcases.World(1, 300)),
@@ -192,11 +198,13 @@ def turns(names: list[str], dice: random.Random, seconds: float) -> Iterator[str
 
 def main(seed: int, seconds: float) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks with threads
+    warnings.filterwarnings("ignore", "the numbers of GlobalTimer stay zero")  # in free-threaded builds
     dice = random.Random(seed)
     until = time.monotonic() + seconds / 4
     while time.monotonic() < until:
         forks_at_first_use(dice)
-    strings.enable_blocks()
+    if HAS_GIL:
+        strings.enable_blocks()
     made = calls()
     known = {name: comparable(call()) for name, call in made.items()}
     for name in turns([*made], dice, seconds * 3 / 4):

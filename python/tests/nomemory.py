@@ -26,6 +26,7 @@ from typing import Any
 
 import msgpackcases
 import operations
+from interpreter import HAS_GIL
 
 from offlock import gzip, jsonl, msgpack, strings, tiktoken, zlib
 
@@ -274,5 +275,6 @@ def main(seed: int, seconds: float, wanted: str = "") -> None:
 
 
 if __name__ == "__main__":
-    strings.enable_blocks()
+    if HAS_GIL:
+        strings.enable_blocks()
     main(int(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreter import HAS_GIL
 
 import offlock
 from offlock import gzip, jsonl, pipeline, strings, tiktoken, zlib, zstd
@@ -200,7 +201,7 @@ def ignore(done: int, total: int) -> None:
 def _of_lines(name: str, call: Callable[..., object], **options: Any) -> None:
     for kind in strings.capabilities():
         for into in (list, tuple, strings.Arena):
-            if into is strings.Arena and kind != "str":
+            if (into is strings.Arena and kind != "str") or (kind == "block" and not HAS_GIL):
                 continue
 
             def make(kind: Any = kind, into: Any = into) -> Call:

@@ -69,5 +69,6 @@ def test_a_server_answers_while_it_tokenizes(server: str) -> None:
             break
         time.sleep(0.05)
     assert (progress["documents"], progress["tokens"]) == (5000, tokens())
-    with pytest.raises(urllib.error.HTTPError):
+    with pytest.raises(urllib.error.HTTPError) as missing:
         get("/elsewhere")
+    missing.value.close()

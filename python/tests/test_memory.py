@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from interpreter import objects_are_limited
 from processes import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are read and set as on Linux")
@@ -122,6 +123,7 @@ def test_extracting_from_json_lines(lines: str, release: str) -> None:
     assert ends(setup, call, 30 * MEGABYTE, usual) == "MemoryError"
 
 
+@objects_are_limited
 @pytest.mark.parametrize("release", ["always", "never"])
 @pytest.mark.parametrize(
     ("message", "call"),
@@ -155,6 +157,7 @@ def test_unpacking(message: str, call: str, release: str) -> None:
     assert ends(setup, call, 60 * MEGABYTE, usual) == "MemoryError"
 
 
+@objects_are_limited
 @pytest.mark.parametrize(
     "call",
     [
@@ -260,6 +263,7 @@ def test_tokenizers_of_models(call: str) -> None:
     assert ends(setup, call, 20 * MEGABYTE, usual) == "MemoryError"
 
 
+@objects_are_limited
 @pytest.mark.parametrize("kind", ["str", "block", "view"])
 @pytest.mark.parametrize(
     "call",

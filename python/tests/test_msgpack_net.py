@@ -21,7 +21,7 @@ from typing import Any
 
 import msgpackcases
 import pytest
-from interpreter import with_gil
+from interpreter import objects_are_limited, with_gil
 from msgpackcases import CASES, World, attempt, is_sound
 
 from offlock import msgpack
@@ -351,6 +351,7 @@ def run_out_of_memory() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits addresses as Linux does")
+@objects_are_limited
 def test_running_out_of_memory_is_an_exception() -> None:
     paths = [str(Path(__file__).parent), str(STUB.parents[2])]
     environment = {**os.environ, "OFFLOCK_TEST_SEED": str(SEED), "PYTHONPATH": os.pathsep.join(paths)}

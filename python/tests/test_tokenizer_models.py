@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interpreter import HAS_GIL
 
 from offlock.tokenizer import Tokenizer
 
@@ -33,6 +34,8 @@ if not (FOLDER / "offlock-ready").is_file() and not os.environ.get("CI"):
 @pytest.fixture(scope="module")
 def originals() -> Iterator[Any]:
     """Returns the module ``tokenizers``, from the folder of the vocabularies."""
+    if not HAS_GIL:
+        pytest.skip("its wheel is not for free-threaded builds")
     sys.path.append(str(FOLDER / "wheels"))
     yield importlib.import_module("tokenizers")
     sys.path.remove(str(FOLDER / "wheels"))

@@ -1,5 +1,5 @@
-# The Pythons that the project uses: PYTHON= alone if it is set, otherwise every series from 3.11 on that is on PATH
-# or under pyenv. Each has its own virtual environment in the tools folder.
+# The Pythons that the project uses: PYTHON= alone if it is set, otherwise every series from 3.11 on that is on PATH,
+# under pyenv, or built here. Each has its own virtual environment in the tools folder.
 
 REQUIREMENTS=$ROOT/python/requirements-dev.txt
 PYTHON_PROBE='
@@ -38,7 +38,7 @@ python_candidates() {
     command -v "$PYTHON"
   else
     type -ap python3 python3.11 python3.12 python3.13 python3.14 python3.15 || true
-    ls -d "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 2>/dev/null || true
+    ls -d "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3 "$TOOLS"/python-*/bin/python3 2>/dev/null || true
   fi
 }
 

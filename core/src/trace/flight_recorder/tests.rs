@@ -1,3 +1,5 @@
+//! Dumps, watches, and what a recorder refuses.
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,3 +1,5 @@
+//! Random programs, whose last seconds are compared with the whole trace.
+
 use std::io::Write;
 use std::time::Duration;
 
