@@ -43,6 +43,17 @@ fn a_thread_that_sleeps_with_the_lock_runs() {
 }
 
 #[test]
+fn a_lock_that_was_not_to_be_there_is_a_problem() {
+    let (mut recording, _) = simulate(RUBY, &[Script::new("holder", [Step::Hold(ms(300))])]);
+    recording.about.push(("lock_enabled".into(), "an import asks for it".into()));
+    let summary = Summary::of(&recording, &Timeline::of(&recording));
+    let found = summary.findings.iter().find(|finding| finding.kind == FindingKind::LockEnabled);
+    let found = found.expect("it is about the interpreter");
+    assert_eq!(found.weight, Weight::Problem);
+    assert!(found.text.ends_with(": an import asks for it."), "{}", found.text);
+}
+
+#[test]
 fn a_thread_that_sleeps_without_the_lock_sleeps() {
     let steps =
         [Step::Hold(ms(1)), Step::Sleep(ms(200)), Step::Hold(ms(1)), Step::Idle(ms(100)), Step::Hold(1)];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import threading
@@ -17,7 +18,24 @@ def about_program(arguments: bool) -> list[tuple[str, str]]:
         ("runtime", f"{platform.python_implementation()} {platform.python_version()}"),
         ("command", command),
         ("switch_interval_ns", str(round(sys.getswitchinterval() * 1e9))),
+        *([("lock_enabled", reason)] if (reason := lock_enabled()) else []),
     ]
+
+
+def lock_enabled() -> str | None:
+    """Returns why an interpreter that was built to run without the lock has it; None for all others."""
+    if "t" not in sys.abiflags or not sys._is_gil_enabled():
+        return None
+    if os.environ.get("PYTHON_GIL") == "1" or sys._xoptions.get("gil") == "1":
+        return "PYTHON_GIL=1 or -X gil=1 asks for it"
+    names = [
+        name
+        for name in _native.modules_that_need_lock()
+        if name.partition(".")[0] not in sys.stdlib_module_names
+    ]
+    if not names:
+        return "a module was imported that has not declared that it can run without"
+    return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} imported, not declared to run without"
 
 
 def _program(arguments: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._offlock import lock as _native
-from ._about import thread_names
+from ._about import lock_enabled, thread_names
 from ._mutex import Mutex
 
 
@@ -28,9 +28,14 @@ class Sampler:
 
     def _run(self) -> None:
         has_lock = getattr(sys, "_is_gil_enabled", lambda: True)
-        sampler = _native.Sampler(has_lock())
+        had_lock = has_lock()
+        sampler = _native.Sampler(had_lock)
         while not self._stopped.is_set():
             sampler.round(self._PAUSE, self._ended)
+            if has_lock() != had_lock:  # an import has enabled it for good
+                had_lock, sampler = True, _native.Sampler(True)
+                _native.mark_begin(f"the lock was enabled: {lock_enabled()}")
+                _native.mark_end()
 
     def thread_ends(self, native_id: int) -> None:
         """Record the CPU time of the calling thread, which has this id and is about to end."""

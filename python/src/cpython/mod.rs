@@ -25,6 +25,7 @@ mod frame_layout;
 pub(crate) mod frames;
 #[cfg(target_os = "linux")]
 pub(crate) mod gil_hooks;
+pub(crate) mod gil_slot;
 #[cfg(target_os = "linux")]
 mod holder;
 pub(crate) mod immortal_ints;

@@ -19,12 +19,14 @@ use offlock_core::trace::{
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::cpython::assumptions::{Assumption, VARIABLE};
 #[cfg(target_os = "linux")]
 use crate::cpython::frames;
 #[cfg(target_os = "linux")]
 use crate::cpython::gil_hooks as hooks;
+use crate::cpython::gil_slot;
 use crate::cpython::object;
 use crate::cpython::sequence::{Container, SequenceBuilder};
 #[cfg(target_os = "linux")]
@@ -325,6 +327,13 @@ fn stacks_obstacle(py: Python<'_>) -> Option<Text<String>> {
     found
 }
 
+/// The names of loaded extension modules that have not declared that they can run without the lock.
+#[pyfunction]
+fn modules_that_need_lock(py: Python<'_>) -> PyResult<Vec<String>> {
+    let loaded = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
+    Ok(gil_slot::modules_that_need_lock(&loaded))
+}
+
 /// The system's id of the calling thread, even if a library has replaced the threads of Python.
 #[pyfunction]
 fn native_id() -> Int {
@@ -477,8 +486,8 @@ pub(crate) mod lock {
     #[pymodule_export]
     use crate::lock::{
         Recorder, disable, enable, global_numbers, is_enabled, is_live_requested, local_numbers, mark_begin,
-        mark_end, name_thread, native_id, obstacle, on_gc, reset_global, reset_local, reset_waiting,
-        stacks_obstacle, switched_off, waiting, waits,
+        mark_end, modules_that_need_lock, name_thread, native_id, obstacle, on_gc, reset_global, reset_local,
+        reset_waiting, stacks_obstacle, switched_off, waiting, waits,
     };
 
     #[pymodule_init]

@@ -27,6 +27,8 @@ pub enum FindingKind {
     Contradictions,
     /// A part of the file is missing or wrong.
     Damaged,
+    /// An interpreter that was built to run without a lock has one.
+    LockEnabled,
     /// The verdict: no thread used a lock.
     Unused,
     /// The verdict: too little was recorded to tell.
@@ -63,6 +65,7 @@ impl FindingKind {
         match self {
             Self::Estimate | Self::EventsLost | Self::Contradictions | Self::Damaged => Weight::Caveat,
             Self::Lock
+            | Self::LockEnabled
             | Self::MainHolder
             | Self::BriefUsers
             | Self::Saturated

@@ -141,6 +141,8 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
     let (lost, violations) = (summary.lost, summary.violations);
     let is_nothing = summary.threads.is_empty();
     add(FindingKind::Estimate, summary.is_estimate(), estimate(summary.about("obstacle"), is_nothing));
+    let enabled = summary.about("lock_enabled");
+    add(FindingKind::LockEnabled, enabled.is_some(), lock_enabled(enabled.unwrap_or_default()));
     add(
         FindingKind::EventsLost,
         lost > 0,
@@ -169,6 +171,12 @@ fn estimate(obstacle: Option<&str>, is_nothing: bool) -> String {
         "These numbers are estimated from samples, not recorded exactly{why}. A thread counts as running for the \
          time that it used a processor; of waiting, only the sampler's own is seen, which stands for any thread that \
          wants the lock."
+    )
+}
+
+fn lock_enabled(reason: &str) -> String {
+    format!(
+        "This interpreter was built to run without a lock, but has one, so that one thread computes at a time: {reason}."
     )
 }
 
