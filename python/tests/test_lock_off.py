@@ -33,7 +33,10 @@ REASON = "tracing is switched off by OFFLOCK_LOCK=off"
 
 RESULTS = {"lock.Alarm", "lock.LateCount", "lock.LateEvent", "lock.Stats"}
 """Classes of results, without methods that do anything."""
-INTERNAL = {"native.Watch", "native.Watch.next", "native.Sampler", "native.Sampler.round"}
+INTERNAL = {
+    *("native.Watch", "native.Watch.next", "native.Sampler", "native.Sampler.round"),
+    "native.modules_that_need_lock",
+}
 """What only a recorder that runs makes, or a sampler that a trace that runs has started."""
 
 CALLS: dict[tuple[str, ...], Callable[[str], None]] = {}

@@ -24,7 +24,8 @@ def about_program(arguments: bool) -> list[tuple[str, str]]:
 
 def lock_enabled() -> str | None:
     """Returns why an interpreter that was built to run without the lock has it; None for all others."""
-    if "t" not in sys.abiflags or not sys._is_gil_enabled():
+    is_enabled = getattr(sys, "_is_gil_enabled", lambda: True)
+    if "t" not in sys.abiflags or not is_enabled():
         return None
     if os.environ.get("PYTHON_GIL") == "1" or sys._xoptions.get("gil") == "1":
         return "PYTHON_GIL=1 or -X gil=1 asks for it"
