@@ -881,7 +881,7 @@ proptest! {
         let blame = Blame::of(&timeline, lock);
         for row in &blame.rows {
             for (column, holder) in blame.holders.iter().enumerate() {
-                prop_assert_eq!(row.by[column], slow_blame(&truth, row.who, *holder));
+                prop_assert_eq!(row.by[column], slow_blame(&truth, row.owner, *holder));
             }
             prop_assert_eq!(row.by_others, 0);
             prop_assert_eq!(row.by.iter().sum::<u64>() + row.by_no_thread, row.waited);

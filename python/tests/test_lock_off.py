@@ -33,10 +33,7 @@ REASON = "tracing is switched off by OFFLOCK_LOCK=off"
 
 RESULTS = {"lock.Alarm", "lock.LateCount", "lock.LateEvent", "lock.Stats"}
 """Classes of results, without methods that do anything."""
-INTERNAL = {
-    *("native.Watch", "native.Watch.next", "native.Sampler", "native.Sampler.round"),
-    "native.modules_that_need_lock",
-}
+INTERNAL = {"native.Watch", "native.Watch.next", "native.Sampler", "native.Sampler.round"}
 """What only a recorder that runs makes, or a sampler that a trace that runs has started."""
 
 CALLS: dict[tuple[str, ...], Callable[[str], None]] = {}
@@ -230,11 +227,13 @@ def _(folder: str) -> None:
         for name in ("monotonic_time", "acquisitions", "histogram")
     ),
     *("lock.LocalTimer.releases", "lock.WaitingThreads.count", "native.native_id"),
+    "native.modules_that_need_lock",
     *("native.enable", "native.disable", "native.is_enabled", "native.global_numbers", "native.reset_global"),
     *("native.waiting", "native.reset_waiting", "native.local_numbers", "native.reset_local", "native.waits"),
 )
 def _(folder: str) -> None:
     metrics: list[Any] = [lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads]
+    assert native.modules_that_need_lock()
     for metric in metrics:
         metric.enable()  # no warning either: they are errors here
         assert not metric.enabled()

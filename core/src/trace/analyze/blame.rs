@@ -28,7 +28,7 @@ pub const COLUMNS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The thread, or the group, that waited, by its index.
-    pub who: usize,
+    pub owner: usize,
     /// How long it waited in total.
     pub waited: u64,
     /// How long each of [`Blame::holders`] held the lock meanwhile.
@@ -62,7 +62,7 @@ impl Blame {
     pub(super) fn with_groups(timeline: &Timeline, lock: &LockLife, group_of: &[usize]) -> (Self, Self) {
         let (mut holds, edges) = (holds(lock), edges(timeline, lock.id));
         let by_thread = Self::new(lock.id, timeline.threads.len(), &holds, &edges);
-        holds.iter_mut().for_each(|hold| hold.who = group_of[hold.who]);
+        holds.iter_mut().for_each(|hold| hold.owner = group_of[hold.owner]);
         let groups = group_of.iter().max().map_or(0, |last| last + 1);
         (by_thread, Self::new(lock.id, groups, &holds, &edges.of_others(group_of)))
     }
@@ -73,7 +73,7 @@ impl Blame {
         let holders = worst_holders(&inflicted);
         let mut rows = rows(count, &holders, holds, edges);
         rows.retain(|row| row.waited > 0);
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.who));
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.waited), row.owner));
         Self { lock, holders, rows, free: edges.covered().saturating_sub(held) }
     }
 
@@ -89,22 +89,22 @@ impl Blame {
 }
 
 fn holds(lock: &LockLife) -> Vec<Piece> {
-    lock.holds.iter().map(|hold| Piece { who: hold.thread, start: hold.start, end: hold.end }).collect()
+    lock.holds.iter().map(|hold| Piece { owner: hold.thread, start: hold.start, end: hold.end }).collect()
 }
 
 /// The starts and ends of the waits for a lock.
 fn edges(timeline: &Timeline, lock: u32) -> Edges {
-    let of_thread = |(who, life): (usize, &Life)| {
+    let of_thread = |(owner, life): (usize, &Life)| {
         let waits = life.waits.iter().filter(move |wait| wait.lock == lock && wait.length() > 0);
-        waits.map(move |wait| Piece { who, start: wait.start, end: wait.end }).collect::<Vec<_>>()
+        waits.map(move |wait| Piece { owner, start: wait.start, end: wait.end }).collect::<Vec<_>>()
     };
     Edges::of(&timeline.threads.iter().enumerate().flat_map(of_thread).collect::<Vec<_>>())
 }
 
 /// Up to [`COLUMNS`] holders, those first during whose holds the waiters waited longest.
 fn worst_holders(inflicted: &[Wanted]) -> Vec<usize> {
-    let mut holders: Vec<usize> = (0..inflicted.len()).filter(|who| inflicted[*who].waited > 0).collect();
-    holders.sort_by_key(|who| (std::cmp::Reverse(inflicted[*who].waited), *who));
+    let mut holders: Vec<usize> = (0..inflicted.len()).filter(|owner| inflicted[*owner].waited > 0).collect();
+    holders.sort_by_key(|owner| (std::cmp::Reverse(inflicted[*owner].waited), *owner));
     holders.truncate(COLUMNS);
     holders
 }
@@ -118,14 +118,14 @@ fn rows(count: usize, holders: &[usize], holds: &[Piece], edges: &Edges) -> Vec<
         columns_of[*holder] = vec![column];
     }
     let waited = edges.waited(count);
-    let waiting: Vec<usize> = (0..count).filter(|who| waited[*who] > 0).collect();
+    let waiting: Vec<usize> = (0..count).filter(|owner| waited[*owner] > 0).collect();
     let mut rows_of = vec![Vec::new(); count];
-    waiting.iter().enumerate().for_each(|(row, who)| rows_of[*who] = vec![row]);
+    waiting.iter().enumerate().for_each(|(row, owner)| rows_of[*owner] = vec![row]);
     let totals = divide((columns, &columns_of), (waiting.len(), &rows_of), holds, edges);
-    let row = |(who, totals): (usize, &[u64])| {
+    let row = |(owner, totals): (usize, &[u64])| {
         let (mut by, held): (Vec<u64>, u64) = (totals.to_vec(), totals.iter().sum());
         let by_others = by.pop().unwrap_or(0);
-        Row { who, waited: waited[who], by, by_others, by_no_thread: waited[who].saturating_sub(held) }
+        Row { owner, waited: waited[owner], by, by_others, by_no_thread: waited[owner].saturating_sub(held) }
     };
     waiting.into_iter().zip(totals.chunks(columns)).map(row).collect()
 }

@@ -60,8 +60,8 @@ fn measure(
             taken.push(span.end - span.start);
             lost.push(lost_within(waits, span));
         }
-        for Piece { who, start, end } in sets.cut(thread, waits.iter()) {
-            sets.all[who].iter().for_each(|mark| lengths[*mark][2].push(end - start));
+        for Piece { owner, start, end } in sets.cut(thread, waits.iter()) {
+            sets.all[owner].iter().for_each(|mark| lengths[*mark][2].push(end - start));
         }
     }
     for (mark, lengths) in marks.iter_mut().zip(lengths) {
@@ -102,19 +102,19 @@ impl Sets {
         sets
     }
 
-    /// Stretches of a thread as pieces during which the same marks were open; `who` is the set.
+    /// Stretches of a thread as pieces during which the same marks were open; `owner` is the set.
     fn cut<'a>(&self, thread: usize, stretches: impl Iterator<Item = &'a Stretch>) -> Vec<Piece> {
         let phases = &self.phases[thread];
         let mut pieces = Vec::new();
         for stretch in stretches {
             let first = phases.partition_point(|(from, _)| *from <= stretch.start) - 1;
             let ends = phases[first + 1..].iter().map(|(from, _)| *from).chain([u64::MAX]);
-            for ((from, who), to) in phases[first..].iter().zip(ends) {
+            for ((from, owner), to) in phases[first..].iter().zip(ends) {
                 if *from >= stretch.end {
                     break;
                 }
                 let (start, end) = (stretch.start.max(*from), stretch.end.min(to));
-                pieces.push(Piece { who: *who, start, end });
+                pieces.push(Piece { owner: *owner, start, end });
             }
         }
         pieces
@@ -161,12 +161,12 @@ impl<'a> Swept<'a> {
         for hold in &lock.holds {
             let stretch = Stretch { lock: lock.id, start: hold.start, end: hold.end };
             for piece in sets.cut(hold.thread, [&stretch].into_iter()) {
-                let holder = (group_of[hold.thread], piece.who);
-                let who = *numbers.entry(holder).or_insert_with(|| {
+                let holder = (group_of[hold.thread], piece.owner);
+                let owner = *numbers.entry(holder).or_insert_with(|| {
                     holders.push(holder);
                     holders.len() - 1
                 });
-                holds.push(Piece { who, ..piece });
+                holds.push(Piece { owner, ..piece });
             }
         }
         let waits = timeline.threads.iter().enumerate().flat_map(|(thread, life)| {
@@ -224,8 +224,8 @@ impl<'a> Swept<'a> {
     fn by_mark(&self, marks: usize, pieces: &[Piece], set_of: impl Fn(usize) -> usize) -> Vec<Vec<Piece>> {
         let mut by_mark = vec![Vec::new(); marks];
         for piece in pieces {
-            let marks = &self.sets.all[set_of(piece.who)];
-            marks.iter().for_each(|mark| by_mark[*mark].push(Piece { who: 0, ..*piece }));
+            let marks = &self.sets.all[set_of(piece.owner)];
+            marks.iter().for_each(|mark| by_mark[*mark].push(Piece { owner: 0, ..*piece }));
         }
         by_mark
     }

@@ -26,7 +26,7 @@ impl Summary {
         let locks = locks.map(|(each, by_mark)| lock(timeline, each, &group_of, by_mark));
         let (processors, cpu) = (processors(recording), process_cpu(recording));
         let parallelism = per(cpu.unwrap_or(times.computing()), timeline.length);
-        // States say only who could compute.
+        // States say only which threads could compute.
         let parallelism =
             processors.filter(|_| cpu.is_none()).map_or(parallelism, |most| parallelism.min(most));
         let oddities: u64 = timeline.threads.iter().map(|life| life.oddities).sum();
@@ -154,7 +154,7 @@ fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<M
 
 fn rows(blame: &Blame) -> Vec<BlameRow> {
     let row = |row: &Row| BlameRow {
-        thread: row.who,
+        thread: row.owner,
         waited: row.waited,
         by: longest(blame, row),
         by_others: row.by_others,
@@ -165,7 +165,7 @@ fn rows(blame: &Blame) -> Vec<BlameRow> {
 
 fn group_rows(blame: &Blame) -> Vec<GroupBlame> {
     let row = |row: &Row| GroupBlame {
-        group: row.who,
+        group: row.owner,
         waited: row.waited,
         by: longest(blame, row),
         by_others: row.by_others,

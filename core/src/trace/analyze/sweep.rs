@@ -1,5 +1,5 @@
-//! Sweeps over the holds of a lock and the waits for it, in the order of time: who waited how long behind
-//! whom.
+//! Sweeps over the holds of a lock and the waits for it, in the order of time: which threads waited how long behind
+//! which others.
 //!
 //! Holders and waiters are numbers; what they stand for (a thread, the threads in a mark) is the caller's
 //! affair. The holds of a lock do not overlap (see [`Timeline`](super::timeline::Timeline)), the waits do.
@@ -11,11 +11,11 @@
 //! the end of a wait and its start, so at a start the totals are subtracted from the waiter's row, and at an
 //! end they are added: prefix sums over time. This takes O(n log n + h + n · columns) steps.
 
-/// A time during which `who` held a lock or waited for it.
+/// A time during which `owner` held a lock or waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The holder's or the waiter's number.
-    pub(super) who: usize,
+    pub(super) owner: usize,
     /// When it begins.
     pub(super) start: u64,
     /// When it ends.
@@ -36,7 +36,7 @@ pub(super) struct Edges(Vec<(u64, bool, usize)>);
 
 impl Edges {
     pub(super) fn of(waits: &[Piece]) -> Self {
-        let both = |wait: &Piece| [(wait.start, true, wait.who), (wait.end, false, wait.who)];
+        let both = |wait: &Piece| [(wait.start, true, wait.owner), (wait.end, false, wait.owner)];
         let mut edges: Vec<_> = waits.iter().flat_map(both).collect();
         edges.sort_unstable();
         Self(edges)
@@ -44,7 +44,7 @@ impl Edges {
 
     /// The same with other numbers for the waiters.
     pub(super) fn of_others(&self, other: &[usize]) -> Self {
-        Self(self.0.iter().map(|&(time, begins, who)| (time, begins, other[who])).collect())
+        Self(self.0.iter().map(|&(time, begins, owner)| (time, begins, other[owner])).collect())
     }
 
     /// For how long at least one of them waited.
@@ -63,9 +63,9 @@ impl Edges {
     /// How long each of `waiters` waited.
     pub(super) fn waited(&self, waiters: usize) -> Vec<u64> {
         let mut waited = vec![0_u64; waiters];
-        for &(time, begins, who) in &self.0 {
-            waited[who] =
-                if begins { waited[who].wrapping_sub(time) } else { waited[who].wrapping_add(time) };
+        for &(time, begins, owner) in &self.0 {
+            waited[owner] =
+                if begins { waited[owner].wrapping_sub(time) } else { waited[owner].wrapping_add(time) };
         }
         waited
     }
@@ -79,8 +79,8 @@ pub(super) fn wanted(holders: usize, holds: &[Piece], Edges(edges): &Edges) -> V
         let mut from = hold.start;
         let mut until = |time: u64, waiting: u64| {
             let length = time.saturating_sub(from);
-            all[hold.who].waited += length * waiting;
-            all[hold.who].held += if waiting > 0 { length } else { 0 };
+            all[hold.owner].waited += length * waiting;
+            all[hold.owner].held += if waiting > 0 { length } else { 0 };
             from = from.max(time);
         };
         while let Some(&(time, begins, _)) = edges.get(next).filter(|(time, ..)| *time <= hold.end) {
@@ -105,7 +105,7 @@ impl Sums<'_> {
     /// Moves forward to `time`.
     fn advance(&mut self, time: u64) {
         while let Some(hold) = self.holds.get(self.next).filter(|hold| hold.end <= time) {
-            for column in &self.columns_of[hold.who] {
+            for column in &self.columns_of[hold.owner] {
                 self.finished[*column] += hold.end - hold.start;
             }
             self.next += 1;
@@ -116,7 +116,7 @@ impl Sums<'_> {
     fn add_to(&self, time: u64, sign: i64, total: &mut [i64]) {
         total.iter_mut().zip(&self.finished).for_each(|(total, sum)| *total += sign * *sum as i64);
         if let Some(hold) = self.holds.get(self.next).filter(|hold| hold.start < time) {
-            for column in &self.columns_of[hold.who] {
+            for column in &self.columns_of[hold.owner] {
                 total[*column] += sign * (time - hold.start) as i64;
             }
         }
@@ -133,9 +133,9 @@ pub(super) fn divide(
 ) -> Vec<u64> {
     let mut totals = vec![0_i64; rows * columns];
     let mut sums = Sums { holds, columns_of, finished: vec![0; columns], next: 0 };
-    for &(time, begins, who) in edges {
+    for &(time, begins, owner) in edges {
         sums.advance(time);
-        for row in &rows_of[who] {
+        for row in &rows_of[owner] {
             let total = &mut totals[row * columns..(row + 1) * columns];
             sums.add_to(time, if begins { -1 } else { 1 }, total);
         }
