@@ -6,12 +6,15 @@ use std::process::{Command, Stdio};
 use std::slice;
 
 use offlock_core::trace::{
-    Comparison, Format, Process, Recording, Run, Summary, Timeline, write_comparison, write_report,
+    Comparison, Format, Process, Recording, Run, Summary, Timeline, size_text, write_comparison, write_report,
 };
 
 use crate::arguments::{self, Compare, Export, ExportFormat, Report, Window};
 use crate::failure::Failure;
 use crate::{files, look, progress};
+
+/// Before an export of so many events, its size is said: other tools cannot open very large files.
+const MANY_EVENTS: u64 = 1_000_000;
 
 pub(crate) fn summary(arguments: &arguments::Summary) -> Result<(), Failure> {
     let run = run(&arguments.files, &arguments.window)?;
@@ -105,7 +108,29 @@ pub(crate) fn export(arguments: &Export) -> Result<(), Failure> {
         });
     };
     let (recording, timeline) = files::read(&arguments.file, &arguments.window)?;
-    let content = |out: &mut dyn std::io::Write| format.write(&recording, &timeline, out);
+    let content = |out: &mut dyn io::Write| format.write(&recording, &timeline, out);
+    if recording.events >= MANY_EVENTS {
+        let size = progress::during("measuring", None, |_| size_of(content));
+        eprintln!("offlock: the file will have {}; --from and --to export a part", size_text(size));
+    }
     files::write_or_beside(arguments.output.as_deref(), &arguments.file, format.extension(), content)
         .map(drop)
+}
+
+/// The size of what `content` writes.
+fn size_of(content: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> u64 {
+    struct Counter(u64);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    content(&mut counter).expect("a counter takes all bytes");
+    counter.0
 }

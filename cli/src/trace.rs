@@ -139,12 +139,9 @@ fn make_room(trace: &Path, is_named: bool) -> io::Result<SystemTime> {
 
 /// Whether a file is a trace, of any version, or the beginning of one.
 fn is_trace(path: &Path) -> bool {
-    let read = |bytes: Vec<u8>| bytes.is_empty() || !is_foreign(&bytes);
-    offlock_core::trace::files::read(path).is_ok_and(read)
-}
-
-fn is_foreign(bytes: &[u8]) -> bool {
-    matches!(Recording::read(bytes, &Task::new()), Err(NotATrace::Foreign(_)))
+    let is_foreign =
+        |bytes: &[u8]| matches!(Recording::read(bytes, &Task::new()), Err(NotATrace::Foreign(_)));
+    offlock_core::trace::files::read(path).is_ok_and(|bytes| !is_foreign(&bytes))
 }
 
 fn command(arguments: &Trace, trace: &Path) -> Command {

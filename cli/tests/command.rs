@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use offlock_core::Task;
-use offlock_core::trace::Recording;
+use offlock_core::trace::{Name, Options, Recording, Thread, Trace, now};
 use simulate::{Interpreter, Script, Step, ms, simulate};
 
 struct Folder(PathBuf);
@@ -160,7 +160,7 @@ fn a_trace_can_come_from_standard_input() {
     let piped = folder.offlock(&["summary", "-"]).stdin(trace).output().expect("started");
     assert_eq!(piped.stdout, folder.run(&["summary", "convoy.offlock"]).stdout);
     let empty = folder.run(&["summary", "-"]);
-    assert!(text(&empty.stderr).contains("-: not an offlock trace: byte 0 looks like nothing"));
+    assert!(text(&empty.stderr).contains("-: not an offlock trace: the file is empty"));
 }
 
 fn read(path: &Path) -> Recording {
@@ -233,7 +233,7 @@ fn foreign_and_missing_files_are_errors_that_name_them() {
     for (file, message) in [
         ("x.json", "x.json: not an offlock trace: byte 0 looks like JSON"),
         ("new.offlock", "format version 9 (byte 7); this offlock reads version 1"),
-        ("empty", "the file is empty"),
+        ("empty", "empty: not an offlock trace: the file is empty"),
         ("missing", "missing: No such file"),
     ] {
         let output = folder.run(&["summary", file]);
@@ -469,6 +469,29 @@ fn a_report_of_a_traced_program_lies_beside_its_trace() {
         folder.run(&["trace", "--report", "--no-summary", "--", &traced(), "status", "0"]).status.success()
     );
     assert_eq!(folder.names(), ["trace.html", "trace.offlock"]);
+}
+
+#[test]
+fn the_size_of_a_large_export_is_said_before() {
+    let folder = Folder::new("large");
+    let path = folder.path("large.offlock");
+    let trace = Trace::start(
+        Box::new(std::fs::File::create(&path).expect("writable")),
+        &Options { limit: None, ..Options::default() },
+    );
+    let (trace, thread, mark) = (trace.expect("a thread"), Thread::present("marking"), Name::of("mark"));
+    for _ in 0..500_000 {
+        thread.mark_begin(now(), mark);
+        thread.mark_end(now(), None);
+    }
+    trace.stop().expect("writable");
+    let output = folder.run(&["export", "-f", "perfetto", "large.offlock"]);
+    let size = std::fs::metadata(folder.path("large.pftrace")).expect("written").len();
+    let said = format!("the file will have {:.1} MB; --from and --to export a part", size as f64 / 1e6);
+    assert!(text(&output.stderr).contains(&said), "{said}: {}", text(&output.stderr));
+    let output =
+        folder.run(&["export", "-f", "perfetto", "--to", "1ms", "large.offlock", "-o", "part.pftrace"]);
+    assert!(!text(&output.stderr).contains("will have"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub use analyze::table::printable_line;
 pub use analyze::timeline::{
     Hold, Life, LockLife, Overlap, STATES, Slice, Span, State, Stretch, Timeline, Usage,
 };
-pub use analyze::units::{duration as duration_text, percent as percent_text};
+pub use analyze::units::{duration as duration_text, percent as percent_text, size as size_text};
 pub use capture::Capture;
 pub use environment::{
     ARGUMENTS_VARIABLE, DUMP_HOLD_VARIABLE, DUMP_WAIT_VARIABLE, KEEP_VARIABLE, LIVE_VARIABLE, LOCK_VARIABLE,

@@ -126,6 +126,8 @@ impl fmt::Display for Damage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotATrace {
+    /// The file is empty.
+    Empty,
     /// The file does not begin like a trace; what it looks like instead, if that is known.
     Foreign(Option<&'static str>),
     /// The file has another version of the format.
@@ -137,6 +139,7 @@ pub enum NotATrace {
 impl fmt::Display for NotATrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Empty => f.write_str("not an offlock trace: the file is empty"),
             Self::Foreign(None) => {
                 f.write_str("not an offlock trace: it does not begin with \"offlock\" (byte 0)")
             }
@@ -439,6 +442,7 @@ const LONGEST: u64 = 1 << 51;
 fn check_magic(bytes: &[u8]) -> Result<(), NotATrace> {
     let (name, version) = wire::MAGIC.split_at(wire::MAGIC.len() - 1);
     match bytes.strip_prefix(name) {
+        None if bytes.is_empty() => Err(NotATrace::Empty),
         None => Err(NotATrace::Foreign(looks_like(bytes))),
         Some(rest) if rest.starts_with(version) => Ok(()),
         Some([]) => Err(NotATrace::Foreign(None)),
@@ -448,7 +452,6 @@ fn check_magic(bytes: &[u8]) -> Result<(), NotATrace> {
 
 fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
-        [] => Some("nothing: the file is empty"),
         [b'{' | b'[', ..] => Some("JSON"),
         [0x1f, 0x8b, ..] => Some("gzip"),
         [b'<', ..] => Some("HTML or XML"),

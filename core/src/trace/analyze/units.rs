@@ -36,7 +36,7 @@ pub(in crate::trace) fn list(names: impl Iterator<Item = String>) -> String {
 }
 
 /// A size with a suitable unit.
-pub(in crate::trace) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let b = bytes as f64;
     match b {
         ..1e3 => format!("{bytes} B"),
