@@ -54,6 +54,25 @@ module LargeOperations
     "MessagePack.extract" => [-> { message }, ->(bytes) { Offlock::MessagePack.extract(bytes, "name") }],
     "JSONL.extract" => [-> { json_lines }, ->(lines) { Offlock::JSONL.extract(lines, %w[text id]) }],
     "MessagePack.view" => [-> { message }, ->(bytes) { Offlock::MessagePack.view(bytes).first }],
+    "Zlib.deflate_all" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { Offlock::Zlib.deflate_all(texts) }],
+    "Zlib.inflate_all" => [
+      -> { Offlock::Zlib.deflate_all(Array.new(300_000) { "text number #{_1}" }) }, ->(all) { Offlock::Zlib.inflate_all(all) }
+    ],
+    "Zlib.deflate" => [-> { prose }, ->(text) { Offlock::Zlib.deflate(text, 1) }],
+    "Zlib.deflate of random data" => [-> { noise }, ->(bytes) { Offlock::Zlib.deflate(bytes, 1) }],
+    "Zlib.inflate" => [-> { Offlock::Zlib.deflate(prose, 1) }, ->(data) { 3.times { Offlock::Zlib.inflate(data) } }],
+    "Zlib.gunzip" => [-> { Offlock::Zlib.gzip(prose, level: 1) }, ->(file) { 3.times { Offlock::Zlib.gunzip(file) } }],
+    "Zlib.crc32" => [-> { noise }, ->(bytes) { 50.times { Offlock::Zlib.crc32(bytes) } }],
+    "Deflate#deflate" => [-> { noise }, ->(bytes) { Offlock::Zlib::Deflate.new(1).deflate(bytes, Offlock::Zlib::FINISH) }],
+    "Inflate#inflate" => [
+      -> { Offlock::Zlib.deflate(noise, 0) }, ->(data) { 3.times { Offlock::Zlib::Inflate.new.inflate(data) } }
+    ],
+    "GzipWriter#write" => [
+      -> { prose[0, 30_000_000] }, ->(text) { Offlock::Zlib::GzipWriter.new(StringIO.new, 1).write(text) }
+    ],
+    "GzipReader#read" => [
+      -> { Offlock::Zlib.gzip(noise, level: 0) }, ->(file) { Offlock::Zlib::GzipReader.new(StringIO.new(file)).read }
+    ],
     "GzipReader#readlines" => [
       -> { Offlock::Zlib.gzip("\n" * 5_000_000) }, ->(file) { Offlock::Zlib::GzipReader.new(StringIO.new(file)).readlines }
     ],

@@ -29,7 +29,7 @@ pub(crate) fn binary_in_pieces(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Err
 
 /// A binary String, built at once. Returns `NoMemoryError` if memory is exhausted, so that the caller can
 /// drop its values first.
-pub(crate) fn binary(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
+pub(crate) fn binary_at_once(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     RString::try_convert(catch(ruby, |gvl| gvl.binary(bytes).into())?)
 }
 

@@ -273,7 +273,7 @@ impl Encoding {
 
     fn decode_single_token(ruby: &Ruby, this: &Self, token: TokenId) -> Result<Option<RString>, Error> {
         let bytes = this.core().decode_single_token_bytes(token);
-        bytes.map(|bytes| build::binary(ruby, bytes)).transpose()
+        bytes.map(|bytes| build::binary_at_once(ruby, bytes)).transpose()
     }
 }
 

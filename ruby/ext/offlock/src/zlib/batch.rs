@@ -7,10 +7,10 @@ use offlock_core::{Operation, Task};
 
 use super::error::BatchError;
 use super::number::Int;
+use super::output;
 use crate::borrow::borrowed;
-use crate::build;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
-use crate::region::{Region, Release};
+use crate::region::{Region, Release, Yielder};
 
 pub(super) fn define(zlib: RModule) -> Result<(), Error> {
     zlib.define_singleton_method("native_deflate_all", function!(deflate_all, 6))?;
@@ -58,14 +58,17 @@ fn in_groups(
     let views = data.views();
     let total: usize = views.iter().map(|view| view.len()).sum();
     let made = ruby.ary_new_capa(views.len());
-    let mut done = 0;
+    let (mut done, mut yielder) = (0, Yielder::new());
     for group in deflate::groups(views, progress.is_some()) {
         let first = made.len();
         let size = group.iter().map(|view| view.len()).sum();
         let batch = Region::new(operation, size).release(release).run(ruby, |task| {
             work(group, task).map_err(|(index, error)| BatchError((first + index, error)))
         })?;
-        batch.iter().try_for_each(|result| made.push(build::binary(ruby, result)?))?;
+        for result in batch.iter() {
+            yielder.tick(1 + Yielder::copying(result.len()))?;
+            made.push(output::string(ruby, result)?)?;
+        }
         done += size;
         progress.map(|progress| progress.funcall::<_, _, Value>("call", (done, total))).transpose()?;
     }

@@ -15,6 +15,7 @@ use offlock_core::deflate::{
 use super::error::ZlibError;
 use super::gzip;
 use super::number::Int;
+use super::output;
 use crate::borrow::borrowed;
 use crate::build;
 use crate::cruby;
@@ -211,7 +212,18 @@ impl Engine {
                 return Err(interrupt);
             }
         }
-        build::binary(ruby, &out.into_bytes())
+        let made = out.into_bytes();
+        match output::string(ruby, &made) {
+            Ok(string) => {
+                output::discard(made);
+                Ok(string)
+            }
+            // The next call returns it.
+            Err(interrupt) => {
+                state.kept = made.into_vec();
+                Err(interrupt)
+            }
+        }
     }
 
     /// Copies a small piece of input, to be compressed together with later input. Returns true, or a String
@@ -345,7 +357,7 @@ impl Engine {
             _ => Err(deflate::Error::new(ErrorKind::Stream, 0)),
         };
         done.map_err(|error| ZlibError(error).into_exception(ruby))?;
-        build::binary(ruby, &out.into_bytes())
+        build::binary_at_once(ruby, &out.into_bytes())
     }
 
     fn set_dictionary(ruby: &Ruby, this: &Self, dictionary: RString) -> Result<(), Error> {

@@ -30,7 +30,7 @@ fn bytes(
     comment: Option<RString>,
 ) -> Result<RString, Error> {
     let owned = |string| with_bytes(string, <[u8]>::to_vec);
-    build::binary(ruby, &header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
+    build::binary_at_once(ruby, &header(level, mtime, name.map(owned), comment.map(owned)).to_bytes())
 }
 
 /// `[mtime, extra_flags, os, name, comment]` of the header at the beginning of `file`, or nil while the
@@ -39,7 +39,8 @@ pub(super) fn fields(ruby: &Ruby, file: RString) -> Result<Option<RArray>, Error
     let parsed = with_bytes(file, |bytes| refuse_header(bytes).and_then(|()| Header::parse(bytes)));
     let header = parsed.map_err(|error| ZlibError(error).into_exception(ruby))?;
     let Some((header, _)) = header else { return Ok(None) };
-    let text = |text: &Option<Vec<u8>>| text.as_deref().map(|text| build::binary(ruby, text)).transpose();
+    let text =
+        |text: &Option<Vec<u8>>| text.as_deref().map(|text| build::binary_at_once(ruby, text)).transpose();
     let fields = ruby.ary_new_capa(5);
     fields.push(header.mtime)?;
     fields.push(header.extra_flags)?;

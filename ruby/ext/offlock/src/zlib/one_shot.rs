@@ -7,8 +7,8 @@ use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 use super::error::{GzipError, ZlibError};
 use super::gzip::refuse_file;
 use super::number::{Checksum, Int, Long, Uint};
+use super::output;
 use crate::borrow::borrowed;
-use crate::build;
 use crate::cruby::forget;
 use crate::cruby::lent_string::LentString;
 use crate::error::IntoException;
@@ -37,7 +37,7 @@ fn deflate(ruby: &Ruby, data: RString, level: Int, wbits: i32, release: Release)
         deflate::compress(view, level.0, wbits, &mut out, task)?;
         Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    build::binary(ruby, &packed)
+    output::into_string(ruby, packed)
 }
 
 fn inflate(
@@ -87,7 +87,7 @@ fn decode<F: IntoException + From<deflate::Error>>(
         work(view, &mut out, task)?;
         Ok::<_, F>(out.into_bytes())
     })?;
-    build::binary(ruby, &plain)
+    output::into_string(ruby, plain)
 }
 
 fn gzip(
@@ -114,7 +114,7 @@ fn gzip(
         out.push(&(view.len() as u32).to_le_bytes())?;
         Ok::<_, ZlibError>(out.into_bytes())
     })?;
-    build::binary(ruby, &packed)
+    output::into_string(ruby, packed)
 }
 
 /// Decompresses the first member, as the original does, and ignores the data after it.
