@@ -34,6 +34,9 @@ const SKIPPABLE: u32 = 0x184d_2a50;
 /// The length of a skippable frame's header.
 const SKIPPABLE_HEADER: usize = 8;
 
+/// The number of bytes that are copied between two checks of the task.
+const PIECE: usize = 1 << 20;
+
 impl Header {
     /// The header at the beginning of `input`; `None` if it is invalid or incomplete.
     pub fn read(input: &[u8]) -> Option<Self> {
@@ -112,14 +115,22 @@ pub fn skippable(input: &[u8]) -> Result<(u32, &[u8]), Error> {
     Ok((u32::from_le_bytes([a, b, c, d]) & 0xf, content))
 }
 
-/// A skippable frame of a number (0 to 15) with `content`.
+/// A skippable frame of a number (0 to 15) with `content`, and `data` behind it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Frame`] if the content is longer than 4 GB or the number larger than 15, and `OutOfMemory`.
-pub fn write_skippable(number: u32, content: &[u8]) -> Result<Vec<u8>, Error> {
+/// [`ErrorKind::Frame`] if the content is longer than 4 GB or the number larger than 15, `OutOfMemory`, and
+/// [`ErrorKind::Stopped`] if the task was stopped.
+pub fn write_skippable(number: u32, content: &[u8], data: &[u8], task: &Task<'_>) -> Result<Vec<u8>, Error> {
     let length = u32::try_from(content.len()).ok().filter(|_| number <= 0xf);
     let length = length.ok_or(Error::new(ErrorKind::Frame, 0))?;
     let magic = SKIPPABLE | number;
-    Ok(memory::joined(&[&magic.to_le_bytes(), &length.to_le_bytes(), content])?)
+    let mut whole = memory::with_capacity(SKIPPABLE_HEADER + content.len() + data.len())?;
+    whole.extend_from_slice(&magic.to_le_bytes());
+    whole.extend_from_slice(&length.to_le_bytes());
+    for piece in content.chunks(PIECE).chain(data.chunks(PIECE)) {
+        task.check()?;
+        whole.extend_from_slice(piece);
+    }
+    Ok(whole)
 }

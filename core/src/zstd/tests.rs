@@ -154,15 +154,16 @@ fn windows_are_limited() {
 
 #[test]
 fn skippable_frames_are_skipped_and_read() {
-    let own = write_skippable(3, b"our own").unwrap();
+    let own = write_skippable(3, b"our own", b"", &Task::new()).unwrap();
     let frame = packed(b"content", &Settings::of_level(3)).unwrap();
     let all = [&own[..], &frame, &own].concat();
+    assert_eq!(write_skippable(3, b"our own", &all[own.len()..], &Task::new()).unwrap(), all);
     assert_eq!(unpacked(&all).unwrap(), b"content");
     assert_eq!(skippable(&all), Ok((3, &b"our own"[..])));
     assert_eq!(frame_size(&all, &Task::new()), Ok(own.len()));
     assert_eq!(frame_size(&all[own.len()..], &Task::new()), Ok(frame.len()));
     assert_eq!(skippable(&frame).unwrap_err().kind, ErrorKind::Frame);
-    assert_eq!(write_skippable(16, b"").unwrap_err().kind, ErrorKind::Frame);
+    assert_eq!(write_skippable(16, b"", b"", &Task::new()).unwrap_err().kind, ErrorKind::Frame);
 }
 
 #[test]

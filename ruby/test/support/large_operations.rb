@@ -62,6 +62,10 @@ module LargeOperations
     "Zlib.deflate of random data" => [-> { noise }, ->(bytes) { Offlock::Zlib.deflate(bytes, 1) }],
     "Zlib.inflate" => [-> { Offlock::Zlib.deflate(prose, 1) }, ->(data) { 3.times { Offlock::Zlib.inflate(data) } }],
     "Zlib.gunzip" => [-> { Offlock::Zlib.gzip(prose, level: 1) }, ->(file) { 3.times { Offlock::Zlib.gunzip(file) } }],
+    "Zlib.gzip" => [-> { noise }, ->(bytes) { Offlock::Zlib.gzip(bytes, level: 1) }],
+    "Zlib.gunzip_all" => [
+      -> { Offlock::Zlib.gzip(noise[0, 1 << 20], level: 0) * 100 }, ->(file) { Offlock::Zlib.gunzip_all(file) }
+    ],
     "Zlib.crc32" => [-> { noise }, ->(bytes) { 50.times { Offlock::Zlib.crc32(bytes) } }],
     "Deflate#deflate" => [-> { noise }, ->(bytes) { Offlock::Zlib::Deflate.new(1).deflate(bytes, Offlock::Zlib::FINISH) }],
     "Inflate#inflate" => [
@@ -99,6 +103,12 @@ module LargeOperations
     "Zstd::StreamReader#readlines" => [
       -> { Offlock::Zstd.compress("\n" * 5_000_000) },
       ->(data) { Offlock::Zstd::StreamReader.new(StringIO.new(data)).readlines }
+    ],
+    "Zstd.write_skippable_frame" => [
+      -> { noise }, ->(bytes) { Offlock::Zstd.write_skippable_frame("", bytes) }
+    ],
+    "Zstd.read_skippable_frame" => [
+      -> { Offlock::Zstd.write_skippable_frame("", noise) }, ->(data) { 3.times { Offlock::Zstd.read_skippable_frame(data) } }
     ],
     "Zstd.train_dict" => [
       -> { prose[0, 4_000_000].scan(/.{100}/m) }, ->(samples) { Offlock::Zstd.train_dict(samples, 50_000) }

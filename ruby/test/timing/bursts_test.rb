@@ -19,6 +19,12 @@ class BurstsTest < Minitest::Test
   LATEST = 0.05
   ATTEMPTS = 12
 
+  # Functions that take nothing large, or do the work of another one that is in the table.
+  OTHERS = {
+    "MessagePack" => %i[dump load], "Zlib" => %i[adler32 adler32_combine crc32_combine crc_table zlib_version],
+    "Zstd" => %i[finalize_dict frame_info zstd_version]
+  }.freeze
+
   class Stop < StandardError
   end
 
@@ -80,6 +86,14 @@ class BurstsTest < Minitest::Test
       assert_operator hold, :<, enough, "holds the lock too long"
       late = least(LATEST) { lateness(operation, input) }
       assert_operator late, :<, LATEST, "ends too late"
+    end
+  end
+
+  def test_every_function_of_a_module_has_a_large_operation
+    there = LargeOperations::TABLE.keys.map { |name| name.split.first }
+    %w[JSONL MessagePack Strings Zlib Zstd].each do |name|
+      functions = Offlock.const_get(name).singleton_methods(false) - OTHERS.fetch(name, [])
+      assert_empty functions.map { "#{name}.#{_1}" } - there
     end
   end
 

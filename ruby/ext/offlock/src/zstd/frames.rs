@@ -39,10 +39,8 @@ fn frame_info(ruby: &Ruby, data: RString) -> Result<(Option<u64>, u32), Error> {
 fn write_skippable(ruby: &Ruby, data: RString, content: RString, number: u32) -> Result<RString, Error> {
     let (data, content) = (borrowed!(Bytes, data), borrowed!(Bytes, content));
     let (data, content) = (data.view(), content.view());
-    let whole = Region::new(&ZSTD_FRAMES, data.len() + content.len()).run(ruby, |_| {
-        let frame = zstd::write_skippable(number, content)?;
-        Ok::<_, zstd::Error>(offlock_core::memory::joined(&[&frame, data])?)
-    })?;
+    let whole = Region::new(&ZSTD_FRAMES, data.len() + content.len())
+        .run(ruby, |task| zstd::write_skippable(number, content, data, task))?;
     let built = build::binary_in_pieces(ruby, &whole);
     drop_aside(whole);
     built
