@@ -35,7 +35,8 @@ LIMITED = (
 )
 
 
-def test_modules_that_declare_nothing_are_listed() -> None:
+@needs_free_threading
+def test_modules_that_declare_to_run_without_the_lock_are_not_listed() -> None:
     names = _offlock.lock.modules_that_need_lock()
     assert not {"threading", "offlock", "offlock._offlock", "_json"} & {*names}
 
