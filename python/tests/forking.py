@@ -147,9 +147,9 @@ def forks_beside(name: str, made: dict[str, Call], known: dict[str, object], dic
         print(f"{name} in the parent: {found}", flush=True)
 
 
-def use_blocks() -> None:
+def use_blocks() -> object:
     strings.enable_blocks()
-    strings.lines(b"one\ntwo\n" * 50_000, kind="block")
+    return strings.lines(b"one\ntwo\n" * 50_000, kind="block")
 
 
 FIRST: list[Call] = [
