@@ -13,6 +13,7 @@ mod error;
 mod jsonl;
 mod msgpack;
 mod operations;
+mod output;
 mod pipeline;
 mod region;
 mod strings;

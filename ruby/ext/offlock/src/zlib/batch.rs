@@ -7,9 +7,9 @@ use offlock_core::{Operation, Task};
 
 use super::error::BatchError;
 use super::number::Int;
-use super::output;
 use crate::borrow::borrowed;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::output;
 use crate::region::{Region, Release, Yielder};
 
 pub(super) fn define(zlib: RModule) -> Result<(), Error> {

@@ -15,13 +15,13 @@ use offlock_core::deflate::{
 use super::error::ZlibError;
 use super::gzip;
 use super::number::Int;
-use super::output;
 use crate::borrow::borrowed;
 use crate::build;
 use crate::cruby;
 use crate::cruby::string::with_bytes;
 use crate::error::IntoException;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::output;
 use crate::region::{Region, Release};
 
 pub(super) fn define(ruby: &Ruby, zlib: RModule) -> Result<(), Error> {

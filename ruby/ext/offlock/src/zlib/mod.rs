@@ -13,7 +13,6 @@ mod gzip_reader;
 mod lines;
 mod number;
 mod one_shot;
-mod output;
 mod print;
 mod read_buffer;
 

@@ -7,12 +7,12 @@ use offlock_core::deflate::{self, Config, Deflater, Flush, Output};
 use super::error::{GzipError, ZlibError};
 use super::gzip::refuse_file;
 use super::number::{Checksum, Int, Long, Uint};
-use super::output;
 use crate::borrow::borrowed;
 use crate::cruby::forget;
 use crate::cruby::lent_string::LentString;
 use crate::error::IntoException;
 use crate::operations::{ZLIB_DEFLATE, ZLIB_INFLATE};
+use crate::output;
 use crate::region::{Region, Release};
 
 pub(super) fn define(_ruby: &Ruby, zlib: RModule) -> Result<(), Error> {

@@ -6,11 +6,11 @@ use offlock_core::zstd::{self, Output};
 
 use super::arguments;
 use crate::borrow::borrowed;
-use crate::build;
 use crate::cruby::forget;
 use crate::cruby::lent_string::LentString;
 use crate::operations::{ZSTD_COMPRESS, ZSTD_DECOMPRESS};
-use crate::region::{Region, Release, drop_aside};
+use crate::output;
+use crate::region::{Region, Release};
 
 pub(super) fn define(module: RModule) -> Result<(), Error> {
     module.define_singleton_method("native_compress", function!(compress, 5))?;
@@ -80,9 +80,7 @@ fn made(
         work(&mut out, task)?;
         Ok::<_, zstd::Error>(out.into_bytes())
     })?;
-    let built = build::binary_in_pieces(ruby, &made);
-    drop_large(made);
-    built
+    output::into_string(ruby, made)
 }
 
 fn made_in(
@@ -99,15 +97,8 @@ fn made_in(
         Ok::<_, zstd::Error>(out.finish())
     })?;
     let finished = lent.finish(used, &rest);
-    drop_large(rest);
+    output::discard(rest);
     finished
-}
-
-/// Small memory is kept for the thread's next call.
-fn drop_large(bytes: zstd::Bytes) {
-    if bytes.len() > SHORT {
-        drop_aside(bytes.into_vec());
-    }
 }
 
 /// The weight of decompressing `data`: a few bytes can stand for any number, unless they are one frame that says its size.

@@ -1,4 +1,4 @@
-//! Strings of what was compressed or decompressed.
+//! Strings of what zlib and Zstandard have made.
 
 use magnus::{Error, RString, Ruby};
 use offlock_core::deflate::Bytes;
@@ -10,7 +10,7 @@ use crate::region::drop_aside;
 const SHORT: usize = 64 << 10;
 
 /// A String with these bytes. Returns the exception of an interrupt that arrives while a long one is built.
-pub(super) fn string(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
+pub(crate) fn string(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
     if bytes.len() > SHORT {
         build::binary_in_pieces(ruby, bytes)
     } else {
@@ -19,14 +19,14 @@ pub(super) fn string(ruby: &Ruby, bytes: &[u8]) -> Result<RString, Error> {
 }
 
 /// The same of output that is not needed any more.
-pub(super) fn into_string(ruby: &Ruby, made: Bytes) -> Result<RString, Error> {
+pub(crate) fn into_string(ruby: &Ruby, made: Bytes) -> Result<RString, Error> {
     let string = string(ruby, &made);
     discard(made);
     string
 }
 
 /// Gives the memory of output back, without the lock if it is large. Small memory is kept for the thread's next call.
-pub(super) fn discard(made: Bytes) {
+pub(crate) fn discard(made: Bytes) {
     if made.len() > SHORT {
         drop_aside(made.into_vec());
     }
