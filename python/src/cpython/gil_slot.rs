@@ -25,7 +25,7 @@ fn declares_to_run_without(module: &Bound<'_, PyModule>) -> bool {
         }
         let mut slot = (*definition).m_slots;
         while !slot.is_null() && (*slot).slot != 0 {
-            if (*slot).slot == MOD_GIL {
+            if [ffi::Py_mod_gil, BEFORE_3_15].contains(&(*slot).slot) {
                 return (*slot).value.addr() == NOT_USED;
             }
             slot = slot.add(1);
@@ -34,6 +34,8 @@ fn declares_to_run_without(module: &Bound<'_, PyModule>) -> bool {
     }
 }
 
-/// `Py_mod_gil`, and `Py_MOD_GIL_NOT_USED` for it.
-const MOD_GIL: i32 = 4;
+/// The number of `Py_mod_gil` before CPython 3.15, which accepts it, too.
+const BEFORE_3_15: i32 = 4;
+
+/// `Py_MOD_GIL_NOT_USED`, which the bindings have from CPython 3.13 on only.
 const NOT_USED: usize = 1;
