@@ -12,6 +12,8 @@ use super::units::{capital, duration, list, percent};
 const LITTLE: f64 = 0.05;
 /// A holder is the main one from this share of the waiting on.
 const MOST: f64 = 0.5;
+/// The least share of the waiting that is a cause of its own, where the rest of it is no thread's.
+const MUCH: f64 = 0.25;
 
 /// Why threads waited for the locks of a program that this slows down.
 pub(super) fn of(summary: &Summary) -> Vec<Finding> {
@@ -55,8 +57,10 @@ struct Contended<'a> {
 /// The group behind which others waited longest.
 struct Holder<'a> {
     group: usize,
-    /// The share of the others' waiting that was behind it.
+    /// The share of the others' waiting that was behind it, apart from waits for a processor.
     share: f64,
+    /// Its share of all their waiting.
+    of_all: f64,
     /// What it did meanwhile, mostly.
     mark: Option<&'a MarkSummary>,
 }
@@ -80,12 +84,13 @@ impl<'a> Contended<'a> {
         let worst =
             (0..inflicted.len()).max_by_key(|group| (inflicted[*group], std::cmp::Reverse(*group)))?;
         let is_other = |thread: usize| !self.is_alone(worst) || self.group_of[thread] != worst;
-        let others = self.lock.blame.iter().filter(|row| is_other(row.thread));
+        let others = || self.lock.blame.iter().filter(|row| is_other(row.thread));
         // Time in which the lock was free for want of a processor is nobody's.
         let is_late = Free::of(self.summary, self.lock).is_late;
         let behind = |row: &BlameRow| row.waited - if is_late { row.by_no_thread } else { 0 };
-        let share = per(inflicted[worst], others.map(behind).sum());
-        Some(Holder { group: worst, share, mark: self.main_mark(worst, inflicted[worst]) })
+        let share = per(inflicted[worst], others().map(behind).sum());
+        let of_all = per(inflicted[worst], others().map(|row| row.waited).sum());
+        Some(Holder { group: worst, share, of_all, mark: self.main_mark(worst, inflicted[worst]) })
     }
 
     /// How long others waited behind each group. The blame of each thread has a column for some threads only;
@@ -153,7 +158,7 @@ impl Totals {
 
 /// Most of the waiting was behind one thread, or behind one pool.
 fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
-    let holder = lock.worst().filter(|holder| holder.share >= MOST)?;
+    let holder = lock.worst().filter(|holder| holder.share >= MOST && holder.of_all >= MUCH)?;
     let group = &lock.groups()[holder.group];
     let totals = Totals::of(lock.summary, group);
     let (subject, share, others) = match holder.mark {
@@ -161,10 +166,14 @@ fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
             let (share, others) = behind(mark, lock.lock);
             (format!("`{}` of {}", mark.span.name, group.named()), share, others)
         }
-        None => (group.named(), holder.share, lock.waiters(holder.group)),
+        None if holder.share - holder.of_all >= LITTLE => {
+            let others = lock.waiters(holder.group);
+            (group.named(), holder.share, format!("{others} waited, apart from waits for a processor"))
+        }
+        None => (group.named(), holder.share, format!("{} waited", lock.waiters(holder.group))),
     };
     let text = format!(
-        "{subject} held {} for {} of the time in which {others} waited; the longest hold took {}.",
+        "{subject} held {} for {} of the time in which {others}; the longest hold took {}.",
         lock.name(),
         percent(share),
         duration(totals.longest_hold),
@@ -177,9 +186,9 @@ fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
 /// The share of the waiting outside of a mark that was behind it; if there was little, of all waiting.
 fn behind(mark: &MarkSummary, lock: &LockSummary) -> (f64, String) {
     if per(mark.others_waited, lock.waited) >= LITTLE {
-        (per(mark.inflicted_on_others, mark.others_waited), "others".into())
+        (per(mark.inflicted_on_others, mark.others_waited), "others waited".into())
     } else {
-        (per(mark.inflicted, lock.waited), "threads".into())
+        (per(mark.inflicted, lock.waited), "threads waited".into())
     }
 }
 
@@ -259,7 +268,7 @@ fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
     let Contended { summary, lock, .. } = *contended;
     let free = Free::of(summary, lock);
     let share = per(free.waited, lock.waited);
-    if summary.is_estimate() || free.is_late || share < 0.25 || free.per_second < OFTEN {
+    if summary.is_estimate() || free.is_late || share < MUCH || free.per_second < OFTEN {
         return None;
     }
     let text = format!(
@@ -270,4 +279,50 @@ fn hand_over(contended: &Contended<'_>) -> Option<Finding> {
     );
     let advice = "Switch less: batch small operations, use fewer threads, keep small work under the lock.";
     Some(Finding::new(FindingKind::HandOver, text).advise(advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::analyze::timeline::Usage;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two threads that waited for 100 ms each, a part of it behind each other and the rest while the lock was free,
+    /// because the next thread had no processor.
+    #[test]
+    fn a_thread_that_held_the_lock_for_little_of_the_waiting_is_no_cause() {
+        for (behind, expected) in [
+            (24 * MS, None),
+            (25 * MS, Some("waited, apart from waits for a processor;")),
+            (95 * MS, Some("waited, apart from waits for a processor;")),
+            (96 * MS, Some("waited;")),
+        ] {
+            let row = |thread| BlameRow {
+                thread,
+                waited: 100 * MS,
+                by: vec![(1 - thread, behind)],
+                by_others: 0,
+                by_no_thread: 100 * MS - behind,
+            };
+            let group =
+                GroupSummary { name: "worker *".into(), threads: vec![0, 1], ..GroupSummary::default() };
+            let (blame, waited) = (vec![row(0), row(1)], 200 * MS);
+            let lock = LockSummary { holds: 20, held: 50 * MS, waited, blame, ..LockSummary::default() };
+            let summary = Summary {
+                length: 1000 * MS,
+                threads: vec![ThreadSummary::default(), ThreadSummary::default()],
+                groups: vec![group],
+                locks: vec![lock],
+                usage: Some(Usage { run_delay_waiting: Some(100 * MS), ..Usage::default() }),
+                ..Summary::default()
+            };
+            let causes = of(&summary);
+            let text =
+                causes.iter().find(|cause| cause.kind == FindingKind::MainHolder).map(|cause| &cause.text);
+            assert_eq!(text.is_some(), expected.is_some(), "{behind} {causes:?}");
+            let is_said = text.zip(expected).is_none_or(|(text, expected)| text.contains(expected));
+            assert!(is_said, "{behind} {text:?}");
+        }
+    }
 }
