@@ -31,6 +31,9 @@ fn main() -> ExitCode {
         "hostile" => rename(&mut recording),
         _ => {}
     }
+    // Two recordings of one process are `web` and `server`.
+    let pid = if kind == "convoy" { "4711" } else { "4712" };
+    recording.about.push(("pid".into(), pid.into()));
     match std::fs::write(file, recording.to_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -16,8 +16,11 @@ the hundredth name on, new ones are ``GET (other)``. Costs about a microsecond p
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
+from contextvars import ContextVar
 from typing import Any
 
 from ._offlock import lock as _native
@@ -112,35 +115,87 @@ class ASGI:
     """An ASGI application that marks the requests to another one.
 
     Requests take turns on the thread of the event loop, so there is a mark for each stretch between two awaits that
-    are not ready at once; their number is not that of the requests. What a framework runs in a thread pool (in
-    Starlette and FastAPI an endpoint that is not ``async``) is not marked: `offlock.lock.mark` decorates it.
+    are not ready at once; their number is not that of the requests.
+
+    What a request runs in a thread is marked there: by ``asyncio.to_thread`` and ``anyio.to_thread.run_sync``, with
+    which Starlette and FastAPI run an endpoint that is not ``async``. The middleware replaces these two functions by
+    ones that do that for a request, and otherwise only call the original. Other ways to a thread, such as Django's
+    ``sync_to_async`` or an executor of the application, lose the mark: decorate the function with `offlock.lock.mark`.
     """
 
     def __init__(self, app: Callable[[_Scope, _Receive, _Send], Awaitable[None]]) -> None:
         self.app = app
         self._names = _Names()
+        _mark_threads()
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        answer = self.app(scope, receive, send)
         if scope["type"] != "http":
-            await answer
-        else:
-            await _Steps(answer, scope, self._names)
+            await self.app(scope, receive, send)
+            return
+        request = _Request(scope, self._names)
+        token = _current.set(request)
+        try:
+            await _Steps(self.app(scope, receive, send), request)
+        finally:
+            _current.reset(token)
+
+
+class _Request:
+    """A request to an ASGI application."""
+
+    def __init__(self, scope: _Scope, names: _Names) -> None:
+        self._scope = scope
+        self._names = names
+
+    def marked(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Calls a function in a mark. Its name is known at the end, when the framework has found the route."""
+        method = self._scope["method"]
+        _native.mark_begin(method)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _native.mark_end(self._names.of(method, _route_of_scope(self._scope), self._scope["path"]))
+
+
+_current: ContextVar[_Request | None] = ContextVar("offlock.middleware.request", default=None)
+"""The request for which a task of an event loop works."""
+
+
+def _mark_threads() -> None:
+    """Makes what a request runs in a thread be marked, with each of these libraries that is loaded."""
+    if _native.switched_off():
+        return
+    for module, name in (("asyncio", "to_thread"), ("anyio.to_thread", "run_sync")):
+        home = sys.modules.get(module)
+        original = getattr(home, name, None)
+        if original and not hasattr(original, "marks_requests"):
+            setattr(home, name, _marking(original))
+
+
+def _marking(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def to_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        request = _current.get()
+        if request is not None:
+            function = functools.partial(request.marked, function)
+        return await original(function, *args, **kwargs)
+
+    to_thread.marks_requests = True  # type: ignore[attr-defined]
+    return to_thread
 
 
 class _Steps:
     """An awaitable that marks each step of another one."""
 
-    def __init__(self, answer: Awaitable[None], scope: _Scope, names: _Names) -> None:
+    def __init__(self, answer: Awaitable[None], request: _Request) -> None:
         self._steps: Any = answer.__await__()
-        self._scope = scope
-        self._names = names
+        self._request = request
 
     def __await__(self) -> Generator[Any, Any, None]:
         step, argument = self._steps.send, None
         while True:
             try:
-                awaited = self._marked(step, argument)
+                awaited = self._request.marked(step, argument)
             except StopIteration:
                 return
             try:
@@ -150,14 +205,6 @@ class _Steps:
                 raise
             except BaseException as error:
                 step, argument = self._steps.throw, error
-
-    def _marked(self, step: Callable[[Any], Any], argument: Any) -> Any:
-        method = self._scope["method"]
-        _native.mark_begin(method)
-        try:
-            return step(argument)
-        finally:
-            _native.mark_end(self._names.of(method, _route_of_scope(self._scope), self._scope["path"]))
 
 
 def _route_of_scope(scope: _Scope) -> str | None:

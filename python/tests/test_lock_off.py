@@ -312,6 +312,7 @@ def state() -> dict[str, Any]:
         "names": [thread.name for thread in threading.enumerate()],
         "callbacks": list(gc.callbacks),
         "bootstrap": threading.Thread._bootstrap_inner,  # type: ignore[attr-defined]
+        "to_thread": asyncio.to_thread,
     }
 
 

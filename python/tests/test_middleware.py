@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from functools import partial
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,6 +138,43 @@ def test_each_step_of_an_asgi_request_is_marked() -> None:
         "GET /users/{name}": 2,
         "GET /api/users/{name}": 2,
     }
+
+
+def test_what_an_asgi_request_runs_in_a_thread_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run_sync(function: Callable[..., Any], *args: Any, limiter: int) -> Any:
+        """As anyio's, whose keywords are its own."""
+        return await asyncio.get_running_loop().run_in_executor(None, partial(function, *args)), limiter
+
+    anyio = ModuleType("anyio.to_thread")
+    anyio.run_sync = run_sync  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "anyio.to_thread", anyio)
+    monkeypatch.setattr(asyncio, "to_thread", asyncio.to_thread)
+    seen: list[object] = []
+
+    def report(*args: object, **kwargs: object) -> int:
+        seen.append((args, kwargs, threading.current_thread() is threading.main_thread()))
+        return 7
+
+    def broken() -> None:
+        raise KeyError("broken")
+
+    async def app(scope: Any, *_: object) -> None:
+        scope["route"] = SimpleNamespace(path="/report/{id}")
+        seen.append(await asyncio.to_thread(report, 1, function=2))
+        seen.append(await anyio.run_sync(report, 3, limiter=9))
+        with pytest.raises(KeyError):
+            await asyncio.to_thread(broken)
+
+    async def program() -> None:
+        await request(ASGI(ASGI(app)), "/report/1")
+        seen.append(await asyncio.to_thread(report))  # outside of a request
+
+    counts = marks(lambda: asyncio.run(program()))
+    expected = [((1,), {"function": 2}, False), 7, ((3,), {}, False), (7, 9), ((), {}, False), 7]
+    assert seen == expected
+    assert set(counts) == {"GET /report/{id}"}
+    # Three calls in threads, and the steps between them, once for each of the two middlewares.
+    assert counts["GET /report/{id}"] == 3 + 2 * 4
 
 
 def test_an_asgi_application_sees_errors_and_cancellation() -> None:

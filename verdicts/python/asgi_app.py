@@ -6,7 +6,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from work import compute
 
-from offlock import lock
 from offlock.middleware import ASGI
 
 
@@ -15,7 +14,6 @@ async def hello(_: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-@lock.mark("GET /report")
 def report(_: Request) -> Response:
     compute(0.04)
     return PlainTextResponse("ok")

@@ -54,3 +54,8 @@ export function shortened(text: string, most: number): string {
 export function plural(number: number, one: string): string {
   return `${count(number)} ${one}${number === 1 ? "" : "s"}`;
 }
+
+/** Begins with a capital letter, but leaves names as they are. */
+export function capital(text: string): string {
+  return text.replace(/^\p{Ll}/u, (letter) => letter.toUpperCase());
+}

@@ -6,11 +6,11 @@ import { fromBase64 } from "./bytes";
 import { comparison, type Comparison, groupNamed, outcome } from "./compare";
 import { details } from "./details";
 import { h, label } from "./dom";
-import { clean, duration } from "./format";
+import { capital, clean, duration } from "./format";
 import { histogram } from "./histogram";
 import { blameByMark, markTable } from "./marks";
 import { about, cards, verdict } from "./overview";
-import { processTable } from "./processes";
+import { kindOf, processTable } from "./processes";
 import { groupTable, spanTable, stateTable, waitTable } from "./tables";
 import { lightWhilePrinting, toggleTheme } from "./theme";
 import { swatch } from "./swatch";
@@ -114,9 +114,10 @@ class Parts {
   }
 }
 
-/** The report on several processes of one run: the one that lost most leads. */
+/** The report on several processes of one run, or recordings of one process: the one that lost most leads. */
 function processes(traces: Trace[], timeline: Timeline): HTMLElement[] {
   const [worst] = traces;
+  const { several } = kindOf(traces);
   const parts = new Parts(traces.map((trace): [string, Trace] => [trace.title, trace]), timeline);
   const length = Math.max(...traces.map(({ end }) => end));
   const rest = h("div");
@@ -126,9 +127,9 @@ function processes(traces: Trace[], timeline: Timeline): HTMLElement[] {
     rest.append(section("Longest waits", waitTable(traces, timeline)), parts.element);
   });
   return [
-    header(clean(worst.title), `${traces.length} processes of one run · ${duration(length)}`),
-    verdict(worst, `${worst.title}, which lost most of ${traces.length} processes`),
-    section("Processes", processTable(traces, (trace) => parts.go(trace))),
+    header(clean(worst.title), `${traces.length} ${several} of one run · ${duration(length)}`),
+    verdict(worst, `${worst.title}, which lost most of ${traces.length} ${several}`),
+    section(capital(several), processTable(traces, (trace) => parts.go(trace))),
     timelineSection(traces, timeline),
     rest,
   ];

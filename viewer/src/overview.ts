@@ -1,10 +1,15 @@
 // The top of a report: what was recorded, the verdict and why, the key numbers.
 import { h, label, prose } from "./dom";
-import { clean, count, duration, percent, plural } from "./format";
-import type { Finding, Trace } from "./trace";
+import { capital, clean, count, duration, percent, plural } from "./format";
+import type { Finding, Summary, Trace } from "./trace";
+
+/** What is known about the recording by this name, such as `pid`. */
+export function known({ about }: Summary, key: string): string | undefined {
+  return about.find(([name]) => name === key)?.[1];
+}
 
 export function about({ summary }: Trace): string {
-  const value = (key: string) => summary.about.find(([name]) => name === key)?.[1];
+  const value = (key: string) => known(summary, key);
   const exact = value("exact") === "false" ? "estimated from samples" : "recorded exactly";
   const started = Number(value("started"));
   const when = started > 0 ? new Date(started / 1e6).toLocaleString() : null;
@@ -29,11 +34,6 @@ export function verdictOf({ summary }: Trace): Finding | undefined {
 export function inTwo(text: string): [string, string] {
   const colon = text.indexOf(": ");
   return colon < 0 ? [text, ""] : [`${text.slice(0, colon)}.`, text.slice(colon + 2)];
-}
-
-/** Begins with a capital letter, but leaves names as they are. */
-function capital(text: string): string {
-  return text.replace(/^\p{Ll}/u, (letter) => letter.toUpperCase());
 }
 
 /** The verdict as one sentence, then why. */

@@ -413,6 +413,15 @@ test("a comparison shows both reports and what changed", async () => {
   await page.close();
 });
 
+test("recordings of one process are not called processes", async () => {
+  const page = await open(browser, processes("web", "server"));
+  assert.deepEqual(page.problems, []);
+  assert.match(await page.locator("header p").innerText(), /^2 recordings of one run/);
+  assert.match(await page.locator(".verdict").first().innerText(), /which lost most of 2 recordings/);
+  assert.equal(await page.locator("section:has(> h2:text-is('Recordings')) tbody th button").count(), 2);
+  await page.close();
+});
+
 test("the processes of a run are on one axis, and the one that lost most leads", async () => {
   const page = await open(browser, processes("convoy", "web"));
   assert.deepEqual(page.problems, []);

@@ -31,7 +31,7 @@ pub fn write_report(processes: &[(&Recording, &Timeline)], out: &mut dyn Write) 
     let mut all: Vec<(&Recording, &Timeline, Summary)> = processes.iter().map(with_summary).collect();
     all.sort_by_cached_key(|(_, _, summary)| Reverse(Loss::of(summary)));
     let pack = |(recording, timeline, summary): &(&Recording, &Timeline, Summary)| {
-        let (title, offset) = (title(recording, all.len() > 1), recording.start - first);
+        let (title, offset) = (title(recording, processes), recording.start - first);
         pack::pack(recording, timeline, summary, Place { title: &title, offset })
     };
     let traces: Vec<Vec<u8>> = all.iter().map(pack).collect::<io::Result<_>>()?;
@@ -57,13 +57,17 @@ pub fn write_comparison(
     write_page(&traces, Some(&comparison), out)
 }
 
-/// What the recording is of: the program, with the process's number if there are several.
-fn title(recording: &Recording, with_process: bool) -> String {
+/// What the recording is of: the program, with the process's number if there are several recordings, and with its own
+/// if several are of the process.
+fn title(recording: &Recording, all: &[(&Recording, &Timeline)]) -> String {
     let name = recording.about("command").or_else(|| recording.about("language")).unwrap_or("Trace");
-    match recording.about("pid").filter(|_| with_process) {
-        Some(pid) => format!("{name} ({pid})"),
-        None => name.to_owned(),
+    let Some(pid) = recording.about("pid").filter(|_| all.len() > 1) else { return name.to_owned() };
+    let of_process = || all.iter().map(|(other, _)| other).filter(|other| other.about("pid") == Some(pid));
+    if of_process().count() == 1 {
+        return format!("{name} ({pid})");
     }
+    let number = 1 + of_process().filter(|other| other.start < recording.start).count();
+    format!("{name} ({pid}, recording {number})")
 }
 
 /// The data is in elements that the browser neither shows nor runs, as base64, which has no character that
@@ -84,4 +88,24 @@ fn write_data(id: &str, data: &[u8], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "<script type=\"text/plain\" id=\"{id}\">")?;
     out.write_all(&pack::base64(data))?;
     out.write_all(b"</script>\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_are_told_apart_by_their_process_and_their_number() {
+        let recording = |pid: &str, start| Recording {
+            about: vec![("command".into(), "app.py".into()), ("pid".into(), pid.into())],
+            start,
+            ..Recording::default()
+        };
+        let all = [recording("7", 300), recording("7", 100), recording("8", 200)];
+        let timelines = all.each_ref().map(Timeline::of);
+        let pairs: Vec<_> = all.iter().zip(&timelines).collect();
+        let titles: Vec<String> = all.iter().map(|recording| title(recording, &pairs)).collect();
+        assert_eq!(titles, ["app.py (7, recording 2)", "app.py (7, recording 1)", "app.py (8)"]);
+        assert_eq!(title(&all[0], &pairs[..1]), "app.py");
+    }
 }
