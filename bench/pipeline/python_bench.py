@@ -1,18 +1,23 @@
 """Compares `offlock tokens count` with the ways in which Python programs count the tokens of compressed shards.
 
-The shards are JSON lines of documents of 1 to 20 KB, two in each round, written with gzip and with Zstandard, and the same
-as Parquet, with Zstandard as well. Each round has
-other documents, so that caches of pieces do not distort the figures. The counts are compared. The ways take turns, in another order each round; the figures are
-medians, in MB of text per second and as the ratio of its time to offlock's. offlock is a process of its own, whose time is what it
-reports itself, without its start and the loading of the vocabulary, as for the others.
+The shards are two in each round, of documents of 1 to 20 KB: JSON lines, written with gzip and with Zstandard, and the same
+as MessagePack with gzip and as Parquet with Zstandard. Each round has other documents, so that caches of pieces do not
+distort the figures. The counts are compared. The ways take turns, in another order each round; the figures are medians, in
+MB of text per second and as the ratio of its time to offlock's. offlock is a process of its own, whose time is what it
+reports itself, without its start and the loading of the vocabulary, as for the others. `parts` are offlock's modules called
+one after the other, on whole shards.
+
+Then the delay of a thread that wants to sleep for 1 ms while another thread counts with `offlock.pipeline`, or by the
+fastest of the other ways, against nothing besides: the 99th percentile, in ms.
 
     OFFLOCK=target/release/offlock script/python bench/pipeline/python_bench.py [--json FILE] [FOLDER]
 
-Peers that are not installed are left out: pip install tiktoken orjson gigatoken
+Peers that are not installed are left out: pip install tiktoken orjson gigatoken msgpack pyarrow
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
 import importlib
 import json
@@ -22,12 +27,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import offlock.gzip
+import offlock.jsonl
+import offlock.msgpack
+import offlock.pipeline
 import offlock.tiktoken
 from offlock.tiktoken.load import dump_tiktoken_bpe
 
@@ -37,7 +47,9 @@ from bench import Row, keep, make_parser, make_row
 DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/corpora"))
 COMMAND = os.environ.get("OFFLOCK", "offlock")
 ENCODING = "o200k_base"
+SUFFIXES = {"gz": "jsonl.gz", "zst": "jsonl.zst", "msgpack": "msgpack.gz", "parquet": "parquet"}
 ROUNDS = 5
+NAPS = 400
 Way = Callable[[list[Path]], tuple[int, float]]
 
 
@@ -55,8 +67,10 @@ def main() -> None:
         rows += compare(
             "2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds
         )
+        rows += compare("1 thread, msgpack", ways_for_messages(), "msgpack", rounds)
         rows += compare("1 thread, parquet", ways_for_tables(), "parquet", rounds)
-    keep(args.json, rows, "tiktoken", "orjson", "gigatoken", "pyarrow")
+        rows += delays([shards.paths["gz"] for shards in rounds])
+    keep(args.json, rows, "tiktoken", "orjson", "gigatoken", "msgpack", "pyarrow")
 
 
 @dataclass
@@ -83,62 +97,84 @@ def documents(folder: Path) -> list[list[str]]:
 
 
 def write_shards(folder: Path, texts: list[str]) -> Shards:
-    """Writes two shards of records as datasets have them, and these packed in three ways."""
+    """Writes two shards of records as datasets have them, and these packed in four ways."""
     folder.mkdir()
-    paths: dict[str, list[Path]] = {"gz": [], "zst": [], "parquet": []}
+    paths: dict[str, list[Path]] = {"gz": [], "zst": [], "msgpack": [], "parquet": []}
     for part in range(2):
         records = [{"id": str(at), "text": text, "meta": {"n": at}} for at, text in enumerate(texts[part::2])]
         plain = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
         for packing, files in paths.items():
-            files.append(folder / f"{part}.jsonl.{packing}")
+            files.append(folder / f"{part}.{SUFFIXES[packing]}")
         paths["gz"][-1].write_bytes(gzip.compress(plain, 6))
         subprocess.run(["zstd", "-q", "-", "-o", paths["zst"][-1]], input=plain, check=True)
-        parquet = module("pyarrow.parquet")
-        if parquet:
+        packed = b"".join(map(offlock.msgpack.packb, records))
+        paths["msgpack"][-1].write_bytes(gzip.compress(packed, 6))
+        if parquet := module("pyarrow.parquet"):
             table = module("pyarrow").Table.from_pylist(records)
             parquet.write_table(table, paths["parquet"][-1], compression="zstd")
     return Shards(paths, sum(len(text.encode()) for text in texts))
 
 
 def ways() -> dict[str, Way]:
-    """The ways to read gzip on one thread."""
-    found: dict[str, Way] = {"offlock": offlock_on(1)}
-    tiktoken, orjson, gigatoken = map(module, ("tiktoken", "orjson", "gigatoken"))
-    ours = offlock.tiktoken.get_encoding(ENCODING)
-    if tiktoken:
-        encode = original(tiktoken).encode_ordinary
+    """The ways to read JSON lines in gzip on one thread."""
+    found: dict[str, Way] = {"offlock": offlock_on(1), "parts": parts}
+    orjson, encode, gigatoken = module("orjson"), tiktoken_encode(), gigatoken_tokenizer()
+    if encode:
         found["gzip + json + tiktoken"] = by_hand(json.loads, encode)
-        if orjson:
-            found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encode)
+    if encode and orjson:
+        found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encode)
     if gigatoken and orjson:
-        with tempfile.TemporaryDirectory() as folder:
-            ranks = Path(folder) / f"{ENCODING}.tiktoken"
-            dump_tiktoken_bpe(ours._mergeable_ranks, str(ranks))
-            encoder = gigatoken.Tokenizer.from_tiktoken(str(ranks))
-        found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, encoder.encode)
+        found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, gigatoken.encode)
+    if gigatoken:
+        found["gigatoken.encode_files"] = lambda shards: timed(lambda: files_by(gigatoken, shards))
+    return found
+
+
+def ways_for_messages() -> dict[str, Way]:
+    """The ways to read MessagePack in gzip on one thread."""
+    found: dict[str, Way] = {"offlock": offlock_on(1)}
+    msgpack, encode = module("msgpack"), tiktoken_encode()
+    if msgpack and encode:
+        found["gzip + msgpack + tiktoken"] = by_messages(msgpack.Unpacker, encode)
     return found
 
 
 def ways_for_tables() -> dict[str, Way]:
     """The ways to read Parquet on one thread."""
     found: dict[str, Way] = {"offlock": offlock_on(1)}
-    tiktoken, parquet = map(module, ("tiktoken", "pyarrow.parquet"))
-    if tiktoken and parquet:
-        found["pyarrow + tiktoken"] = by_pyarrow(parquet.ParquetFile, original(tiktoken).encode_ordinary)
+    parquet, encode = module("pyarrow.parquet"), tiktoken_encode()
+    if parquet and encode:
+        found["pyarrow + tiktoken"] = by_pyarrow(parquet.ParquetFile, encode)
     return found if parquet else {}
 
 
-def original(tiktoken: Any) -> Any:
-    """tiktoken's encoding, made of offlock's vocabulary, as tiktoken would download it."""
+def tiktoken_encode() -> Callable[[str], list[int]] | None:
+    """Returns tiktoken's function, with offlock's vocabulary, as tiktoken would download it."""
+    tiktoken = module("tiktoken")
+    if not tiktoken:
+        return None
     ours = offlock.tiktoken.get_encoding(ENCODING)
-    return tiktoken.Encoding(
+    encoding = tiktoken.Encoding(
         ENCODING,
         pat_str=ours._pat_str,
         mergeable_ranks=ours._mergeable_ranks,
         special_tokens=ours._special_tokens,
     )
+    encode: Callable[[str], list[int]] = encoding.encode_ordinary
+    return encode
 
 
+def gigatoken_tokenizer() -> Any:
+    gigatoken = module("gigatoken")
+    if not gigatoken:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = Path(folder) / f"{ENCODING}.tiktoken"
+        dump_tiktoken_bpe(offlock.tiktoken.get_encoding(ENCODING)._mergeable_ranks, str(ranks))
+        return gigatoken.Tokenizer.from_tiktoken(str(ranks))
+
+
+@functools.cache
 def module(name: str) -> Any:
     try:
         return importlib.import_module(name)
@@ -156,28 +192,48 @@ def offlock_on(threads: int) -> Way:
     return run
 
 
-def by_hand(loads: Callable[[bytes], Any], encode: Callable[[str], Any]) -> Way:
-    def run(shards: list[Path]) -> tuple[int, float]:
-        start = time.perf_counter()
-        tokens = 0
-        for shard in shards:
-            with gzip.open(shard) as lines:
-                tokens += sum(len(encode(loads(line)["text"])) for line in lines)
-        return tokens, time.perf_counter() - start
+def timed(count: Callable[[], int]) -> tuple[int, float]:
+    start = time.perf_counter()
+    return count(), time.perf_counter() - start
 
-    return run
+
+def parts(shards: list[Path]) -> tuple[int, float]:
+    """offlock's modules one after the other."""
+    encoding = offlock.tiktoken.get_encoding(ENCODING)
+
+    def tokens(shard: Path) -> int:
+        texts = offlock.jsonl.extract(offlock.gzip.decompress(shard.read_bytes()), "text")
+        return sum(map(encoding.count, texts))
+
+    return timed(lambda: sum(map(tokens, shards)))
+
+
+def files_by(gigatoken: Any, shards: list[Path]) -> int:
+    return sum(map(len, gigatoken.encode_files(shards, parallel=False)))
+
+
+def by_hand(loads: Callable[[bytes], Any], encode: Callable[[str], Any]) -> Way:
+    def tokens(shard: Path) -> int:
+        with gzip.open(shard) as lines:
+            return sum(len(encode(loads(line)["text"])) for line in lines)
+
+    return lambda shards: timed(lambda: sum(map(tokens, shards)))
+
+
+def by_messages(unpacker: Any, encode: Callable[[str], Any]) -> Way:
+    def tokens(shard: Path) -> int:
+        with gzip.open(shard) as file:
+            return sum(len(encode(record["text"])) for record in unpacker(file))
+
+    return lambda shards: timed(lambda: sum(map(tokens, shards)))
 
 
 def by_pyarrow(open_table: Any, encode: Callable[[str], Any]) -> Way:
-    def run(shards: list[Path]) -> tuple[int, float]:
-        start = time.perf_counter()
-        tokens = 0
-        for shard in shards:
-            for batch in open_table(shard).iter_batches(columns=["text"], use_threads=False):
-                tokens += sum(len(encode(text)) for text in batch["text"].to_pylist())
-        return tokens, time.perf_counter() - start
+    def tokens(shard: Path) -> int:
+        batches = open_table(shard).iter_batches(columns=["text"], use_threads=False)
+        return sum(len(encode(text)) for batch in batches for text in batch["text"].to_pylist())
 
-    return run
+    return lambda shards: timed(lambda: sum(map(tokens, shards)))
 
 
 def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards]) -> Iterator[Row]:
@@ -199,6 +255,37 @@ def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards])
         ratio = statistics.median(theirs / mine for theirs, mine in zip(taken, ours, strict=True))
         print(f"{case:16} {name:28} {rate:7.1f} MB/s   {ratio:5.2f} times offlock's time")
         yield make_row(case, {"MB_per_s": rate, "ratio": ratio}, name)
+
+
+def delays(rounds: list[list[Path]]) -> Iterator[Row]:
+    """How late a thread wakes up beside one that counts, and beside none."""
+    found = ways()
+    counting: dict[str, Callable[[list[Path]], object]] = {
+        "nothing": lambda _: time.sleep(NAPS / 1000),
+        "offlock.pipeline": lambda shards: (
+            offlock.pipeline.read(shards, num_threads=1).tokens(ENCODING).count()
+        ),
+    }
+    counting |= {name: found[name] for name in ("gzip + orjson + gigatoken",) if name in found}
+    late: dict[str, list[float]] = {name: [] for name in counting}
+    for shards in rounds:
+        for name in random.sample(list(counting), len(counting)):
+            late[name] += delays_beside(lambda count=counting[name], shards=shards: count(shards))
+    for name, lateness in late.items():
+        p99 = statistics.quantiles(lateness, n=100)[98] * 1000
+        print(f"{'delay':16} {name:28} {p99:7.2f} ms (p99 of {len(lateness)})")
+        yield make_row("delay of another thread", {"p99_ms": p99}, name)
+
+
+def delays_beside(count: Callable[[], object]) -> list[float]:
+    worker = threading.Thread(target=count)
+    worker.start()
+    late = []
+    while worker.is_alive():
+        start = time.perf_counter()
+        time.sleep(0.001)
+        late.append(time.perf_counter() - start - 0.001)
+    return late
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::{Error, ErrorKind};
-use super::output::synced;
+use super::output::{create_folder, synced};
 use super::shard::Shard;
 use super::summary::{Done, Summary, Totals, Written};
 
@@ -89,7 +89,7 @@ impl Folder {
     /// Removes what an earlier run has not finished, and the list of its results.
     fn begin(&self, has_results: bool, settings: &Value) -> io::Result<()> {
         removed(fs::remove_dir_all(&self.unfinished))?;
-        fs::create_dir_all(&self.unfinished)?;
+        create_folder(&self.unfinished)?;
         removed(fs::remove_file(self.path.join(MANIFEST)))?;
         if has_results { Ok(()) } else { self.write(SETTINGS, settings) }
     }
@@ -221,7 +221,7 @@ impl Folder {
         written(&unfinished, value)?;
         let place = self.path.join(name);
         let parent = place.parent().unwrap_or(&self.path);
-        fs::create_dir_all(parent)?;
+        create_folder(parent)?;
         fs::rename(&unfinished, &place)?;
         synced(parent)
     }
@@ -246,7 +246,7 @@ fn written(path: &Path, value: &impl Serialize) -> io::Result<()> {
 
 /// Makes a folder below `parent` that no other process has, on no machine.
 fn folder_of_its_own(parent: &Path) -> io::Result<PathBuf> {
-    fs::create_dir_all(parent)?;
+    create_folder(parent)?;
     let process = process::id();
     let mut number = 0;
     loop {
@@ -288,7 +288,7 @@ fn lock(path: &Path, is_shared: bool) -> Result<File, Error> {
         let message = "the folder has other files; name an empty or a new one".to_owned();
         return Err(Error::new(path, ErrorKind::Invalid { message }));
     }
-    fs::create_dir_all(path.join(DONE)).map_err(wrong)?;
+    create_folder(&path.join(DONE)).map_err(wrong)?;
     let mut options = OpenOptions::new();
     // Network file systems demand both: to write for a lock of one's own, to read for a shared one.
     let options = options.read(true).write(true).create(true).truncate(true);

@@ -32,7 +32,7 @@ pub(super) trait Sink: Send {
     fn take(&mut self, encoded: &Encoded, task: &Task<'_>) -> Result<(), ErrorKind>;
 
     /// Completes the results.
-    fn finish(self: Box<Self>) -> Result<Vec<Written>, ErrorKind>;
+    fn finish(self: Box<Self>, task: &Task<'_>) -> Result<Vec<Written>, ErrorKind>;
 }
 
 /// What is to be done with a shard.
@@ -295,7 +295,8 @@ impl<'r> Worker<'_, 'r> {
         let totals = std::mem::take(&mut outlet.totals);
         let shard = lane.shard;
         let wrong = |kind: ErrorKind| Error::new(&shard.path, kind);
-        let files = outlet.sink.take().map_or(Ok(Vec::new()), |sink| sink.finish()).map_err(wrong)?;
+        let sink = outlet.sink.take();
+        let files = sink.map_or(Ok(Vec::new()), |sink| sink.finish(self.task)).map_err(wrong)?;
         let done =
             Done { path: shard.path.clone(), size: shard.size, modified: shard.modified, totals, files };
         (self.run.finished)(shard, &done).map_err(|error| wrong(error.into()))?;

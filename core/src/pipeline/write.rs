@@ -176,9 +176,8 @@ impl Sink for Files {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Vec<Written>, ErrorKind> {
+    fn finish(self: Box<Self>, task: &Task<'_>) -> Result<Vec<Written>, ErrorKind> {
         let folder: &Path = &self.folder;
-        let files = self.writer.finish()?;
-        Ok(files.into_iter().map(|file| file.finish(folder)).collect::<Result<_, _>>()?)
+        self.writer.finish()?.into_iter().map(|file| file.finish(folder, task)).collect()
     }
 }

@@ -201,7 +201,7 @@ mod tests {
             .unwrap()
             .into_iter()
             .map(|file| {
-                let written = file.finish(&folder).unwrap();
+                let written = file.finish(&folder, &Task::new()).unwrap();
                 format!("{} {}", written.name, written.size)
             })
             .collect();

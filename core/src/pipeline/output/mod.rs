@@ -14,7 +14,7 @@ mod unfinished;
 mod width;
 mod writer;
 
-pub(super) use unfinished::synced;
+pub(super) use unfinished::{create_folder, synced};
 pub(super) use writer::{Target, Writer};
 
 use std::io;

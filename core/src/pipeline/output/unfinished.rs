@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::Task;
+use crate::pipeline::error::ErrorKind;
 use crate::pipeline::hex::hex;
 use crate::pipeline::summary::Written;
 
@@ -67,18 +69,18 @@ pub(in crate::pipeline) struct Complete {
 
 impl Complete {
     /// Writes everything to the disk and moves the file to its place below `folder`.
-    pub(in crate::pipeline) fn finish(self, folder: &Path) -> io::Result<Written> {
+    pub(in crate::pipeline) fn finish(self, folder: &Path, task: &Task<'_>) -> Result<Written, ErrorKind> {
         let mut file = File::open(&self.path)?;
         let (mut sum, mut size) = (Sha256::new(), 0);
         in_pieces(&mut file, |piece| {
             sum.update(piece);
             size += piece.len() as u64;
-            Ok(())
+            task.check().map_err(io::Error::other)
         })?;
         file.sync_all()?;
         let place = folder.join(&self.name);
         let parent = place.parent().unwrap_or(folder);
-        fs::create_dir_all(parent)?;
+        create_folder(parent)?;
         fs::rename(&self.path, &place)?;
         synced(parent)?;
         Ok(Written { name: self.name, size, sha256: hex(&sum.finalize()) })
@@ -110,7 +112,49 @@ impl Write for Unfinished {
     }
 }
 
+/// Creates a folder and what is missing above it, so that they are there after a crash of the system, too.
+pub(in crate::pipeline) fn create_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_folder(above)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => return Err(error),
+        _ => {}
+    }
+    match synced(above) {
+        // A folder that may be written but not read.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => result,
+    }
+}
+
 /// Writes the names in a folder to the disk: a renamed file is safe only then.
 pub(in crate::pipeline) fn synced(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_stopped_gives_no_file_its_name() {
+        let folder = std::env::temp_dir().join(format!("offlock-unfinished-{}", std::process::id()));
+        create_folder(&folder).unwrap();
+        let (path, task) = (folder.join("unfinished"), Task::new());
+        let mut file = Unfinished::create(path.clone(), "a/b/c.bin".to_owned()).unwrap();
+        file.write_all(&[7; 3 * BUFFER]).unwrap();
+        task.stop();
+        let stopped = file.complete().unwrap().finish(&folder, &task).unwrap_err();
+        assert_eq!(stopped, ErrorKind::Stopped);
+        assert!(!folder.join("a").exists());
+        let written = Complete { path, name: "a/b/c.bin".to_owned() }.finish(&folder, &Task::new()).unwrap();
+        assert_eq!(
+            (written.size, fs::read(folder.join("a/b/c.bin")).unwrap()),
+            (786_432, vec![7; 3 * BUFFER])
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
