@@ -287,7 +287,7 @@ class PipelineTest < Minitest::Test
     experimental = Warning[:experimental]
     Warning[:experimental] = false
     ractor = Ractor.new(tokens) { |own| own.sum(&:size) }
-    assert_equal 3000, ractor.respond_to?(:value) ? ractor.value : ractor.take
+    assert_equal 3000, ractor.value
   ensure
     Warning[:experimental] = experimental
   end

@@ -54,7 +54,7 @@ class TiktokenChunksTest < Minitest::Test
     before, Warning[:experimental] = Warning[:experimental], false
     chunks = Ractor.new(PROSE.dup.freeze) do |text|
       Offlock::Tiktoken.get_encoding(:cl100k_base).chunks(text, 12, boundary: :word)
-    end.take
+    end.value
     assert_equal cl100k.chunks(PROSE, 12, boundary: :word), chunks
   ensure
     Warning[:experimental] = before

@@ -36,6 +36,16 @@ class SmallScheduler
     @wake.write_nonblock(".", exception: false)
   end
 
+  # Ruby 4.0's, for a fiber that waits for a file that another one closes.
+  def fiber_interrupt(fiber, exception)
+    unblock(nil, Interruption.new(fiber, exception))
+  end
+
+  Interruption = Struct.new(:fiber, :exception) do
+    def alive? = fiber.alive?
+    def resume = fiber.raise(exception)
+  end
+
   def io_wait(io, events, _timeout)
     @reading[io] = Fiber.current
     Fiber.yield
