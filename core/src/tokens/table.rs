@@ -24,7 +24,8 @@ pub(super) struct Table {
     /// The hash function has a secret: no vocabulary can be made so that many tokens have the same hash. That of the
     /// standard library would make the encoding of long words in many scripts take three times as long.
     long: HashMap<Box<[u8]>, u32>,
-    /// The length of the longest token.
+    /// The number of tokens, and the length of the longest one.
+    count: u32,
     longest: usize,
     /// Tokens of one and of two bytes once more, for the first lookups of byte pair encoding. [`NONE`] if
     /// there is no token.
@@ -68,10 +69,16 @@ impl Table {
             short: CompactMap::new(short, count, task)?,
             medium: CompactMap::new(medium, count, task)?,
             long,
+            count,
             longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
             bytes,
             pairs,
         })
+    }
+
+    /// The number of tokens. They have the indices below it.
+    pub(super) fn count(&self) -> u32 {
+        self.count
     }
 
     /// The index of the token of one byte, which must exist.

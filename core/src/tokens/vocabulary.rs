@@ -13,7 +13,7 @@ use super::sort::sort;
 use super::strings::Strings;
 use super::table::Table;
 use super::vocab_format::{self, Unpacked};
-use super::words::Words;
+use super::words::{WordKey, Words};
 use super::{Error, ErrorKind, TokenId};
 use crate::memory::OutOfMemory;
 use crate::task::Stretches;
@@ -148,9 +148,9 @@ impl Vocabulary {
 
     /// Enters the tokens that encoding makes among the words.
     pub(super) fn fill_words(&self) {
-        let tokens = spans(&self.text, &self.starts).zip(0..);
-        self.words
-            .fill(tokens.filter(|&(bytes, index)| self.table.get(bytes, 0, bytes.len()) == Some(index)));
+        let spans = self.starts.windows(2).map(|span| (span[0] as usize, span[1] as usize));
+        let keys = spans.map(|(start, end)| WordKey::new(&self.text, start, end - start));
+        self.words.fill(keys.zip(0..self.table.count()));
     }
 
     pub(super) fn len(&self) -> usize {

@@ -29,6 +29,9 @@ const COUNTED: usize = 256;
 /// interpreter's lock.
 const FILLED: usize = 4 << 10;
 
+/// The tokens of the vocabulary whose lines the processor fetches together.
+const AT_ONCE: usize = 64;
+
 /// The longest piece, in bytes.
 const LONGEST: usize = Window::SIZE - 1;
 
@@ -166,9 +169,22 @@ impl Words {
     }
 
     /// Enters the tokens of the vocabulary: pieces that are one token. Those that come first find room.
-    pub(super) fn fill<'a>(&self, tokens: impl Iterator<Item = (&'a [u8], u32)>) {
-        for (bytes, token) in tokens {
-            self.enter(WordKey::new(bytes, 0, bytes.len()), &[token]);
+    pub(super) fn fill(&self, tokens: impl Iterator<Item = (WordKey, u32)>) {
+        let mut tokens = tokens.fuse();
+        let mut expected = [(WordKey::NONE, 0); AT_ONCE];
+        loop {
+            let mut count = 0;
+            for (place, token) in expected.iter_mut().zip(&mut tokens) {
+                self.expect(token.0);
+                *place = token;
+                count += 1;
+            }
+            if count == 0 {
+                break;
+            }
+            for (key, token) in &expected[..count] {
+                self.enter(*key, &[*token]);
+            }
         }
         self.has_vocabulary.store(true, Ordering::Release);
     }
@@ -392,7 +408,7 @@ mod tests {
         assert_eq!(words.use_for(1), Use::Partly);
         assert_eq!(words.use_for(FILLED), Use::ToFill);
         assert_eq!(words.use_for(FILLED), Use::Partly);
-        words.fill([(&b"one"[..], 1)].into_iter());
+        words.fill([(WordKey::new(b"one", 0, 3), 1)].into_iter());
         assert_eq!(words.use_for(1), Use::Fully);
         let words = Words::new(10);
         assert!((0..2 * ENOUGH / COUNTED).all(|_| words.use_for(COUNTED - 1) == Use::No));
@@ -402,10 +418,8 @@ mod tests {
     #[test]
     fn with_the_vocabulary_what_is_not_found_is_no_token() {
         let words = Words::new(1 << TOKEN);
-        let token = |number: u32| number.to_le_bytes();
         let key = |number: u32| WordKey::new(&number.to_le_bytes(), 0, 4);
-        let tokens: Vec<_> = (0..200_000).map(token).collect();
-        words.fill(tokens.iter().map(|token| &token[..]).zip(0..));
+        words.fill((0..200_000).map(|number| (key(number), number)));
         assert!((0..200_000).all(|number| match found(&words, key(number)) {
             Some(tokens) => tokens == [number],
             None => words.may_lack(key(number)),
