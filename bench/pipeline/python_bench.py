@@ -1,13 +1,14 @@
-"""Compares `offlock tokens count` with the ways in which Python programs count the tokens of compressed shards.
+"""Compares `offlock.pipeline` with the ways in which Python programs count the tokens of compressed shards.
 
 The shards are two in each round, of documents of 1 to 20 KB: JSON lines, written with gzip and with Zstandard, and the same
-as MessagePack with gzip and as Parquet with Zstandard. Each round has other documents, so that caches of pieces do not
-distort the figures. The counts are compared. The ways take turns, in another order each round; the figures are medians, in
-MB of text per second and as the ratio of its time to offlock's. offlock is a process of its own, whose time is what it
-reports itself, without its start and the loading of the vocabulary, as for the others. `parts` are offlock's modules called
-one after the other, on whole shards.
+as MessagePack with gzip and as Parquet with Zstandard. Each round has other documents, and each way a process of its own,
+which sees each document once, after those of a first round that is not timed. The counts are compared. The ways take turns,
+in another order each round; the figures are medians, in MB of text per second and as the ratio of its time to offlock's.
+`parts` are offlock's modules called one after the other, on whole shards. The command `offlock tokens count` is a new process
+each time, whose tables and caches are empty; its time is what it reports itself, without its start and the loading of the
+vocabulary, as for the others.
 
-Then the delay of a thread that wants to sleep for 1 ms while another thread counts with `offlock.pipeline`, or by the
+Then the delay of a thread that wants to sleep for 1 ms while another thread counts with offlock, or by the
 fastest of the other ways, against nothing besides: the 99th percentile, in ms.
 
     OFFLOCK=target/release/offlock script/python bench/pipeline/python_bench.py [--json FILE] [FOLDER]
@@ -21,6 +22,8 @@ import functools
 import gzip
 import importlib
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import random
 import statistics
@@ -48,9 +51,11 @@ DATA = Path(os.environ.get("OFFLOCK_DATA", Path(__file__).parents[2] / ".cache/c
 COMMAND = os.environ.get("OFFLOCK", "offlock")
 ENCODING = "o200k_base"
 SUFFIXES = {"gz": "jsonl.gz", "zst": "jsonl.zst", "msgpack": "msgpack.gz", "parquet": "parquet"}
-ROUNDS = 5
+ROUNDS = 6
 NAPS = 400
+FASTEST_BY_HAND = "gzip + orjson + gigatoken"
 Way = Callable[[list[Path]], tuple[int, float]]
+Maker = Callable[[], Way]
 
 
 def main() -> None:
@@ -63,10 +68,9 @@ def main() -> None:
             write_shards(Path(folder) / str(at), texts) for at, texts in enumerate(documents(args.folder))
         ]
         rows += compare("1 thread, gz", ways(), "gz", rounds)
-        rows += compare("1 thread, zst", {"offlock": offlock_on(1)}, "zst", rounds)
-        rows += compare(
-            "2 threads, gz", {"offlock": offlock_on(1), "offlock, 2 threads": offlock_on(2)}, "gz", rounds
-        )
+        rows += compare("1 thread, zst", {"offlock": lambda: offlock_on(1)}, "zst", rounds)
+        longer = [rounds[0], together(rounds[1:4]), together(rounds[4:7])]
+        rows += compare("2 threads, gz", ways_for_threads(), "gz", longer)
         rows += compare("1 thread, msgpack", ways_for_messages(), "msgpack", rounds)
         rows += compare("1 thread, parquet", ways_for_tables(), "parquet", rounds)
         rows += delays([shards.paths["gz"] for shards in rounds])
@@ -81,6 +85,12 @@ class Shards:
     size: int
 
 
+def together(rounds: list[Shards]) -> Shards:
+    """One round of all their shards: several threads are to have some time to work in."""
+    paths = {packing: [path for shards in rounds for path in shards.paths[packing]] for packing in SUFFIXES}
+    return Shards(paths, sum(shards.size for shards in rounds))
+
+
 def documents(folder: Path) -> list[list[str]]:
     """Cuts the texts into documents of 1 to 20 KB, mixes these, and deals them out to the rounds."""
     chance = random.Random(1)
@@ -93,7 +103,7 @@ def documents(folder: Path) -> list[list[str]]:
             made.append(text[at : at + length])
             at += length
     chance.shuffle(made)
-    return [made[at::ROUNDS] for at in range(ROUNDS)]
+    return [made[at :: ROUNDS + 1] for at in range(ROUNDS + 1)]
 
 
 def write_shards(folder: Path, texts: list[str]) -> Shards:
@@ -115,46 +125,51 @@ def write_shards(folder: Path, texts: list[str]) -> Shards:
     return Shards(paths, sum(len(text.encode()) for text in texts))
 
 
-def ways() -> dict[str, Way]:
+def ways() -> dict[str, Maker]:
     """The ways to read JSON lines in gzip on one thread."""
-    found: dict[str, Way] = {"offlock": offlock_on(1), "parts": parts}
-    orjson, encode, gigatoken = module("orjson"), tiktoken_encode(), gigatoken_tokenizer()
-    if encode:
-        found["gzip + json + tiktoken"] = by_hand(json.loads, encode)
-    if encode and orjson:
-        found["gzip + orjson + tiktoken"] = by_hand(orjson.loads, encode)
+    orjson, tiktoken, gigatoken = map(module, ("orjson", "tiktoken", "gigatoken"))
+    found: dict[str, Maker] = {
+        "offlock": lambda: offlock_on(1),
+        "the command": lambda: command,
+        "parts": lambda: parts,
+    }
+    if tiktoken:
+        found["gzip + json + tiktoken"] = lambda: by_hand(json.loads, tiktoken_encode())
+    if tiktoken and orjson:
+        found["gzip + orjson + tiktoken"] = lambda: by_hand(orjson.loads, tiktoken_encode())
     if gigatoken and orjson:
-        found["gzip + orjson + gigatoken"] = by_hand(orjson.loads, gigatoken.encode)
+        found[FASTEST_BY_HAND] = lambda: by_hand(orjson.loads, gigatoken_tokenizer().encode)
     if gigatoken:
-        found["gigatoken.encode_files"] = lambda shards: timed(lambda: files_by(gigatoken, shards))
+        found["gigatoken.encode_files"] = lambda: by_files(gigatoken_tokenizer().encode_files)
     return found
 
 
-def ways_for_messages() -> dict[str, Way]:
+def ways_for_threads() -> dict[str, Maker]:
+    return {"offlock": lambda: offlock_on(1), "offlock, 2 threads": lambda: offlock_on(2)}
+
+
+def ways_for_messages() -> dict[str, Maker]:
     """The ways to read MessagePack in gzip on one thread."""
-    found: dict[str, Way] = {"offlock": offlock_on(1)}
-    msgpack, encode = module("msgpack"), tiktoken_encode()
-    if msgpack and encode:
-        found["gzip + msgpack + tiktoken"] = by_messages(msgpack.Unpacker, encode)
+    found: dict[str, Maker] = {"offlock": lambda: offlock_on(1)}
+    msgpack = module("msgpack")
+    if msgpack and module("tiktoken"):
+        found["gzip + msgpack + tiktoken"] = lambda: by_messages(msgpack.Unpacker, tiktoken_encode())
     return found
 
 
-def ways_for_tables() -> dict[str, Way]:
+def ways_for_tables() -> dict[str, Maker]:
     """The ways to read Parquet on one thread."""
-    found: dict[str, Way] = {"offlock": offlock_on(1)}
-    parquet, encode = module("pyarrow.parquet"), tiktoken_encode()
-    if parquet and encode:
-        found["pyarrow + tiktoken"] = by_pyarrow(parquet.ParquetFile, encode)
+    found: dict[str, Maker] = {"offlock": lambda: offlock_on(1)}
+    parquet = module("pyarrow.parquet")
+    if parquet and module("tiktoken"):
+        found["pyarrow + tiktoken"] = lambda: by_pyarrow(parquet.ParquetFile, tiktoken_encode())
     return found if parquet else {}
 
 
-def tiktoken_encode() -> Callable[[str], list[int]] | None:
+def tiktoken_encode() -> Callable[[str], list[int]]:
     """Returns tiktoken's function, with offlock's vocabulary, as tiktoken would download it."""
-    tiktoken = module("tiktoken")
-    if not tiktoken:
-        return None
     ours = offlock.tiktoken.get_encoding(ENCODING)
-    encoding = tiktoken.Encoding(
+    encoding = module("tiktoken").Encoding(
         ENCODING,
         pat_str=ours._pat_str,
         mergeable_ranks=ours._mergeable_ranks,
@@ -165,13 +180,10 @@ def tiktoken_encode() -> Callable[[str], list[int]] | None:
 
 
 def gigatoken_tokenizer() -> Any:
-    gigatoken = module("gigatoken")
-    if not gigatoken:
-        return None
     with tempfile.TemporaryDirectory() as folder:
         ranks = Path(folder) / f"{ENCODING}.tiktoken"
         dump_tiktoken_bpe(offlock.tiktoken.get_encoding(ENCODING)._mergeable_ranks, str(ranks))
-        return gigatoken.Tokenizer.from_tiktoken(str(ranks))
+        return module("gigatoken").Tokenizer.from_tiktoken(str(ranks))
 
 
 @functools.cache
@@ -184,12 +196,17 @@ def module(name: str) -> Any:
 
 
 def offlock_on(threads: int) -> Way:
-    def run(shards: list[Path]) -> tuple[int, float]:
-        command = [COMMAND, "tokens", "count", "--encoding", ENCODING, "--json", f"-j{threads}", *shards]
-        counted = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        return counted["tokens"], counted["seconds"]
+    return lambda shards: timed(lambda: counted(shards, threads))
 
-    return run
+
+def counted(shards: list[Path], threads: int) -> int:
+    return offlock.pipeline.read(shards, num_threads=threads).tokens(ENCODING).count().tokens
+
+
+def command(shards: list[Path]) -> tuple[int, float]:
+    words = [COMMAND, "tokens", "count", "--encoding", ENCODING, "--json", "-j1", *shards]
+    found = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
+    return found["tokens"], found["seconds"]
 
 
 def timed(count: Callable[[], int]) -> tuple[int, float]:
@@ -208,8 +225,8 @@ def parts(shards: list[Path]) -> tuple[int, float]:
     return timed(lambda: sum(map(tokens, shards)))
 
 
-def files_by(gigatoken: Any, shards: list[Path]) -> int:
-    return sum(map(len, gigatoken.encode_files(shards, parallel=False)))
+def by_files(encode_files: Any) -> Way:
+    return lambda shards: timed(lambda: sum(map(len, encode_files(shards, parallel=False))))
 
 
 def by_hand(loads: Callable[[bytes], Any], encode: Callable[[str], Any]) -> Way:
@@ -236,19 +253,21 @@ def by_pyarrow(open_table: Any, encode: Callable[[str], Any]) -> Way:
     return lambda shards: timed(lambda: sum(map(tokens, shards)))
 
 
-def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards]) -> Iterator[Row]:
-    """Lets the ways take turns."""
+def compare(case: str, ways: dict[str, Maker], packing: str, rounds: list[Shards]) -> Iterator[Row]:
+    """Lets the ways take turns, each in a process of its own."""
     times: dict[str, list[float]] = {name: [] for name in ways}
+    workers = {name: Worker(make) for name, make in ways.items()}
     for shards in rounds:
         counts = {}
         for name in random.sample(list(ways), len(ways)):
-            counts[name], taken = ways[name](shards.paths[packing])
-            times[name].append(taken)
+            counts[name], taken = workers[name](shards.paths[packing])
+            if shards is not rounds[0]:
+                times[name].append(taken)
         if len(set(counts.values())) > 1:
             print(f"{case}: the counts differ: {counts}", file=sys.stderr)
     if not ways:
         return
-    size = statistics.mean(shards.size for shards in rounds)
+    size = statistics.mean(shards.size for shards in rounds[1:])
     ours = times["offlock"]
     for name, taken in times.items():
         rate = size / statistics.median(taken) / 1e6
@@ -257,16 +276,35 @@ def compare(case: str, ways: dict[str, Way], packing: str, rounds: list[Shards])
         yield make_row(case, {"MB_per_s": rate, "ratio": ratio}, name)
 
 
+class Worker:
+    """A process that counts in one way. The program that it is a copy of has encoded nothing."""
+
+    def __init__(self, make: Maker) -> None:
+        context = multiprocessing.get_context("fork")
+        self.connection, other = context.Pipe()
+        context.Process(target=self.serve, args=(make, other), daemon=True).start()
+
+    @staticmethod
+    def serve(make: Maker, connection: multiprocessing.connection.Connection) -> None:
+        way = make()
+        while True:
+            connection.send(way(connection.recv()))
+
+    def __call__(self, shards: list[Path]) -> tuple[int, float]:
+        self.connection.send(shards)
+        found: tuple[int, float] = self.connection.recv()
+        return found
+
+
 def delays(rounds: list[list[Path]]) -> Iterator[Row]:
     """How late a thread wakes up beside one that counts, and beside none."""
     found = ways()
     counting: dict[str, Callable[[list[Path]], object]] = {
         "nothing": lambda _: time.sleep(NAPS / 1000),
-        "offlock.pipeline": lambda shards: (
-            offlock.pipeline.read(shards, num_threads=1).tokens(ENCODING).count()
-        ),
+        "offlock": lambda shards: counted(shards, 1),
     }
-    counting |= {name: found[name] for name in ("gzip + orjson + gigatoken",) if name in found}
+    if FASTEST_BY_HAND in found:
+        counting[FASTEST_BY_HAND] = found[FASTEST_BY_HAND]()
     late: dict[str, list[float]] = {name: [] for name in counting}
     for shards in rounds:
         for name in random.sample(list(counting), len(counting)):

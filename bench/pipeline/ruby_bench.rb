@@ -7,9 +7,9 @@
 #     script/ruby bench/pipeline/ruby_bench.rb [--json FILE]
 #
 # The shards are two in each round, JSON lines and MessagePack, of documents of 1 to 20 KB, written with gzip. Each round has
-# other documents, so that caches of pieces do not distort the figures. The counts are compared. The ways take turns, in
-# another order each round; the figures are medians, in MB of text per second and as the ratio of its time to offlock's.
-# Peers that are not installed are left out.
+# other documents, and each way a process of its own, which sees each document once, after those of a first round that is not
+# timed. The counts are compared. The ways take turns, in another order each round; the figures are medians, in MB of text per
+# second and as the ratio of its time to offlock's. Peers that are not installed are left out.
 
 require "tmpdir"
 require_relative "../bench"
@@ -27,17 +27,19 @@ class PipelineBench
   ENCODING = :o200k_base
   ROUNDS = 5
 
+  # The first round only warms up.
   def initialize(folder, documents)
-    @rounds = documents.each_slice(documents.size.fdiv(ROUNDS).ceil).map.with_index do |texts, round|
+    @rounds = documents.each_slice(documents.size.fdiv(ROUNDS + 1).ceil).map.with_index do |texts, round|
       write(File.join(folder, round.to_s), texts)
     end
+    @counts = File.join(folder, "counts")
     @theirs = ::Tiktoken.get_encoding(ENCODING) if defined?(::Tiktoken::Encoding)
   end
 
   def run
     { "jsonl.gz" => ways, "msgpack.gz" => ways_for_messages }.flat_map do |packing, ways|
       compare("1 thread, #{packing}", packing, ways)
-    end + compare("2 threads, jsonl.gz", "jsonl.gz", "offlock" => offlock(1), "offlock, 2 threads" => offlock(2))
+    end + compare("2 threads, jsonl.gz", "jsonl.gz", { "offlock" => offlock(1), "offlock, 2 threads" => offlock(2) })
   end
 
   private
@@ -66,7 +68,7 @@ class PipelineBench
   def ways_for_messages
     return { "offlock" => offlock(1) } unless @theirs && defined?(::MessagePack)
 
-    { "offlock" => offlock(1), "Zlib + msgpack + tiktoken_ruby" => each_record { |gzip| ::MessagePack::Unpacker.new(gzip) } }
+    { "offlock" => offlock(1), "Zlib + msgpack + tiktoken_ruby" => each_record { |gzip| ::MessagePack::Unpacker.new(gzip).each } }
   end
 
   def offlock(threads)
@@ -85,16 +87,24 @@ class PipelineBench
   end
 
   def compare(name, packing, ways)
-    counts = Hash.new { |all, round| all[round] = [] }
-    contestants = ways.transform_values { |way| ->(round) { counts[round] << way.(@rounds[round][packing]) } }
-    times = Bench.alternate(contestants, @rounds.size)
-    abort "#{name}: the counts differ: #{counts}" unless counts.values.all? { |found| found.uniq.one? }
-
+    File.write(@counts, "")
+    workers = ways.transform_values do |way|
+      Bench::Processes.new(1) { |round, _| File.write(@counts, "#{round} #{way.(@rounds[round][packing])}\n", mode: "a") }
+    end
+    workers.each_value { |worker| worker.(0) }
+    times = Bench.alternate(workers.transform_values { |worker| ->(round) { worker.(round + 1) } }, ROUNDS)
+    check(name)
     times.map { |way, seconds| row(name, way, seconds, times.fetch("offlock")) }
   end
 
+  # Each way has written the same number of tokens for each round.
+  def check(name)
+    different = File.readlines(@counts).uniq.group_by { |line| line[/\d+/] }.values.reject(&:one?)
+    abort "#{name}: the counts differ: #{different}" if different.any?
+  end
+
   def row(name, way, seconds, ours)
-    speed = Bench.median(seconds.each_with_index.map { |time, round| @rounds[round][:size] / 1e6 / time })
+    speed = Bench.median(seconds.each_with_index.map { |time, round| @rounds[round + 1][:size] / 1e6 / time })
     ratio = Bench.median(seconds.zip(ours).map { |theirs, mine| theirs / mine })
     puts format("%-24s %-32s %8.1f MB/s %7.2f times offlock's time", name, way, speed, ratio)
     Bench.row(name, { MB_per_s: speed.round(2), ratio: ratio.round(3) }, way)
@@ -103,6 +113,7 @@ end
 
 documents = Bench.texts.values.flat_map { |text| Bench.documents(text) }.shuffle(random: Random.new(1))
 Dir.mktmpdir do |folder|
-  peers = %w[tiktoken_ruby msgpack].to_h { |name| [name, Gem.loaded_specs[name]&.version&.to_s] }
-  Bench.keep(PipelineBench.new(folder, documents).run, **peers.transform_keys(&:to_sym))
+  rows = PipelineBench.new(folder, documents).run
+  Bench.keep(rows, tiktoken_ruby: defined?(Tiktoken::VERSION) && Tiktoken::VERSION,
+                   msgpack: defined?(MessagePack::VERSION) && MessagePack::VERSION)
 end
