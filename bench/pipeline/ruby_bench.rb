@@ -26,6 +26,8 @@ require "offlock"
 class PipelineBench
   ENCODING = :o200k_base
   ROUNDS = 5
+  PACKINGS = { "jsonl.gz" => ->(record) { JSON.generate(record) << "\n" },
+               "msgpack.gz" => ->(record) { Offlock::MessagePack.pack(record) } }.freeze
 
   # The first round only warms up.
   def initialize(folder, documents)
@@ -50,10 +52,9 @@ class PipelineBench
     paths = Hash.new { |all, packing| all[packing] = [] }
     texts.each_slice(texts.size.fdiv(2).ceil).with_index do |part, number|
       records = part.map.with_index { |text, at| { "id" => at.to_s, "text" => text, "meta" => { "n" => at } } }
-      { "jsonl.gz" => records.map { |record| JSON.generate(record) << "\n" },
-        "msgpack.gz" => records.map { |record| Offlock::MessagePack.pack(record) } }.each do |packing, packed|
+      PACKINGS.each do |packing, pack|
         paths[packing] << File.join(folder, "#{number}.#{packing}")
-        ::Zlib::GzipWriter.open(paths[packing].last) { |gzip| packed.each { |record| gzip.write(record) } }
+        ::Zlib::GzipWriter.open(paths[packing].last) { |gzip| records.each { |record| gzip.write(pack.(record)) } }
       end
     end
     paths.merge(size: texts.sum(&:bytesize))
@@ -62,13 +63,15 @@ class PipelineBench
   def ways
     return { "offlock" => offlock(1) } unless @theirs
 
-    { "offlock" => offlock(1), "Zlib + JSON + tiktoken_ruby" => each_record { |gzip| gzip.each_line.lazy.map { |line| JSON.parse(line) } } }
+    lines = each_record { |gzip| gzip.each_line.lazy.map { |line| JSON.parse(line) } }
+    { "offlock" => offlock(1), "Zlib + JSON + tiktoken_ruby" => lines }
   end
 
   def ways_for_messages
     return { "offlock" => offlock(1) } unless @theirs && defined?(::MessagePack)
 
-    { "offlock" => offlock(1), "Zlib + msgpack + tiktoken_ruby" => each_record { |gzip| ::MessagePack::Unpacker.new(gzip).each } }
+    messages = each_record { |gzip| ::MessagePack::Unpacker.new(gzip).each }
+    { "offlock" => offlock(1), "Zlib + msgpack + tiktoken_ruby" => messages }
   end
 
   def offlock(threads)
