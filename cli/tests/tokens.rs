@@ -97,6 +97,21 @@ fn counts_are_shown_as_a_table_and_as_json() {
 }
 
 #[test]
+fn the_format_is_what_the_shards_say_or_what_is_stated() {
+    let folder = Folder::new("format");
+    fs::write(folder.0.join("a.jsonl"), "{\"text\":\"off\"}\n").unwrap();
+    let counted = |options: &[&str]| {
+        let output = folder.run(&[&["count", "a.jsonl", "--json"], options].concat());
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        json["bytes"].as_u64().unwrap()
+    };
+    assert_eq!((counted(&[]), counted(&["--format", "auto"])), (3, 3));
+    assert_eq!(counted(&["--format", "lines"]), 14);
+    let unknown = folder.run(&["count", "a.jsonl", "--format", "csv"]);
+    assert!(text(&unknown.stderr).contains("possible values: auto, jsonl, msgpack, lines, text, parquet"));
+}
+
+#[test]
 fn errors_name_the_record_and_stop_or_are_reported_or_skipped() {
     let folder = Folder::new("errors");
     fs::write(folder.0.join("a.jsonl"), "{\"text\":\"off\"}\n{\"txt\":1}\n").unwrap();

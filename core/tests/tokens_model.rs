@@ -3,7 +3,7 @@
 
 use offlock_core::Task;
 use offlock_core::tokens::model::{Layout, Options, Padded, Side, Tokenizer, Unit};
-use offlock_core::tokens::{ErrorKind, TokenId};
+use offlock_core::tokens::{Boundary, ChunkOptions, ErrorKind, TokenId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -281,6 +281,71 @@ fn a_prefix_has_as_many_tokens_as_are_allowed() {
     assert_eq!(kept(3), ("e\u{301}", vec![258, 256, 259]));
     assert_eq!(kept(5), ("e\u{301} b<tool>  ", vec![258, 256, 257, 260, 259]));
     assert_eq!(kept(9), (text, vec![258, 256, 257, 260, 97, 259]));
+}
+
+/// `complete`, a model whose added token has to be a word, and one that puts a blank before a text.
+fn models() -> [Tokenizer; 3] {
+    let mut words = file(&[(" b", 257)], &[(" ", "b")]);
+    words["added_tokens"] = json!([added("ing", 258, false)]);
+    words["added_tokens"][0]["single_word"] = true.into();
+    let mut blank = file(&[(" b", 257)], &[(" ", "b")]);
+    blank["pre_tokenizer"]["add_prefix_space"] = true.into();
+    [complete(), load(&words).unwrap(), load(&blank).unwrap()]
+}
+
+const BOUNDARIES: [Boundary; 5] =
+    [Boundary::Token, Boundary::Word, Boundary::Sentence, Boundary::Line, Boundary::Paragraph];
+
+proptest! {
+    #[test]
+    fn chunks_have_the_tokens_of_their_texts(
+        parts in prop::collection::vec(prop::sample::select(&[
+            "a", " b", "e\u{301}", "é", "\u{301}", "<s>", "</s>", "<tool>", "  ", ". ", "。", "\n\n", "ing",
+        ]), 0..40),
+        max_tokens in 5_usize..12,
+        overlap in 0_usize..5,
+    ) {
+        let (text, task) = (parts.concat(), Task::new());
+        let plain = Options { add_special_tokens: false, ..Options::default() };
+        for (model, tokenizer) in models().iter().enumerate() {
+            let count = |part: &str| tokenizer.count(part, plain, &task).unwrap();
+            for boundary in BOUNDARIES {
+                let options = ChunkOptions { max_tokens, overlap, boundary };
+                let chunks = tokenizer.chunks(&text, options, &task).unwrap();
+                let context = format!("{model} {text:?} {options:?}: {chunks:?}");
+                let mut end = 0;
+                for chunk in &chunks {
+                    let bytes = chunk.bytes.clone();
+                    prop_assert_eq!(chunk.tokens, count(&text[bytes.clone()]), "{}", context);
+                    prop_assert!(chunk.tokens <= max_tokens, "{}", context);
+                    prop_assert!(bytes.start <= end && bytes.end > end, "{}", context);
+                    prop_assert!(count(&text[bytes.start..end]) <= overlap, "{}", context);
+                    let characters = text[..bytes.start].chars().count()..text[..bytes.end].chars().count();
+                    prop_assert_eq!(&chunk.characters, &characters, "{}", context);
+                    end = bytes.end;
+                }
+                prop_assert_eq!(end, text.len(), "{}", context);
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_are_long_and_keep_added_tokens_whole() {
+    let tokenizer = complete();
+    let chunks = |text: &str, max_tokens, overlap| {
+        let options = ChunkOptions { max_tokens, overlap, boundary: Boundary::Token };
+        let chunks = tokenizer.chunks(text, options, &Task::new()).unwrap();
+        chunks.iter().map(|chunk| text[chunk.bytes.clone()].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(chunks("a b<tool>  a</s>a b", 3, 0), ["a b<tool>  ", "a</s>a", " b"]);
+    assert_eq!(chunks("a b<tool>  a</s>a b", 3, 1), ["a b<tool>  ", "<tool>  a</s>", "</s>a b"]);
+    assert_eq!(chunks("a b a b a b", 2, 0), ["a b", " a", " b", " a", " b"]);
+    assert_eq!(chunks("e\u{301}e\u{301}e\u{301}", 2, 0).concat(), "e\u{301}e\u{301}e\u{301}");
+    assert!(chunks("", 1, 0).is_empty());
+    let options = ChunkOptions { max_tokens: 2, overlap: 0, boundary: Boundary::Token };
+    let error = tokenizer.chunks("a\u{20ac}", options, &Task::new()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitTooSmall { needed: 3, offset: 1 });
 }
 
 #[test]

@@ -254,6 +254,17 @@ class ModelTokenizer:
         release: Release = "auto",
         cancel: Cancel | None = None,
     ) -> str: ...
+    def _chunks(
+        self,
+        text: str,
+        max_tokens: int,
+        make: Callable[[str, int, int, int], _Made],
+        *,
+        overlap: int = 0,
+        boundary: str = "token",
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[_Made]: ...
     def encode_batch(
         self,
         texts: Iterable[str],

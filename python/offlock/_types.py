@@ -15,7 +15,7 @@ Release: TypeAlias = Literal["auto", "always", "never"]
 Progress: TypeAlias = Callable[[int, int], object]
 FileProgress: TypeAlias = Callable[[int, int | None], object]
 
-# Where `Encoding.chunks` cuts.
+# Where `chunks` cuts a text.
 Boundary: TypeAlias = Literal["token", "word", "sentence", "line", "paragraph"]
 
 # Formats of files of tokens, and where the token that separates documents goes.

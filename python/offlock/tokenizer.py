@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from offlock import _aio
 from offlock._chat_template import ChatTemplate
-from offlock._offlock import ModelTokenizer, Stream
+from offlock._chunks import Chunk, placed
+from offlock._offlock import Cancel, ModelTokenizer, Stream
 from offlock._transformers import TokenizerReport, TransformersPatch
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Buffer
 
-    from offlock._types import Release
+    from offlock._types import Boundary, Release
 
-__all__ = ["Stream", "Tokenizer", "TokenizerReport", "TransformersPatch", "patch_transformers"]
+__all__ = ["Chunk", "Stream", "Tokenizer", "TokenizerReport", "TransformersPatch", "patch_transformers"]
 
 FILES = ("tokenizer.json", "tekken.json")
 """The files of a model's folder that can be read without a pattern, in the order of preference."""
@@ -308,6 +309,37 @@ class Tokenizer(ModelTokenizer):
                 split_special_tokens=split_special_tokens,
                 cancel=cancel,
             ),
+        )
+
+    def chunks(
+        self,
+        text: str,
+        max_tokens: int,
+        *,
+        overlap: int = 0,
+        boundary: Boundary = "token",
+        release: Release = "auto",
+        cancel: Cancel | None = None,
+    ) -> list[Chunk]:
+        """Cuts ``text`` into chunks of at most ``max_tokens`` tokens, each as long as it can be.
+
+        As :meth:`offlock.tiktoken.Encoding.chunks`, which describes the arguments. The number of tokens of a chunk is
+        that of its text without the model's template, ``count(chunk.text, add_special_tokens=False)``. An added token,
+        such as ``<|im_end|>``, is not cut. A chunk of a text that the model normalizes to another one may be shorter
+        than it could be.
+        """
+        chunks = self._chunks(
+            text, max_tokens, Chunk, overlap=overlap, boundary=boundary, release=release, cancel=cancel
+        )
+        return placed(text, chunks)
+
+    async def achunks(
+        self, text: str, max_tokens: int, *, overlap: int = 0, boundary: Boundary = "token"
+    ) -> list[Chunk]:
+        """``chunks`` for asyncio; see :meth:`aencode`."""
+        return await _aio.run(
+            len(text),
+            lambda cancel: self.chunks(text, max_tokens, overlap=overlap, boundary=boundary, cancel=cancel),
         )
 
     async def adecode(

@@ -23,6 +23,7 @@ use crate::operations::{
 };
 use crate::region::{Cancel, Region, Release};
 use crate::strings::long_str;
+use crate::tiktoken::chunks;
 use crate::tiktoken::decode::{self, Decoder, Sequences};
 use crate::tiktoken::encode::{Lists, Texts};
 use crate::tiktoken::ids;
@@ -239,6 +240,30 @@ impl ModelTokenizer {
             .cancel(cancel.map(Bound::get))
             .run(text.py(), |task| self.0.truncate(&utf8, max, options, task))?;
         long_str::from_utf8(text.py(), &utf8[..kept.bytes])
+    }
+
+    /// What `make` returns for the text, the first character, the end and the number of tokens of each chunk, as a
+    /// list.
+    #[pyo3(
+        signature = (text, max_tokens, make, *, overlap = 0, boundary = "token", release = Release::AUTO, cancel = None),
+        text_signature = "($self, text, max_tokens, make, *, overlap=0, boundary='token', release='auto', cancel=None)"
+    )]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one for each of the method that calls it, and what makes a chunk"
+    )]
+    fn _chunks<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        max_tokens: isize,
+        make: &Bound<'py, PyAny>,
+        overlap: isize,
+        boundary: &str,
+        release: Release,
+        cancel: Option<&Bound<'py, Cancel>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let options = chunks::options(max_tokens, overlap, boundary)?;
+        chunks::cut(text, make, release, cancel, |text, task| self.0.chunks(text, options, task))
     }
 
     /// Encodes many texts, on up to `num_threads` threads (no more than there are processors).

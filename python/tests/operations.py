@@ -98,7 +98,7 @@ NO_WORK = {
     "Encoding.aencode", "Encoding.aencode_batch", "Encoding.acount", "Encoding.acount_batch", "Encoding.atruncate", "Encoding.achunks",
     "Encoding.adecode",
     "Tokenizer.aencode", "Tokenizer.aencode_batch", "Tokenizer.acount", "Tokenizer.acount_batch", "Tokenizer.atruncate",
-    "Tokenizer.adecode",
+    "Tokenizer.achunks", "Tokenizer.adecode",
     "Tokenizer.id_to_token",
     # The package jinja2 renders templates, with the lock held.
     "Tokenizer.apply_chat_template", "Tokenizer.num_tokens_from_messages",
@@ -613,6 +613,12 @@ def _of_a_text(name: str, *arguments: object) -> None:
 for method in ["encode", "encode_packed", "encode_to_numpy", "count"]:
     _of_a_text(method)
 _of_a_text("truncate", 10**9)
+
+
+@large("Tokenizer.chunks")
+def _() -> Call:
+    text = prose() * 8
+    return lambda: model().chunks(text, 100, overlap=10, boundary="sentence")
 
 
 @large("Tokenizer.encode_with_offsets")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import pickle
 import threading
 from concurrent.futures import CancelledError
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -52,6 +53,9 @@ FILE: dict[str, Any] = {
 CONTENT = json.dumps(FILE).encode()
 TOKENIZER = Tokenizer(CONTENT)
 TEXT = "ab c<s>é<tool>"
+BOUNDARIES: list[Literal["token", "word", "sentence", "line", "paragraph"]] = [
+    "token", "word", "sentence", "line", "paragraph",
+]  # fmt: skip
 IDS = [258, 256, 257, 258, 0xC3, 0xA9, 259]
 
 
@@ -88,6 +92,23 @@ def test_prefixes() -> None:
     assert TOKENIZER.truncate("ab cd", 1, add_special_tokens=False) == "ab"
     with pytest.raises(ValueError, match="max_tokens must not be negative"):
         TOKENIZER.truncate("a", -1)
+
+
+def test_chunks() -> None:
+    text = "ab cd 🙂 ab. " * 50
+    for boundary, overlap in itertools.product(BOUNDARIES, [0, 3]):
+        chunks = TOKENIZER.chunks(text, 9, boundary=boundary, overlap=overlap)
+        for chunk in chunks:
+            assert text[chunk.start : chunk.end] == chunk.text
+            assert chunk.tokens == TOKENIZER.count(chunk.text, add_special_tokens=False) <= 9
+        assert overlap or "".join(chunk.text for chunk in chunks) == text
+    surrogates = "a\ud83d\ude42b" * 9
+    chunks = TOKENIZER.chunks(surrogates, 6)
+    assert "".join(chunk.text for chunk in chunks) == surrogates
+    assert all(surrogates[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    for arguments, message in [((0,), "max_tokens must be at least 1"), ((1,), "at least 4 tokens")]:
+        with pytest.raises(ValueError, match=message):
+            TOKENIZER.chunks("🙂", *arguments)
 
 
 def test_many_texts() -> None:
@@ -140,6 +161,7 @@ def test_with_asyncio() -> None:
             assert await TOKENIZER.acount(text, add_special_tokens=False) == 6 * times
             assert await TOKENIZER.acount_batch([text]) == [6 * times + 1]
             assert await TOKENIZER.atruncate(text, 3) == "ab c"
+            assert await TOKENIZER.achunks(text, 2) == TOKENIZER.chunks(text, 2)
             assert await TOKENIZER.adecode(IDS * times) == TOKENIZER.decode(IDS * times)
 
     asyncio.run(ask())

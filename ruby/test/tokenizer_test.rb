@@ -54,6 +54,22 @@ class TokenizerTest < Minitest::Test
     end
   end
 
+  def test_chunks
+    text = "ab cd 🙂<tool> ab. " * 50
+    %i[token word sentence line paragraph].product([0, 3], %i[always never]).each do |boundary, overlap, release|
+      chunks = TOKENIZER.chunks(text.encode("UTF-16LE"), 9, boundary:, overlap:, release:)
+      chunks.each do |chunk|
+        assert_equal chunk.text, text[chunk.range]
+        assert_equal chunk.tokens, TOKENIZER.count(chunk.text, add_special_tokens: false)
+      end
+      assert_operator chunks.map(&:tokens).max, :<=, 9
+      assert_equal text, chunks.map(&:text).join if overlap.zero?
+    end
+    assert_equal ["ab<tool>", " c"], TOKENIZER.chunks("ab<tool> c", 2).map(&:text)
+    assert_raises(ArgumentError) { TOKENIZER.chunks("🙂", 3) }
+    assert_raises(ArgumentError) { TOKENIZER.chunks("a", 3, boundary: :page) }
+  end
+
   def test_bytes_that_are_no_text
     assert_equal "\u{FFFD}a", TOKENIZER.decode([0xc3, 97, 9999])
     assert_equal "\xC3".b, TOKENIZER.decode_bytes([0xc3, 258])
@@ -130,6 +146,8 @@ class TokenizerTest < Minitest::Test
       tokenizer.count("a")
       tokenizer.count_batch(["a"], add_special_tokens: false)
       tokenizer.truncate("a b", 1)
+      tokenizer.chunks("a b", 1).map { |chunk| [chunk.text, chunk.range, chunk.tokens] }
+      tokenizer.chunks("a b", 2, overlap: 1, boundary: :word, release: :never)
       stream = tokenizer.stream(add_special_tokens: true, split_special_tokens: false, limit: nil)
       [stream.feed("a"), stream.finish]
       tokenizer.decode(tokens, errors: :strict)

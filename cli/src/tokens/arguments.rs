@@ -97,10 +97,10 @@ pub(crate) struct Input {
     /// Parquet, the column
     #[arg(long, value_name = "FIELD", default_value = "text")]
     pub(crate) field: String,
-    /// What the shards hold: an object on each line, MessagePack maps, a text on each line, one text, or a table [default:
-    /// what the names say, or else the contents]
-    #[arg(long, value_parser = formats(), value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    /// What the shards hold: an object on each line, MessagePack maps, a text on each line, one text, or a table; with
+    /// `auto` what the names say, or else the contents
+    #[arg(long, value_parser = formats(), value_name = "FORMAT", default_value = AUTO)]
+    pub(crate) format: FormatChoice,
     /// How many threads to use [default: one for each processor]
     #[arg(long, short = 'j', value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
@@ -158,8 +158,17 @@ fn outputs() -> impl TypedValueParser<Value = Output> {
     named(&Output::NAMES)
 }
 
-fn formats() -> impl TypedValueParser<Value = Format> {
-    named(&Format::NAMES)
+/// The name of the format that the shards themselves tell.
+const AUTO: &str = "auto";
+
+/// A format, or none if the shards tell it.
+#[derive(Clone, Copy)]
+pub(crate) struct FormatChoice(pub(crate) Option<Format>);
+
+fn formats() -> impl TypedValueParser<Value = FormatChoice> {
+    let find = |text: String| Format::NAMES.iter().find(|(name, _)| *name == text).map(|(_, format)| *format);
+    let names = Format::NAMES.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new([AUTO].into_iter().chain(names)).map(move |text| FormatChoice(find(text)))
 }
 
 /// Accepts one of these names.

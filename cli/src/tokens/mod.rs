@@ -70,7 +70,7 @@ impl Input {
         let plain = |error: &Error| Failure::new(error.to_string());
         let shards = pipeline::find(&self.paths).map_err(|error| plain(&error))?;
         let settings = Settings {
-            format: self.format,
+            format: self.format.0,
             field: self.field.split('.').map(str::to_owned).collect(),
             max_doc_bytes: self.max_doc_bytes,
             on_error: self.on_error.core(),

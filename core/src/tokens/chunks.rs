@@ -14,7 +14,7 @@
 //! A chunk has the tokens that its own text is encoded to. For patterns that are matched by hand these are the
 //! tokens of its pieces: how such a pattern cuts a text neither depends on what comes before a piece nor, but
 //! for white space, on what comes after it. White space at the end of a chunk is counted again, and so are whole
-//! chunks of other patterns.
+//! chunks of other patterns, and those of a model's tokenizer that changes the text or finds added tokens in it.
 //!
 //! A piece that has too many tokens is cut between these. Its parts are counted again, because a pattern may
 //! cut a part otherwise than the whole.
@@ -99,28 +99,52 @@ impl Encoding {
     ///
     /// If `overlap` is not less than `max_tokens`.
     pub fn chunks(&self, text: &str, options: ChunkOptions, task: &Task<'_>) -> Result<Vec<Chunk>, Error> {
-        assert!(options.overlap < options.max_tokens, "chunks that overlap as much as they are long");
-        let mut cutter = Cutter {
-            encoding: self,
-            text,
-            options,
-            task,
-            encoder: self.encoder(task),
-            stretches: Stretches::new(task, STRETCH),
-            done: 0,
-            place: Place::default(),
-            base: 0,
-            window: VecDeque::new(),
-            start: 0,
-            scratch: Vec::new(),
-            chunks: Vec::new(),
-        };
-        while cutter.start < text.len() {
-            task.check()?;
-            cutter.cut()?;
-        }
-        Ok(cutter.chunks)
+        let count = |part: &str| self.count_ordinary(part, task);
+        let adds_up = self.splitter.scan().is_some();
+        chunks(Source { encoding: self, count: &count, added: &[], adds_up }, text, options, task)
     }
+}
+
+/// What encodes the text.
+pub(super) struct Source<'a> {
+    /// The pattern and the vocabulary.
+    pub(super) encoding: &'a Encoding,
+    /// Counts the tokens of a part.
+    pub(super) count: &'a dyn Fn(&str) -> Result<usize, Error>,
+    /// Where added tokens are in the text, in its order.
+    pub(super) added: &'a [Range<usize>],
+    /// Whether a part has the tokens of its pieces.
+    pub(super) adds_up: bool,
+}
+
+/// See [`Encoding::chunks`].
+pub(super) fn chunks(
+    source: Source<'_>,
+    text: &str,
+    options: ChunkOptions,
+    task: &Task<'_>,
+) -> Result<Vec<Chunk>, Error> {
+    assert!(options.overlap < options.max_tokens, "chunks that overlap as much as they are long");
+    let mut cutter = Cutter {
+        encoder: source.encoding.encoder(task),
+        source,
+        text,
+        options,
+        task,
+        stretches: Stretches::new(task, STRETCH),
+        done: 0,
+        place: Place::default(),
+        base: 0,
+        window: VecDeque::new(),
+        start: 0,
+        scratch: Vec::new(),
+        chunks: Vec::new(),
+    };
+    while cutter.start < text.len() {
+        task.check()?;
+        cutter.cut()?;
+    }
+    Ok(cutter.chunks)
 }
 
 /// A piece of the text.
@@ -132,7 +156,7 @@ struct Piece {
 }
 
 struct Cutter<'a> {
-    encoding: &'a Encoding,
+    source: Source<'a>,
     text: &'a str,
     options: ChunkOptions,
     task: &'a Task<'a>,
@@ -187,11 +211,17 @@ impl Cutter<'_> {
 
     /// Appends the next piece to the window.
     fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
-        let rest = &self.text[self.base..];
-        let Some(found) = self.encoding.splitter.next(rest, &mut self.place, self.task)? else {
-            return Ok(None);
+        let added = self.source.added;
+        let next = added.get(added.partition_point(|added| added.start < self.base)).cloned();
+        let rest = &self.text[self.base..next.as_ref().map_or(self.text.len(), |added| added.start)];
+        let piece = match self.source.encoding.splitter.next(rest, &mut self.place, self.task)? {
+            Some(found) => self.piece(self.base + found.start..self.base + found.end)?,
+            None => {
+                let Some(Range { start, end }) = next else { return Ok(None) };
+                (self.base, self.place) = (end, Place::default());
+                Piece { start, end, tokens: 1 }
+            }
         };
-        let piece = self.piece(self.base + found.start..self.base + found.end)?;
         self.window.try_reserve(1).map_err(OutOfMemory::from)?;
         self.window.push_back(piece);
         Ok(Some(piece))
@@ -272,7 +302,7 @@ impl Cutter<'_> {
 
     /// The number of tokens of the text from the start to `end`.
     fn tokens_until(&self, end: usize) -> Result<usize, Error> {
-        if self.encoding.splitter.scan().is_none() {
+        if !self.source.adds_up {
             return self.count(self.start..end);
         }
         let whole = self.window.iter().take_while(|piece| piece.end <= end).count();
@@ -291,9 +321,7 @@ impl Cutter<'_> {
     }
 
     fn count(&self, range: Range<usize>) -> Result<usize, Error> {
-        self.encoding
-            .count_ordinary(&self.text[range.clone()], self.task)
-            .map_err(|error| error.in_part_at(range.start))
+        (self.source.count)(&self.text[range.clone()]).map_err(|error| error.in_part_at(range.start))
     }
 
     /// Lets the next chunk start at `start`, and keeps the pieces behind it.
@@ -305,7 +333,8 @@ impl Cutter<'_> {
             self.start = start;
             return Ok(());
         };
-        let end = self.encoding.splitter.scan().map(|scan| scan(self.text.as_bytes(), start));
+        let scan = self.source.encoding.splitter.scan().filter(|_| self.source.adds_up);
+        let end = scan.map(|scan| scan(self.text.as_bytes(), start));
         if end != Some(cut.end) {
             self.restart(start);
             return Ok(());
@@ -337,7 +366,8 @@ impl Cutter<'_> {
         self.scratch.clear();
         self.encoder.one(self.text.as_bytes(), piece.start..piece.end, &mut self.scratch)?;
         let tokens = std::mem::take(&mut self.scratch);
-        let length = |&token: &TokenId| self.encoding.decode_single_token_bytes(token).map_or(0, <[u8]>::len);
+        let length =
+            |&token: &TokenId| self.source.encoding.decode_single_token_bytes(token).map_or(0, <[u8]>::len);
         let mut end = piece.start;
         let ends = memory::collected(tokens.iter().map(|token| {
             end += length(token);

@@ -8,10 +8,10 @@ ids, encodes texts that arrive in pieces (:class:`Stream`), and has awaitable me
 the lock take ``release=``. :func:`num_tokens_from_messages` counts the tokens of a chat.
 """
 
+from offlock._chunks import Chunk as Chunk
 from offlock._offlock import Stream as Stream
 
 from .chat import num_tokens_from_messages as num_tokens_from_messages
-from .core import Chunk as Chunk
 from .core import Encoding as Encoding
 from .model import encoding_for_model as encoding_for_model
 from .model import encoding_name_for_model as encoding_name_for_model

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from offlock import _aio, _offlock
+from offlock._chunks import Chunk, placed
 from offlock._offlock import Cancel, Tokenizer
 
 from . import plugins
@@ -21,33 +22,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-class Chunk(NamedTuple):
-    """A part of a text: ``text[start:end]``.
-
-    Attributes:
-        text: the part itself.
-        start: the index of its first character.
-        end: the index behind its last character.
-        tokens: the number of its tokens.
-    """
-
-    text: str
-    start: int
-    end: int
-    tokens: int
-
-
-def _characters(text: str) -> Iterator[int]:
-    """Yields where characters begin in a text, in which two surrogates of UTF-16 may be one character."""
-    is_high = False
-    for index, character in enumerate(text):
-        if not (is_high and "\udc00" <= character <= "\udfff"):
-            yield index
-            is_high = "\ud800" <= character <= "\udbff"
-        else:
-            is_high = False
 
 
 class _kept(Generic[T]):
@@ -290,13 +264,7 @@ class Encoding(Tokenizer):
         chunks = self._chunks(
             text, max_tokens, Chunk, overlap=overlap, boundary=boundary, release=release, cancel=cancel
         )
-        if chunks and chunks[-1].end != len(text):
-            places = [*_characters(text), len(text)]
-            chunks = [
-                Chunk(text[places[start] : places[end]], places[start], places[end], tokens)
-                for _, start, end, tokens in chunks
-            ]
-        return chunks
+        return placed(text, chunks)
 
     async def achunks(
         self, text: str, max_tokens: int, *, overlap: int = 0, boundary: Boundary = "token"

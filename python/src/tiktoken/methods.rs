@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use offlock_core::tokens::{self, Boundary, ChunkOptions, Encoding, TokenId};
+use offlock_core::tokens::{self, Encoding, TokenId};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
+use super::chunks;
 use super::decode::{self, Sequences, offsets};
 use super::encode::{Lists, Texts, one_piece};
 use super::ids;
@@ -22,8 +23,7 @@ use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::objects::{Int, Text, dict, tuple};
 use crate::operations::{
-    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD,
-    TOKENS_TRUNCATE,
+    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_LOAD, TOKENS_TRUNCATE,
 };
 use crate::region::{Cancel, Region, Release};
 use crate::strings::long_str;
@@ -228,18 +228,9 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = chunk_options(max_tokens, overlap, boundary)?;
-        let (py, encoding, utf8) = (text.py(), self.encoding()?, utf8(text)?);
-        let chunks = Region::new(&TOKENS_CHUNKS, utf8.len())
-            .release(release)
-            .cancel(cancel.map(Bound::get))
-            .run(py, |task| encoding.chunks(&utf8, options, task))?;
-        list_of_each(py, &Large::new(chunks), &mut Yielder::of(release), |chunk| {
-            let size = |number| Ok::<_, PyErr>(object::size(py, number)?.into_any());
-            let (start, end) = (chunk.characters.start, chunk.characters.end);
-            let part = object::substring(text, start, end)?.into_any();
-            make.call1(tuple(py, [part, size(start)?, size(end)?, size(chunk.tokens)?])?.cast_into()?)
-        })
+        let encoding = self.encoding()?;
+        let options = chunks::options(max_tokens, overlap, boundary)?;
+        chunks::cut(text, make, release, cancel, |text, task| encoding.chunks(text, options, task))
     }
 
     /// Returns a `Stream`, which encodes a text as it arrives in pieces.
@@ -486,26 +477,5 @@ impl Tokenizer {
         let encoding = self.encoding()?;
         let sorted = Region::new(&TOKENS_LOAD, 0).run(py, |task| encoding.token_byte_values(task))?;
         list_of_each(py, &Large::new(sorted), &mut Yielder::yielding(), |token| bytes::copied(py, token))
-    }
-}
-
-fn chunk_options(max_tokens: isize, overlap: isize, boundary: &str) -> PyResult<ChunkOptions> {
-    let boundary = Boundary::named(boundary).ok_or_else(|| {
-        let known = "'token', 'word', 'sentence', 'line' or 'paragraph'";
-        PyValueError::with_message(format!("boundary must be {known}, it is {boundary:?}"))
-    })?;
-    match (usize::try_from(max_tokens), usize::try_from(overlap)) {
-        (Ok(0) | Err(_), _) => {
-            let message = format!("max_tokens must be at least 1, it is {max_tokens}");
-            Err(PyValueError::with_message(message))
-        }
-        (Ok(max_tokens), Ok(overlap)) if overlap < max_tokens => {
-            Ok(ChunkOptions { max_tokens, overlap, boundary })
-        }
-        _ => {
-            let message =
-                format!("overlap must be from 0 to less than max_tokens={max_tokens}, it is {overlap}");
-            Err(PyValueError::with_message(message))
-        }
     }
 }

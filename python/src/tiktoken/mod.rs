@@ -1,5 +1,6 @@
 //! The native half of `offlock.tiktoken`.
 
+pub(crate) mod chunks;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod error;

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "offlock/offlock"
+require_relative "tiktoken/chunk"
 
 module Offlock
   # The tokenizer of a model with byte-level byte pair encoding, without the interpreter lock.
@@ -17,6 +18,8 @@ module Offlock
   #   tokenizer.encode("hello world")
   #   tokenizer.count("hello world", add_special_tokens: false)
   class Tokenizer
+    include Tiktoken::Chunking
+
     # The files of a model's folder that can be read without a pattern, in the order of preference.
     FILES = %w[tokenizer.json tekken.json].freeze
     private_constant :FILES
@@ -141,6 +144,18 @@ module Offlock
     # @raise (see #encode)
     def truncate(text, max_tokens, add_special_tokens: true, split_special_tokens: false, release: :auto)
       native_truncate(text, max_tokens, add_special_tokens, split_special_tokens, release)
+    end
+
+    # Cuts a text into chunks of at most +max_tokens+ tokens, each as long as it can be.
+    #
+    # The number of tokens of a chunk is that of its text without the model's template. An added token, such as
+    # "<|im_end|>", is not cut. A chunk of a text that the model normalizes to another one may be shorter than it could be.
+    # @param (see Tiktoken::Encoding#chunks)
+    # @return [Array<Tiktoken::Chunk>] the texts in UTF-8
+    # @raise (see Tiktoken::Encoding#chunks)
+    def chunks(text, max_tokens, overlap: 0, boundary: :token, release: :auto)
+      text = String.new(text).freeze
+      chunks_of(text, native_chunks(text, max_tokens, overlap, boundary, release))
     end
 
     # Makes a stream, which encodes a text as it arrives in pieces. Its tokens are those of {#encode}: the first ones of the

@@ -129,6 +129,7 @@ module LargeOperations
     "Tokenizer#encode_batch" => [-> { Array.new(200_000) { "text number #{_1}" } }, ->(texts) { model.encode_batch(texts) }],
     "Tokenizer#count_batch" => [-> { Array.new(300_000) { "text number #{_1}" } }, ->(texts) { model.count_batch(texts) }],
     "Tokenizer#decode" => [-> { model.encode("hello words and other words " * 300_000) }, ->(tokens) { model.decode(tokens) }],
+    "Tokenizer#chunks" => [-> { "hello words and other words " * 200_000 }, ->(text) { model.chunks(text, 100, overlap: 10) }],
     "Tokenizer#truncate" => [-> { "hello words and other words " * 500_000 }, ->(text) { model.truncate(text, 1 << 40) }],
     "Tokenizer.from_bytes" => [-> { many_ranks }, lambda do |ranks|
       Offlock::Tokenizer.from_bytes(ranks, pattern: '\p{L}+|\P{L}+')

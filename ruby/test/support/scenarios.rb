@@ -220,6 +220,7 @@ module Scenarios
        model.encode_with_offsets(+"<s> é", unit: :bytes, split_special_tokens: true, release: :always),
        model.encode_batch(texts), model.encode_batch(texts, packed: true, threads: 2, release: :always), model.count(text),
        model.count_batch(texts, threads: 2, release: :always), model.truncate(text, 50, release: :always), model.decode(tokens),
+       model.chunks(text, 9, overlap: 2).map { [_1.text, _1.range, _1.tokens] },
        streamed(model.stream, text),
        model.decode(tokens.pack("L*"), release: :always), model.decode([0xff], errors: :replace), model.decode_bytes(tokens),
        model.vocab_size, model.added_tokens, model.id_to_token(260), model.token_to_id(+"and"), model.inspect,

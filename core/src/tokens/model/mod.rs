@@ -13,6 +13,7 @@
 
 mod added;
 mod byte_level;
+mod chunks;
 mod file;
 mod normalize;
 mod offsets;

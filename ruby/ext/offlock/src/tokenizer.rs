@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use magnus::value::ReprValue;
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, TypedData, Value,
-    function, method,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol,
+    TypedData, Value, function, method,
 };
 use offlock_core::Task;
 use offlock_core::tokens::model::{self, Options, Unit};
@@ -22,6 +22,7 @@ use crate::operations::{
     TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_LOAD, TOKENS_TRUNCATE,
 };
 use crate::region::{Region, Release, Yielder, drop_aside};
+use crate::tiktoken::chunks;
 use crate::tiktoken::errors::TokensError;
 use crate::tiktoken::ids;
 use crate::tiktoken::methods::{Batch, decoded};
@@ -42,6 +43,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     class.define_private_method("native_count", method!(Tokenizer::count, 4))?;
     class.define_private_method("native_count_batch", method!(Tokenizer::count_batch, 5))?;
     class.define_private_method("native_truncate", method!(Tokenizer::truncate, 5))?;
+    class.define_private_method("native_chunks", method!(Tokenizer::chunks, 5))?;
     class.define_private_method("native_stream", method!(Tokenizer::stream, 3))?;
     class.define_private_method("native_decode", method!(Tokenizer::decode, 3))?;
     class.define_private_method("native_decode_bytes", method!(Tokenizer::decode_bytes, 3))
@@ -232,6 +234,20 @@ impl Tokenizer {
             Ok::<_, TokensError>(this.0.truncate(view.checked(task)?, max, options(add, split), task)?.bytes)
         })?;
         text.beginning(kept)
+    }
+
+    /// Five numbers for each chunk.
+    fn chunks(
+        ruby: &Ruby,
+        this: &Self,
+        text: Value,
+        max: i64,
+        overlap: i64,
+        boundary: Symbol,
+        release: Release,
+    ) -> Result<RArray, Error> {
+        let options = chunks::options(ruby, max, overlap, boundary)?;
+        chunks::cut(ruby, text, release, |text, task| this.0.chunks(text, options, task))
     }
 
     fn stream(ruby: &Ruby, this: &Self, add: bool, split: bool, limit: Option<i64>) -> Result<Stream, Error> {

@@ -26,6 +26,8 @@ module Offlock
     # With <tt>packed: true</tt> tokens are returned in one binary String of native unsigned 32-bit numbers instead of an
     # Array. It takes less time and memory, {#decode} accepts it, and <tt>unpack("L*")</tt> converts it to an Array.
     class Encoding
+      include Chunking
+
       # All encodings by name (a Symbol).
       ALL = Ractor.make_shareable(native_all.to_h { |encoding| [encoding.name, encoding] })
 
@@ -142,12 +144,7 @@ module Offlock
       # @raise [EncodingError] if the text is invalid
       def chunks(text, max_tokens, overlap: 0, boundary: :token, release: :auto)
         text = String.new(text).freeze
-        numbers = native_chunks(text, max_tokens, overlap, boundary, release)
-        utf8 = text.encode(::Encoding::UTF_8)
-        numbers.each_slice(5).with_index.map do |(first, last, from, to, tokens), index|
-          Thread.pass if (index % 500).zero? # others wait 2 ms at most
-          Chunk.new(utf8.byteslice(first, last - first), from...to, tokens)
-        end
+        chunks_of(text, native_chunks(text, max_tokens, overlap, boundary, release))
       end
 
       # Makes a stream, which encodes a text as it arrives in pieces. Its tokens are those of {#encode}.

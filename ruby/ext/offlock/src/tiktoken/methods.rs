@@ -8,9 +8,10 @@ use magnus::{
     DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby, Symbol, TryConvert,
     TypedData, Value, function, method,
 };
-use offlock_core::tokens::{self, Boundary, ChunkOptions, Specials, TokenId};
-use offlock_core::{Task, memory};
+use offlock_core::Task;
+use offlock_core::tokens::{self, Specials, TokenId};
 
+use super::chunks;
 use super::errors::TokensError;
 use super::ids;
 use super::stream::{self, Stream, limit_of};
@@ -18,8 +19,7 @@ use crate::borrow::{self, TextError, TextView, borrowed, numbers};
 use crate::build;
 use crate::error::IntoException;
 use crate::operations::{
-    TOKENS_CHUNKS, TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH,
-    TOKENS_TRUNCATE,
+    TOKENS_COUNT, TOKENS_COUNT_BATCH, TOKENS_DECODE, TOKENS_ENCODE, TOKENS_ENCODE_BATCH, TOKENS_TRUNCATE,
 };
 use crate::region::{Region, Release, Yielder, drop_aside};
 
@@ -224,18 +224,8 @@ impl Encoding {
         release: Release,
     ) -> Result<RArray, Error> {
         let core = this.core();
-        let options = chunk_options(ruby, max, overlap, boundary)?;
-        let text = borrowed!(Text, ruby, text);
-        let view = text.view();
-        let chunks = Region::new(&TOKENS_CHUNKS, view.len()).release(release).run(ruby, |task| {
-            let chunks = core.chunks(view.checked(task)?, options, task)?;
-            let numbers = chunks.iter().flat_map(|chunk| {
-                let (bytes, characters) = (&chunk.bytes, &chunk.characters);
-                [bytes.start, bytes.end, characters.start, characters.end, chunk.tokens]
-            });
-            Ok::<_, TokensError>(memory::collected(numbers.map(Ok::<_, tokens::Error>))?)
-        })?;
-        build::integers(ruby, chunks.into_iter(), &mut Yielder::new())
+        let options = chunks::options(ruby, max, overlap, boundary)?;
+        chunks::cut(ruby, text, release, |text, task| core.chunks(text, options, task))
     }
 
     fn stream(ruby: &Ruby, this: &Self, allowed: Value, limit: Option<i64>) -> Result<Stream, Error> {
@@ -366,20 +356,4 @@ impl<'a> Batch<'a> {
 fn no_threads(ruby: &Ruby, threads: Option<i64>) -> Error {
     let message = format!("threads must be at least 1, got {}", threads.unwrap_or_default());
     Error::new(ruby.exception_arg_error(), message)
-}
-
-fn chunk_options(ruby: &Ruby, max: i64, overlap: i64, boundary: Symbol) -> Result<ChunkOptions, Error> {
-    let refused = |message: String| Error::new(ruby.exception_arg_error(), message);
-    let name = boundary.name()?;
-    let boundary = Boundary::named(&name).ok_or_else(|| {
-        let known = ":token, :word, :sentence, :line or :paragraph";
-        refused(format!("boundary must be {known}, got :{name}"))
-    })?;
-    match (usize::try_from(max), usize::try_from(overlap)) {
-        (Ok(0) | Err(_), _) => Err(refused(format!("max_tokens must be at least 1, got {max}"))),
-        (Ok(max_tokens), Ok(overlap)) if overlap < max_tokens => {
-            Ok(ChunkOptions { max_tokens, overlap, boundary })
-        }
-        _ => Err(refused(format!("overlap must be from 0 to less than max_tokens, {max}, got {overlap}"))),
-    }
 }
