@@ -125,6 +125,24 @@ def test_streams(pair: tuple[Tokenizer, Any]) -> None:
         assert ids + stream.finish() == original.encode(text).ids, text
 
 
+def test_chunks(pair: tuple[Tokenizer, Any]) -> None:
+    ours, original = pair
+    source, texts = random.Random(SEED), list(random_texts(list(ours.added_tokens)))
+    for _ in range(TEXTS // 5):
+        text = "".join(source.choices(texts, k=5))
+        limit, overlap = source.randrange(16, 60), source.choice([0, source.randrange(16)])
+        boundary: Any = source.choice(["token", "word", "sentence", "line", "paragraph"])
+        chunks, end = ours.chunks(text, limit, overlap=overlap, boundary=boundary), 0
+        for chunk in chunks:
+            assert chunk.text == text[chunk.start : chunk.end], (text, chunks)
+            assert chunk.start <= end < chunk.end, (text, chunks)
+            assert overlap or chunk.start == end, (text, chunks)
+            ids = original.encode(chunk.text, add_special_tokens=False).ids
+            assert len(ids) == chunk.tokens <= limit, (text, chunk)
+            end = chunk.end
+        assert end == len(text), (text, chunks)
+
+
 def test_truncated_texts(pair: tuple[Tokenizer, Any]) -> None:
     ours, _ = pair
     text = "".join(WORDS) * 2
