@@ -283,14 +283,22 @@ fn a_prefix_has_as_many_tokens_as_are_allowed() {
     assert_eq!(kept(9), (text, vec![258, 256, 257, 260, 97, 259]));
 }
 
-/// `complete`, a model whose added token has to be a word, and one that puts a blank before a text.
-fn models() -> [Tokenizer; 3] {
+/// `complete`, a model whose added token has to be a word, one that puts a blank before a text, and one whose added tokens
+/// depend on nothing.
+fn models() -> [Tokenizer; 4] {
     let mut words = file(&[(" b", 257)], &[(" ", "b")]);
     words["added_tokens"] = json!([added("ing", 258, false)]);
     words["added_tokens"][0]["single_word"] = true.into();
     let mut blank = file(&[(" b", 257)], &[(" ", "b")]);
     blank["pre_tokenizer"]["add_prefix_space"] = true.into();
-    [complete(), load(&words).unwrap(), load(&blank).unwrap()]
+    let mut plain = file(&[(" b", 257)], &[(" ", "b")]);
+    plain["added_tokens"] = json!([
+        added("<s>", 258, true),
+        added("</s>", 259, true),
+        added("<tool>", 260, false),
+        added("  ", 261, false)
+    ]);
+    [complete(), load(&words).unwrap(), load(&blank).unwrap(), load(&plain).unwrap()]
 }
 
 const BOUNDARIES: [Boundary; 5] =

@@ -211,8 +211,7 @@ impl Cutter<'_> {
 
     /// Appends the next piece to the window.
     fn next_piece(&mut self) -> Result<Option<Piece>, Error> {
-        let added = self.source.added;
-        let next = added.get(added.partition_point(|added| added.start < self.base)).cloned();
+        let next = self.added_from(self.base);
         let rest = &self.text[self.base..next.as_ref().map_or(self.text.len(), |added| added.start)];
         let piece = match self.source.encoding.splitter.next(rest, &mut self.place, self.task)? {
             Some(found) => self.piece(self.base + found.start..self.base + found.end)?,
@@ -225,6 +224,12 @@ impl Cutter<'_> {
         self.window.try_reserve(1).map_err(OutOfMemory::from)?;
         self.window.push_back(piece);
         Ok(Some(piece))
+    }
+
+    /// The first added token that starts at `at` or behind it.
+    fn added_from(&self, at: usize) -> Option<Range<usize>> {
+        let added = self.source.added;
+        added.get(added.partition_point(|added| added.start < at)).cloned()
     }
 
     fn piece(&mut self, range: Range<usize>) -> Result<Piece, Error> {
@@ -334,7 +339,8 @@ impl Cutter<'_> {
             return Ok(());
         };
         let scan = self.source.encoding.splitter.scan().filter(|_| self.source.adds_up);
-        let end = scan.map(|scan| scan(self.text.as_bytes(), start));
+        let limit = self.added_from(start).map_or(self.text.len(), |added| added.start);
+        let end = scan.map(|scan| scan(&self.text.as_bytes()[..limit], start));
         if end != Some(cut.end) {
             self.restart(start);
             return Ok(());

@@ -1,5 +1,6 @@
 //! Chunks of a text by a model's tokenizer.
 
+use super::added::AddedTokens;
 use super::parts::Content;
 use super::tokenizer::{Options, Tokenizer};
 use crate::tokens::chunks::{self, Source};
@@ -31,10 +32,10 @@ impl Tokenizer {
             Ok(true)
         })?;
         added.retain(|range| !range.is_empty());
-        // A token that has to be a word of its own may be one at the end of a chunk only.
-        let has_words = self.preparation.added.list.iter().any(|added| added.is_word);
-        let is_text = added.is_empty() && is_unchanged && !has_words;
-        let adds_up = is_text && self.encoding.splitter.scan().is_some();
+        // What has to be a word of its own, or takes the blanks beside it, may be or do so at the end of a chunk only.
+        let AddedTokens { list, take_blanks, .. } = &self.preparation.added;
+        let depends = list.iter().any(|added| added.is_word) || *take_blanks && !added.is_empty();
+        let adds_up = is_unchanged && !depends && self.encoding.splitter.scan().is_some();
         chunks::chunks(
             Source { encoding: &self.encoding, count: &count, added: &added, adds_up },
             text,
