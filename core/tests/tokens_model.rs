@@ -112,13 +112,34 @@ fn numbers_need_not_have_the_order_of_the_merges() {
 }
 
 #[test]
-fn a_list_that_no_order_of_tokens_follows_is_followed_step_by_step() {
-    let tokens = [("ab", 256), ("abc", 257), ("bc", 258)];
-    // The longer token is listed before one of its halves.
-    let tokenizer = load(&file(&tokens, &[("ab", "c"), ("a", "b"), ("b", "c")])).unwrap();
-    assert!(!tokenizer.is_fast());
+fn a_token_may_be_listed_before_a_part_of_it() {
+    let tokens = [("ab", 256), ("abc", 257), ("bc", 258), ("xabc", 259)];
+    let merges = [("x", "abc"), ("ab", "c"), ("a", "b"), ("b", "c")];
+    let tokenizer = load(&file(&tokens, &merges)).unwrap();
+    assert!(tokenizer.is_fast());
     assert_eq!(encode(&tokenizer, "abc"), [257]);
-    assert_eq!(encode(&tokenizer, "bcab"), [258, 256]);
+    assert_eq!(encode(&tokenizer, "bcabxabcab"), [258, 256, 259, 256]);
+}
+
+#[test]
+fn a_list_that_no_order_of_tokens_follows_is_followed_step_by_step() {
+    // `ab` is followed by what is made of it at once, which takes the beginning of the next one.
+    let tokenizer = load(&file(&[("ab", 256), ("aba", 257)], &[("ab", "a"), ("a", "b")])).unwrap();
+    assert!(!tokenizer.is_fast());
+    assert_eq!(encode(&tokenizer, "abab"), [257, 98]);
+    // Each of two neighbours wants the same `c`.
+    let tokens = [("ab", 256), ("abc", 257), ("cab", 258)];
+    let tokenizer = load(&file(&tokens, &[("c", "ab"), ("ab", "c"), ("a", "b")])).unwrap();
+    assert!(!tokenizer.is_fast());
+    assert_eq!(encode(&tokenizer, "abcab"), [257, 256]);
+    // Two neighbours are joined before the next one is made.
+    let tokenizer = load(&file(&[("ab", 256), ("abab", 257)], &[("ab", "ab"), ("a", "b")])).unwrap();
+    assert!(!tokenizer.is_fast());
+    assert_eq!(encode(&tokenizer, "ababab"), [257, 256]);
+    // On the left, nothing is left to be made.
+    let tokenizer = load(&file(&[("ab", 256), ("bab", 257)], &[("b", "ab"), ("a", "b")])).unwrap();
+    assert!(tokenizer.is_fast());
+    assert_eq!(encode(&tokenizer, "babbab"), [257, 257]);
 }
 
 #[test]

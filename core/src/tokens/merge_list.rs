@@ -17,6 +17,12 @@
 //! makers are listed. If joining by these indices gives every token the same maker, both algorithms give the
 //! same result on every piece. The check takes one encoding of each token by each of the two. Tokens that the
 //! list never makes stay out of the table, because the other algorithm might make them.
+//!
+//! A maker may be listed before that of a part of the token (in the list of Llama 3, some hundred are). Then the
+//! token is made as soon as the part is, before any other pair of a higher rank, and its place in the order is
+//! behind that part ([`places`]). By the list, each occurrence of the part in a piece is followed by what is made
+//! of it; by the order, all occurrences come first. That is the same unless one occurrence takes a token that
+//! another one needs, which [`is_independent`] excludes.
 
 use super::Error;
 use super::merges::Merge;
@@ -163,6 +169,8 @@ pub(super) struct Order {
     pub(super) never: Vec<u32>,
     /// For each token that is made of two, by number, how.
     makers: Vec<Option<Maker>>,
+    /// Whether the list may be followed by an order at all.
+    is_independent: bool,
 }
 
 /// Finds out how the list makes each of the `tokens`. `bytes` has the token of each byte.
@@ -176,34 +184,94 @@ pub(super) fn order<'a>(
     let mut makers = Vec::new();
     let mut joiner = Joiner::default();
     let (mut looks, mut end) = (Stretches::new(task, 4 << 10), 0);
+    let mut lengths = Vec::new();
     for (number, token) in (0..).zip(tokens) {
         end += token.len();
+        memory::push(&mut lengths, token.len())?;
         looks.check(end)?;
         let last = joiner.join(token.iter().map(|&byte| bytes[usize::from(byte)]), list, task)?;
         let maker = last.filter(|_| joiner.tokens().count() == 1);
         match maker {
             _ if token.len() == 1 => memory::push(&mut single, number)?,
-            Some(Maker { rank, .. }) => memory::push(&mut made, (rank, number))?,
+            Some(_) => memory::push(&mut made, number)?,
             None => memory::push(&mut never, number)?,
         }
         memory::push(&mut makers, maker)?;
     }
-    made.sort_unstable();
-    let made =
-        memory::collected::<_, Error>(single.into_iter().chain(made.into_iter().map(|(_, n)| n)).map(Ok))?;
-    Ok(Order { made, never, makers })
+    made.sort_unstable_by_key(|&number: &u32| lengths[number as usize]);
+    let late = late(&made, &makers)?;
+    made.sort_unstable_by(|a, b| place(*a, &makers, &late).cmp(place(*b, &makers, &late)));
+    let is_independent = is_independent(&makers, &late);
+    let made = memory::collected::<_, Error>(single.into_iter().chain(made).map(Ok))?;
+    Ok(Order { made, never, makers, is_independent })
+}
+
+/// The places in the order of tokens whose makers are listed before that of a part. A place is the rank of the part
+/// that comes last, followed by lower ones in falling order: what is made before anything of a higher rank.
+type Late = FxHashMap<u32, Vec<u32>>;
+
+/// A token's place: the rank of its maker, unless it is late; nothing for a single byte.
+fn place<'a>(number: u32, makers: &'a [Option<Maker>], late: &'a Late) -> &'a [u32] {
+    match (late.get(&number), &makers[number as usize]) {
+        (Some(place), _) => place,
+        (None, Some(maker)) => std::slice::from_ref(&maker.rank),
+        (None, None) => &[],
+    }
+}
+
+/// Finds the late tokens among those that are `made`, which come by their length, so that parts come first.
+fn late(made: &[u32], makers: &[Option<Maker>]) -> Result<Late, OutOfMemory> {
+    let mut late = Late::default();
+    for &number in made {
+        let Some(Maker { rank, left, right }) = makers[number as usize] else { continue };
+        let last = place(left, makers, &late).max(place(right, makers, &late));
+        let higher = last.iter().take_while(|&&other| other > rank).count();
+        if higher > 0 {
+            let place = memory::collected::<_, OutOfMemory>(
+                last[..higher].iter().chain([&rank]).map(|&rank| Ok(rank)),
+            )?;
+            late.try_reserve(1).map_err(|_| OutOfMemory)?;
+            late.insert(number, place);
+        }
+    }
+    Ok(late)
+}
+
+/// Whether what late tokens are made of is needed by nothing else that is made at the same time. All tokens whose places
+/// begin with one rank are made from one that has this rank, the first: each joins what there was before, on its left or
+/// right, with one of them. Occurrences of the first are made from the left. Two of them need the same token only if one
+/// joins on its right what the first begins with, or if the token is joined on both sides.
+fn is_independent(makers: &[Option<Maker>], late: &Late) -> bool {
+    let first_of = |number| place(number, makers, late).first();
+    let beginnings: FxHashMap<u32, u32> =
+        makers.iter().flatten().map(|maker| (maker.rank, maker.left)).collect();
+    let mut sides: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+    late.iter().all(|(&number, place)| {
+        let (first, Some(Maker { left, right, .. })) = (place[0], makers[number as usize]) else {
+            return false;
+        };
+        let is_later = [left, right].map(|part| first_of(part) == Some(&first));
+        let (joined, is_right) = match is_later {
+            [true, false] => (right, true),
+            [false, true] => (left, false),
+            _ => return false,
+        };
+        let takes_beginning = is_right && beginnings.get(&first) == Some(&joined);
+        !takes_beginning && *sides.entry((first, joined)).or_insert(is_right) == is_right
+    })
 }
 
 impl Order {
     /// Whether `merges`, which has the indices of `made`, makes every token as the list does.
     pub(super) fn is_kept_by(&self, merges: &[Merge]) -> bool {
-        self.made.iter().zip(merges).all(|(&number, merge)| match self.makers[number as usize] {
-            None => merge.length == 1,
-            Some(maker) => {
-                merge.is_made()
-                    && self.made[merge.left as usize] == maker.left
-                    && self.made[merge.right as usize] == maker.right
-            }
-        })
+        self.is_independent
+            && self.made.iter().zip(merges).all(|(&number, merge)| match self.makers[number as usize] {
+                None => merge.length == 1,
+                Some(maker) => {
+                    merge.is_made()
+                        && self.made[merge.left as usize] == maker.left
+                        && self.made[merge.right as usize] == maker.right
+                }
+            })
     }
 }
