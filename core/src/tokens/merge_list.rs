@@ -18,7 +18,7 @@
 //! same result on every piece. The check takes one encoding of each token by each of the two. Tokens that the
 //! list never makes stay out of the table, because the other algorithm might make them.
 //!
-//! A maker may be listed before that of a part of the token (in the list of Llama 3, some hundred are). Then the
+//! A maker may be listed before that of a part of the token (90 in the list of Llama 3). Then the
 //! token is made as soon as the part is, before any other pair of a higher rank, and its place in the order is
 //! behind that part ([`places`]). By the list, each occurrence of the part in a piece is followed by what is made
 //! of it; by the order, all occurrences come first. That is the same unless one occurrence takes a token that
