@@ -99,6 +99,7 @@ mod tests {
         let recording = |pid: &str, start| Recording {
             about: vec![("command".into(), "app.py".into()), ("pid".into(), pid.into())],
             start,
+            end: start,
             ..Recording::default()
         };
         let all = [recording("7", 300), recording("7", 100), recording("8", 200)];
