@@ -16,6 +16,7 @@ the hundredth name on, new ones are ``GET (other)``. Costs about a microsecond p
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
@@ -137,7 +138,9 @@ class ASGI:
         try:
             await _Steps(self.app(scope, receive, send), request)
         finally:
-            _current.reset(token)
+            # A coroutine that nobody awaits any more may be closed in another context, which has not the token's value.
+            with contextlib.suppress(ValueError):
+                _current.reset(token)
 
 
 class _Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -197,6 +198,18 @@ def test_an_asgi_application_sees_errors_and_cancellation() -> None:
 
     assert marks(lambda: asyncio.run(cancel())) == {"GET /slow": 3}
     assert seen == ["cancelled"]
+
+
+def test_an_asgi_request_may_be_closed_in_another_context() -> None:
+    async def app(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    async def program() -> None:
+        coroutine = request(ASGI(app), "/")
+        contextvars.copy_context().run(coroutine.send, None)
+        coroutine.close()
+
+    assert marks(lambda: asyncio.run(program())) == {"GET /": 1}
 
 
 def test_other_events_of_asgi_pass_unmarked() -> None:
