@@ -14,7 +14,8 @@
 //! A chunk has the tokens that its own text is encoded to. For patterns that are matched by hand these are the
 //! tokens of its pieces: how such a pattern cuts a text neither depends on what comes before a piece nor, but
 //! for white space, on what comes after it. White space at the end of a chunk is counted again, and so are whole
-//! chunks of other patterns, and those of a model's tokenizer that changes the text or finds added tokens in it.
+//! chunks of other patterns, and those of a model's tokenizer that changes the text, or has added tokens that depend on what
+//! is beside them.
 //!
 //! A piece that has too many tokens is cut between these. Its parts are counted again, because a pattern may
 //! cut a part otherwise than the whole.

@@ -20,7 +20,7 @@
 //!
 //! A maker may be listed before that of a part of the token (90 in the list of Llama 3). Then the
 //! token is made as soon as the part is, before any other pair of a higher rank, and its place in the order is
-//! behind that part ([`places`]). By the list, each occurrence of the part in a piece is followed by what is made
+//! behind that part ([`place`]). By the list, each occurrence of the part in a piece is followed by what is made
 //! of it; by the order, all occurrences come first. That is the same unless one occurrence takes a token that
 //! another one needs, which [`is_independent`] excludes.
 
@@ -242,6 +242,9 @@ fn late(made: &[u32], makers: &[Option<Maker>]) -> Result<Late, OutOfMemory> {
 /// right, with one of them. Occurrences of the first are made from the left. Two of them need the same token only if one
 /// joins on its right what the first begins with, or if the token is joined on both sides.
 fn is_independent(makers: &[Option<Maker>], late: &Late) -> bool {
+    if late.is_empty() {
+        return true;
+    }
     let first_of = |number| place(number, makers, late).first();
     let beginnings: FxHashMap<u32, u32> =
         makers.iter().flatten().map(|maker| (maker.rank, maker.left)).collect();
