@@ -21,6 +21,9 @@ async function focus(page) {
   return page.keyboard;
 }
 
+/** Waits until what was changed is drawn, which is in the next frame. */
+const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
+
 /** A colour of the style sheet in the present theme: red, green and blue. */
 const bytes = (page, color) =>
   page.evaluate((color) => {
@@ -32,14 +35,16 @@ const bytes = (page, color) =>
   }, color);
 
 /** How much of the visible timeline has about this colour. */
-const share = async (page, color) =>
-  page.evaluate((wanted) => {
+async function share(page, color) {
+  await drawn(page);
+  return page.evaluate((wanted) => {
     const canvas = document.querySelector("canvas.rows");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     let same = 0;
     for (let i = 0; i < data.length; i += 4) if (wanted.every((byte, j) => Math.abs(byte - data[i + j]) < 3)) same++;
     return same / (data.length / 4);
   }, await bytes(page, color));
+}
 
 describe("a report", () => {
   test("needs nothing but itself and has no problems", async () => {
@@ -129,7 +134,10 @@ describe("a report", () => {
 
   test("opens and closes pools in the timeline and in the table", async () => {
     const page = await open(browser, report("server"));
-    const tall = () => page.locator(".scroller").evaluate(({ scrollHeight }) => scrollHeight);
+    const tall = async () => {
+      await drawn(page);
+      return page.locator(".scroller").evaluate(({ scrollHeight }) => scrollHeight);
+    };
     const closed = await tall();
     await page.getByRole("button", { name: "Open pools" }).click();
     const opened = await tall();
@@ -256,9 +264,8 @@ describe("a report", () => {
 
   test("zooms, pans and comes back", async () => {
     const page = await open(browser, report("web"));
-    const frame = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const picture = async () => {
-      await frame();
+      await drawn(page);
       return (await page.locator("canvas.head").screenshot()).toString("base64");
     };
     const keyboard = await focus(page);
@@ -283,12 +290,13 @@ describe("a report", () => {
     const page = await open(browser, report("web"));
     const keyboard = await focus(page);
     // The pixels stay in the page: there are millions of them.
-    const keep = (name) =>
-      page.evaluate(async (name) => {
-        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const keep = async (name) => {
+      await drawn(page);
+      return page.evaluate((name) => {
         const canvas = document.querySelector("canvas.rows");
         window[name] = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
       }, name);
+    };
     await keyboard.press("+");
     await keyboard.press("+");
     const box = await visibleBox(rows(page));
