@@ -6,8 +6,8 @@
 use regex_syntax::hir::{Class, HirKind};
 
 /// Classes by number; a later one overrules an earlier one. What is in none is 0.
-const CLASSES: [&str; 7] =
-    [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"\s", r"[\r\n]"];
+const CLASSES: [&str; 8] =
+    [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"\s", r"[\r\n]", r"[\p{P}\p{S}]"];
 
 /// How many characters share one block: as many as differ in the last byte of UTF-8 only.
 const BLOCK: usize = 64;

@@ -111,13 +111,7 @@ def test_streams(pair: tuple[Tokenizer, Any]) -> None:
     ours, original = pair
     source = random.Random(SEED)
     for text in random_texts(list(ours.added_tokens)):
-        try:
-            stream = ours.stream()
-        except ValueError as error:
-            assert "its pattern is none of those" in str(error)  # noqa: PT017
-            assert ours.vocab_size == 128_815, "DeepSeek's patterns are run by an engine"
-            return
-        content, ids, at = text.encode(), [], 0
+        stream, content, ids, at = ours.stream(), text.encode(), [], 0
         while at < len(content):
             length = source.choice([1, 2, 3, 7, 30])
             ids += stream.feed(content[at : at + length])

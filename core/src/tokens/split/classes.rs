@@ -9,7 +9,7 @@
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
-    /// Neither letter, mark, number nor white space.
+    /// None of the others: controls, formats, private and unassigned characters.
     Other,
     /// `\p{Lu}` and `\p{Lt}`.
     Upper,
@@ -25,12 +25,14 @@ pub(super) enum Class {
     Space,
     /// `[\r\n]`.
     Newline,
+    /// `[\p{P}\p{S}]`.
+    Symbol,
     /// No character: the end of the text.
     End,
 }
 
 impl Class {
-    const BY_NUMBER: [Self; 8] = [
+    const BY_NUMBER: [Self; 9] = [
         Self::Other,
         Self::Upper,
         Self::Lower,
@@ -39,6 +41,7 @@ impl Class {
         Self::Number,
         Self::Space,
         Self::Newline,
+        Self::Symbol,
     ];
 
     /// `\p{L}`.
@@ -58,7 +61,7 @@ impl Class {
 
     /// `[^\s\p{L}\p{N}]`.
     pub(super) fn is_other(self) -> bool {
-        matches!(self, Self::Other | Self::Mark)
+        matches!(self, Self::Symbol | Self::Other | Self::Mark)
     }
 }
 

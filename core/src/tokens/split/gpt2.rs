@@ -24,7 +24,7 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     match class {
         Class::Upper | Class::Lower | Class::Caseless => letters(text, next),
         Class::Number => run(text, next, |class| class == Class::Number),
-        Class::Other | Class::Mark => run(text, next, Class::is_other),
+        Class::Symbol | Class::Other | Class::Mark => run(text, next, Class::is_other),
         Class::Space | Class::Newline | Class::End => blanks(text, at).leave_the_last(text, at),
     }
 }

@@ -87,11 +87,11 @@ fn class_before(text: &[u8], end: usize) -> Class {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{cl100k, gpt2, llama3, o200k, tekken};
+    use super::super::{cl100k, deepseek, gpt2, llama3, o200k, tekken};
     use super::*;
     use proptest::prelude::*;
 
-    const SCANS: [(&str, Scan); 7] = [
+    const SCANS: [(&str, Scan); 8] = [
         ("gpt2", gpt2::end),
         ("cl100k", cl100k::end),
         ("o200k", o200k::end),
@@ -99,11 +99,12 @@ mod tests {
         ("qwen", llama3::qwen),
         ("qwen35", llama3::qwen35),
         ("tekken", tekken::end),
+        ("deepseek", deepseek::end),
     ];
 
     /// Of each class, and all that the patterns name.
-    const CHARACTERS: [&str; 15] =
-        ["A", "a", "s", "l", "L", "日", "\u{301}", "1", " ", "\u{3000}", "\n", "'", "!", "/", "ſ"];
+    const CHARACTERS: [&str; 16] =
+        ["\u{1}", "A", "a", "s", "l", "L", "日", "\u{301}", "1", " ", "\u{3000}", "\n", "'", "!", "/", "ſ"];
 
     fn ends(scan: Scan, text: &str) -> Vec<usize> {
         let next = |&at: &usize| (at < text.len()).then(|| scan(text.as_bytes(), at));
@@ -146,7 +147,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
 
         #[test]
-        fn the_same_in_longer_texts(text in "[AaslLvVeEtT日\u{301}1 \u{3000}\n'!/ſré\u{a0}\r]{5,24}") {
+        fn the_same_in_longer_texts(text in "[AaslLvVeEtT日한\u{1}\u{200b}\u{301}1 \u{3000}\n'!/ſré\u{a0}\r]{5,24}") {
             check(&text)?;
         }
     }

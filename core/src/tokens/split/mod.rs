@@ -11,6 +11,7 @@ mod bitmap;
 pub(super) mod cl100k;
 mod classes;
 pub(super) mod cuts;
+pub(super) mod deepseek;
 pub(super) mod gpt2;
 pub(super) mod llama3;
 mod lookahead;
@@ -21,7 +22,7 @@ pub(super) mod tekken;
 
 use super::Error;
 use crate::Task;
-use bitmap::{Cl100k, Llama3, O200k, Qwen, Qwen35, Tekken};
+use bitmap::{Cl100k, DeepSeek, Llama3, O200k, Qwen, Qwen35, Tekken};
 pub(super) use bitmap::{Cut as CutMany, Ends};
 use cuts::{BLANKS, Cut, Cuts, Keep, Pattern};
 pub(super) use cuts::{Place, Scan};
@@ -38,6 +39,7 @@ pub(super) enum Splitter {
     Qwen,
     Qwen35,
     Tekken,
+    DeepSeek,
     Regex(Box<Regex>),
     Cuts(Cuts),
     /// No pattern: the whole text is one piece.
@@ -71,7 +73,7 @@ impl Splitter {
         let only_known = match &*patterns {
             [] => Some(Self::Whole),
             [(pattern, Keep::Everything | Keep::Matches)] => Self::known(pattern),
-            _ => None,
+            several => Self::known_cuts(several),
         };
         if let Some(known) = only_known {
             return Ok(known);
@@ -89,6 +91,16 @@ impl Splitter {
         Ok(Self::Cuts(Cuts::new(patterns.into_iter().map(cut).collect::<Result<_, Error>>()?)))
     }
 
+    /// The patterns one after the other that are matched by hand.
+    fn known_cuts(patterns: &[(String, Keep)]) -> Option<Self> {
+        let is_known = patterns.len() == deepseek::PATTERNS.len()
+            && patterns.iter().zip(deepseek::PATTERNS).all(|((pattern, keep), known)| {
+                // Files have line breaks as themselves.
+                *keep == Keep::Everything && pattern.replace('\r', r"\r").replace('\n', r"\n") == known
+            });
+        is_known.then_some(Self::DeepSeek)
+    }
+
     pub(super) fn pattern(&self) -> &str {
         match self {
             Self::Gpt2 => gpt2::PATTERN,
@@ -99,7 +111,7 @@ impl Splitter {
             Self::Qwen35 => llama3::QWEN35,
             Self::Tekken => tekken::PATTERN,
             Self::Regex(regex) => regex.pattern(),
-            Self::Cuts(_) | Self::Whole => "",
+            Self::DeepSeek | Self::Cuts(_) | Self::Whole => "",
         }
     }
 
@@ -113,6 +125,7 @@ impl Splitter {
             Self::Qwen => llama3::qwen,
             Self::Qwen35 => llama3::qwen35,
             Self::Tekken => tekken::end,
+            Self::DeepSeek => deepseek::end,
             Self::Whole => |text, _| text.len(),
             Self::Regex(_) | Self::Cuts(_) => return None,
         })
@@ -129,6 +142,7 @@ impl Splitter {
             Self::Qwen => bitmap::cut::<Qwen>,
             Self::Qwen35 => bitmap::cut::<Qwen35>,
             Self::Tekken => bitmap::cut::<Tekken>,
+            Self::DeepSeek => bitmap::cut::<DeepSeek>,
             Self::Regex(_) | Self::Cuts(_) | Self::Whole => return None,
         })
     }

@@ -13,6 +13,17 @@ pub(super) const LONG_RUN: usize = 32;
 /// The end of the run of characters that `belongs` accepts.
 #[inline]
 pub(super) fn run(text: &[u8], at: usize, belongs: impl Fn(Class) -> bool) -> usize {
+    run_of(text, at, class_at, belongs)
+}
+
+/// The same with classes of the caller's own.
+#[inline(always)]
+pub(super) fn run_of(
+    text: &[u8],
+    at: usize,
+    class_at: impl Fn(&[u8], usize) -> (Class, usize),
+    belongs: impl Fn(Class) -> bool,
+) -> usize {
     let mut at = at;
     loop {
         for _ in 0..LONG_RUN {
@@ -38,9 +49,21 @@ pub(super) fn repeated(text: &[u8], at: usize) -> usize {
 /// The end of the run of letters.
 #[inline]
 pub(super) fn letters(text: &[u8], at: usize) -> usize {
+    run(text, many_ascii_letters(text, at), Class::is_letter)
+}
+
+/// The end of the run of ASCII letters.
+#[inline]
+pub(super) fn ascii_letters(text: &[u8], at: usize) -> usize {
+    let end = many_ascii_letters(text, at);
+    end + text[end..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count()
+}
+
+/// The same as far as eight bytes can be read at a time.
+#[inline]
+fn many_ascii_letters(text: &[u8], at: usize) -> usize {
     // Setting the case bit maps upper to lower case; it makes no other character a letter.
-    let end = ascii_run(text, at, |word| between(word | (ONES * 0x20), b'a', b'z'));
-    run(text, end, Class::is_letter)
+    ascii_run(text, at, |word| between(word | (ONES * 0x20), b'a', b'z'))
 }
 
 /// The end of the run of marks and of letters of lower case or of no case.
@@ -183,7 +206,7 @@ mod tests {
     fn long_runs_are_found_as_short_ones() {
         for length in (0..100).chain([1000, 1001, 1007]) {
             for (character, class) in
-                [("\n", Class::Newline), (" ", Class::Space), ("!", Class::Other), ("é", Class::Lower)]
+                [("\n", Class::Newline), (" ", Class::Space), ("!", Class::Symbol), ("é", Class::Lower)]
             {
                 for after in ["", "a", "日", " ", "\n", "\u{301}"] {
                     let text = format!("{}{after}", character.repeat(length));
@@ -231,6 +254,8 @@ mod tests {
             let text = text.as_bytes();
             prop_assert_eq!(letters(text, at), run(text, at, Class::is_letter));
             prop_assert_eq!(lower_letters(text, at), run(text, at, Class::is_lower_or_both));
+            let is_ascii = |byte: &&u8| byte.is_ascii_alphabetic();
+            prop_assert_eq!(ascii_letters(text, at), at + text[at..].iter().take_while(is_ascii).count());
         }
     }
 }

@@ -23,7 +23,7 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
         _ => match word(text, next) {
             Ok(end) => end,
             Err(upper) if upper > next => upper,
-            Err(_) if class == Class::Other => symbols(text, next),
+            Err(_) if class.is_other() => symbols(text, next),
             Err(_) if text[at] == b' ' && class_at(text, next).0.is_other() => symbols(text, next),
             Err(_) => white(text, at),
         },

@@ -8,7 +8,7 @@
 
 use super::super::classes::Class;
 use super::super::scan::contraction_of_any_case;
-use super::masks::Masks;
+use super::masks::{Ideographs, Masks};
 use super::ones::bits;
 use super::rules::{Contractions, Marks, Rules};
 use std::mem;
@@ -33,6 +33,10 @@ pub(super) struct Before {
     symbol: Carry,
     more_symbols: Carry,
     lone_symbol: Carry,
+    joined: Carry,
+    others: Carry,
+    ideographic_letter: Carry,
+    ideographic_symbol: Carry,
     word: Carry,
     number: Carry,
     number_pieces: Carry,
@@ -108,7 +112,7 @@ fn word<R: Rules>(masks: &Masks) -> u64 {
 #[inline(always)]
 fn symbols<R: Rules>(masks: &Masks) -> u64 {
     let marks = if R::MARKS == Marks::Symbols { masks.of(Class::Mark) } else { 0 };
-    masks.of(Class::Other) | marks
+    masks.of(if R::CUT_OUT { Class::Symbol } else { Class::Other }) | marks
 }
 
 /// Cuts the block at `at`, and leaves in `before` what the next one needs.
@@ -130,6 +134,9 @@ pub(super) fn bounds<R: Rules>(
         Contractions::Apart => block.apart(block.apostrophes::<R>() & own_symbols, before),
         Contractions::Unknown => Attached::default(),
     };
+    if R::CUT_OUT {
+        block.ideographs(before);
+    }
     if R::CASES {
         block.cases::<R>(contractions.ends, before);
     }
@@ -170,17 +177,28 @@ impl Block<'_> {
         self.begins |= after_newline;
         let undecided = after_newline & space;
         let (sum, is_open) = space.overflowing_add(undecided);
-        if is_open || sum & !space & !self.now.ink() != 0 {
+        if is_open || sum & !space & !self.now.ink::<R>() != 0 {
             self.newlines::<R>(undecided);
         }
-        let (ink, next_ink) = (self.now.ink(), self.next.ink());
-        self.begins |= space & !self.now.wide & ahead(ink, next_ink);
-        for bit in bits(space & self.now.wide & self.now.starts) {
-            let length = if self.text[self.at + bit] < 0xe0 { 2 } else { 3 };
-            if is_set(bit + length, ink, next_ink) {
-                self.begins |= 1 << bit;
+        let (ink, next_ink) = (self.now.ink::<R>(), self.next.ink::<R>());
+        self.begins |= self.before(space, ink, next_ink);
+    }
+
+    /// Those of the characters `of` that have one of the others behind them: their first bytes.
+    #[inline(always)]
+    fn before(&self, of: u64, others: u64, next_others: u64) -> u64 {
+        let mut found = of & !self.now.wide & ahead(others, next_others);
+        for bit in bits(of & self.now.wide & self.now.starts) {
+            let length = match self.text[self.at + bit] {
+                ..0xe0 => 2,
+                0xe0..0xf0 => 3,
+                _ => 4,
+            };
+            if is_set(bit + length, others, next_others) {
+                found |= 1 << bit;
             }
         }
+        found
     }
 
     /// Looks at what follows the spaces behind line breaks: these may not be the last ones of their run.
@@ -236,9 +254,13 @@ impl Block<'_> {
         let more = symbol & self.now.starts & behind_symbol | first & behind_blank;
         let more = fill(more | symbol & before.more_symbols.last(), symbol);
         before.more_symbols.0 = more;
-        let behind_lone = before.lone_symbol.behind(symbol & !more);
 
         let word = word::<R>(self.now);
+        let behind_lone = if R::CUT_OUT {
+            self.joined::<R>(own, before) | self.others::<R>(word, before)
+        } else {
+            before.lone_symbol.behind(symbol & !more)
+        };
         let behind_word = before.word.behind(word);
         let behind_space = before.space.behind(self.now.of(Class::Space));
         self.begins |= word & !behind_word & !behind_space & !behind_lone;
@@ -246,6 +268,38 @@ impl Block<'_> {
             self.unknown |= self.now.of(Class::Mark) & self.now.starts & behind_symbol;
         }
         (behind_word, own)
+    }
+
+    /// A symbol of ASCII takes the letters of ASCII behind it, and no more of their word. Returns where such letters
+    /// begin.
+    #[inline(always)]
+    fn joined<R: Rules>(&mut self, own: u64, before: &mut Before) -> u64 {
+        let letters = |masks: &Masks| (masks.of(Class::Upper) | masks.of(Class::Lower)) & !masks.wide;
+        let now = letters(self.now);
+        let symbols = own & !self.now.wide & ahead(now, letters(self.next));
+        let behind_symbol = before.lone_symbol.behind(symbols);
+        let joined = fill(now & (behind_symbol | before.joined.last()), now);
+        self.begins |= before.joined.behind(joined) & !joined & word::<R>(self.now);
+        behind_symbol
+    }
+
+    /// A run of characters that are in no other class is a piece, but for the last one before a letter, which belongs
+    /// to that letter's word. Returns what lies behind such a run.
+    #[inline(always)]
+    fn others<R: Rules>(&mut self, word_now: u64, before: &mut Before) -> u64 {
+        let others = self.now.of(Class::Other);
+        let behind = before.others.behind(others);
+        self.begins |= others & !behind | self.before(others, word_now, word::<R>(self.next));
+        behind
+    }
+
+    /// In a run of ideographs, letters and symbols are pieces.
+    #[inline(always)]
+    fn ideographs(&mut self, before: &mut Before) {
+        let Ideographs { all, letters, symbols } = self.now.ideographs;
+        self.begins |= letters & !before.ideographic_letter.behind(letters);
+        self.begins |= symbols & !before.ideographic_symbol.behind(symbols);
+        self.unknown |= all & !letters & !symbols;
     }
 
     /// Where an apostrophe is that has a letter behind it.

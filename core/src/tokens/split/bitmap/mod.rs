@@ -42,7 +42,7 @@ pub(in crate::tokens) use ends::Ends;
 use lanes::{BLOCK, Lanes, Sixteens};
 use masks::Masks;
 use rules::Rules;
-pub(super) use rules::{Cl100k, Llama3, O200k, Qwen, Qwen35, Tekken};
+pub(super) use rules::{Cl100k, DeepSeek, Llama3, O200k, Qwen, Qwen35, Tekken};
 use std::ops::Range;
 
 /// Fills a list with the ends of the pieces that begin in a range of a text, as far as there is room. A piece
@@ -124,7 +124,7 @@ unsafe fn cut_with<R: Rules, L: Lanes>(text: &[u8], range: Range<usize>, ends: &
 unsafe fn run<R: Rules, L: Lanes>(text: &[u8], start: usize, limit: usize, ends: &mut Ends) -> usize {
     let read = |at: usize| match at < text.len() {
         // SAFETY: as the caller says.
-        true => unsafe { Masks::read::<L>(text, at) },
+        true => unsafe { Masks::read::<R, L>(text, at) },
         false => Masks::default(),
     };
     let mut before = Before::default();

@@ -1,6 +1,6 @@
 //! In what the patterns differ.
 
-use super::super::{cl100k, llama3, o200k, tekken};
+use super::super::{cl100k, deepseek, llama3, o200k, tekken};
 
 /// What `\p{M}` is to a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub(in super::super) trait Rules {
     const SLASHES: bool;
     /// White space at the end of the text is one piece even if it has line breaks.
     const BLANK_END: bool;
+    /// Numbers and runs of `deepseek.rs`'s ideographs are cut out first, and what lies between is a text of its own.
+    /// Symbols are told apart from characters of no class, which are pieces of their own.
+    const CUT_OUT: bool = false;
 
     /// The same pattern, piece by piece.
     fn end(text: &[u8], at: usize) -> usize;
@@ -47,6 +50,7 @@ pub(in super::super) struct Llama3;
 pub(in super::super) struct Qwen;
 pub(in super::super) struct Qwen35;
 pub(in super::super) struct Tekken;
+pub(in super::super) struct DeepSeek;
 
 impl Rules for Cl100k {
     const MARKS: Marks = Marks::Symbols;
@@ -129,5 +133,20 @@ impl Rules for Tekken {
     #[inline(always)]
     fn end(text: &[u8], at: usize) -> usize {
         tekken::end(text, at)
+    }
+}
+
+impl Rules for DeepSeek {
+    const MARKS: Marks = Marks::Letters;
+    const CONTRACTIONS: Contractions = Contractions::Unknown;
+    const CASES: bool = false;
+    const THREE_NUMBERS: bool = true;
+    const SLASHES: bool = false;
+    const BLANK_END: bool = false;
+    const CUT_OUT: bool = true;
+
+    #[inline(always)]
+    fn end(text: &[u8], at: usize) -> usize {
+        deepseek::end(text, at)
     }
 }

@@ -58,10 +58,11 @@ fn check(text: &str) {
     check_rules::<Qwen>("qwen", text);
     check_rules::<Qwen35>("qwen35", text);
     check_rules::<Tekken>("tekken", text);
+    check_rules::<DeepSeek>("deepseek", text);
 }
 
 /// Of each class and length, and all that the patterns name.
-const CHARACTERS: [&str; 40] = [
+const CHARACTERS: [&str; 48] = [
     "A",
     "É",
     "Ａ",
@@ -102,6 +103,14 @@ const CHARACTERS: [&str; 40] = [
     "\0",
     "’",
     "ſ",
+    "!a",
+    "ー",
+    "龥",
+    "龦",
+    "\u{3099}",
+    "\u{1}",
+    "\u{200b}",
+    "\u{e0001}",
 ];
 
 /// Texts of a few kinds of characters each, so that there are runs.
@@ -153,6 +162,7 @@ fn every_offset_in_a_block_is_cut_alike() {
         "it's 1234567 (IT'S) ",
         "日本Abc 日本ABC。日A日B ",
         "x\n \n  \n   y",
+        "(a日é\u{1}a!bé \u{200b}\u{200b}c  1  日\u{e0001}x!!y",
         "};\n\n//\n/! x",
         " \u{3000}é\u{a0}!?'ſs",
     ] {
