@@ -146,11 +146,12 @@ impl Vocabulary {
         Ok(Self::of(text, starts, ids, table, backtracker))
     }
 
-    /// Enters the tokens that encoding makes among the words.
+    /// Enters the tokens that stand for a piece among the words.
     pub(super) fn fill_words(&self) {
         let spans = self.starts.windows(2).map(|span| (span[0] as usize, span[1] as usize));
         let keys = spans.map(|(start, end)| WordKey::new(&self.text, start, end - start));
-        self.words.fill(keys.zip(0..self.table.count()));
+        let count = if self.whole.is_empty() { self.table.count() } else { self.ids.len() as u32 };
+        self.words.fill(keys.zip(0..count));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -267,9 +268,15 @@ impl Vocabulary {
         Ok(false)
     }
 
-    /// What encoding short pieces side by side needs; `None` if it does not apply.
+    /// The index of the token that stands for a piece, if one does.
+    pub(super) fn whole_piece(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
+        let never_made = || self.whole.get(&text[at..at + length]).copied();
+        self.table.get(text, at, length).or_else(|| if self.whole.is_empty() { None } else { never_made() })
+    }
+
+    /// What encoding short pieces that no token stands for side by side needs; `None` if it does not apply.
     pub(super) fn tables(&self) -> Option<Tables<'_>> {
-        let Backtracker { seeds, joins, .. } = self.backtracker.as_ref().filter(|_| self.whole.is_empty())?;
+        let Backtracker { seeds, joins, .. } = self.backtracker.as_ref()?;
         joins.as_ref().map(|joins| Tables { table: &self.table, seeds, joins })
     }
 

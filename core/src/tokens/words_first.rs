@@ -130,7 +130,7 @@ impl Run<'_> {
         if key.is_some_and(|key| self.cache.pieces.recall(key, out)) {
             return Ok(true);
         }
-        let Some(token) = self.vocabulary.table.get(text, piece.start, piece.len()) else {
+        let Some(token) = self.vocabulary.whole_piece(text, piece.start, piece.len()) else {
             return self.vocabulary.split(text, piece, out, self.cache, self.task);
         };
         memory::push(out, token)?;
@@ -183,7 +183,7 @@ impl Run<'_> {
     ) -> bool {
         let (at, length) = (piece.start, piece.len());
         key.is_some_and(|key| self.cache.pieces.has(key))
-            || may_be_token && self.vocabulary.table.get(text, at, length).is_some()
+            || may_be_token && self.vocabulary.whole_piece(text, at, length).is_some()
             || runs::may_apply(&text[piece.clone()])
     }
 

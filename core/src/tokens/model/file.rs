@@ -418,3 +418,26 @@ impl<'t> Places<'t> {
         Ok(places)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{env, fs, path::Path};
+
+    /// The files that `script/setup --models` fetches.
+    #[test]
+    fn widespread_models_are_encoded_by_the_fast_methods() {
+        let here = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache");
+        let models = env::var_os("OFFLOCK_CACHE").map_or_else(here, Into::into).join("models");
+        for name in ["llama3_1", "qwen3", "deepseek_v3", "gptoss"] {
+            let Ok(json) = fs::read(models.join(name).join("tokenizer.json")) else {
+                assert!(env::var_os("CI").is_none(), "script/setup --models has not fetched {name}");
+                continue;
+            };
+            let tokenizer = Tokenizer::from_json(&json, &Task::new()).unwrap();
+            let encoding = &tokenizer.encoding;
+            assert!(encoding.splitter.cut_many().is_some(), "{name}: the pattern");
+            assert!(encoding.vocabulary.tables().is_some(), "{name}: the merges");
+        }
+    }
+}
