@@ -10,10 +10,12 @@
 //! that of fastokens) are medians of the ratios of each round. The figures for each script are those of the fresh documents
 //! of the text in many scripts, sorted by the script of most of their letters.
 //!
-//!     cargo run --release --manifest-path bench/tokens/rust/Cargo.toml -- [--rounds N] [--only WORD]... [--json FILE] [FOLDER]
+//!     cargo run --release --manifest-path bench/tokens/rust/Cargo.toml -- [--rounds N] [--only WORD]... [--json FILE]
+//!         [--models MODELS] [FOLDER]
 //!
 //! `--only cold` or `--only o200k_base` leaves out what does not have the word in its name. FOLDER has prose, code and multi
-//! `.txt.gz`; without it, it is `OFFLOCK_DATA`, or what `script/corpora` makes.
+//! `.txt.gz`; without it, it is `OFFLOCK_DATA`, or what `script/corpora` makes. With `--models` the tokenizers of models are
+//! measured instead of the public encodings: MODELS has a folder for each, as `script/setup --models` makes it.
 
 mod contestant;
 mod report;
@@ -21,12 +23,14 @@ mod round;
 mod scripts;
 mod texts;
 
+use contestant::Contestant;
 use report::Figures;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const ENCODINGS: [&str; 2] = ["cl100k_base", "o200k_base"];
+const MODELS: [&str; 3] = ["llama3_1", "qwen3", "deepseek_v3"];
 const TEXTS: [&str; 3] = ["prose", "code", "multi"];
 
 /// What the command line asks for.
@@ -34,15 +38,22 @@ struct Options {
     rounds: usize,
     only: Vec<String>,
     json: Option<PathBuf>,
+    models: Option<PathBuf>,
     folder: PathBuf,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if let [command, folder, encoding, text, state, number] = &arguments[..]
+    if let [command, folder, encoding, text, state, number, models @ ..] = &arguments[..]
         && command == "round"
     {
-        return round::run(&PathBuf::from(folder), encoding, text, state, number.parse().expect("a number"));
+        let contestants = match models {
+            [] => Contestant::both(encoding),
+            [models, ..] => Contestant::both_with_model(&PathBuf::from(models).join(encoding)),
+        };
+        let cell = format!("{encoding}, {text}");
+        let number = number.parse().expect("a number");
+        return round::run(&PathBuf::from(folder), &contestants, &cell, text, state, number);
     }
     let options = match options(arguments) {
         Ok(options) => options,
@@ -52,7 +63,8 @@ fn main() -> ExitCode {
         }
     };
     let mut figures = Figures::default();
-    for encoding in ENCODINGS {
+    let encodings = if options.models.is_some() { &MODELS[..] } else { &ENCODINGS };
+    for encoding in encodings {
         for text in TEXTS {
             for (state, cells) in round::STATES {
                 let wanted = |cell: &str| {
@@ -81,13 +93,14 @@ fn main() -> ExitCode {
 fn options(arguments: Vec<String>) -> Result<Options, String> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
     let folder = env::var_os("OFFLOCK_DATA").map_or_else(|| root.join(".cache/corpora"), PathBuf::from);
-    let mut options = Options { rounds: 7, only: Vec::new(), json: None, folder };
+    let mut options = Options { rounds: 7, only: Vec::new(), json: None, models: None, folder };
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--rounds" => options.rounds = value()?.parse().map_err(|error| format!("--rounds: {error}"))?,
             "--only" => options.only.push(value()?),
+            "--models" => options.models = Some(value()?.into()),
             "--json" => options.json = Some(value()?.into()),
             unknown if unknown.starts_with('-') => return Err(format!("unknown option {unknown}")),
             folder => options.folder = folder.into(),
@@ -111,6 +124,7 @@ fn measure(
     let program = env::current_exe().expect("the path of this program");
     let mut command = Command::new(program);
     command.arg("round").arg(&options.folder).args([encoding, text, state, &number.to_string()]);
+    command.args(&options.models);
     // The contestants are compared in one thread.
     command.env("FASTOKENS_BPE_THREADS", "1").stderr(std::process::Stdio::inherit());
     let output = command.output().expect("a round can be started");

@@ -1,6 +1,7 @@
 //! Medians over the rounds, as a table and in the form of `bench/result.schema.json`.
 
 use crate::contestant::NAMES;
+use crate::{ENCODINGS, MODELS};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
@@ -42,13 +43,13 @@ impl Figures {
     /// The geometric means of the ratios: of each state, and of each state of an encoding.
     fn means(&self) -> Vec<(String, f64)> {
         let states = ["fresh", "seen", "cold", "whole, first", "whole, again"];
-        let encodings = ["", "cl100k_base", "o200k_base"];
-        let all = states.iter().flat_map(|state| encodings.map(|encoding| (*state, encoding)));
+        let encodings: Vec<&str> = [""].into_iter().chain(ENCODINGS).chain(MODELS).collect();
+        let all = states.iter().flat_map(|state| encodings.iter().map(|encoding| (*state, *encoding)));
         all.filter_map(|(state, encoding)| {
             let belongs = |case: &str| case.starts_with(encoding) && case.ends_with(&format!(", {state}"));
             let chosen = self.0.iter().filter(|(case, _)| belongs(case));
             let ratios: Vec<f64> = chosen.map(|(_, speeds)| speeds.ratio().ln()).collect();
-            let label = if encoding.is_empty() { "all encodings" } else { encoding };
+            let label = if encoding.is_empty() { "all" } else { encoding };
             let mean = (ratios.iter().sum::<f64>() / ratios.len() as f64).exp();
             (!ratios.is_empty()).then(|| (format!("{label}, geometric mean, {state}"), mean))
         })

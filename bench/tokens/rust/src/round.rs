@@ -22,16 +22,22 @@ fn warm_up<'a, 't>(documents: &'a [&'t str]) -> (&'a [&'t str], &'a [&'t str]) {
 }
 
 /// Runs a round.
-pub(crate) fn run(folder: &Path, encoding: &str, text: &str, state: &str, number: usize) -> ExitCode {
+pub(crate) fn run(
+    folder: &Path,
+    contestants: &[Contestant; 2],
+    cell: &str,
+    text: &str,
+    state: &str,
+    number: usize,
+) -> ExitCode {
     let whole = texts::read(folder, text);
     let documents = texts::documents(&whole);
-    let contestants = Contestant::both(encoding);
     let order = if number.is_multiple_of(2) { [0, 1] } else { [1, 0] };
     match state {
-        "check" => return check(&contestants, &whole, &documents, &format!("{encoding}, {text}")),
-        "fresh" => order.into_iter().for_each(|name| fresh(&contestants, name, &documents, text == "multi")),
-        "cold" => cold(&contestants, order, &documents),
-        _ => order.into_iter().for_each(|name| all_at_once(&contestants, name, &whole)),
+        "check" => return check(contestants, &whole, &documents, cell),
+        "fresh" => order.into_iter().for_each(|name| fresh(contestants, name, &documents, text == "multi")),
+        "cold" => cold(contestants, order, &documents),
+        _ => order.into_iter().for_each(|name| all_at_once(contestants, name, &whole)),
     }
     ExitCode::SUCCESS
 }
