@@ -13,6 +13,7 @@
 use super::table::Window;
 use crate::pages::{Pages, prefetch};
 use bytemuck::Zeroable;
+use std::hint::select_unpredictable;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The lines of the table, an even number: 14 MB, which the system provides as they are written.
@@ -259,9 +260,10 @@ impl Line {
     fn find(&self, key: WordKey) -> Option<Found<'_>> {
         let [first, second] = &self.0;
         let tokens = [first.tokens.load(Ordering::Acquire), second.tokens.load(Ordering::Acquire)];
-        let has = [first.has(key), second.has(key)];
-        let all = |has: bool| u64::from(has).wrapping_neg();
-        let found = [tokens[0] & all(has[0]), tokens[1] & all(has[1])];
+        let found = [
+            select_unpredictable(first.has(key), tokens[0], 0),
+            select_unpredictable(second.has(key), tokens[1], 0),
+        ];
         // Two threads may have entered a piece twice, and one of them may not have written all of it yet.
         let more = &self.0[usize::from(found[0] == 0)].more;
         let tokens = found[0] | found[1];
