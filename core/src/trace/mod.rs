@@ -96,7 +96,7 @@ pub use environment::{
 pub use export::Format;
 pub use flight_recorder::{Alarm, FlightOptions, FlightRecorder, Watch};
 pub use format::code::{Function, Stack};
-pub use format::definition::{Lock, Name, Stand};
+pub use format::definition::{Lock, LockKind, Name, Stand};
 pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
 #[cfg(unix)]
 pub use live::{

@@ -17,8 +17,8 @@
 //! `mutex` is held, so their timestamps are in the order in which the lock passed between threads.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::holder;
-use super::plt::{self, Slot};
+use super::plt::Slot;
+use super::redirect::{NextHook, Redirection, next, redirect, restore};
 use crate::lock::feed;
 use crate::lock::waiters::{LockIndex, MAX_LOCKS};
 
@@ -39,7 +40,7 @@ type Wait = unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t) -> c
 
 /// The imports that are redirected, each with the function that replaces it, and with the slot for the
 /// function that it calls next.
-fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
+fn redirections() -> [Redirection; 5] {
     [
         (c"pthread_mutex_lock", mutex_lock as Lock as usize, &MUTEX_LOCK),
         (c"pthread_mutex_init", mutex_init as Init as usize, &MUTEX_INIT),
@@ -49,45 +50,11 @@ fn redirections() -> [(&'static CStr, usize, &'static NextHook); 5] {
     ]
 }
 
-/// The function that a hook calls next: the import's previous target, which may be another tool's, or, with
-/// 0, the C library.
-struct NextHook(AtomicUsize);
-
-static MUTEX_LOCK: NextHook = NextHook(AtomicUsize::new(0));
-static MUTEX_INIT: NextHook = NextHook(AtomicUsize::new(0));
-static COND_SIGNAL: NextHook = NextHook(AtomicUsize::new(0));
-static COND_TIMEDWAIT: NextHook = NextHook(AtomicUsize::new(0));
-static COND_WAIT: NextHook = NextHook(AtomicUsize::new(0));
-
-/// Another tool has redirected an import after this one, and calls this hook permanently. If the hook called
-/// the import's target of the next installation, the calls would form a cycle.
-static COVERED: AtomicBool = AtomicBool::new(false);
-
-impl NextHook {
-    fn set(&self, before: Option<usize>, hook: usize) {
-        let is_safe = |before: &usize| *before != hook && !COVERED.load(Ordering::Relaxed);
-        self.0.store(before.filter(is_safe).unwrap_or(0), Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn address(&self, of_library: usize) -> usize {
-        match self.0.load(Ordering::Relaxed) {
-            0 => of_library,
-            before => before,
-        }
-    }
-}
-
-/// Calls the function that a [`NextHook`] holds, which has the type of the library's function.
-macro_rules! next {
-    ($next:ident, $type:ty, $library:path, $($argument:expr),+) => {{
-        let address = $next.address($library as $type as usize);
-        // SAFETY: it comes from an import of this same function, or is the library's own.
-        let function = unsafe { std::mem::transmute::<usize, $type>(address) };
-        // SAFETY: the interpreter's own call, with its arguments.
-        unsafe { function($($argument),+) }
-    }};
-}
+static MUTEX_LOCK: NextHook = NextHook::new();
+static MUTEX_INIT: NextHook = NextHook::new();
+static COND_SIGNAL: NextHook = NextHook::new();
+static COND_TIMEDWAIT: NextHook = NextHook::new();
+static COND_WAIT: NextHook = NextHook::new();
 
 /// Where the parts of a lock lie, relative to its mutex; the same for every lock of an interpreter's build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -338,7 +305,7 @@ pub(crate) fn install(py: Python<'_>) -> Result<(), String> {
     }
     let mut installed = guard(&INSTALLED);
     if installed.is_empty() {
-        *installed = redirect()?;
+        *installed = redirect(&redirections())?;
     }
     drop(installed);
     if MUTEX_COUNT.load(Ordering::Relaxed) == 0
@@ -364,40 +331,6 @@ pub(crate) fn uninstall() {
 /// In the child of a fork, the thread that was about to find the lock no longer exists.
 pub(crate) fn after_fork_in_child() {
     CALIBRATOR.store(0, Ordering::Relaxed);
-}
-
-fn restore(slots: &mut Vec<Slot>) {
-    for mut slot in slots.drain(..) {
-        // A slot that could not be restored still calls a working hook, so there is nothing to report.
-        if !slot.restore().unwrap_or(true) {
-            COVERED.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-fn redirect() -> Result<Vec<Slot>, String> {
-    let redirections = redirections();
-    let interpreter = ffi::PyEval_SaveThread as unsafe extern "C" fn() -> *mut ffi::PyThreadState as usize;
-    let found = plt::find(interpreter, &redirections.map(|(name, ..)| name));
-    let mut redirected = Vec::new();
-    for ((name, hook, next), slots) in redirections.into_iter().zip(found) {
-        if slots.is_empty() {
-            restore(&mut redirected);
-            return Err(format!("the interpreter does not import {}", name.to_string_lossy()));
-        }
-        for mut slot in slots {
-            let outcome = slot.redirect(hook);
-            redirected.push(slot);
-            match outcome {
-                Ok(before) => next.set(before, hook),
-                Err(error) => {
-                    restore(&mut redirected);
-                    return Err(format!("the import of {} is protected: {error}", name.to_string_lossy()));
-                }
-            }
-        }
-    }
-    Ok(redirected)
 }
 
 /// How often to calibrate again when other threads asked for the lock in between.

@@ -38,9 +38,13 @@ mod memory;
 pub(crate) mod new_bytes;
 pub(crate) mod object;
 pub(crate) mod pages;
+#[cfg(all(target_os = "linux", Py_GIL_DISABLED))]
+pub(crate) mod parking;
 pub(crate) mod partial_sequence;
 #[cfg(target_os = "linux")]
 pub(crate) mod plt;
+#[cfg(target_os = "linux")]
+mod redirect;
 pub(crate) mod sequence;
 pub(crate) mod short_sequence;
 pub(crate) mod str_block;
@@ -52,6 +56,8 @@ mod tasks;
 #[cfg(target_os = "linux")]
 pub(crate) mod thread_stacks;
 pub(crate) mod threads;
+#[cfg(all(target_os = "linux", Py_GIL_DISABLED))]
+pub(crate) mod type_name;
 
 use assumptions::Assumption;
 use pyo3::prelude::*;

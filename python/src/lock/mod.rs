@@ -5,9 +5,12 @@
 mod dump;
 pub(crate) mod feed;
 mod flight;
+#[cfg(all(target_os = "linux", Py_GIL_DISABLED))]
+pub(crate) mod parked;
 pub(crate) mod region_events;
 mod samples;
 pub(crate) mod waiters;
+mod without_lock;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -59,12 +62,18 @@ fn watch(py: Python<'_>) -> Result<(), String> {
     if let Some(reason) = trace::switched_off() {
         return Err(reason);
     }
+    is_permitted()?;
+    hooks::install(py)
+}
+
+/// Whether the environment lets the interpreter's calls be redirected. The error says why not.
+fn is_permitted() -> Result<(), String> {
     match std::env::var(FEED_VARIABLE) {
         Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
         _ if !Assumption::ImportSlots.holds() => {
             Err(format!("{VARIABLE}=0 forbids redirecting the interpreter's calls"))
         }
-        _ => hooks::install(py),
+        _ => Ok(()),
     }
 }
 
@@ -72,6 +81,7 @@ fn watch(py: Python<'_>) -> Result<(), String> {
 fn unwatch() {
     if !trace::is_active() {
         hooks::uninstall();
+        without_lock::unwatch();
     }
 }
 
@@ -89,6 +99,7 @@ extern "C" fn after_fork_in_child() {
     #[cfg(target_os = "linux")]
     frames::after_fork_in_child();
     feed::after_fork_in_child();
+    without_lock::after_fork_in_child();
 }
 
 /// A thread's native id and name, as `threading` knows them.
@@ -287,6 +298,14 @@ fn begin(
     let watched = watch(py);
     feed::announce(threads, watched.is_ok());
     let mut options = Options { about, limit, stacks: stacks.filter(|_| watched.is_ok()) };
+    let has_no_lock = watched.is_err() && without_lock::is_used(py);
+    let watched =
+        if has_no_lock && is_permitted().is_ok() { Err(without_lock::OBSTACLE.into()) } else { watched };
+    if has_no_lock {
+        options.about.push(("lock".into(), "none".into()));
+        let obstacle = without_lock::watch(py).err();
+        options.about.extend(obstacle.map(|obstacle| ("waits_obstacle".into(), obstacle)));
+    }
     if let Err(obstacle) = watched {
         options.about.extend([("exact".into(), "false".into()), ("obstacle".into(), obstacle)]);
     } else if stacks.is_some()
@@ -296,6 +315,10 @@ fn begin(
         options.about.push(("stacks_obstacle".into(), obstacle));
     }
     let capture = start(&options).inspect_err(|_| unwatch())?;
+    if has_no_lock {
+        // Another thread that stopped the last trace meanwhile may have restored the calls.
+        let _ = without_lock::watch(py);
+    }
     Ok(Recorder(Mutex::new(Some(capture))))
 }
 

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::objects::{Int, dict};
 
-use super::feed;
+use super::{feed, without_lock};
 
 /// The name of the work of threads beyond the one that holds the lock.
 const OFF_LOCK: &str = "native code";
@@ -41,6 +41,8 @@ struct KnownThread {
     worked: u64,
     /// Time in operations without the lock.
     off_lock: Ticks,
+    /// Time in recorded waits.
+    waited: Ticks,
 }
 
 /// The activity of a thread that a round found.
@@ -49,6 +51,8 @@ struct Seen {
     thread: &'static Thread,
     /// Nanoseconds on a processor since the last round, outside of operations.
     time: u64,
+    /// Ticks in recorded waits since the last round.
+    waited: Ticks,
     /// Whether it has ended.
     gone: bool,
 }
@@ -60,6 +64,7 @@ impl Sampler {
     fn new(py: Python<'_>, has_lock: bool) -> PyResult<Self> {
         let lock = has_lock.then(feed::main_lock);
         let own = feed::current();
+        without_lock::ignore_own_waits();
         if let Some(lock) = lock {
             own.acquired(trace::now_holding(), lock);
         }
@@ -116,12 +121,14 @@ impl Sampler {
                 Some(time) => (time, false),
                 None => (last_time(native_id, ended)?.unwrap_or(before.worked), true),
             };
-            let present = KnownThread { worked, off_lock: thread.off_lock(trace::now()) };
+            let (off_lock, waited) = (thread.off_lock(trace::now()), thread.waited());
+            let present = KnownThread { worked, off_lock, waited };
             self.before.insert(native_id, present);
             let off_lock = trace::nanoseconds(present.off_lock.saturating_sub(before.off_lock));
             let time = worked.saturating_sub(before.worked).saturating_sub(off_lock);
             if time > 0 || gone {
-                seen.push(Seen { native_id, thread, time, gone });
+                let waited = waited.saturating_sub(before.waited);
+                seen.push(Seen { native_id, thread, time, waited, gone });
             }
         }
         seen.sort_by_key(|seen| std::cmp::Reverse(seen.time));
@@ -132,13 +139,15 @@ impl Sampler {
     fn share_out(&mut self, from: Ticks, to: Ticks, ended: &Bound<'_, PyDict>) -> PyResult<()> {
         let length = trace::nanoseconds(to - from).max(1);
         let mut at = from;
-        for Seen { native_id, thread, time, gone } in self.look(ended)? {
+        for Seen { native_id, thread, time, waited, gone } in self.look(ended)? {
             let worked = ((to - from) as f64 * (time.min(length) as f64 / length as f64)) as Ticks;
             // Clocks read one after the other never add up to the round's length: only the surplus was without
             // the lock.
             let held = if self.lock.is_some() { worked.min(to - at) } else { 0 };
             let off_lock = worked - held;
             if off_lock > 0 {
+                // Recorded waits interrupt it.
+                let off_lock = off_lock.saturating_add(waited).min(to - from);
                 thread.region_begin(from, Name::of(if self.lock.is_some() { OFF_LOCK } else { NO_LOCK }));
                 thread.region_end(from + off_lock, 0);
                 self.before.entry(native_id).and_modify(|known| known.off_lock += off_lock);

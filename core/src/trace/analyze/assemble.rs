@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::recording::Recording;
 use super::timeline::{Hold, Life, LockLife, Overlap, Timeline, live};
 use super::usage;
+use crate::trace::format::definition::LockKind;
 
 impl Timeline {
     /// The timeline of a recording.
@@ -37,6 +38,9 @@ fn gather_locks(recording: &Recording, threads: &[Life]) -> Vec<LockLife> {
     }
     for (id, lock) in &mut locks {
         (lock.id, lock.name) = (*id, recording.lock_name(*id));
+        if recording.has_no_lock() {
+            lock.kind = LockKind::without_lock(&lock.name);
+        }
         lock.holds.sort_unstable_by_key(|hold| (hold.start, hold.end));
     }
     locks.into_values().collect()

@@ -17,6 +17,9 @@ const MUCH: f64 = 0.25;
 
 /// Why threads waited for the locks of a program that this slows down.
 pub(super) fn of(summary: &Summary) -> Vec<Finding> {
+    if summary.has_no_lock() {
+        return Vec::new();
+    }
     let words = Words::of(summary);
     let locks = summary.locks.iter();
     let wanted = locks.filter(|lock| per(lock.waited, lock.waited + lock.held) >= LITTLE);

@@ -5,6 +5,8 @@
 
 use super::timeline::{Life, LockLife, Stretch, Timeline};
 
+use crate::trace::format::definition::LockKind;
+
 /// A wait of this length, in nanoseconds, is contended even if no other thread held the lock meanwhile: the
 /// thread had no processor.
 pub(super) const LATE: u64 = 1_000_000;
@@ -20,7 +22,13 @@ pub(super) fn contended_waits(timeline: &Timeline) -> Vec<Vec<Stretch>> {
 
 fn is_contended(timeline: &Timeline, thread: usize, wait: &Stretch) -> bool {
     let lock = timeline.locks.iter().find(|lock| lock.id == wait.lock);
-    wait.length() >= LATE || lock.is_some_and(|lock| is_held_by_another(lock, thread, wait))
+    wait.length() >= LATE
+        || lock.is_some_and(|lock| is_never_free(lock) || is_held_by_another(lock, thread, wait))
+}
+
+/// Where there is no interpreter lock, waits are recorded only while something has to be waited for.
+fn is_never_free(lock: &LockLife) -> bool {
+    lock.kind != LockKind::Interpreter
 }
 
 fn is_held_by_another(lock: &LockLife, thread: usize, wait: &Stretch) -> bool {

@@ -113,6 +113,10 @@ impl Cut {
             Some(last) if last.kind == Kind::Acquired => [None, holds(last, last.argument)],
             Some(last) => match unpack_release(last.argument) {
                 (lock, Reason::Yields) => [waits(last, lock), None],
+                (lock, Reason::Unheld) => {
+                    let off = pack_release(lock, Reason::Blocks);
+                    [at(self.start, last, Kind::Released, off), None]
+                }
                 _ => [at(self.start, last, Kind::Released, last.argument), None],
             },
             None if has_begun(before) || has_begun(within) => [None, None],
@@ -120,9 +124,10 @@ impl Cut {
                 Some(next) if next.kind == Kind::Acquired && !self.is_estimate => {
                     [waits(next, next.argument), None]
                 }
-                Some(next) if next.kind == Kind::Released => {
-                    [None, holds(next, unpack_release(next.argument).0)]
-                }
+                Some(next) if next.kind == Kind::Released => match unpack_release(next.argument) {
+                    (lock, Reason::Unheld) => [waits(next, lock), None],
+                    (lock, _) => [None, holds(next, lock)],
+                },
                 _ => [None, None],
             },
         }
@@ -133,7 +138,11 @@ impl Cut {
         add_stacks(thread, holds);
         let mut held = None;
         for moment in thread.moments.iter().filter(|moment| is_of_lock(moment)) {
-            let (lock, _) = unpack_release(moment.argument);
+            let (lock, reason) = unpack_release(moment.argument);
+            if reason == Reason::Unheld {
+                held = Some(moment.kind);
+                continue;
+            }
             let moments = holds.entry(lock).or_default();
             match moment.kind {
                 Kind::Acquired => moments.push(*moment),

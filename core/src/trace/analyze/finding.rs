@@ -37,6 +37,12 @@ pub enum FindingKind {
     NotTheLock,
     /// The verdict: waiting for the lock slows the program down.
     Lock,
+    /// The verdict on an interpreter without a lock: waiting in it slows the program down.
+    Waits,
+    /// A cause in an interpreter without a lock: one thread stopped all others.
+    StopTheWorld,
+    /// A cause in an interpreter without a lock: threads used the same objects.
+    SharedObjects,
     /// A cause: most of the waiting was behind one thread or pool.
     MainHolder,
     /// A cause: threads that need the lock briefly wait long for it.
@@ -57,7 +63,10 @@ impl FindingKind {
     /// Whether this is an answer to the question whether the lock is the problem. The first in a summary is the
     /// verdict; that the machine is full may come in addition.
     pub fn is_verdict(self) -> bool {
-        matches!(self, Self::Unused | Self::TooShort | Self::NotTheLock | Self::MachineFull | Self::Lock)
+        matches!(
+            self,
+            Self::Unused | Self::TooShort | Self::NotTheLock | Self::MachineFull | Self::Lock | Self::Waits
+        )
     }
 
     /// How to take a finding of this kind.
@@ -65,6 +74,9 @@ impl FindingKind {
         match self {
             Self::Estimate | Self::EventsLost | Self::Contradictions | Self::Damaged => Weight::Caveat,
             Self::Lock
+            | Self::Waits
+            | Self::StopTheWorld
+            | Self::SharedObjects
             | Self::LockEnabled
             | Self::MainHolder
             | Self::BriefUsers

@@ -9,6 +9,7 @@ use super::finding::{Finding, FindingKind, Strength};
 use super::summary::{GroupSummary, MarkSummary, Summary, per};
 use super::units::{capital, duration, list, percent};
 use super::verdict::{LONG_ENOUGH, Problem, Verdict, WEAK, machine_is_full};
+use super::without_lock;
 
 /// The share of the recording below which collecting garbage costs little.
 const LITTLE: f64 = 0.05;
@@ -18,6 +19,9 @@ pub(super) fn of(summary: &Summary) -> Vec<Finding> {
     let mut all = caveats(summary);
     let verdict = Verdict::of(summary);
     all.push(judged(summary, &verdict));
+    if summary.has_no_lock() {
+        all.extend(without_lock::waits(summary));
+    }
     if let Verdict::Lock(_) = verdict {
         all.extend(causes::of(summary));
         all.extend(machine_is_full(summary).map(|lost| machine_full(summary, lost, "too")));
@@ -29,6 +33,11 @@ pub(super) fn of(summary: &Summary) -> Vec<Finding> {
 
 /// The verdict in words, with what it rests on.
 fn judged(summary: &Summary, verdict: &Verdict<'_>) -> Finding {
+    if summary.has_no_lock()
+        && let Some(finding) = without_lock::judged(summary, verdict)
+    {
+        return finding;
+    }
     match verdict {
         Verdict::Unused => Finding::new(
             FindingKind::Unused,
@@ -74,7 +83,7 @@ fn not_the_lock(summary: &Summary, lost: f64) -> Finding {
     Finding::new(FindingKind::NotTheLock, format!("The lock is not what slows this program down: {why}."))
 }
 
-fn machine_full(summary: &Summary, lost: f64, addition: &str) -> Finding {
+pub(super) fn machine_full(summary: &Summary, lost: f64, addition: &str) -> Finding {
     let busy = |share: Option<f64>, what: &str| Some(format!("{what} {}", percent(share?)));
     let processors = summary.processors.map(|count| format!("{count:.0} processors"));
     let known =
@@ -90,6 +99,11 @@ fn machine_full(summary: &Summary, lost: f64, addition: &str) -> Finding {
 }
 
 fn the_lock(problem: &Problem<'_>) -> Finding {
+    slowed_down(FindingKind::Lock, "Waiting for the lock", problem)
+}
+
+/// What slows the program down, and which threads and marks lost how much to it.
+pub(super) fn slowed_down(kind: FindingKind, what: &str, problem: &Problem<'_>) -> Finding {
     let how = match problem.strength {
         Strength::Weak => "a little",
         Strength::Clear => "clearly",
@@ -98,12 +112,12 @@ fn the_lock(problem: &Problem<'_>) -> Finding {
     let mut losers = Vec::new();
     losers.extend(problem.group.map(|(group, lost)| group_lost(group, lost)));
     losers.extend(problem.mark.map(|(mark, lost)| mark_lost(mark, lost)));
-    let text = format!("Waiting for the lock slows this program down {how}: {}.", losers.join("; "));
+    let text = format!("{what} slows this program down {how}: {}.", losers.join("; "));
     Finding {
         strength: Some(problem.strength),
         group: problem.group.map(|(group, _)| group.name.clone()),
         mark: problem.mark.map(|(mark, _)| mark.span.name.clone()),
-        ..Finding::new(FindingKind::Lock, text)
+        ..Finding::new(kind, text)
     }
 }
 
@@ -140,7 +154,11 @@ fn caveats(summary: &Summary) -> Vec<Finding> {
     };
     let (lost, violations) = (summary.lost, summary.violations);
     let is_nothing = summary.threads.is_empty();
-    add(FindingKind::Estimate, summary.is_estimate(), estimate(summary.about("obstacle"), is_nothing));
+    let estimated = match summary.about("obstacle") {
+        _ if summary.has_no_lock() && !is_nothing => without_lock::estimate(summary),
+        obstacle => estimate(obstacle, is_nothing),
+    };
+    add(FindingKind::Estimate, summary.is_estimate(), estimated);
     let enabled = summary.about("lock_enabled");
     add(FindingKind::LockEnabled, enabled.is_some(), lock_enabled(enabled.unwrap_or_default()));
     add(
@@ -182,7 +200,8 @@ fn lock_enabled(reason: &str) -> String {
 
 fn garbage(summary: &Summary) -> Option<Finding> {
     let (gc, holding) = (summary.times.gc, summary.times.holding());
-    if per(gc, holding) < 0.1 || per(gc, summary.length) < LITTLE {
+    // Without a lock, only what stopped other threads is known.
+    if summary.has_no_lock() || per(gc, holding) < 0.1 || per(gc, summary.length) < LITTLE {
         return None;
     }
     let text = format!(

@@ -6,6 +6,7 @@
 //! holder has no processor.
 
 use super::summary::{GroupSummary, LockSummary, Summary, per};
+use crate::trace::format::definition::LockKind;
 
 /// The longest time, in nanoseconds, for which a lock is free while it passes to a thread that has a processor.
 /// This and what follows is used where the system does not say how long threads had none.
@@ -144,12 +145,15 @@ impl Loss {
     }
 }
 
-/// How long the threads of a group waited for a lock that no thread held. Samples do not show that.
+/// How long the threads of a group waited for a lock that no thread held. Samples do not show that, and the locks of
+/// objects seem to be free.
 fn free(summary: &Summary, group: &GroupSummary) -> u64 {
-    if summary.is_estimate() {
-        return 0;
-    }
-    let rows = summary.locks.iter().flat_map(|lock| &lock.blame);
+    let is_known = |lock: &&LockSummary| match lock.kind {
+        LockKind::Interpreter => !summary.is_estimate(),
+        LockKind::StopTheWorld => true,
+        LockKind::Objects => false,
+    };
+    let rows = summary.locks.iter().filter(is_known).flat_map(|lock| &lock.blame);
     let own = rows.filter(|row| group.threads.binary_search(&row.thread).is_ok());
     own.map(|row| row.by_no_thread).sum()
 }
@@ -162,6 +166,10 @@ fn part(time: u64, share: f64) -> u64 {
 /// lock has none, all others that want it wait, too. If that is most of it, the machine is busy, and threads wake up
 /// late otherwise as well.
 fn late(summary: &Summary) -> f64 {
+    if summary.has_no_lock() {
+        // After a pause, all threads may run.
+        return 1.0;
+    }
     let is_late = summary.locks.iter().any(|lock| Free::of(summary, lock).is_late);
     match delay_waiting(summary) {
         _ if is_late => 1.0,
@@ -185,6 +193,9 @@ fn stalled(summary: &Summary) -> f64 {
 /// Whether threads wait for the lock only because the machine is busy: the process uses little of it and waits little,
 /// or computes so little with the lock that the lock could not keep its processors idle.
 fn is_kept_from_processors(summary: &Summary) -> bool {
+    if summary.has_no_lock() {
+        return false;
+    }
     let Some((usage, processors)) = summary.usage.zip(summary.processors) else { return false };
     let off_lock: u64 = summary.operations.iter().map(|operation| operation.times.off_lock).sum();
     let with_lock = usage.cpu.saturating_sub(usage.others + off_lock);

@@ -41,3 +41,4 @@ pub(super) mod timeline;
 pub(super) mod units;
 mod usage;
 mod verdict;
+mod without_lock;

@@ -312,6 +312,11 @@ impl Recording {
         self.about("exact") == Some("false")
     }
 
+    /// Whether the interpreter had no lock.
+    pub fn has_no_lock(&self) -> bool {
+        self.about("lock") == Some("none")
+    }
+
     /// The name with this number, or a generic one.
     pub fn name(&self, number: u32) -> String {
         if number == Self::OTHER_CODE {

@@ -140,7 +140,8 @@ impl Loss {
     /// Of a process with these numbers.
     pub(in crate::trace) fn of(summary: &Summary) -> Self {
         Self {
-            is_problem: verdict(summary).is_some_and(|verdict| verdict.kind == FindingKind::Lock),
+            is_problem: verdict(summary)
+                .is_some_and(|verdict| matches!(verdict.kind, FindingKind::Lock | FindingKind::Waits)),
             lost: summary.groups.iter().map(|group| group.contended.total).sum(),
             computed: summary.times.computing(),
         }
@@ -161,9 +162,9 @@ fn verdict(summary: &Summary) -> Option<&Finding> {
 
 fn in_short(summary: &Summary) -> &'static str {
     match verdict(summary).map(|verdict| (verdict.kind, verdict.strength)) {
-        Some((FindingKind::Lock, Some(Strength::Weak))) => "slowed down a little",
-        Some((FindingKind::Lock, Some(Strength::Clear))) => "slowed down clearly",
-        Some((FindingKind::Lock, _)) => "slowed down strongly",
+        Some((FindingKind::Lock | FindingKind::Waits, Some(Strength::Weak))) => "slowed down a little",
+        Some((FindingKind::Lock | FindingKind::Waits, Some(Strength::Clear))) => "slowed down clearly",
+        Some((FindingKind::Lock | FindingKind::Waits, _)) => "slowed down strongly",
         Some((FindingKind::NotTheLock, _)) => "not the lock",
         Some((FindingKind::MachineFull, _)) => "too few processors",
         Some((FindingKind::TooShort, _)) => "too short to tell",

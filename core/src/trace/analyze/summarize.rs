@@ -23,7 +23,10 @@ impl Summary {
         let (marks, by_mark) = marks::summarize(recording, timeline, &contended, &groups);
         let group_of = group_of(&groups, threads.len());
         let locks = timeline.locks.iter().zip(by_mark);
-        let locks = locks.map(|(each, by_mark)| lock(timeline, each, &group_of, by_mark));
+        let locks = locks.map(|(each, by_mark)| LockSummary {
+            waits: WaitTimes::of(contended.iter().flatten().filter(|wait| wait.lock == each.id)),
+            ..lock(timeline, each, &group_of, by_mark)
+        });
         let (processors, cpu) = (processors(recording), process_cpu(recording));
         let parallelism = per(cpu.unwrap_or(times.computing()), timeline.length);
         // States say only which threads could compute.
@@ -139,6 +142,8 @@ fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<M
     LockSummary {
         id: lock.id,
         name: lock.name.clone(),
+        kind: lock.kind,
+        waits: WaitTimes::default(),
         held,
         utilization: per(held, timeline.length),
         mean_waiters: per(blame.waited(), timeline.length),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::finding::Finding;
 use super::timeline::{STATES, Stretch, Usage};
+use crate::trace::format::definition::LockKind;
 
 /// The time spent in each state, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -214,6 +215,10 @@ pub struct LockSummary {
     pub id: u32,
     /// Its name.
     pub name: String,
+    /// What it stands for.
+    pub kind: LockKind,
+    /// The contended waits for it.
+    pub waits: WaitTimes,
     /// How long it was held, in nanoseconds.
     pub held: u64,
     /// The share of the recording for which it was held.
@@ -389,6 +394,12 @@ impl Summary {
     /// Whether the states are estimated from samples, not recorded.
     pub fn is_estimate(&self) -> bool {
         self.about("exact") == Some("false")
+    }
+
+    /// Whether the interpreter had no lock, and got none meanwhile.
+    pub fn has_no_lock(&self) -> bool {
+        let is_used = |lock: &LockSummary| lock.kind == LockKind::Interpreter;
+        self.about("lock") == Some("none") && !self.locks.iter().any(is_used)
     }
 }
 

@@ -7,7 +7,9 @@ use super::look::{BAD, DOUBT, GOOD, Look, TITLE};
 use super::summary::{GroupBlame, GroupSummary, LockSummary, MarkSummary, SpanSummary, Summary, per};
 use super::table::{Table, printable, printable_line, shorten, write_rest};
 use super::timeline::State;
-use super::units::{duration, percent, size};
+use super::units::{capital, duration, percent, size};
+use super::without_lock;
+use crate::trace::format::definition::LockKind;
 
 /// The most rows of a table.
 const ROWS: usize = 20;
@@ -78,8 +80,9 @@ impl Summary {
         ]);
         table.0.extend(self.groups.iter().take(ROWS).map(|group| self.group_row(group)));
         table.fit(look.width, &LEAST_OF_THREADS);
-        let title = "Threads (× how many in a pool; lost: of their active time, to the lock)";
-        write_title(title, look, out);
+        let to = if self.has_no_lock() { "in waits" } else { "to the lock" };
+        let title = format!("Threads (× how many in a pool; lost: of their active time, {to})");
+        write_title(&title, look, out);
         table.write_as(look, out);
         write_rest(out, self.groups.len(), ROWS);
     }
@@ -105,32 +108,43 @@ impl Summary {
     }
 
     fn write_lock(&self, lock: &LockSummary, look: Look, out: &mut String) {
-        let text = format!(
+        let text = if lock.kind == LockKind::Interpreter {
+            self.lock_in_words(lock)
+        } else {
+            capital(&format!("{}.", without_lock::in_words(self, lock)))
+        };
+        let _ = writeln!(out, "\n{}", look.hang(0, &text));
+        if lock.blame.is_empty() || lock.kind == LockKind::Objects {
+            return;
+        }
+        let title = match lock.kind {
+            LockKind::StopTheWorld => "Blame: which threads had stopped a thread that waited",
+            _ => "Blame: which threads held the lock while a thread waited",
+        };
+        write_title(title, look, out);
+        let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
+        let free =
+            if lock.kind == LockKind::StopTheWorld { AFTER_PAUSE } else { "no thread (being handed over)" };
+        table.0.extend(lock.by_group.iter().take(ROWS).map(|row| self.blame_row(row, free)));
+        table.write_prose(look, out);
+        write_rest(out, lock.by_group.len(), ROWS);
+    }
+
+    fn lock_in_words(&self, lock: &LockSummary) -> String {
+        format!(
             "{}: held {} of the time, {:.2} threads waiting on average, {:.2} computing (useful parallelism)",
             printable(&lock.name),
             percent(lock.utilization),
             lock.mean_waiters,
             self.useful_parallelism,
-        );
-        let _ = writeln!(out, "\n{}", look.hang(0, &text));
-        if lock.blame.is_empty() {
-            return;
-        }
-        write_title("Blame: which threads held the lock while a thread waited", look, out);
-        let mut table = Table::new(&["waiting thread", "waited", "held meanwhile by"]);
-        table.0.extend(lock.by_group.iter().take(ROWS).map(|row| self.blame_row(row)));
-        table.write_prose(look, out);
-        write_rest(out, lock.by_group.len(), ROWS);
+        )
     }
 
-    fn blame_row(&self, row: &GroupBlame) -> Vec<String> {
+    fn blame_row(&self, row: &GroupBlame, free: &str) -> Vec<String> {
         let more: u64 = row.by.iter().skip(3).map(|(_, time)| time).sum::<u64>() + row.by_others;
         let named = |(group, time): &(usize, u64)| (self.label(&self.groups[*group]), *time);
         let mut by: Vec<(String, u64)> = row.by.iter().take(3).map(named).collect();
-        by.extend([
-            ("others".to_owned(), more),
-            ("no thread (being handed over)".to_owned(), row.by_no_thread),
-        ]);
+        by.extend([("others".to_owned(), more), (free.to_owned(), row.by_no_thread)]);
         by.retain(|(_, time)| per(*time, row.waited) >= 0.0005);
         let by = by.iter().map(|(name, time)| format!("{name} {}", percent(per(*time, row.waited))));
         let by = by.collect::<Vec<_>>().join(", ");
@@ -189,6 +203,9 @@ fn mark_row(mark: &MarkSummary) -> Vec<String> {
     row.push(duration(mark.inflicted_on_others));
     row
 }
+
+/// What a thread waits for once it may run again.
+const AFTER_PAUSE: &str = "no thread any more (a processor)";
 
 /// The columns of the table of threads that narrow terminals do without, the least important one first.
 const LEAST_OF_THREADS: [&str; 12] = [

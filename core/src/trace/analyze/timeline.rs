@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::recording::{Moment, RecordedThread, Recording};
-use crate::trace::format::definition::Stand;
+use crate::trace::format::definition::{LockKind, Stand};
 use crate::trace::format::event::{Kind, Reason, unpack_release, unpack_size};
 
 /// What a thread does, as far as the lock is concerned.
@@ -215,6 +215,8 @@ pub struct LockLife {
     pub id: u32,
     /// Its name, or a generic one.
     pub name: String,
+    /// What it stands for.
+    pub kind: LockKind,
     /// Its holds, in order.
     pub holds: Vec<Hold>,
 }
@@ -246,7 +248,8 @@ struct Walk {
     base: Base,
     since: u64,
     gc: u32,
-    is_estimate: bool,
+    /// Whether operations off the lock are known better than the thread's relation to the lock.
+    trusts_regions: bool,
     open_regions: Vec<Span>,
     open_marks: Vec<Span>,
 }
@@ -264,7 +267,7 @@ pub(super) fn live(recording: &Recording, only_lock: u32, id: u32, thread: &Reco
         base: first_base(thread, only_lock, recording.is_estimate()),
         since: start,
         gc: 0,
-        is_estimate: recording.is_estimate(),
+        trusts_regions: recording.is_estimate() && !recording.has_no_lock(),
         open_regions: Vec::new(),
         open_marks: Vec::new(),
     };
@@ -283,7 +286,12 @@ fn first_base(thread: &RecordedThread, only_lock: u32, is_estimate: bool) -> Bas
             Kind::ThreadStart | Kind::Wants => return Base::Off(Reason::Blocks),
             Kind::Acquired if is_estimate => return Base::Off(Reason::Blocks),
             Kind::Acquired => return Base::Waiting(moment.argument),
-            Kind::Released => return Base::Holding(unpack_release(moment.argument).0),
+            Kind::Released => {
+                return match unpack_release(moment.argument) {
+                    (lock, Reason::Unheld) => Base::Waiting(lock),
+                    (lock, _) => Base::Holding(lock),
+                };
+            }
             _ => {}
         }
     }
@@ -347,12 +355,14 @@ impl Walk {
     fn released(&mut self, time: u64, moment: &Moment) {
         let (lock, reason) = unpack_release(moment.argument);
         self.runs_on(time, moment.native);
-        self.life.releases += 1;
-        if self.base != Base::Holding(lock) {
-            self.life.oddities += 1;
-        }
-        let base = if reason == Reason::Yields { Base::Waiting(lock) } else { Base::Off(reason) };
-        self.enter(time, base);
+        let (expected, next) = match reason {
+            Reason::Unheld => (Base::Waiting(lock), Base::Off(Reason::Blocks)),
+            Reason::Yields => (Base::Holding(lock), Base::Waiting(lock)),
+            _ => (Base::Holding(lock), Base::Off(reason)),
+        };
+        self.life.releases += u64::from(reason != Reason::Unheld);
+        self.life.oddities += u64::from(self.base != expected);
+        self.enter(time, next);
     }
 
     fn enter(&mut self, time: u64, base: Base) {
@@ -370,10 +380,11 @@ impl Walk {
         }
     }
 
-    /// The resulting state. Operations are known exactly even if the rest is estimated.
+    /// The resulting state. Operations are known exactly even if the rest is estimated; where there is no lock, waits are
+    /// exact, and computing is an estimate.
     fn state(&self) -> (State, u32) {
         match (self.base, self.open_regions.last()) {
-            (_, Some(region)) if self.is_estimate => (State::OffLock, region.name),
+            (_, Some(region)) if self.trusts_regions => (State::OffLock, region.name),
             (Base::Holding(lock), _) if self.gc > 0 => (State::Gc, lock),
             (Base::Holding(lock), _) => (State::Running, lock),
             (Base::Waiting(lock), _) => (State::Waiting, lock),

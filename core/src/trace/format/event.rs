@@ -91,6 +91,8 @@ pub enum Reason {
     Yields = 1,
     /// The program told it to sleep.
     Sleeps = 2,
+    /// It did not have it: it has waited for it, and goes on.
+    Unheld = 3,
 }
 
 impl Reason {
@@ -98,6 +100,7 @@ impl Reason {
         match number {
             1 => Self::Yields,
             2 => Self::Sleeps,
+            3 => Self::Unheld,
             _ => Self::Blocks,
         }
     }
@@ -199,7 +202,7 @@ mod tests {
 
     #[test]
     fn releases_keep_lock_and_reason() {
-        for reason in [Reason::Blocks, Reason::Yields, Reason::Sleeps] {
+        for reason in [Reason::Blocks, Reason::Yields, Reason::Sleeps, Reason::Unheld] {
             assert_eq!(unpack_release(pack_release(77, reason)), (77, reason));
         }
     }

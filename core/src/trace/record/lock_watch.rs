@@ -193,6 +193,12 @@ impl LockWatch {
             Kind::Released => {
                 let (lock, reason) = unpack_release(argument);
                 let usage = self.locks.entry(lock).or_default();
+                if reason == Reason::Unheld {
+                    let waited = usage.leave(thread).filter(|wait| !wait.told);
+                    let long = waited.map(|wait| usage.long_wait(wait, time, true));
+                    self.find(Watched::Wait, long);
+                    return;
+                }
                 let is_new = usage.hold.is_some_and(|hold| !hold.told);
                 let long = usage.long_hold(time, true).filter(|_| is_new);
                 usage.release(time);

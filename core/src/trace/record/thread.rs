@@ -35,6 +35,8 @@ pub struct Thread {
     since: AtomicU64,
     metrics: counters::Local,
     regions: Regions,
+    /// How long it has waited for what no thread holds as it holds the lock, in ticks.
+    waited: AtomicU64,
 }
 
 /// Where the relation to a lock begins, behind the lock's number, in bits.
@@ -70,6 +72,7 @@ impl Thread {
             since: AtomicU64::new(0),
             regions: Regions::new(),
             metrics: counters::Local::new(),
+            waited: AtomicU64::new(0),
         }
     }
 
@@ -79,6 +82,7 @@ impl Thread {
         self.metrics.reset();
         self.assume(Stand::Unknown);
         self.regions.forget();
+        self.waited.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn set_id(&self, id: u32) {
@@ -174,6 +178,30 @@ impl Thread {
         {
             self.acquired(since, lock);
         }
+    }
+
+    /// The thread of an interpreter without a lock begins to wait: for the end of a stop-the-world pause, or for the lock
+    /// of an object. Live numbers do not count that.
+    pub fn wait_begin(&self, at: Ticks, lock: Lock) {
+        self.stands(mode(), at, (Kind::Wants, lock.0), standing(lock.0, Stand::Wants));
+    }
+
+    /// The thread's wait since `since` is over.
+    pub fn wait_end(&self, since: Ticks, at: Ticks, lock: Lock) {
+        self.waited.fetch_add(at.saturating_sub(since), Ordering::Relaxed);
+        let argument = pack_release(lock.0, Reason::Unheld);
+        self.stands(mode(), at, (Kind::Released, argument), standing(lock.0, Stand::Off));
+    }
+
+    /// The thread made others wait between two moments, of which the later one is the present.
+    pub fn held(&self, from: Ticks, to: Ticks, lock: Lock) {
+        self.trace(from, Kind::Acquired, lock.0);
+        self.trace(to, Kind::Released, pack_release(lock.0, Reason::Blocks));
+    }
+
+    /// How long the waits that [`wait_end`](Self::wait_end) has ended took in all.
+    pub fn waited(&self) -> Ticks {
+        self.waited.load(Ordering::Relaxed)
     }
 
     #[inline]
