@@ -9,6 +9,7 @@ import { stackOfWait, stacksDuring } from "./stacks";
 import { factsAbout, factsAboutMark, type Selection } from "./timeline/facts";
 import type { Timeline } from "./timeline/timeline";
 import { type Share, STATES, type Trace, WAITING } from "./trace";
+import { heldBy, heldByNone } from "./words";
 
 const MOST_OTHERS = 10;
 const MOST_STACKS = 4;
@@ -52,9 +53,10 @@ function aboutState(timeline: Timeline, selection: Selection): HTMLElement[] {
   if (!lock) return parts;
   const waits = state === WAITING;
   const held = others.reduce((sum, [, time]) => sum + time, 0);
-  const title = waits ? "The lock was held meanwhile by" : others.length > 0 ? "Waiting behind it meanwhile" : "No thread waited behind it.";
+  const title = waits ? heldBy(lock.summary) : others.length > 0 ? "Waiting behind it meanwhile" : "No thread waited behind it.";
   const share = (time: number) => (waits ? `${duration(time)} (${percent(time / length)})` : duration(time));
-  const free = waits && length - held > 0 ? h("span", { class: "muted" }, `no thread (being handed over): ${share(length - held)}`) : null;
+  const none = heldByNone(lock.summary);
+  const free = waits && none && length - held > 0 ? h("span", { class: "muted" }, `${none}: ${share(length - held)}`) : null;
   parts.push(h("p", {}, `${title} `, ...chips(trace, others, share, (thread) => timeline.follow(thread)), free));
   return [...parts, ...stacksOf(selection, lock.id, waits ? others.map(([other]) => other) : [selection.thread], start, end)];
 }

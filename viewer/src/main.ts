@@ -16,6 +16,7 @@ import { lightWhilePrinting, toggleTheme } from "./theme";
 import { swatch } from "./swatch";
 import { Timeline } from "./timeline/timeline";
 import { type Group, load, STATES, type Trace } from "./trace";
+import { isHeld, titleOfBlame } from "./words";
 
 const MEANINGS = ["holds the lock", "wants the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
 
@@ -47,10 +48,10 @@ function timelineSection(traces: Trace[], timeline: Timeline): HTMLElement {
 /** All about one recording that is not in the timeline. */
 function further(trace: Trace, timeline: Timeline): HTMLElement[] {
   const { operations, marks } = trace.summary;
-  const contended = trace.locks.filter((lock) => lock.summary.waited > 0);
+  const contended = trace.locks.filter(({ summary }) => summary.waited > 0 && isHeld(summary));
   return [
     section("Threads", groupTable(trace, timeline)),
-    ...contended.map((lock) => section(`Which threads held the lock while others waited: ${clean(lock.name)}`, blameByMark(trace, lock), blameMatrix(trace, lock))),
+    ...contended.map((lock) => section(titleOfBlame(lock.summary), blameByMark(trace, lock), blameMatrix(trace, lock))),
     section("How long threads waited", histogram(trace)),
     ...(marks.length > 0 ? [section("Marks", markTable(trace))] : []),
     ...(operations.length > 0 ? [section("Operations off the lock", spanTable("What threads did during operations", operations))] : []),

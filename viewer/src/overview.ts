@@ -2,6 +2,7 @@
 import { h, label, prose } from "./dom";
 import { capital, clean, count, duration, percent, plural } from "./format";
 import type { Finding, Summary, Trace } from "./trace";
+import { hasNoLock } from "./words";
 
 /** What is known about the recording by this name, such as `pid`. */
 export function known({ about }: Summary, key: string): string | undefined {
@@ -77,14 +78,15 @@ export function mostLosing({ groups }: Trace) {
 
 export function cards(trace: Trace): HTMLElement {
   const { summary, locks } = trace;
-  const lock = locks[0]?.summary;
+  const none = hasNoLock(summary);
+  const lock = locks.find(({ summary }) => summary.kind === "interpreter")?.summary;
   const worst = mostLosing(trace);
   const waits = summary.contended;
   const longest = summary.threads.reduce((a, b) => (a && a.longest_hold >= b.longest_hold ? a : b), summary.threads[0]);
   const some = waits.count > 0;
   const all: [string, string, string][] = [
-    ["Lock held", lock ? percent(lock.utilization) : "–", lock ? `of the time; ${lock.mean_waiters.toFixed(2)} threads waited on average` : "no lock was used"],
-    ["Lost to the lock", some ? percent(worst.summary.lost) : "–", some ? `of the active time of ${clean(worst.name)}` : "no thread waited while another held the lock"],
+    ["Lock held", lock ? percent(lock.utilization) : "–", lock ? `of the time; ${lock.mean_waiters.toFixed(2)} threads waited on average` : none ? "this interpreter has no lock" : "no lock was used"],
+    [none ? "Lost in waits" : "Lost to the lock", some ? percent(worst.summary.lost) : "–", some ? `of the active time of ${clean(worst.name)}` : none ? "no thread waited for another one" : "no thread waited while another held the lock"],
     ["Contended waits", count(waits.count), some ? `${duration(waits.total)} in sum` : ""],
     ["Half of them took at most", some ? duration(waits.p50) : "–", some ? `p99 ${duration(waits.p99)}, longest ${duration(waits.max)}` : ""],
     ["Longest hold", longest ? duration(longest.longest_hold) : "–", longest ? `by ${clean(longest.name)}` : ""],

@@ -6,7 +6,8 @@ import { type Column, table } from "./table";
 import { factsAbout } from "./timeline/facts";
 import type { Timeline } from "./timeline/timeline";
 import { type Group, type SpanSummary, sliceAt, STATES, type ThreadSummary, type Times, type Trace, upperBound, type WaitTimes } from "./trace";
-import { holdersOf, longestWaits, marksBetween, type Wait } from "./waits";
+import { holdersOf, lockOf, longestWaits, marksBetween, type Wait } from "./waits";
+import { isHeld } from "./words";
 
 const KEYS: (keyof Times)[] = ["running", "waiting", "idle", "sleep", "off_lock", "gc"];
 
@@ -119,7 +120,13 @@ function holders(wait: Wait): HTMLElement {
   const shares = holdersOf(wait);
   const said = shares.slice(0, MOST_HOLDERS).flatMap(([thread, time], i) => [i > 0 ? ", " : "", label(wait.trace.threads[thread].name), ` ${percent(time / (wait.end - wait.start))}`]);
   const more = shares.length > MOST_HOLDERS ? ` and ${shares.length - MOST_HOLDERS} more` : "";
-  return h("span", {}, ...(shares.length > 0 ? said : ["no thread: it had no processor"]), more);
+  return h("span", {}, ...(shares.length > 0 ? said : [heldByUnknown(wait)]), more);
+}
+
+/** What is said where no thread is known to have held the lock. */
+function heldByUnknown(wait: Wait): string {
+  const lock = lockOf(wait);
+  return lock && !isHeld(lock.summary) ? `unknown: ${clean(lock.name)}` : "no thread: it had no processor";
 }
 
 export function spanTable(caption: string, rows: SpanSummary[]): HTMLElement {

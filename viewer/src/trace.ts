@@ -53,9 +53,13 @@ export interface GroupSummary {
   lost: number;
 }
 
+/** An interpreter lock, or what stands for one where there is none. */
+export type LockKind = "interpreter" | "stop_the_world" | "spinning" | "objects";
+
 export interface LockSummary {
   id: number;
   name: string;
+  kind: LockKind;
   held: number;
   utilization: number;
   mean_waiters: number;

@@ -1,6 +1,6 @@
 // Contended waits: those for a lock that another thread held, or that took long for another reason. A thread that takes a
 // free lock waits for it, too, but only for some 60 ns. The core decides in the same way.
-import { type Holds, type Share, type Span, spansBetween, holdersDuring, type Trace, upperBound, WAITING } from "./trace";
+import { type Holds, type Lock, type Share, type Span, spansBetween, holdersDuring, type Trace, upperBound, WAITING } from "./trace";
 
 /** A wait of this many nanoseconds is contended even if no other thread held the lock. */
 const LATE = 1e6;
@@ -22,13 +22,15 @@ export interface Wait {
 /** The waits of a thread that overlap a stretch of time and take at least `shortest`, if they are contended. */
 export function* contendedWaits(trace: Trace, thread: number, from = -Infinity, to = Infinity, shortest = () => 0): Generator<Wait> {
   const { starts, states, whats, count } = trace.threads[thread].slices;
-  const holds = new Map(trace.locks.map((lock) => [lock.id, lock.holds]));
+  const locks = new Map(trace.locks.map((lock) => [lock.id, lock]));
   for (let slice = Math.max(0, upperBound(starts, from, count) - 1); slice < count && starts[slice] < to; slice++) {
     if (states[slice] !== WAITING) continue;
     const [start, end] = [starts[slice], starts[slice + 1]];
-    const held = holds.get(whats[slice]);
-    if (end <= from || end - start <= shortest() || !held) continue;
-    if (isContended(held, thread, start, end)) yield { trace, thread, slice, start, end };
+    const lock = locks.get(whats[slice]);
+    if (end <= from || end - start <= shortest() || !lock) continue;
+    // Without an interpreter lock, waits are recorded only while something has to be waited for.
+    if (lock.summary.kind === "spinning") continue;
+    if (lock.summary.kind !== "interpreter" || isContended(lock.holds, thread, start, end)) yield { trace, thread, slice, start, end };
   }
 }
 
@@ -50,9 +52,13 @@ export function longestWaits(traces: Trace[], most: number): Wait[] {
 }
 
 /** The threads that held the lock during a wait, the longest first. */
-export function holdersOf({ trace, thread, slice, start, end }: Wait): Share[] {
-  const lock = trace.locks.find(({ id }) => id === trace.threads[thread].slices.whats[slice]);
-  return lock ? holdersDuring(lock.holds, start, end) : [];
+export function holdersOf(wait: Wait): Share[] {
+  const lock = lockOf(wait);
+  return lock ? holdersDuring(lock.holds, wait.start, wait.end) : [];
+}
+
+export function lockOf({ trace, thread, slice }: Wait): Lock | undefined {
+  return trace.locks.find(({ id }) => id === trace.threads[thread].slices.whats[slice]);
 }
 
 /** The marks of a thread that overlap a stretch of time, outer ones first. */

@@ -7,7 +7,7 @@
 //! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; … }
 //! ```
 //!
-//! [`install`] redirects the interpreter's imports of `sem_wait` and `sem_post` to the functions below. The word before the
+//! [`install`] redirects the interpreter's imports of `sem_wait`, `sem_post` and `sched_yield` to the functions below. The word before the
 //! semaphore is the address, and the address tells what for:
 //!
 //! - the field `state` of the thread's own state: another thread has stopped the world. The state is not read, only its
@@ -36,13 +36,17 @@ use crate::lock::parked::{self, Wait};
 
 type OfSemaphore = unsafe extern "C" fn(*mut sem_t) -> c_int;
 
-fn redirections() -> [Redirection; 2] {
+type Yield = unsafe extern "C" fn() -> c_int;
+
+fn redirections() -> [Redirection; 3] {
     [
+        (c"sched_yield", sched_yield as Yield as usize, &SCHED_YIELD),
         (c"sem_wait", sem_wait as OfSemaphore as usize, &SEM_WAIT),
         (c"sem_post", sem_post as OfSemaphore as usize, &SEM_POST),
     ]
 }
 
+static SCHED_YIELD: NextHook = NextHook::new();
 static SEM_WAIT: NextHook = NextHook::new();
 static SEM_POST: NextHook = NextHook::new();
 
@@ -74,6 +78,15 @@ unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
     next!(SEM_POST, OfSemaphore, libc::sem_post, semaphore)
 }
 
+/// A thread that finds a mutex locked lets others run some tens of times before it parks, which takes milliseconds if there
+/// are any: its wait begins there.
+unsafe extern "C" fn sched_yield() -> c_int {
+    let call = || next!(SCHED_YIELD, Yield, libc::sched_yield);
+    // SAFETY: needs no thread state, and returns null where there is none.
+    let is_attached = trace::is_tracing() && !unsafe { ffi::PyThreadState_GetUnchecked() }.is_null();
+    if is_attached { parked::while_spinning(call) } else { call() }
+}
+
 /// The address for which the calling thread parks with this semaphore, if that lies in an entry on the thread's stack.
 #[inline]
 fn parked_for(semaphore: *mut sem_t) -> Option<usize> {
@@ -103,7 +116,11 @@ fn begin(address: usize, semaphore: usize) -> Option<Wait> {
     if state != 0 {
         return (address == state + offset).then(|| parked::paused(semaphore));
     }
-    type_name::of_locked(address).map(|type_| parked::for_object(type_))
+    let object = type_name::of_locked(address);
+    if object.is_none() {
+        parked::forget_spinning();
+    }
+    object.map(|type_| parked::for_object(type_))
 }
 
 /// Runs `record` between a call of the C library and the interpreter's look at its outcome.

@@ -39,12 +39,12 @@ impl NextHook {
 
 /// Calls the function that a [`NextHook`] holds, which has the type of the library's function.
 macro_rules! next {
-    ($next:ident, $type:ty, $library:path, $($argument:expr),+) => {{
+    ($next:ident, $type:ty, $library:path $(, $argument:expr)*) => {{
         let address = $next.address($library as $type as usize);
         // SAFETY: it comes from an import of this same function, or is the library's own.
         let function = unsafe { std::mem::transmute::<usize, $type>(address) };
         // SAFETY: the interpreter's own call, with its arguments.
-        unsafe { function($($argument),+) }
+        unsafe { function($($argument),*) }
     }};
 }
 pub(super) use next;

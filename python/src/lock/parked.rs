@@ -29,6 +29,87 @@ pub(crate) fn is_own_ignored() -> bool {
     IS_IGNORED.get()
 }
 
+/// The calls by which a thread lets others run until it gets a lock or parks.
+struct Spin {
+    /// When the first of them began, and when the last one ended; 0 if they are recorded.
+    first: Cell<Ticks>,
+    last: Cell<Ticks>,
+    count: Cell<u32>,
+    /// The end of what was recorded last of this thread: as it is recorded afterwards, it must not overlap.
+    recorded: Cell<Ticks>,
+}
+
+thread_local! {
+    static SPIN: Spin = const { Spin { first: Cell::new(0), last: Cell::new(0), count: Cell::new(0), recorded: Cell::new(0) } };
+}
+
+/// The longest time, in nanoseconds, between two such calls, and from the last one to the wait.
+const AT_ONCE: u64 = 20_000;
+
+impl Spin {
+    fn goes_on(&self, now: Ticks) -> bool {
+        trace::nanoseconds(now.saturating_sub(self.last.get())) < AT_ONCE
+    }
+
+    fn forget(&self) {
+        self.last.set(0);
+        self.count.set(0);
+    }
+
+    /// Records calls after which the thread has got its lock: it is not known which.
+    fn record(&self) {
+        let (first, last) = (self.not_recorded(self.first.get()), self.last.get());
+        if self.count.get() > 1 && first < last && trace::is_tracing() && !is_own_ignored() {
+            let (thread, lock) = (feed::current(), known(&SPINNING, Lock::SPINNING));
+            thread.wait_begin(first, lock);
+            thread.wait_end(first, last, lock);
+            self.recorded.set(last);
+        }
+        self.forget();
+    }
+
+    /// A time, or the end of what is recorded if that is later.
+    fn not_recorded(&self, time: Ticks) -> Ticks {
+        time.max(self.recorded.get())
+    }
+}
+
+/// Lets other threads run by `call`, because a lock is not free. Calls that have led to a lock are recorded when the
+/// next ones begin.
+pub(crate) fn while_spinning<R>(call: impl FnOnce() -> R) -> R {
+    let now = trace::now();
+    SPIN.with(|spin| {
+        if !spin.goes_on(now) {
+            spin.record();
+            spin.first.set(now);
+        }
+    });
+    let result = call();
+    SPIN.with(|spin| {
+        spin.count.set(spin.count.get() + 1);
+        spin.last.set(trace::now());
+    });
+    result
+}
+
+/// Since when the calling thread, which is about to park, has found the lock taken.
+fn since_spinning() -> Ticks {
+    let now = trace::now();
+    SPIN.with(|spin| {
+        if !spin.goes_on(now) {
+            spin.record();
+            return now;
+        }
+        spin.forget();
+        spin.not_recorded(spin.first.get())
+    })
+}
+
+/// The calling thread parks for something that is not recorded.
+pub(crate) fn forget_spinning() {
+    SPIN.with(|spin| if spin.goes_on(trace::now()) { spin.forget() } else { spin.record() });
+}
+
 /// A wait that is being recorded.
 #[must_use]
 pub(crate) struct Wait {
@@ -49,7 +130,9 @@ impl Wait {
         if let Some(place) = self.place {
             place.leave();
         }
-        feed::current().wait_end(self.since, trace::now(), self.lock);
+        let now = trace::now();
+        feed::current().wait_end(self.since, now, self.lock);
+        SPIN.with(|spin| spin.recorded.set(now));
     }
 }
 
@@ -61,7 +144,7 @@ pub(crate) fn paused(semaphore: usize) -> Wait {
 
 /// The calling thread waits for the lock of an object of this type.
 pub(crate) fn for_object(type_: Type) -> Wait {
-    Wait::begin(of_objects(type_), trace::now(), None)
+    Wait::begin(of_objects(type_), since_spinning(), None)
 }
 
 /// The calling thread is about to post a semaphore: if another one waits with it for the end of a pause, the calling thread
@@ -84,7 +167,11 @@ fn end_pause(semaphore: usize) {
     let begins =
         PAUSED.iter().map(|paused| paused.since.swap(0, Ordering::Relaxed)).filter(|since| *since != 0);
     if let Some(since) = begins.min() {
-        feed::current().held(since, trace::now(), pause());
+        SPIN.with(|spin| {
+            let now = trace::now();
+            feed::current().held(spin.not_recorded(since), now, pause());
+            spin.recorded.set(now);
+        });
     }
 }
 
@@ -121,16 +208,22 @@ impl Paused {
     }
 }
 
-/// The number of the lock that stands for pauses; 0 until there was one.
+/// The numbers of the locks that stand for pauses and for spinning; 0 until there was one.
 static PAUSE: AtomicU32 = AtomicU32::new(0);
+static SPINNING: AtomicU32 = AtomicU32::new(0);
 
 fn pause() -> Lock {
-    let known = PAUSE.load(Ordering::Relaxed);
+    known(&PAUSE, Lock::STOP_THE_WORLD)
+}
+
+/// The lock with this number, which is made with a name if there is none.
+fn known(number: &AtomicU32, name: &str) -> Lock {
+    let known = number.load(Ordering::Relaxed);
     if known != 0 {
         return Lock::from_id(known);
     }
-    let made = Lock::new(Lock::STOP_THE_WORLD);
-    match PAUSE.compare_exchange(0, made.id(), Ordering::Relaxed, Ordering::Relaxed) {
+    let made = Lock::new(name);
+    match number.compare_exchange(0, made.id(), Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => made,
         Err(first) => Lock::from_id(first),
     }
@@ -174,5 +267,6 @@ pub(crate) fn after_fork_in_child() {
     });
     PRESENT.store(0, Ordering::Relaxed);
     PAUSE.store(0, Ordering::Relaxed);
+    SPINNING.store(0, Ordering::Relaxed);
     OBJECTS.forget();
 }

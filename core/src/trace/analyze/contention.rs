@@ -22,13 +22,17 @@ pub(super) fn contended_waits(timeline: &Timeline) -> Vec<Vec<Stretch>> {
 
 fn is_contended(timeline: &Timeline, thread: usize, wait: &Stretch) -> bool {
     let lock = timeline.locks.iter().find(|lock| lock.id == wait.lock);
-    wait.length() >= LATE
-        || lock.is_some_and(|lock| is_never_free(lock) || is_held_by_another(lock, thread, wait))
+    // These may be for a lock of the program's own, for which a thread is otherwise idle.
+    let is_unclear = lock.is_some_and(|lock| lock.kind == LockKind::Spinning);
+    let is_late = || wait.length() >= LATE;
+    !is_unclear
+        && (is_late()
+            || lock.is_some_and(|lock| is_never_free(lock) || is_held_by_another(lock, thread, wait)))
 }
 
 /// Where there is no interpreter lock, waits are recorded only while something has to be waited for.
 fn is_never_free(lock: &LockLife) -> bool {
-    lock.kind != LockKind::Interpreter
+    matches!(lock.kind, LockKind::StopTheWorld | LockKind::Objects)
 }
 
 fn is_held_by_another(lock: &LockLife, thread: usize, wait: &Stretch) -> bool {

@@ -43,6 +43,8 @@ pub enum FindingKind {
     StopTheWorld,
     /// A cause in an interpreter without a lock: threads used the same objects.
     SharedObjects,
+    /// Threads of an interpreter without a lock tried again and again to get locks that others had.
+    Spinning,
     /// A cause: most of the waiting was behind one thread or pool.
     MainHolder,
     /// A cause: threads that need the lock briefly wait long for it.
@@ -83,7 +85,12 @@ impl FindingKind {
             | Self::Saturated
             | Self::HandOver
             | Self::MachineFull => Weight::Problem,
-            Self::Unused | Self::TooShort | Self::NotTheLock | Self::Garbage | Self::OffLock => Weight::Note,
+            Self::Unused
+            | Self::TooShort
+            | Self::NotTheLock
+            | Self::Spinning
+            | Self::Garbage
+            | Self::OffLock => Weight::Note,
         }
     }
 }

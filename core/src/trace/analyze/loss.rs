@@ -151,7 +151,7 @@ fn free(summary: &Summary, group: &GroupSummary) -> u64 {
     let is_known = |lock: &&LockSummary| match lock.kind {
         LockKind::Interpreter => !summary.is_estimate(),
         LockKind::StopTheWorld => true,
-        LockKind::Objects => false,
+        LockKind::Objects | LockKind::Spinning => false,
     };
     let rows = summary.locks.iter().filter(is_known).flat_map(|lock| &lock.blame);
     let own = rows.filter(|row| group.threads.binary_search(&row.thread).is_ok());

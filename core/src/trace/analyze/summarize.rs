@@ -11,6 +11,7 @@ use super::summary::{
 };
 use super::timeline::{Life, LockLife, Stretch, Timeline, Usage};
 use super::{findings, marks, spans};
+use crate::trace::format::definition::LockKind;
 
 impl Summary {
     /// Computes the summary of a recording from its timeline.
@@ -24,7 +25,7 @@ impl Summary {
         let group_of = group_of(&groups, threads.len());
         let locks = timeline.locks.iter().zip(by_mark);
         let locks = locks.map(|(each, by_mark)| LockSummary {
-            waits: WaitTimes::of(contended.iter().flatten().filter(|wait| wait.lock == each.id)),
+            waits: waits_for(timeline, each, &contended),
             ..lock(timeline, each, &group_of, by_mark)
         });
         let (processors, cpu) = (processors(recording), process_cpu(recording));
@@ -155,6 +156,15 @@ fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<M
         by_group: group_rows(&by_group),
         by_mark,
     }
+}
+
+/// The waits for a lock that the tables have, those of threads that spin included.
+fn waits_for(timeline: &Timeline, lock: &LockLife, contended: &[Vec<Stretch>]) -> WaitTimes {
+    let is_of_lock = |wait: &&Stretch| wait.lock == lock.id;
+    if lock.kind == LockKind::Spinning {
+        return WaitTimes::of(timeline.threads.iter().flat_map(|life| &life.waits).filter(is_of_lock));
+    }
+    WaitTimes::of(contended.iter().flatten().filter(is_of_lock))
 }
 
 fn rows(blame: &Blame) -> Vec<BlameRow> {

@@ -217,7 +217,7 @@ pub struct LockSummary {
     pub name: String,
     /// What it stands for.
     pub kind: LockKind,
-    /// The contended waits for it.
+    /// The contended waits for it; all where threads spin.
     pub waits: WaitTimes,
     /// How long it was held, in nanoseconds.
     pub held: u64,

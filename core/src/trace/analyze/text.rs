@@ -114,7 +114,7 @@ impl Summary {
             capital(&format!("{}.", without_lock::in_words(self, lock)))
         };
         let _ = writeln!(out, "\n{}", look.hang(0, &text));
-        if lock.blame.is_empty() || lock.kind == LockKind::Objects {
+        if lock.blame.is_empty() || matches!(lock.kind, LockKind::Objects | LockKind::Spinning) {
             return;
         }
         let title = match lock.kind {

@@ -3,6 +3,9 @@
 //! One thread may stop all others ([`LockKind::StopTheWorld`]), above all to collect garbage, and a thread waits for the
 //! lock of an object ([`LockKind::Objects`]) that another thread is using. Both are recorded exactly, as waits for locks of
 //! these kinds, so the verdict rests on the same measure as that on an interpreter lock; only the words differ.
+//!
+//! Before a thread parks, it tries some tens of times to get the lock ([`LockKind::Spinning`], if it gets it so). Whether that
+//! was a lock of the program's own cannot be told, so the verdict leaves it out.
 
 use super::finding::{Finding, FindingKind, Weight};
 use super::findings::{machine_full, slowed_down};
@@ -21,7 +24,7 @@ const MOST: f64 = 0.5;
 /// The verdict in words; `None` where those about other interpreters are right.
 pub(super) fn judged(summary: &Summary, verdict: &Verdict<'_>) -> Option<Finding> {
     match verdict {
-        Verdict::Unused if is_seen(summary) => {
+        Verdict::Unused | Verdict::NotTheLock(_) if is_seen(summary) && summary.contended.count == 0 => {
             let text = "This interpreter has no lock, and no thread waited in it for another one.";
             Some(Finding::new(FindingKind::Unused, text.into()))
         }
@@ -101,7 +104,8 @@ pub(super) fn waits(summary: &Summary) -> Vec<Finding> {
         of_kind(LockKind::Objects).filter(|lock| lost(summary, lock) >= LITTLE).collect();
     objects.sort_by_key(|lock| std::cmp::Reverse(lock.waits.total));
     objects.truncate(TYPES);
-    let mut all: Vec<&LockSummary> = of_kind(LockKind::StopTheWorld).chain(objects).collect();
+    let spinning = of_kind(LockKind::Spinning).filter(|lock| lost(summary, lock) >= LITTLE);
+    let mut all: Vec<&LockSummary> = of_kind(LockKind::StopTheWorld).chain(spinning).chain(objects).collect();
     all.sort_by_key(|lock| std::cmp::Reverse(lock.waits.total));
     all.into_iter().map(|lock| finding(summary, lock)).collect()
 }
@@ -110,11 +114,12 @@ fn finding(summary: &Summary, lock: &LockSummary) -> Finding {
     let text = format!("{}.", capital(&in_words(summary, lock)));
     let (kind, advice) = match lock.kind {
         LockKind::Objects => (FindingKind::SharedObjects, APART),
+        LockKind::Spinning => (FindingKind::Spinning, ""),
         _ if is_for_garbage(summary, lock) => (FindingKind::StopTheWorld, COLLECT_LESS),
         _ => (FindingKind::StopTheWorld, STOP_LESS),
     };
     let finding = Finding { group: culprit(summary, lock).map(|(name, _)| name), ..Finding::new(kind, text) };
-    if lost(summary, lock) < WEAK {
+    if lost(summary, lock) < WEAK || lock.kind == LockKind::Spinning {
         return Finding { weight: Weight::Note, ..finding };
     }
     finding.advise(advice)
@@ -148,6 +153,15 @@ pub(super) fn in_words(summary: &Summary, lock: &LockSummary) -> String {
         let name = type_of_objects(&lock.name);
         return format!(
             "threads waited {times} for {total} in all for the locks of `{name}` objects {figures}"
+        );
+    }
+    if lock.kind == LockKind::Spinning {
+        return format!(
+            "threads tried {times} for {total} in all (p50 {}, p99 {}, longest {}) to get locks that others had, and got \
+             them without going to sleep: locks of objects, of the interpreter, or of the program",
+            duration(waits.p50),
+            duration(waits.p99),
+            duration(waits.max),
         );
     }
     let behind = match culprit(summary, lock) {

@@ -11,6 +11,10 @@ impl Lock {
     /// stopped the others has it.
     pub const STOP_THE_WORLD: &'static str = "stop the world";
 
+    /// The name of the lock that stands for those that threads got after some tries, in an interpreter that has no lock: they
+    /// may be objects', the interpreter's or the program's own.
+    pub const SPINNING: &'static str = "locks, spinning";
+
     /// The name of the lock that stands for those of all objects of a type, in an interpreter that has no lock.
     pub fn of_objects(type_name: &str) -> String {
         format!("{OBJECTS}{type_name}")
@@ -29,6 +33,8 @@ pub enum LockKind {
     Interpreter,
     /// Pauses, in which one thread has stopped all others of an interpreter without a lock.
     StopTheWorld,
+    /// Locks that threads got after some tries, without going to sleep. It is not known what they belong to.
+    Spinning,
     /// The locks of all objects of a type. Which threads have them is not known.
     Objects,
 }
@@ -38,6 +44,7 @@ impl LockKind {
     pub(in crate::trace) fn without_lock(name: &str) -> Self {
         match name {
             Lock::STOP_THE_WORLD => Self::StopTheWorld,
+            Lock::SPINNING => Self::Spinning,
             _ if name.starts_with(OBJECTS) => Self::Objects,
             _ => Self::Interpreter,
         }
