@@ -201,7 +201,10 @@ def test_calls_are_redirected_only_while_something_is_recorded() -> None:
 
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
-    [("OFFLOCK_FEED", "samples", "OFFLOCK_FEED asks for samples"), ("OFFLOCK_INTERNALS", "0", "OFFLOCK_INTERNALS=0")],
+    [
+        ("OFFLOCK_FEED", "samples", "OFFLOCK_FEED asks for samples"),
+        ("OFFLOCK_INTERNALS", "0", "OFFLOCK_INTERNALS=0"),
+    ],
 )
 def test_what_is_forbidden_is_not_done_and_said(variable: str, value: str, reason: str) -> None:
     summary = checked(

@@ -120,7 +120,7 @@ fn begin(address: usize, semaphore: usize) -> Option<Wait> {
     if object.is_none() {
         parked::forget_spinning();
     }
-    object.map(|type_| parked::for_object(type_))
+    object.map(parked::for_object)
 }
 
 /// Runs `record` between a call of the C library and the interpreter's look at its outcome.

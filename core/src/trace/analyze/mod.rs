@@ -5,7 +5,8 @@
 //! the threads together; `blame.rs` attributes waiting to threads and `marks.rs` to marks, both by the sweeps
 //! in `sweep.rs`; `spans.rs` adds up operations and marks; `contention.rs` tells contended waits from others,
 //! and `groups.rs` which threads belong together; `summarize.rs` computes the numbers of `summary.rs`;
-//! `loss.rs` and `verdict.rs` judge them, and `findings.rs` and `causes.rs` say in words what they mean.
+//! `loss.rs` and `verdict.rs` judge them, and `findings.rs`, `causes.rs` and, for interpreters without a lock,
+//! `without_lock.rs` say in words what they mean.
 //! `compare.rs` puts two summaries side by side, and `compare_code.rs` the code, `change.rs` says in words
 //! what became of a number; `run.rs` orders those of several processes, and `text.rs` prints them.
 
