@@ -25,7 +25,7 @@ SERVERS_START_WITHIN = 60
 LIGHT_CLIENTS = 2
 # What Puma 5.6 ends with now and then on Ruby 3.4, also without offlock, while it waits for its threads.
 FALSE_DEADLOCK = "No live threads left. Deadlock?"
-VERDICTS = {"unused", "too_short", "not_the_lock", "machine_full", "lock"}
+VERDICTS = {"unused", "too_short", "not_the_lock", "machine_full", "lock", "waits"}
 
 
 @dataclass(frozen=True)
