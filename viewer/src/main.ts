@@ -16,9 +16,7 @@ import { lightWhilePrinting, toggleTheme } from "./theme";
 import { swatch } from "./swatch";
 import { Timeline } from "./timeline/timeline";
 import { type Group, load, STATES, type Trace } from "./trace";
-import { isHeld, titleOfBlame } from "./words";
-
-const MEANINGS = ["holds the lock", "wants the lock", "is blocked on something else", "sleeps", "computes without the lock", "collects garbage with the lock"];
+import { isHeld, meanings, titleOfBlame } from "./words";
 
 function section(title: string, ...content: (Node | string | null)[]): HTMLElement {
   return h("section", {}, h("h2", {}, title), ...content);
@@ -27,7 +25,8 @@ function section(title: string, ...content: (Node | string | null)[]): HTMLEleme
 function legend(traces: Trace[]): HTMLElement {
   const stacks = traces.some(({ threads }) => threads.some(({ pieces, waiting }) => pieces.count + waiting.stacks.length > 0));
   const tick = stacks ? h("li", {}, h("span", { class: "tick" }), "stack", h("span", { class: "muted" }, " taken while a thread waited")) : null;
-  return h("ul", { class: "legend" }, ...STATES.map((name, state) => h("li", {}, swatch(state), ` ${name}`, h("span", { class: "muted" }, ` ${MEANINGS[state]}`))), tick);
+  const meaning = meanings(traces.map(({ summary }) => summary));
+  return h("ul", { class: "legend" }, ...STATES.map((name, state) => h("li", {}, swatch(state), ` ${name}`, h("span", { class: "muted" }, ` ${meaning[state]}`))), tick);
 }
 
 /** The rest of the page, once its top and the timeline are on the screen. */

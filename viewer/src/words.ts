@@ -11,6 +11,13 @@ export function hasNoLock({ about }: Summary): boolean {
   return about.some(([key, value]) => key === "lock" && value === "none");
 }
 
+/** What the states of threads mean. */
+export function meanings(summaries: Summary[]): string[] {
+  const [off, idle] = ["computes without the lock", "is blocked on something else"];
+  if (summaries.every(hasNoLock)) return ["has stopped others", "waits for another thread, in the interpreter", idle, "sleeps", "computes", "has stopped others to collect garbage"];
+  return ["holds the lock", "wants the lock", idle, "sleeps", off, "collects garbage with the lock"];
+}
+
 export function titleOfBlame({ kind, name }: LockSummary): string {
   return kind === "stop_the_world" ? "Which threads had stopped others (stop-the-world pauses)" : `Which threads held the lock while others waited: ${clean(name)}`;
 }

@@ -1,5 +1,7 @@
 //! Computes the numbers of a recording from its timeline.
 
+use std::cmp::Reverse;
+
 use super::blame::{Blame, Row};
 use super::contention::contended_waits;
 use super::groups::Groups;
@@ -53,7 +55,7 @@ impl Summary {
             contended: WaitTimes::of(contended.iter().flatten()),
             threads,
             groups,
-            locks: locks.filter(|lock| lock.holds > 0 || lock.waited > 0).collect(),
+            locks: in_order(locks.filter(|lock| lock.holds > 0 || lock.waited > 0).collect()),
             operations: spans::operations(recording, timeline),
             marks,
             ..Self::default()
@@ -156,6 +158,16 @@ fn lock(timeline: &Timeline, lock: &LockLife, group_of: &[usize], by_mark: Vec<M
         by_group: group_rows(&by_group),
         by_mark,
     }
+}
+
+/// What stands for a lock where there is none comes in the order of the waiting, and last where it is unclear what for.
+fn in_order(mut locks: Vec<LockSummary>) -> Vec<LockSummary> {
+    locks.sort_by_key(|lock| match lock.kind {
+        LockKind::Interpreter => (0, Reverse(0)),
+        LockKind::StopTheWorld | LockKind::Objects => (1, Reverse(lock.waited)),
+        LockKind::Spinning => (2, Reverse(lock.waited)),
+    });
+    locks
 }
 
 /// The waits for a lock that the tables have, those of threads that spin included.
