@@ -7,6 +7,7 @@ pub(crate) mod feed;
 mod flight;
 #[cfg(all(target_os = "linux", Py_GIL_DISABLED))]
 pub(crate) mod parked;
+mod permission;
 pub(crate) mod region_events;
 mod samples;
 pub(crate) mod waiters;
@@ -24,7 +25,6 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cpython::assumptions::{Assumption, VARIABLE};
 #[cfg(target_os = "linux")]
 use crate::cpython::frames;
 #[cfg(target_os = "linux")]
@@ -53,28 +53,14 @@ mod hooks {
     pub(super) fn after_fork_in_child() {}
 }
 
-/// The environment variable that requests samples even where the lock could be watched: `samples`.
-const FEED_VARIABLE: &str = "OFFLOCK_FEED";
-
 /// Redirects the interpreter's calls if needed; the calling thread holds the lock. The error says why it cannot
 /// or must not be watched.
 fn watch(py: Python<'_>) -> Result<(), String> {
     if let Some(reason) = trace::switched_off() {
         return Err(reason);
     }
-    is_permitted()?;
+    permission::given()?;
     hooks::install(py)
-}
-
-/// Whether the environment lets the interpreter's calls be redirected. The error says why not.
-fn is_permitted() -> Result<(), String> {
-    match std::env::var(FEED_VARIABLE) {
-        Ok(feed) if feed == "samples" => Err(format!("{FEED_VARIABLE} asks for samples")),
-        _ if !Assumption::ImportSlots.holds() => {
-            Err(format!("{VARIABLE}=0 forbids redirecting the interpreter's calls"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Restores the interpreter's calls when nothing is recorded any more.
@@ -300,7 +286,7 @@ fn begin(
     let mut options = Options { about, limit, stacks: stacks.filter(|_| watched.is_ok()) };
     let has_no_lock = watched.is_err() && without_lock::is_used(py);
     let watched =
-        if has_no_lock && is_permitted().is_ok() { Err(without_lock::OBSTACLE.into()) } else { watched };
+        if has_no_lock && permission::given().is_ok() { Err(without_lock::OBSTACLE.into()) } else { watched };
     if has_no_lock {
         options.about.push(("lock".into(), "none".into()));
         let obstacle = without_lock::watch(py).err();

@@ -25,7 +25,7 @@ pub(super) fn is_used(py: Python<'_>) -> bool {
 
 /// Begins to watch what threads wait for. The error says why that is not seen.
 pub(super) fn watch(py: Python<'_>) -> Result<(), String> {
-    super::is_permitted()?;
+    super::permission::given()?;
     #[cfg(all(target_os = "linux", Py_GIL_DISABLED))]
     return parking::install(py);
     #[cfg(not(all(target_os = "linux", Py_GIL_DISABLED)))]

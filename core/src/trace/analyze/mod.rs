@@ -42,4 +42,5 @@ pub(super) mod timeline;
 pub(super) mod units;
 mod usage;
 mod verdict;
+mod verdict_text;
 mod without_lock;

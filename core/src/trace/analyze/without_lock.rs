@@ -8,10 +8,10 @@
 //! was a lock of the program's own cannot be told, so the verdict leaves it out.
 
 use super::finding::{Finding, FindingKind, Weight};
-use super::findings::{machine_full, slowed_down};
 use super::summary::{LockSummary, Summary, WaitTimes, per};
 use super::units::{capital, duration, percent};
 use super::verdict::{LONG_ENOUGH, Verdict, WEAK};
+use super::verdict_text::{machine_full, slowed_down};
 use crate::trace::format::definition::{LockKind, type_of_objects};
 
 /// The share of active time below which waits for the objects of a type are not worth a sentence.
