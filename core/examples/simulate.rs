@@ -1,6 +1,8 @@
 //! Writes made-up traces, to look at and for the tests of the report page:
 //! `cargo run --example simulate -- KIND FILE`.
 
+#[path = "simulate/free_threaded.rs"]
+mod free_threaded;
 #[path = "../tests/simulate/mod.rs"]
 mod simulate;
 #[path = "simulate/stacks.rs"]
@@ -16,21 +18,7 @@ const RUBY: Interpreter = Interpreter { time_slice: 100_000_000, hand_over: 20_0
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, file] = arguments.as_slice() else { return usage() };
-    let (interpreter, scripts) = match kind.as_str() {
-        "convoy" => (RUBY, convoy()),
-        "web" | "stacks" => (Interpreter { time_slice: 10_000_000, ..RUBY }, web()),
-        "hostile" => (RUBY, hostile()),
-        "server" => (Interpreter { time_slice: 10_000_000, ..RUBY }, server()),
-        "million" => (Interpreter { time_slice: 1_000_000, hand_over: 2_000, ..RUBY }, million()),
-        _ => return usage(),
-    };
-    let (mut recording, _) = simulate::simulate(interpreter, &scripts);
-    match kind.as_str() {
-        "server" => mark_requests(&mut recording),
-        "stacks" => stacks::add(&mut recording),
-        "hostile" => rename(&mut recording),
-        _ => {}
-    }
+    let Some(mut recording) = recording(kind) else { return usage() };
     // Two recordings of one process are `web` and `server`.
     let pid = if kind == "convoy" { "4711" } else { "4712" };
     recording.about.push(("pid".into(), pid.into()));
@@ -43,8 +31,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// The recording of this kind, if there is one.
+fn recording(kind: &str) -> Option<Recording> {
+    let (interpreter, scripts) = match kind {
+        "convoy" => (RUBY, convoy()),
+        "web" | "stacks" => (Interpreter { time_slice: 10_000_000, ..RUBY }, web()),
+        "hostile" => (RUBY, hostile()),
+        "server" => (Interpreter { time_slice: 10_000_000, ..RUBY }, server()),
+        "million" => (Interpreter { time_slice: 1_000_000, hand_over: 2_000, ..RUBY }, million()),
+        "free-threaded" => return Some(free_threaded::recording()),
+        _ => return None,
+    };
+    let (mut recording, _) = simulate::simulate(interpreter, &scripts);
+    match kind {
+        "server" => mark_requests(&mut recording),
+        "stacks" => stacks::add(&mut recording),
+        "hostile" => rename(&mut recording),
+        _ => {}
+    }
+    Some(recording)
+}
+
 fn usage() -> ExitCode {
-    eprintln!("simulate convoy|web|server|stacks|hostile|million FILE");
+    eprintln!("simulate convoy|web|server|stacks|hostile|million|free-threaded FILE");
     ExitCode::from(2)
 }
 

@@ -1,14 +1,13 @@
 //! Recordings of an interpreter without a lock: what its threads wait for, and what is said about it.
 
 use offlock_core::trace::{
-    FindingKind, Kind, Lock, LockKind, Moment, RecordedThread, Recording, Stand, Summary, Timeline, Weight,
+    FindingKind, Kind, Lock, LockKind, Moment, Reason, RecordedThread, Recording, Stand, Summary, Timeline,
+    Weight, pack_release,
 };
 
 const MS: u64 = 1_000_000;
 const PAUSE: u32 = 1;
 const DICT: u32 = 2;
-/// The bits that say why a thread released a lock: it did not have it.
-const UNHELD: u32 = 3 << 24;
 
 fn at(time: u64, kind: Kind, argument: u32) -> Moment {
     Moment { time, kind, argument, native: 0 }
@@ -19,7 +18,7 @@ fn computing(name: &str, waits: &[(u32, u64, u64)]) -> RecordedThread {
     let mut moments = vec![at(0, Kind::RegionBegin, 9), at(1_000 * MS, Kind::RegionEnd, 0)];
     for (lock, start, end) in waits {
         moments.push(at(*start, Kind::Wants, *lock));
-        moments.push(at(*end, Kind::Released, *lock | UNHELD));
+        moments.push(at(*end, Kind::Released, pack_release(*lock, Reason::Unheld)));
     }
     moments.sort_by_key(|moment| moment.time);
     RecordedThread { name: name.into(), stand: Stand::Off, moments }

@@ -216,6 +216,17 @@ describe("a report", () => {
     await page.close();
   });
 
+  test("says what threads wait for where there is no lock", async () => {
+    const page = await open(browser, report("free-threaded"));
+    assert.deepEqual(page.problems, []);
+    assert.match(await page.locator(".verdict h2").innerText(), /^Waiting in the interpreter, which has no lock, slows this program down/);
+    assert.match(await page.locator(".legend").innerText(), /running has stopped others\s+waiting waits for another thread, in the interpreter/);
+    await page.locator("section:has(> h2:text-is('Longest waits')) tbody button").first().click();
+    assert.match(await details(page), /^worker-\d +waiting for 20\.0 ms[\s\S]*It was stopped by\s+collector/);
+    assert.doesNotMatch(await page.locator("body").innerText(), /\bGIL\b|\bGVL\b/);
+    await page.close();
+  });
+
   test("keeps view and selection in the address", async () => {
     const page = await open(browser, report("web"));
     const hash = () => page.evaluate(() => location.hash);

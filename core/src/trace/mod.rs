@@ -97,7 +97,7 @@ pub use export::Format;
 pub use flight_recorder::{Alarm, FlightOptions, FlightRecorder, Watch};
 pub use format::code::{Function, Stack};
 pub use format::definition::{Lock, LockKind, Name, Stand};
-pub use format::event::{Event, Kind, Reason, pack_size, unpack_release, unpack_size};
+pub use format::event::{Event, Kind, Reason, pack_release, pack_size, unpack_release, unpack_size};
 #[cfg(unix)]
 pub use live::{
     Connection, DumpedState, DumpedThread, Patience, Recent, TakeStacks, TakenStacks, ThreadDump,

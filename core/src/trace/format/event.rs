@@ -110,7 +110,7 @@ const LOCK_BITS: u32 = 24;
 
 /// Packs the argument of a [`Kind::Released`] record. Only the lower 24 bits of `lock` are kept.
 #[inline]
-pub(in crate::trace) fn pack_release(lock: u32, reason: Reason) -> u32 {
+pub fn pack_release(lock: u32, reason: Reason) -> u32 {
     lock & ((1 << LOCK_BITS) - 1) | (reason as u32) << LOCK_BITS
 }
 
