@@ -153,7 +153,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
 
         #[test]
         fn all_classes_are_cut_as_by_the_engine(
@@ -165,7 +165,9 @@ mod tests {
 
     #[test]
     fn every_character_is_cut_as_by_the_engine() {
-        let all: Vec<char> = (0..=u32::from(char::MAX)).filter_map(char::from_u32).collect();
+        // The planes between have no characters.
+        let planes = [0..0x34000, 0xe0000..0xe1000, 0x10fff0..0x110000];
+        let all: Vec<char> = planes.into_iter().flatten().filter_map(char::from_u32).collect();
         for some in all.chunks(997) {
             let around = |c: &char| format!("a{c}b{c}{c}é {c} {c}a!{c}a1{c}\n{c}\n日{c}日 {c}{c}!   {c}1");
             check(&some.iter().map(around).collect::<String>()).unwrap();
