@@ -270,8 +270,7 @@ impl Vocabulary {
 
     /// The index of the token that stands for a piece, if one does.
     pub(super) fn whole_piece(&self, text: &[u8], at: usize, length: usize) -> Option<u32> {
-        let never_made = || self.whole.get(&text[at..at + length]).copied();
-        self.table.get(text, at, length).or_else(|| if self.whole.is_empty() { None } else { never_made() })
+        self.table.get(text, at, length).or_else(|| self.whole.get(&text[at..at + length]).copied())
     }
 
     /// What encoding short pieces that no token stands for side by side needs; `None` if it does not apply.

@@ -7,8 +7,8 @@
 //! struct wait_entry { void *park_arg; uintptr_t addr; _PySemaphore sema; … }
 //! ```
 //!
-//! [`install`] redirects the interpreter's imports of `sem_wait`, `sem_post` and `sched_yield` to the functions below. The word before the
-//! semaphore is the address, and the address tells what for:
+//! [`install`] redirects the interpreter's imports of `sem_wait`, `sem_post` and `sched_yield` to the functions below. The
+//! word before the semaphore is the address, and the address tells what for:
 //!
 //! - the field `state` of the thread's own state: another thread has stopped the world. The state is not read, only its
 //!   address is compared: a thread makes its state the current one before it waits for permission to run.
