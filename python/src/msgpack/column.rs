@@ -10,7 +10,7 @@ use pyo3::types::PyBool;
 
 use super::long_strings;
 use super::prebuilt_strings::{self, PrebuiltStrings};
-use crate::cpython::partial_sequence::PartialSequence;
+use crate::cpython::sequence::{Container, SequenceBuilder};
 use crate::cpython::{object, str_header};
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
@@ -140,7 +140,7 @@ impl Column {
         yielder: &mut Yielder,
         mut string: impl FnMut(usize, Span, &mut Yielder) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut list = PartialSequence::new(py, self.fields.len(), self.fields.len(), true)?;
+        let mut list = SequenceBuilder::new(py, Container::List, self.fields.len())?;
         let mut number = 0;
         for field in self.fields.iter() {
             yielder.tick(py)?;
@@ -154,8 +154,8 @@ impl Column {
                 Some(Field::Int(value)) => object::int(py, *value)?,
                 Some(Field::Float(value)) => object::float(py, *value)?,
                 Some(Field::Bool(value)) => PyBool::new(py, *value).to_owned().into_any(),
-            })?;
+            });
         }
-        list.finish(py)
+        Ok(list.finish())
     }
 }

@@ -10,6 +10,7 @@ use pyo3::types::PyType;
 use super::file_name::FileName;
 use crate::cpython::object;
 use crate::error::{IntoException, WithMessage, cancelled, no_memory};
+use crate::gil_yield::Yielder;
 use crate::objects::{Int, Text, imported, tuple};
 
 impl IntoException for Error {
@@ -52,8 +53,16 @@ fn record_error<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAn
     ))
 }
 
-/// A tuple of `RecordError`s.
+/// A tuple of `RecordError`s; other threads can hold the lock between them.
 pub(super) fn record_errors<'py>(py: Python<'py>, errors: &[Error]) -> PyResult<Bound<'py, PyAny>> {
-    let made = errors.iter().map(|error| record_error(py, error)).collect::<PyResult<Vec<_>>>()?;
+    let mut yielder = Yielder::yielding();
+    let mut record_error = |error| {
+        yielder.tick_many(py, LIKE_OBJECTS)?;
+        record_error(py, error)
+    };
+    let made = errors.iter().map(&mut record_error).collect::<PyResult<Vec<_>>>()?;
     tuple(py, made)
 }
+
+/// Making a `RecordError`, whose class is written in Python, takes as long as making this many small objects.
+const LIKE_OBJECTS: usize = 32;

@@ -81,15 +81,28 @@ const HIGHEST: u64 = ONES << 7;
 /// first eight bytes, so the loop exit is well predicted.
 #[inline]
 fn ascii_run(text: &[u8], at: usize, belongs: impl Fn(u64) -> u64) -> usize {
+    let others = |bytes: [u8; 8]| !belongs(u64::from_le_bytes(bytes)) & HIGHEST;
     let mut at = at;
-    while let Some(&bytes) = text[at..].first_chunk() {
-        let others = !belongs(u64::from_le_bytes(bytes)) & HIGHEST;
-        at += others.trailing_zeros() as usize / 8;
-        if others != 0 {
-            break;
+    loop {
+        for _ in 0..LONG_RUN / 8 {
+            let Some(&bytes) = text[at..].first_chunk() else { return at };
+            let others = others(bytes);
+            at += others.trailing_zeros() as usize / 8;
+            if others != 0 {
+                return at;
+            }
         }
+        at += LONG_RUN * long_part(&text[at..], others);
     }
-    at
+}
+
+/// How often [`LONG_RUN`] bytes without others follow each other. Where the next ones are does not depend on what was
+/// found in the last ones, so they are read at the same time.
+#[inline(never)]
+fn long_part(text: &[u8], others: impl Fn([u8; 8]) -> u64) -> usize {
+    let belong =
+        |bytes: &&[u8; LONG_RUN]| bytes.as_chunks().0.iter().fold(0, |all, &bytes| all | others(bytes)) == 0;
+    text.as_chunks().0.iter().take_while(belong).count()
 }
 
 /// Sets the highest bit of each byte that lies between `first` and `last`, which are ASCII. All other bits
