@@ -151,18 +151,29 @@ def test_what_an_asgi_request_runs_in_a_thread_is_marked(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "anyio.to_thread", anyio)
     monkeypatch.setattr(asyncio, "to_thread", asyncio.to_thread)
     seen: list[object] = []
+    awaited = threading.Event()
+
+    def thread_may_end_once_the_task_waits() -> None:
+        """Otherwise the result may be there before it is awaited, and the step goes on."""
+        awaited.clear()
+        asyncio.get_running_loop().call_soon(awaited.set)
 
     def report(*args: object, **kwargs: object) -> int:
+        assert awaited.wait(10)
         seen.append((args, kwargs, threading.current_thread() is threading.main_thread()))
         return 7
 
     def broken() -> None:
+        assert awaited.wait(10)
         raise KeyError("broken")
 
     async def app(scope: Any, *_: object) -> None:
         scope["route"] = SimpleNamespace(path="/report/{id}")
+        thread_may_end_once_the_task_waits()
         seen.append(await asyncio.to_thread(report, 1, function=2))
+        thread_may_end_once_the_task_waits()
         seen.append(await anyio.run_sync(report, 3, limiter=9))
+        thread_may_end_once_the_task_waits()
         with pytest.raises(KeyError):
             await asyncio.to_thread(broken)
 
