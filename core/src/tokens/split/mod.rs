@@ -170,3 +170,44 @@ impl Splitter {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: [&str; 14] =
+        ["a", "A", "é", "É", "ǅ", "日", "ʰ", "1", "३", " ", "\u{3000}", "\n", "!", "\u{301}"];
+
+    #[test]
+    fn long_runs_are_cut_as_by_the_engine() {
+        for pattern in [
+            gpt2::PATTERN,
+            cl100k::PATTERN,
+            o200k::PATTERN,
+            llama3::PATTERN,
+            llama3::QWEN,
+            llama3::QWEN35,
+            tekken::PATTERN,
+        ] {
+            let (known, engine) = (Splitter::new(pattern).unwrap(), Regex::new(pattern).unwrap());
+            let scan = known.scan().unwrap();
+            let check = |text: &str| {
+                let mut at = 0;
+                while at < text.len() {
+                    let wanted = engine.next(text, at).unwrap().unwrap();
+                    assert_eq!(at..scan(text.as_bytes(), at), wanted, "{pattern} {text:?}");
+                    at = wanted.end;
+                }
+            };
+            for run in RUNS {
+                for length in [31, 32, 33, 40, 41, 100] {
+                    for behind in ["", "a", "é", "A", "日", "ʰ", "1", "!", " ", "\n", "'s", "\u{301}"] {
+                        check(&format!("{}{behind}", run.repeat(length)));
+                        check(&format!("A{}{behind}", run.repeat(length)));
+                        check(&format!("日!{}{behind}", run.repeat(length)));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -49,8 +49,11 @@ pub(super) fn word(text: &[u8], at: usize) -> Result<usize, usize> {
             }
             end = next;
         }
-        // In ASCII all other letters are upper case.
-        end = repeated(text, end);
+        let same = repeated(text, end);
+        if after_caseless == Some(end) {
+            after_caseless = Some(same);
+        }
+        end = same;
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Runs of ASCII are scanned eight bytes at a time with ordinary 64-bit arithmetic (SWAR): one expression
 //! computes for all eight bytes whether they belong to the run. So are repetitions of one character in long
-//! runs of other classes, so that a run of a hundred million blanks, too, is cut in a few milliseconds:
-//! within a piece no interrupt is looked for.
+//! runs of other classes, so that a hundred million bytes of one character, whichever it is, are cut in a few
+//! milliseconds: within a piece no interrupt is looked for.
 
 use super::classes::{Class, class_at};
 
@@ -37,13 +37,21 @@ pub(super) fn run_of(
     }
 }
 
-/// The end of the repetitions of the character before `at`, as far as eight bytes can be read at a time. In
-/// UTF-8 only ASCII characters are repeated without other bytes in between.
+/// The end of the repetitions of the character before `at`, as far as eight bytes can be compared at a time.
 #[cold]
 pub(super) fn repeated(text: &[u8], at: usize) -> usize {
-    let word = ONES * u64::from(text[at - 1]);
-    let same = text[at..].chunks_exact(8).take_while(|bytes| **bytes == word.to_le_bytes());
-    at + 8 * same.count()
+    let length = at - start_of_character_before(text, at);
+    let (words, _) = text[at..].as_chunks::<8>();
+    let (earlier, _) = text[at - length..].as_chunks::<8>();
+    let same = words.iter().zip(earlier).take_while(|(word, earlier)| word == earlier);
+    let bytes = 8 * same.count();
+    at + bytes - bytes % length
+}
+
+/// Where the character begins that ends at `at`. There is one.
+pub(super) fn start_of_character_before(text: &[u8], at: usize) -> usize {
+    let is_first = |place: &usize| !matches!(text[*place], 0x80..0xc0);
+    (0..at).rev().find(is_first).unwrap_or(0)
 }
 
 /// The end of the run of letters.
@@ -151,7 +159,7 @@ pub(super) fn blanks(text: &[u8], at: usize) -> Blanks {
         }
         let end = repeated(text, found.end);
         if end > found.end {
-            found.end = end - 1;
+            found.end = start_of_character_before(text, end);
             found.add(class_at(text, found.end).0, end);
         }
     }
