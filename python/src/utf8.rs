@@ -2,22 +2,19 @@
 
 use std::ops::Deref;
 
-use offlock_core::{Stopped, Task};
-use pyo3::exceptions::{PyMemoryError, PyUnicodeEncodeError};
+use offlock_core::text::to_utf8;
+use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyString;
 use pyo3::types::string::PyStringData;
 
 use crate::cpython::{object, str_header};
-use crate::error::{IntoException, cancelled};
 use crate::large::{LARGE, Large};
 use crate::objects::name;
 use crate::operations::TOKENS_TO_UTF8;
 use crate::region::{Region, Release};
-
-/// Characters between two checks of the task.
-const STRETCH: usize = 1 << 16;
+use crate::strings::error::StringsError;
 
 /// Text as UTF-8, which does not change while other threads run.
 pub(crate) enum Utf8 {
@@ -73,27 +70,6 @@ fn long_without_utf8<'a>(text: &'a Bound<'_, PyString>) -> Option<PyStringData<'
     unsafe { text.data() }.ok()
 }
 
-/// The reason why there is no UTF-8.
-enum Utf8Error {
-    Stopped,
-    NoMemory,
-}
-
-impl From<Stopped> for Utf8Error {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
-    }
-}
-
-impl IntoException for Utf8Error {
-    fn into_exception(self, py: Python<'_>) -> PyErr {
-        match self {
-            Self::Stopped => cancelled(py),
-            Self::NoMemory => PyMemoryError::new_err(()),
-        }
-    }
-}
-
 /// The text of these characters, and whether it is free of surrogates.
 fn of_characters(
     py: Python<'_>,
@@ -101,45 +77,15 @@ fn of_characters(
     release: Release,
 ) -> PyResult<(Large<String>, bool)> {
     let run = Region::new(&TOKENS_TO_UTF8, LARGE).release(release);
-    let (text, is_as_it_was) = run.run(py, |task| match data {
-        PyStringData::Ucs1(characters) => converted(characters, 2, task),
-        PyStringData::Ucs2(characters) => converted(characters, 3, task),
-        PyStringData::Ucs4(characters) => converted(characters, 4, task),
+    let converted = run.run(py, |task| {
+        let converted = match data {
+            PyStringData::Ucs1(characters) => to_utf8(characters, task),
+            PyStringData::Ucs2(characters) => to_utf8(characters, task),
+            PyStringData::Ucs4(characters) => to_utf8(characters, task),
+        };
+        converted.map_err(StringsError::from)
     })?;
-    Ok((Large::new(text), is_as_it_was))
-}
-
-/// The text of `characters`, which take up to `most` bytes each, and whether it is free of surrogates.
-fn converted<T: Copy + Into<u32>>(
-    characters: &[T],
-    most: usize,
-    task: &Task<'_>,
-) -> Result<(String, bool), Utf8Error> {
-    let (mut text, mut rest, mut is_as_it_was) = (String::new(), characters, true);
-    while !rest.is_empty() {
-        task.check()?;
-        let begins = |&at: &usize| !is_leading(rest[at - 1].into());
-        let end = (rest.len().min(STRETCH)..rest.len()).find(begins).unwrap_or(rest.len());
-        let (some, after) = rest.split_at(end);
-        text.try_reserve(most * some.len()).map_err(|_| Utf8Error::NoMemory)?;
-        is_as_it_was &= push_all(&mut text, some);
-        rest = after;
-    }
-    Ok((text, is_as_it_was))
-}
-
-/// Appends `characters` to `text`. Returns whether they are free of surrogates.
-fn push_all<T: Copy + Into<u32>>(text: &mut String, characters: &[T]) -> bool {
-    let mut is_as_it_was = true;
-    let mut characters = characters.iter().map(|&character| character.into()).peekable();
-    while let Some(character) = characters.next() {
-        let pair = characters.next_if(|&next| is_leading(character) && is_trailing(next));
-        let character = pair.map_or(character, |next| 0x1_0000 + ((character & 0x3FF) << 10 | next & 0x3FF));
-        let converted = char::from_u32(character);
-        is_as_it_was &= pair.is_none() && converted.is_some();
-        text.push(converted.unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-    is_as_it_was
+    Ok((Large::new(converted.text), !converted.had_surrogates))
 }
 
 /// Whether a text ends in a surrogate that means a character together with the one that may follow.
@@ -150,13 +96,5 @@ pub(crate) fn ends_in_leading_surrogate(text: &Bound<'_, PyString>) -> bool {
         Ok(PyStringData::Ucs4(characters)) => characters.last().copied(),
         Ok(PyStringData::Ucs1(_)) | Err(_) => None,
     };
-    last.is_some_and(is_leading)
-}
-
-const fn is_leading(character: u32) -> bool {
-    character & !0x3FF == 0xD800
-}
-
-const fn is_trailing(character: u32) -> bool {
-    character & !0x3FF == 0xDC00
+    last.is_some_and(|last| last & !0x3FF == 0xD800)
 }

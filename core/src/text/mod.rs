@@ -9,6 +9,8 @@
 //! 3. *Store*: [`transcode()`] writes the characters of one piece in its kind; an [`Arena`] stores those of
 //!    many, each followed by a zero.
 //!
+//! [`to_utf8()`] is the way back, from characters of a fixed width.
+//!
 //! All of it takes time linear in the length of the text, most of it 16 or more bytes at a time.
 //!
 //! ```
@@ -37,6 +39,7 @@ mod pieces;
 mod recycle;
 mod span;
 mod spans;
+mod to_utf8;
 mod transcode;
 
 pub use arena::{Arena, Memory, Stored};
@@ -48,6 +51,7 @@ pub use measure::measure;
 pub use pieces::{Piece, Pieces};
 pub use span::Span;
 pub use spans::{Offset, Spans};
+pub use to_utf8::{Converted, to_utf8};
 pub use transcode::{Unit, transcode};
 
 /// The number of bytes between two checks of the task.
