@@ -84,7 +84,9 @@ def test_ctrl_c_ends_a_long_call_within_50_ms() -> None:
         "enc.encode_batch([text[:100]] + [text] * 2, num_threads=2)",
     ]
     # Making and freeing the letters would take a part of the 50 ms.
-    letters = f"letters = {{letter: letter * (100_000_000 // len(letter.encode())) for letter in {LETTERS!r}}}\n"
+    letters = (
+        f"letters = {{letter: letter * (100_000_000 // len(letter.encode())) for letter in {LETTERS!r}}}\n"
+    )
     assert_each_ends_within_50_ms(calls, PRELUDE + letters)
 
 

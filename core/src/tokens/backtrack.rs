@@ -47,31 +47,51 @@ use super::cache::{Cache, Pairs};
 use super::char_seeds::CharSeeds;
 use super::joins::Joins;
 use super::merges::Merge;
+use super::strings::Strings;
 use super::table::{Table, Window};
 use crate::memory::{self, OutOfMemory};
 use crate::task::Stretches;
 use crate::{Task, hash};
+use once_cell::race::OnceBox;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What is needed for encoding from left to right, besides the table of tokens.
+/// What is needed for encoding with an orderly vocabulary, besides the table of tokens.
+///
+/// All but the merges is made at its first use, because making it takes longer than encoding a short text. Two threads
+/// that use it first at the same time both make it, so that none waits for another: the child of a fork would wait
+/// forever.
 pub(super) struct Backtracker {
-    merges: Vec<Merge>,
+    pub(super) merges: Vec<Merge>,
+    filters: OnceBox<Filters>,
+    seeds: OnceBox<CharSeeds>,
+    joins: OnceBox<Option<Joins>>,
+    /// How many pieces were encoded without the seeds.
+    without_seeds: AtomicU32,
+}
+
+/// What settles most attempts of encoding from left to right.
+struct Filters {
     /// One bit for each token that byte pair encoding never makes: compact, because it is read at every
     /// lookup.
     never: Vec<u64>,
     lengths: Lengths,
     boundary_ranks: BoundaryRanks,
-    pub(super) seeds: CharSeeds,
-    pub(super) joins: Option<Joins>,
 }
 
 /// The number of steps between two checks of the task; fewer if a step may look up many long tokens.
 const STRETCH: usize = 2048;
 
-impl Backtracker {
-    pub(super) fn new<'a>(
+/// This many pieces are encoded without seeds first, which takes about as long as making the seeds.
+const WITHOUT_SEEDS: u32 = 1 << 12;
+
+/// For a vocabulary of fewer tokens the seeds are made at once.
+const FEW: usize = 1 << 12;
+
+impl Filters {
+    fn new<'a>(
         tokens: impl Iterator<Item = &'a [u8]> + Clone,
-        merges: Vec<Merge>,
+        merges: &[Merge],
         task: &Task<'_>,
     ) -> Result<Self, Error> {
         let mut never = memory::filled(0, bits::words(merges.len()))?;
@@ -79,25 +99,80 @@ impl Backtracker {
             bits::set(&mut never, index);
         }
         let lengths = Lengths::new(tokens.clone(), task)?;
-        let boundary_ranks = BoundaryRanks::new(tokens.clone(), task)?;
-        let seeds = CharSeeds::new(tokens, &merges, task)?;
-        let joins = Joins::new(&merges, task)?;
-        Ok(Self { merges, never, lengths, boundary_ranks, seeds, joins })
+        Ok(Self { never, lengths, boundary_ranks: BoundaryRanks::new(tokens, task)? })
     }
 
     fn is_made(&self, index: u32) -> bool {
         !bits::has(&self.never, index as usize)
     }
 
-    /// The tokens of `text[piece]`, which is not empty.
+    /// The longest token at the beginning of `text[at..]` that has at most `limit` bytes, and its length.
+    fn longest(&self, table: &Table, text: &[u8], at: usize, limit: usize) -> Option<(u32, usize)> {
+        let window = Window::at(text, at);
+        let token = |length: usize| {
+            let index = table.get_in(window, text, at, length)?;
+            self.is_made(index).then_some((index, length))
+        };
+        self.lengths.of(window, limit).find_map(token)
+    }
+}
+
+impl Backtracker {
+    pub(super) fn new(merges: Vec<Merge>) -> Self {
+        let (filters, seeds, joins) = (OnceBox::new(), OnceBox::new(), OnceBox::new());
+        Self { merges, filters, seeds, joins, without_seeds: AtomicU32::new(0) }
+    }
+
+    /// The bytes of the tokens that have a merge, which come first.
+    fn with_merges<'a>(&self, tokens: &'a Strings) -> impl Iterator<Item = &'a [u8]> + Clone {
+        tokens.iter().take(self.merges.len())
+    }
+
+    fn filters(&self, tokens: &Strings, task: &Task<'_>) -> Result<&Filters, Error> {
+        let make = || Filters::new(self.with_merges(tokens), &self.merges, task).map(Box::new);
+        self.filters.get_or_try_init(make)
+    }
+
+    /// The characters that encoding may start from.
+    pub(super) fn seeds(&self, tokens: &Strings, task: &Task<'_>) -> Result<&CharSeeds, Error> {
+        let make = || CharSeeds::new(self.with_merges(tokens), &self.merges, task).map(Box::new);
+        self.seeds.get_or_try_init(make)
+    }
+
+    /// The same, or none until it pays to make them.
+    #[inline]
+    pub(super) fn seeds_if_worthwhile(&self, tokens: &Strings, task: &Task<'_>) -> Result<&CharSeeds, Error> {
+        match self.seeds.get() {
+            Some(seeds) => Ok(seeds),
+            None => self.seeds_or_none(tokens, task),
+        }
+    }
+
+    #[cold]
+    fn seeds_or_none(&self, tokens: &Strings, task: &Task<'_>) -> Result<&CharSeeds, Error> {
+        if tokens.len() >= FEW && self.without_seeds.fetch_add(1, Ordering::Relaxed) < WITHOUT_SEEDS {
+            return Ok(CharSeeds::NONE);
+        }
+        self.seeds(tokens, task)
+    }
+
+    /// The token that two neighbours make, by their numbers; `None` if there is no such table.
+    pub(super) fn joins(&self, task: &Task<'_>) -> Result<Option<&Joins>, Error> {
+        let made = self.joins.get_or_try_init(|| Joins::new(&self.merges, task).map(Box::new));
+        made.map(Option::as_ref)
+    }
+
+    /// The tokens of `text[piece]`, which is not empty. `strings` are the bytes of all tokens.
     pub(super) fn encode<'s>(
         &self,
         table: &Table,
+        strings: &Strings,
         text: &[u8],
         piece: Range<usize>,
         cache: &'s mut Cache,
         task: &Task<'_>,
     ) -> Result<&'s [u32], Error> {
+        let filters = self.filters(strings, task)?;
         let Range { start, end } = piece;
         let Cache { tokens, dead, pairs, .. } = cache;
         tokens.clear();
@@ -105,17 +180,17 @@ impl Backtracker {
         memory::reserve(dead, bits::words(end - start + 1))?;
         dead.resize(bits::words(end - start + 1), 0);
         let (mut at, mut limit) = (start, end - start);
-        let stretch = (STRETCH / (1 + self.lengths.sum / STRETCH)).max(1);
+        let stretch = (STRETCH / (1 + filters.lengths.sum / STRETCH)).max(1);
         for step in 1.. {
             if step % stretch == 0 {
                 task.check()?;
             }
-            if let Some((token, length)) = self.longest(table, text, at, limit) {
+            if let Some((token, length)) = filters.longest(table, text, at, limit) {
                 let next = at + length;
                 if bits::has(dead, next - start)
                     || tokens
                         .last()
-                        .is_some_and(|last| !self.may_follow(table, text, at, *last, token, pairs))
+                        .is_some_and(|last| !self.may_follow(filters, table, text, at, [*last, token], pairs))
                 {
                     limit = length - 1;
                     continue;
@@ -135,27 +210,17 @@ impl Backtracker {
         Ok(tokens)
     }
 
-    /// The longest token at the beginning of `text[at..]` that has at most `limit` bytes, and its length.
-    fn longest(&self, table: &Table, text: &[u8], at: usize, limit: usize) -> Option<(u32, usize)> {
-        let window = Window::at(text, at);
-        let token = |length: usize| {
-            let index = table.get_in(window, text, at, length)?;
-            self.is_made(index).then_some((index, length))
-        };
-        self.lengths.of(window, limit).find_map(token)
-    }
-
     /// As [`fit`](Self::fit), which is called only if `boundary_ranks` and `pairs` do not have the answer.
     fn may_follow(
         &self,
+        filters: &Filters,
         table: &Table,
         text: &[u8],
         boundary: usize,
-        left: u32,
-        right: u32,
+        [left, right]: [u32; 2],
         pairs: &mut Pairs,
     ) -> bool {
-        let least = self.boundary_ranks.least(text, boundary);
+        let least = filters.boundary_ranks.least(text, boundary);
         if least == u32::MAX {
             return true;
         }
@@ -216,7 +281,7 @@ impl Lengths {
     const BITS: u32 = 16;
 
     fn new<'a>(tokens: impl Iterator<Item = &'a [u8]> + Clone, task: &Task<'_>) -> Result<Self, Error> {
-        let mut sets = vec![0; 1 << Self::BITS];
+        let mut sets = memory::filled(0, 1 << Self::BITS)?;
         let great = tokens.clone().map(<[u8]>::len).filter(|&length| length >= GREAT);
         let mut great = memory::collected::<_, OutOfMemory>(great.map(Ok))?;
         great.sort_unstable_by(|a, b| b.cmp(a));

@@ -7,9 +7,10 @@
 //! may be too small, never too great. 2^17 entries of 16 bits (256 KB), plus 128 KB for the boundaries with
 //! only one byte on one side.
 
+use super::Error;
 use super::table::{Window, pair_index};
 use crate::task::Stretches;
-use crate::{Stopped, Task, hash};
+use crate::{Task, hash, memory};
 
 /// For the bytes on both sides of a boundary, the least index of all tokens in which these bytes are
 /// adjacent. The answer may be too small because of hash collisions, never too great.
@@ -32,11 +33,11 @@ impl BoundaryRanks {
     pub(super) fn new<'a>(
         tokens: impl Iterator<Item = &'a [u8]> + Clone,
         task: &Task<'_>,
-    ) -> Result<Self, Stopped> {
+    ) -> Result<Self, Error> {
         let count = tokens.clone().count() as u32;
         let shift = (u32::BITS - count.leading_zeros()).saturating_sub(u16::BITS);
-        let mut boundary_ranks =
-            Self { wide: vec![NONE; 1 << Self::BITS], narrow: vec![NONE; 1 << 16], shift };
+        let (wide, narrow) = (memory::filled(NONE, 1 << Self::BITS)?, memory::filled(NONE, 1 << 16)?);
+        let mut boundary_ranks = Self { wide, narrow, shift };
         let mut stretches = Stretches::of_items(task);
         for (index, token) in (0_u32..).zip(tokens) {
             stretches.check(index as usize)?;

@@ -15,18 +15,19 @@
 //! bytes starts as one part instead of three. Looking up a seed takes a few loads: one table entry for the
 //! character and up to five for each of its two boundaries.
 
+use super::Error;
 use super::bits::{self, has, set};
 use super::merges::Merge;
 use super::table::{Table, Window, pair_index};
 use crate::task::Stretches;
-use crate::{Stopped, Task, hash};
+use crate::{Task, hash, memory};
 use std::ops::Range;
 use std::str;
 
 /// The seeds of an orderly vocabulary.
 pub(super) struct CharSeeds {
     /// For each character of the Basic Multilingual Plane: its token's index plus one if it is a seed;
-    /// otherwise 0 or [`NOT`].
+    /// otherwise 0 or [`NOT`], or nothing.
     tokens: Vec<u32>,
     /// One bit for each pair of bytes that are adjacent at a character boundary inside a token that is not
     /// valid UTF-8.
@@ -47,14 +48,20 @@ impl CharSeeds {
     /// UTF-8.
     const BITS: u32 = 13;
 
+    /// No character is a seed: encoding starts from bytes.
+    pub(super) const NONE: &Self = &Self { tokens: Vec::new(), pairs: Vec::new(), ragged: Vec::new() };
+
     /// Makes the tables from the tokens in the order of their indices, and their merges.
     pub(super) fn new<'a>(
         tokens: impl Iterator<Item = &'a [u8]>,
         merges: &[Merge],
         task: &Task<'_>,
-    ) -> Result<Self, Stopped> {
-        let pairs = vec![0; bits::words(1 << 16)];
-        let mut seeds = Self { tokens: vec![0; 1 << 16], pairs, ragged: vec![NONE; 1 << Self::BITS] };
+    ) -> Result<Self, Error> {
+        let mut seeds = Self {
+            tokens: memory::filled(0, 1 << 16)?,
+            pairs: memory::filled(0, bits::words(1 << 16))?,
+            ragged: memory::filled(NONE, 1 << Self::BITS)?,
+        };
         let mut stretches = Stretches::of_items(task);
         for ((index, token), merge) in (0_u32..).zip(tokens).zip(merges) {
             stretches.check(index as usize)?;
@@ -180,7 +187,7 @@ impl CharSeeds {
         };
         // An overlong encoding of three bytes is not a character.
         let is_shortest = length == 2 || character >= 0x800;
-        let index = self.tokens[character].wrapping_sub(1);
+        let index = self.tokens.get(character).map_or(NOT, |index| index.wrapping_sub(1));
         (is_shortest && index < NOT - 1).then_some((length, index))
     }
 }
@@ -205,8 +212,10 @@ mod tests {
     /// The seeds of all bytes and these tokens.
     fn seeds(more: &[&[u8]]) -> CharSeeds {
         let bytes = (0..=255).map(|byte: u8| vec![byte]);
-        let tokens = bytes.chain(more.iter().map(|token| token.to_vec()));
-        Vocabulary::new(tokens.zip(0..), &crate::Task::new()).unwrap().backtracker.unwrap().seeds
+        let tokens: Vec<_> = bytes.chain(more.iter().map(|token| token.to_vec())).collect();
+        let vocabulary = Vocabulary::new(tokens.iter().cloned().zip(0..), &Task::new()).unwrap();
+        let merges = &vocabulary.backtracker.unwrap().merges;
+        CharSeeds::new(tokens.iter().map(|token| &token[..]), merges, &Task::new()).unwrap()
     }
 
     #[test]
@@ -220,6 +229,12 @@ mod tests {
         assert_eq!(two.at("aぁ".as_bytes(), 0), None, "ASCII");
         assert_eq!(two.at(b"\xe3\x81", 0), None, "cut off");
         assert_eq!(two.at(b"\xe3\x81a", 0), None, "not UTF-8");
+    }
+
+    #[test]
+    fn there_may_be_none() {
+        assert_eq!(CharSeeds::NONE.at("é".as_bytes(), 0), None);
+        assert_eq!(CharSeeds::NONE.at("\u{ffff}".as_bytes(), 0), None);
     }
 
     #[test]

@@ -21,10 +21,11 @@
 //! times for a mix of languages (cl100k_base and o200k_base, 2 cores, 2026-11).
 
 use super::{Error, bits};
-use crate::pages::Pages;
+use crate::pages::{Pages, prefetch};
 use crate::task::Stretches;
 use crate::{Task, memory};
 use bytemuck::Zeroable;
+use std::array;
 
 /// Odd constants with evenly spread bits, from e and the square root of 3. With these, the public
 /// vocabularies fit into the smallest tables.
@@ -36,6 +37,9 @@ const REACH: usize = 32;
 /// A table may be up to 2^LARGER times the smallest size, if otherwise some entries find no slot within
 /// reach. The public vocabularies need at most a factor of 2.
 const LARGER: u32 = 2;
+
+/// The number of entries whose slots are fetched before the first of them is entered, so that the fetches overlap.
+const AHEAD: usize = 16;
 
 /// The filter has 2^FINER bits per slot.
 const FINER: u32 = 3;
@@ -143,13 +147,14 @@ pub(super) struct CompactMap<K: Key> {
 }
 
 impl<K: Key> CompactMap<K> {
-    /// Makes a table of the entries, whose numbers are all below `limit`.
+    /// Makes a table of the entries, of which there are `count`, and whose numbers are all below `limit`.
     pub(super) fn new(
         entries: impl Iterator<Item = (K, u32)> + Clone,
+        count: usize,
         limit: u32,
         task: &Task<'_>,
     ) -> Result<Self, Error> {
-        let room = (3 * entries.clone().count() / 2).next_power_of_two().trailing_zeros();
+        let room = (3 * count / 2).next_power_of_two().trailing_zeros();
         // Numbers are stored plus one; 0 marks an empty slot.
         let bits = room.max(u32::BITS - limit.leading_zeros());
         for bits in bits..=bits + LARGER {
@@ -170,15 +175,29 @@ impl<K: Key> CompactMap<K> {
         let slots = Pages::zeroed(1 << bits)?;
         let filter = memory::filled(0, bits::words(1 << (bits + FINER)))?.into_boxed_slice();
         let mut table = Self { slots, bits, filter, limit: limit.into(), apart: Vec::new() };
-        let mut stretches = Stretches::of_items(task);
-        for (entered, (key, number)) in entries.enumerate() {
-            stretches.check(entered)?;
-            if !table.insert(key, number) {
-                memory::push(&mut table.apart, (key, number))?;
+        let (mut stretches, mut entered, mut entries) = (Stretches::of_items(task), 0, entries.fuse());
+        loop {
+            let some: [_; AHEAD] = array::from_fn(|_| entries.next());
+            if some[0].is_none() {
+                break;
             }
+            some.iter().flatten().for_each(|&(key, _)| table.expect(key));
+            for (key, number) in some.into_iter().flatten() {
+                if !table.insert(key, number) {
+                    memory::push(&mut table.apart, (key, number))?;
+                }
+            }
+            entered += AHEAD;
+            stretches.check(entered)?;
         }
         table.apart.sort_unstable();
         Ok(table)
+    }
+
+    /// Has the processor fetch what [`insert`](Self::insert) reads.
+    #[inline]
+    fn expect(&self, key: K) {
+        prefetch(&self.slots[self.index(key, 0)]);
     }
 
     /// Enters a key; false if no slot within reach is free.
@@ -284,11 +303,11 @@ mod tests {
         let tokens = colliding(5000);
         assert_eq!(tokens.len(), 5000);
         let keys = tokens.iter().map(|token| short(token));
-        let table = CompactMap::new(keys.clone().zip(0..), 5000, &Task::new()).unwrap();
+        let table = CompactMap::new(keys.clone().zip(0..), 5000, 5000, &Task::new()).unwrap();
         assert!(table.slots.len() <= 1 << 13, "{}", table.slots.len());
         assert!(keys.clone().zip(0..).all(|(key, number)| table.get(key) == Some(number)));
         assert_eq!(table.get(short(b"another")), None);
-        let fewer = CompactMap::new(keys.clone().zip(0..).step_by(2), 5000, &Task::new()).unwrap();
+        let fewer = CompactMap::new(keys.clone().zip(0..).step_by(2), 2500, 5000, &Task::new()).unwrap();
         let found = keys.map(|key| fewer.get(key));
         assert!(found.zip(0..).all(|(found, number)| found == (number % 2 == 0).then_some(number)));
     }
@@ -296,7 +315,7 @@ mod tests {
     #[test]
     fn usual_keys_all_find_room_near_their_places() {
         let keys = (0_u32..100_000).map(|n| short(format!("{n:x}").as_bytes()));
-        let table = CompactMap::new(keys.clone().zip(0..), 100_000, &Task::new()).unwrap();
+        let table = CompactMap::new(keys.clone().zip(0..), 100_000, 100_000, &Task::new()).unwrap();
         assert!(table.apart.is_empty());
         assert!(keys.zip(0..).all(|(key, number)| table.get(key) == Some(number)));
     }

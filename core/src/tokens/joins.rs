@@ -220,7 +220,7 @@ mod tests {
             let ranks = crate::tokens::get(name).unwrap().ranks();
             let ranks: Vec<_> = ranks.map(|(bytes, id)| (bytes.to_vec(), id)).collect();
             let vocabulary = crate::tokens::vocabulary::Vocabulary::new(ranks, &Task::new()).unwrap();
-            assert_eq!(vocabulary.tables().unwrap().joins.bits, bits, "{name}");
+            assert_eq!(vocabulary.tables(&Task::new()).unwrap().joins.bits, bits, "{name}");
         }
     }
 

@@ -234,7 +234,7 @@ mod tests {
         ) {
             let vocabulary = vocabulary(&joins);
             prop_assume!(vocabulary.backtracker.is_some());
-            let (tables, text) = (vocabulary.tables().unwrap(), parts.concat());
+            let (tables, text) = (vocabulary.tables(&Task::new()).unwrap(), parts.concat());
             let (mut rows, mut made, mut seen) = (Rows::default(), vec![7], Vec::new());
             let mut at = 0;
             for part in &parts {

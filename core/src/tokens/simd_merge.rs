@@ -185,17 +185,19 @@ mod tests {
         ) {
             let vocabulary = vocabulary(&joins);
             prop_assume!(vocabulary.backtracker.is_some());
-            let (table, seeds) = (&vocabulary.table, &vocabulary.backtracker.as_ref().unwrap().seeds);
+            let (table, tables) = (&vocabulary.table, vocabulary.tables(&Task::new()).unwrap());
             let parts = merge(piece.len(), |from, to| table.get(&piece, from, to - from), &Task::new()).unwrap();
             let expected: Vec<_> =
                 parts.spans().map(|(from, to)| table.get(&piece, from, to - from).unwrap()).collect();
             let text = [&before[..], &piece, &behind].concat();
-            let mut tokens = vec![7];
-            if encode(table, seeds, &text, before.len(), piece.len(), &mut tokens) {
-                prop_assert_eq!(tokens, [&[7], &expected[..]].concat());
-            } else {
-                prop_assert!(piece.len() > PARTS);
-                prop_assert_eq!(tokens, [7]);
+            for seeds in [tables.seeds, CharSeeds::NONE] {
+                let mut tokens = vec![7];
+                if encode(table, seeds, &text, before.len(), piece.len(), &mut tokens) {
+                    prop_assert_eq!(tokens, [&[7], &expected[..]].concat());
+                } else {
+                    prop_assert!(piece.len() > PARTS);
+                    prop_assert_eq!(tokens, [7]);
+                }
             }
         }
     }

@@ -7,10 +7,12 @@
 
 use super::Error;
 use super::compact_map::{CompactMap, MediumKey, ShortKey};
+use super::strings::Strings;
 use crate::Task;
 use crate::memory::{self, OutOfMemory};
 use crate::task::Stretches;
 use foldhash::{HashMap, HashMapExt};
+use std::ops::Range;
 
 /// Tokens of this length and more do not fit into two words.
 const LONG: usize = 16;
@@ -37,43 +39,41 @@ pub(super) struct Table {
 const NONE: u32 = u32::MAX;
 
 impl Table {
-    /// Makes the table of the tokens, which come in the order of their ranks.
-    pub(super) fn new<'a>(
-        tokens: impl Iterator<Item = &'a [u8]> + Clone,
-        task: &Task<'_>,
-    ) -> Result<Self, Error> {
-        let placed = || (0..).zip(tokens.clone());
+    /// Makes the table of the tokens, which are in the order of their ranks.
+    pub(super) fn new(tokens: &Strings, task: &Task<'_>) -> Result<Self, Error> {
+        let placed = || (0..).zip(tokens.spans());
         let of_length =
-            |from: usize, to: usize| placed().filter(move |(_, bytes)| (from..to).contains(&bytes.len()));
-        let short = of_length(1, 8).map(|(index, bytes)| (Window::at(bytes, 0).short(bytes.len()), index));
-        let medium =
-            of_length(8, LONG).map(|(index, bytes)| (Window::at(bytes, 0).medium(bytes.len()), index));
-        let count = tokens.clone().count() as u32;
+            |from: usize, to: usize| placed().filter(move |(_, span)| (from..to).contains(&span.len()));
+        let window = |span: &Range<usize>| Window::at(tokens.bytes(), span.start);
+        let short = of_length(1, 8).map(|(index, span)| (window(&span).short(span.len()), index));
+        let medium = of_length(8, LONG).map(|(index, span)| (window(&span).medium(span.len()), index));
         let mut bytes = Box::new([NONE; 1 << 8]);
         let mut pairs = vec![NONE; 1 << 16].into_boxed_slice();
-        for (index, token) in of_length(1, 3) {
-            match *token {
+        let (mut shorts, mut mediums, mut longs, mut longest) = (0, 0, 0, 0);
+        for (index, span) in placed() {
+            longest = longest.max(span.len());
+            *match span.len() {
+                0..8 => &mut shorts,
+                8..LONG => &mut mediums,
+                _ => &mut longs,
+            } += 1;
+            match tokens.bytes()[span] {
                 [byte] => bytes[usize::from(byte)] = index,
                 [left, right] => pairs[pair_index(left, right)] = index,
                 _ => {}
             }
         }
         let mut long = HashMap::new();
-        long.try_reserve(of_length(LONG, usize::MAX).count()).map_err(OutOfMemory::from)?;
+        long.try_reserve(longs).map_err(OutOfMemory::from)?;
         let mut stretches = Stretches::of_items(task);
-        for (number, (index, bytes)) in of_length(LONG, usize::MAX).enumerate() {
+        for (number, (index, span)) in of_length(LONG, usize::MAX).enumerate() {
             stretches.check(number)?;
-            long.insert(memory::copied(bytes)?.into_boxed_slice(), index);
+            long.insert(memory::copied(&tokens.bytes()[span])?.into_boxed_slice(), index);
         }
-        Ok(Self {
-            short: CompactMap::new(short, count, task)?,
-            medium: CompactMap::new(medium, count, task)?,
-            long,
-            count,
-            longest: tokens.clone().map(<[u8]>::len).max().unwrap_or(0),
-            bytes,
-            pairs,
-        })
+        let count = tokens.len() as u32;
+        let (short, medium) =
+            (CompactMap::new(short, shorts, count, task)?, CompactMap::new(medium, mediums, count, task)?);
+        Ok(Self { short, medium, long, count, longest, bytes, pairs })
     }
 
     /// The number of tokens. They have the indices below it.

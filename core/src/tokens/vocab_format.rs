@@ -5,14 +5,13 @@
 
 use super::TokenId;
 use super::merges::{Merge, NEVER};
+use super::strings::Strings;
 use crate::memory::{self, OutOfMemory};
 
 /// A packed vocabulary, expanded. A token is known by its index in the order of the ranks.
 pub(super) struct Unpacked {
-    /// The bytes of all tokens by index, one after the other.
-    pub(super) text: Vec<u8>,
-    /// Where each token starts in `text`, and the end of the last one.
-    pub(super) starts: Vec<u32>,
+    /// The bytes of the tokens by index.
+    pub(super) tokens: Strings,
     /// The ranks by index.
     pub(super) ranks: Vec<TokenId>,
     /// The merge of each token, by index.
@@ -24,50 +23,96 @@ pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Unpacked, OutOfMemor
     let (packed_count, rest) = number(packed);
     let (unused_rank, bits) = number(rest);
     let count = packed_count.min(u32::try_from(count).unwrap_or(u32::MAX));
-    let mut unpacked = Unpacked {
-        text: memory::with_capacity(count as usize * 8)?,
+    let mut unpacking = Unpacking {
+        bits: Bits { bytes: bits, pending: 0, filled: 0 },
+        text: memory::filled(0, count as usize * USUAL + SHORT)?,
+        end: 0,
         starts: memory::with_capacity(count as usize + 1)?,
-        ranks: memory::with_capacity(count as usize)?,
         merges: memory::with_capacity(count as usize)?,
     };
-    let mut bits = Bits { bytes: bits, pending: 0, filled: 0 };
+    unpacking.starts.push(0);
     for index in 0..count {
-        unpacked.starts.push(unpacked.text.len() as u32);
-        unpacked.ranks.push(index + TokenId::from(index >= unused_rank));
-        let merge = unpacked.read_token(&mut bits, index)?;
-        unpacked.merges.push(merge);
+        let merge = unpacking.read_token(index)?;
+        unpacking.merges.push(merge);
+        unpacking.starts.push(unpacking.end as u32);
     }
-    unpacked.starts.push(unpacked.text.len() as u32);
-    Ok(unpacked)
+    let Unpacking { mut text, end, starts, merges, .. } = unpacking;
+    text.truncate(end);
+    let ranks = (0..count).map(|index| Ok::<_, OutOfMemory>(index + TokenId::from(index >= unused_rank)));
+    Ok(Unpacked { tokens: Strings::of(text, starts), ranks: memory::collected(ranks)?, merges })
 }
+
+/// Room for about this many bytes a token is made at first.
+const USUAL: usize = 8;
+
+/// Up to this many bytes are copied as this many: a constant number of bytes needs no call and no branch.
+const SHORT: usize = 16;
 
 fn number(packed: &[u8]) -> (u32, &[u8]) {
     let (bytes, rest) = packed.split_first_chunk().expect("a packed vocabulary starts with two numbers");
     (u32::from_le_bytes(*bytes), rest)
 }
 
-impl Unpacked {
-    fn read_token(&mut self, bits: &mut Bits<'_>, index: u32) -> Result<Merge, OutOfMemory> {
+/// A vocabulary of which some tokens have been read.
+struct Unpacking<'a> {
+    bits: Bits<'a>,
+    /// The tokens' bytes, and behind them at least [`SHORT`] bytes that are written next.
+    text: Vec<u8>,
+    /// Where the tokens' bytes end.
+    end: usize,
+    starts: Vec<u32>,
+    merges: Vec<Merge>,
+}
+
+impl Unpacking<'_> {
+    fn read_token(&mut self, index: u32) -> Result<Merge, OutOfMemory> {
         let width = u32::BITS - index.leading_zeros();
-        let left = bits.take(width);
-        if left == index { self.read_bytes(bits, index) } else { self.read_join(left, bits.take(width)) }
+        let left = self.bits.take(width);
+        if left == index {
+            return self.read_bytes(index);
+        }
+        let right = self.bits.take(width);
+        let length = self.append(left)? + self.append(right)?;
+        Ok(Merge { left, right, length: length as u32 })
     }
 
-    fn read_bytes(&mut self, bits: &mut Bits<'_>, index: u32) -> Result<Merge, OutOfMemory> {
-        let length = bits.take(8);
-        memory::reserve(&mut self.text, length as usize)?;
-        self.text.extend((0..length).map(|_| bits.take(8) as u8));
+    fn read_bytes(&mut self, index: u32) -> Result<Merge, OutOfMemory> {
+        let length = self.bits.take(8);
+        self.make_room(length as usize)?;
+        for byte in &mut self.text[self.end..][..length as usize] {
+            *byte = self.bits.take(8) as u8;
+        }
+        self.end += length as usize;
         let part = if length == 1 { index } else { NEVER };
         Ok(Merge { left: part, right: part, length })
     }
 
-    fn read_join(&mut self, left: u32, right: u32) -> Result<Merge, OutOfMemory> {
-        let length = self.merges[left as usize].length + self.merges[right as usize].length;
-        memory::reserve(&mut self.text, length as usize)?;
-        for part in [left as usize, right as usize] {
-            self.text.extend_from_within(self.starts[part] as usize..self.starts[part + 1] as usize);
+    /// Appends the bytes of an earlier token, and returns how many there are.
+    #[inline]
+    fn append(&mut self, token: u32) -> Result<usize, OutOfMemory> {
+        let (start, end) = (self.starts[token as usize] as usize, self.starts[token as usize + 1] as usize);
+        let length = end - start;
+        self.make_room(length)?;
+        match self.text[start..].first_chunk::<SHORT>() {
+            Some(&bytes) if length <= SHORT => self.text[self.end..][..SHORT].copy_from_slice(&bytes),
+            _ => self.text.copy_within(start..end, self.end),
         }
-        Ok(Merge { left, right, length })
+        self.end += length;
+        Ok(length)
+    }
+
+    /// Makes room for `length` bytes, and for [`SHORT`] more.
+    #[inline]
+    fn make_room(&mut self, length: usize) -> Result<(), OutOfMemory> {
+        if self.text.len() - self.end < length + SHORT { self.grow(length) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn grow(&mut self, length: usize) -> Result<(), OutOfMemory> {
+        let more = self.text.len() / 2 + length + SHORT;
+        memory::reserve(&mut self.text, more)?;
+        self.text.resize(self.text.len() + more, 0);
+        Ok(())
     }
 }
 
@@ -90,7 +135,16 @@ impl Bits<'_> {
     }
 
     /// Fills up to more than 32 bits, as long as the stream has any.
+    #[inline]
     fn refill(&mut self) {
+        if let Some(&bytes) = self.bytes.first_chunk() {
+            // The bits beyond the last whole byte are those that will be filled in next.
+            self.pending |= u64::from_le_bytes(bytes) << self.filled;
+            let whole = (u64::BITS - 1 - self.filled) / 8;
+            self.bytes = &self.bytes[whole as usize..];
+            self.filled += 8 * whole;
+            return;
+        }
         while self.filled <= 56 {
             let Some((&byte, rest)) = self.bytes.split_first() else { return };
             self.pending |= u64::from(byte) << self.filled;

@@ -23,10 +23,8 @@ use std::ops::Range;
 
 /// Ordinary tokens. A token is known by its index in the order of the ranks.
 pub(super) struct Vocabulary {
-    /// The bytes of all tokens by index, one after the other.
-    text: Vec<u8>,
-    /// Where each token starts in `text`, and the end of the last one.
-    starts: Vec<u32>,
+    /// The bytes of the tokens by index.
+    bytes: Strings,
     /// The tokens by index, in ascending order unless there is `by_id`.
     ids: Vec<TokenId>,
     /// The indices in the order of the tokens, if that is another order.
@@ -67,35 +65,25 @@ impl Vocabulary {
         let mut sorted = sorted?;
         sort(&mut sorted, task)?;
         check(&sorted, task)?;
-        let mut text = memory::with_capacity(sorted.iter().map(|(_, bytes)| bytes.len()).sum())?;
-        let mut starts = memory::with_capacity(sorted.len() + 1)?;
+        let length = sorted.iter().map(|(_, bytes)| bytes.len()).sum();
+        let mut tokens = room_for(sorted.len(), length)?;
         let mut stretches = Stretches::of_items(task);
-        starts.push(0);
         for (index, (_, bytes)) in sorted.iter().enumerate() {
             stretches.check(index)?;
-            text.extend_from_slice(bytes);
-            let end = u32::try_from(text.len());
-            starts.push(end.map_err(|_| too_long())?);
+            tokens.push(bytes)?;
         }
         let ids = memory::collected::<_, Error>(sorted.iter().map(|&(id, _)| Ok(id)))?;
         drop(sorted);
-        let tokens = spans(&text, &starts);
-        let table = Table::new(tokens.clone(), task)?;
-        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
-        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges, task)).transpose()?;
-        Ok(Self::of(text, starts, ids, table, backtracker))
+        let table = Table::new(&tokens, task)?;
+        let merges = merges(tokens.iter(), &table, simd_merge::LIMIT as usize, task)?;
+        let backtracker = merges.map(Backtracker::new);
+        Ok(Self::of(tokens, ids, table, backtracker))
     }
 
-    fn of(
-        text: Vec<u8>,
-        starts: Vec<u32>,
-        ids: Vec<TokenId>,
-        table: Table,
-        backtracker: Option<Backtracker>,
-    ) -> Self {
+    fn of(bytes: Strings, ids: Vec<TokenId>, table: Table, backtracker: Option<Backtracker>) -> Self {
         let (by_id, list, whole, pool) = (Vec::new(), None, HashMap::new(), Pool::default());
         let words = Words::new(ids.len());
-        Self { text, starts, ids, by_id, table, backtracker, list, whole, pool, words }
+        Self { bytes, ids, by_id, table, backtracker, list, whole, pool, words }
     }
 
     /// A vocabulary whose tokens are joined in the order of a list.
@@ -109,29 +97,29 @@ impl Vocabulary {
         }
         let order = merge_list::order(given.iter(), &bytes, &list, task)?;
         let numbers = || order.made.iter().chain(&order.never).map(|&number| number as usize);
-        let mut text = memory::with_capacity(given.bytes())?;
-        let mut starts = memory::with_capacity(given.len() + 1)?;
-        starts.push(0);
-        for bytes in numbers().map(|number| given.get(number)) {
-            text.extend_from_slice(bytes);
-            starts.push(u32::try_from(text.len()).map_err(|_| too_long())?);
+        let mut tokens = room_for(given.len(), given.bytes().len())?;
+        let made = order.made.len();
+        for &number in &order.made {
+            tokens.push(given.get(number as usize))?;
+        }
+        let table = Table::new(&tokens, task)?;
+        let merges = merges(tokens.iter(), &table, simd_merge::LIMIT as usize, task)?;
+        let merges = merges.filter(|merges| order.is_kept_by(merges));
+        let backtracker = merges.map(Backtracker::new);
+        for &number in &order.never {
+            tokens.push(given.get(number as usize))?;
         }
         let ids = memory::collected::<_, Error>(numbers().map(|number| Ok(ids[number])))?;
         drop(given);
-        let tokens = spans(&text, &starts).take(order.made.len());
-        let table = Table::new(tokens.clone(), task)?;
-        let merges = merges(tokens.clone(), &table, simd_merge::LIMIT as usize, task)?;
-        let merges = merges.filter(|merges| order.is_kept_by(merges));
-        let backtracker = merges.map(|merges| Backtracker::new(tokens, merges, task)).transpose()?;
         let list = match backtracker {
             Some(_) => None,
             None => Some(renumbered(&list, &order)?),
         };
-        let mut vocabulary = Self::of(text, starts, ids, table, backtracker);
+        let mut vocabulary = Self::of(tokens, ids, table, backtracker);
         vocabulary.list = list;
         vocabulary.by_id = by_id(&vocabulary.ids, task)?;
         if ignore_merges {
-            vocabulary.whole = whole(&vocabulary, order.made.len())?;
+            vocabulary.whole = whole(&vocabulary.bytes, made)?;
         }
         Ok(vocabulary)
     }
@@ -139,17 +127,15 @@ impl Vocabulary {
     /// The first `count` ranks of a packed vocabulary.
     pub(super) fn unpack(packed: &[u8], count: usize) -> Result<Self, Error> {
         let task = &Task::new();
-        let Unpacked { text, starts, ranks: ids, merges } = vocab_format::unpack(packed, count)?;
-        let tokens = spans(&text, &starts);
-        let table = Table::new(tokens.clone(), task)?;
-        let backtracker = Some(Backtracker::new(tokens, merges, task)?);
-        Ok(Self::of(text, starts, ids, table, backtracker))
+        let Unpacked { tokens, ranks: ids, merges } = vocab_format::unpack(packed, count)?;
+        let table = Table::new(&tokens, task)?;
+        let backtracker = Some(Backtracker::new(merges));
+        Ok(Self::of(tokens, ids, table, backtracker))
     }
 
     /// Enters the tokens that stand for a piece among the words.
     pub(super) fn fill_words(&self) {
-        let spans = self.starts.windows(2).map(|span| (span[0] as usize, span[1] as usize));
-        let keys = spans.map(|(start, end)| WordKey::new(&self.text, start, end - start));
+        let keys = self.bytes.spans().map(|span| WordKey::new(self.bytes.bytes(), span.start, span.len()));
         let count = if self.whole.is_empty() { self.table.count() } else { self.ids.len() as u32 };
         self.words.fill(keys.zip(0..count));
     }
@@ -170,7 +156,7 @@ impl Vocabulary {
     #[inline]
     pub(super) fn bytes(&self, token: TokenId) -> Option<&[u8]> {
         let index = self.index(token)?;
-        Some(&self.text[self.starts[index] as usize..self.starts[index + 1] as usize])
+        Some(self.bytes.get(index))
     }
 
     /// Appends the bytes of `token`; false if there is no such token. The caller has reserved capacity for
@@ -178,8 +164,8 @@ impl Vocabulary {
     #[inline]
     pub(super) fn append(&self, token: TokenId, out: &mut Vec<u8>, room: usize) -> Result<bool, OutOfMemory> {
         let Some(index) = self.index(token) else { return Ok(false) };
-        let (start, end) = (self.starts[index] as usize, self.starts[index + 1] as usize);
-        match self.text[start..].first_chunk::<SHORT>() {
+        let Range { start, end } = self.bytes.span(index);
+        match self.bytes.bytes()[start..].first_chunk::<SHORT>() {
             // Copying a constant number of bytes needs no call to `memcpy`; the surplus is cut off again.
             Some(bytes) if end - start <= SHORT => {
                 let length = out.len() + end - start;
@@ -188,7 +174,7 @@ impl Vocabulary {
             }
             _ => {
                 memory::reserve(out, end - start + room)?;
-                out.extend_from_slice(&self.text[start..end]);
+                out.extend_from_slice(&self.bytes.bytes()[start..end]);
             }
         }
         Ok(true)
@@ -224,7 +210,7 @@ impl Vocabulary {
 
     /// All tokens in the order of their ranks.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], TokenId)> {
-        spans(&self.text, &self.starts).zip(self.ids.iter().copied())
+        self.bytes.iter().zip(self.ids.iter().copied())
     }
 
     /// All tokens in the order of their bytes.
@@ -274,9 +260,11 @@ impl Vocabulary {
     }
 
     /// What encoding short pieces that no token stands for side by side needs; `None` if it does not apply.
-    pub(super) fn tables(&self) -> Option<Tables<'_>> {
-        let Backtracker { seeds, joins, .. } = self.backtracker.as_ref()?;
-        joins.as_ref().map(|joins| Tables { table: &self.table, seeds, joins })
+    pub(super) fn tables(&self, task: &Task<'_>) -> Option<Tables<'_>> {
+        let backtracker = self.backtracker.as_ref()?;
+        // Without memory for them, or if the task is stopped, pieces are encoded one by one.
+        let joins = backtracker.joins(task).ok()??;
+        Some(Tables { table: &self.table, seeds: backtracker.seeds(&self.bytes, task).ok()?, joins })
     }
 
     /// As [`split`](Self::split), by a list of merges.
@@ -323,8 +311,9 @@ impl Vocabulary {
     ) -> Result<bool, Error> {
         let is_run = self.run(text, &piece, out, task)?;
         let (at, length) = (piece.start, piece.len());
-        if !is_run && !simd_merge::encode(&self.table, &backtracker.seeds, text, at, length, out) {
-            memory::append(out, backtracker.encode(&self.table, text, piece, cache, task)?)?;
+        let seeds = backtracker.seeds_if_worthwhile(&self.bytes, task)?;
+        if !is_run && !simd_merge::encode(&self.table, seeds, text, at, length, out) {
+            memory::append(out, backtracker.encode(&self.table, &self.bytes, text, piece, cache, task)?)?;
         }
         Ok(is_run)
     }
@@ -400,22 +389,21 @@ fn by_id(ids: &[TokenId], task: &Task<'_>) -> Result<Vec<u32>, Error> {
 }
 
 /// The tokens from index `made` on, by their bytes.
-fn whole(vocabulary: &Vocabulary, made: usize) -> Result<HashMap<Vec<u8>, u32>, Error> {
+fn whole(tokens: &Strings, made: usize) -> Result<HashMap<Vec<u8>, u32>, Error> {
     let mut whole = HashMap::new();
-    for (index, bytes) in (0..).zip(spans(&vocabulary.text, &vocabulary.starts)).skip(made) {
+    for (index, bytes) in (0..).zip(tokens.iter()).skip(made) {
         whole.try_reserve(1).map_err(|_| OutOfMemory)?;
         whole.insert(memory::copied(bytes)?, index);
     }
     Ok(whole)
 }
 
-fn too_long() -> Error {
-    bad("the tokens are longer than 4 GB together".into())
-}
-
-/// The bytes of each token.
-fn spans<'a>(text: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> + Clone {
-    starts.windows(2).map(|span| &text[span[0] as usize..span[1] as usize])
+/// No tokens, with room for `count` of `bytes` bytes together.
+fn room_for(count: usize, bytes: usize) -> Result<Strings, Error> {
+    if u32::try_from(bytes).is_err() {
+        return Err(bad("the tokens are longer than 4 GB together".into()));
+    }
+    Ok(Strings::with_capacity(count, bytes)?)
 }
 
 /// Checks that no rank and no token occurs twice. The ranks are in ascending order.

@@ -150,7 +150,7 @@ impl Run<'_> {
     }
 
     fn fill(&mut self, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
-        let tables = self.vocabulary.tables();
+        let tables = self.vocabulary.tables(self.task);
         for number in 0..gaps.list.len() {
             let Gap { piece, key, may_be_token, .. } = gaps.list[number].clone();
             if let Some(tables) = tables
@@ -189,7 +189,7 @@ impl Run<'_> {
 
     /// Encodes the pieces that are to be encoded side by side.
     fn finish(&mut self, gaps: &mut Gaps) -> Result<(), Error> {
-        let Some(tables) = self.vocabulary.tables() else { return Ok(()) };
+        let Some(tables) = self.vocabulary.tables(self.task) else { return Ok(()) };
         let Gaps { list, made, rows, .. } = gaps;
         rows.finish(tables.joins, made, |number, before, made| {
             list[number].made = before..made.len();

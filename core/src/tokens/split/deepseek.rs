@@ -5,9 +5,7 @@
 //! characters out (controls, formats, private and unassigned ones), which are pieces as well.
 
 use super::classes::{self, Class};
-use super::scan::{
-    LONG_RUN, ascii_letters, blanks, repeated, run_of, start_of_character_before, up_to_three_numbers,
-};
+use super::scan::{LONG_RUN, ascii_letters, blanks, repeated, run_of, up_to_three_numbers};
 
 /// The patterns.
 pub(in crate::tokens) const PATTERNS: [&str; 3] = [
@@ -116,9 +114,7 @@ impl Part<'_> {
                 }
             }
             let same = repeated(self.text, end);
-            if same > end {
-                (last, end) = (start_of_character_before(self.text, same), same);
-            }
+            (last, end) = (last + same, end + same);
         }
     }
 }

@@ -15,7 +15,7 @@
 
 use super::classes::{Class, class_at};
 use super::cuts::Scan;
-use super::scan::{run, start_of_character_before};
+use super::scan::run;
 use crate::tokens::encoder::STRETCH;
 use crate::{Stopped, Task};
 
@@ -80,7 +80,9 @@ fn is_in_word(class: Class) -> bool {
 
 /// The class of the character that ends at `end`.
 fn class_before(text: &[u8], end: usize) -> Class {
-    class_at(text, start_of_character_before(text, end)).0
+    let is_first = |at: &usize| !matches!(text[*at], 0x80..0xc0);
+    let start = (0..end).rev().find(is_first).unwrap_or(0);
+    class_at(text, start).0
 }
 
 #[cfg(test)]

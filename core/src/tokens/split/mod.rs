@@ -175,8 +175,33 @@ impl Splitter {
 mod tests {
     use super::*;
 
-    const RUNS: [&str; 14] =
-        ["a", "A", "é", "É", "ǅ", "日", "ʰ", "1", "३", " ", "\u{3000}", "\n", "!", "\u{301}"];
+    /// Characters and groups of them that are repeated.
+    const RUNS: [&str; 24] = [
+        "a",
+        "A",
+        "é",
+        "É",
+        "ǅ",
+        "日",
+        "ʰ",
+        "1",
+        "३",
+        " ",
+        "\u{3000}",
+        "\n",
+        "!",
+        "\u{301}",
+        "\r\n",
+        "!?",
+        "日本",
+        "日é",
+        "AÉ",
+        "日A",
+        "A日Éé",
+        " \n ",
+        "\u{3000} \n\u{3000}\u{3000}",
+        "\u{301}日AAAAAAAAAAAAAA",
+    ];
 
     #[test]
     fn long_runs_are_cut_as_by_the_engine() {

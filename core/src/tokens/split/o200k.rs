@@ -2,7 +2,7 @@
 
 use super::classes::{Class, class_at};
 use super::scan::{
-    LONG_RUN, blanks, contraction_of_any_case, lower_letters, repeated, run, up_to_three_numbers,
+    LONG_RUN, blanks, contraction_of_any_case, lower_letters, moved, repeated, run, up_to_three_numbers,
 };
 
 /// The pattern.
@@ -50,10 +50,8 @@ pub(super) fn word(text: &[u8], at: usize) -> Result<usize, usize> {
             end = next;
         }
         let same = repeated(text, end);
-        if after_caseless == Some(end) {
-            after_caseless = Some(same);
-        }
-        end = same;
+        after_caseless = after_caseless.map(|after| moved(after, end, same));
+        end += same;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Steps that several patterns share.
 //!
 //! Runs of ASCII are scanned eight bytes at a time with ordinary 64-bit arithmetic (SWAR): one expression
-//! computes for all eight bytes whether they belong to the run. So are repetitions of one character in long
-//! runs of other classes, so that a hundred million bytes of one character, whichever it is, are cut in a few
-//! milliseconds: within a piece no interrupt is looked for.
+//! computes for all eight bytes whether they belong to the run. In long runs of other
+//! classes, repetitions of the last few characters are found by comparing eight bytes at a time, so that a hundred
+//! million bytes of one character are cut in a few milliseconds: within a piece no interrupt is looked for.
 
 use super::classes::{Class, class_at};
 
@@ -33,26 +33,23 @@ pub(super) fn run_of(
             }
             at = next;
         }
-        at = repeated(text, at);
+        at += repeated(text, at);
     }
 }
 
-/// The end of the repetitions of the character before `at`, as far as eight bytes can be compared at a time.
+/// How many bytes from `at` on repeat the [`PERIOD`] bytes before it, as far as eight bytes can be compared at a time; a
+/// multiple of [`PERIOD`]. So the characters in them are of the same classes, and end as the ones before `at` do.
 #[cold]
 pub(super) fn repeated(text: &[u8], at: usize) -> usize {
-    let length = at - start_of_character_before(text, at);
     let (words, _) = text[at..].as_chunks::<8>();
-    let (earlier, _) = text[at - length..].as_chunks::<8>();
+    let (earlier, _) = text[at - PERIOD..].as_chunks::<8>();
     let same = words.iter().zip(earlier).take_while(|(word, earlier)| word == earlier);
-    let bytes = 8 * same.count();
-    at + bytes - bytes % length
+    8 * same.count() / PERIOD * PERIOD
 }
 
-/// Where the character begins that ends at `at`. There is one.
-pub(super) fn start_of_character_before(text: &[u8], at: usize) -> usize {
-    let is_first = |place: &usize| !matches!(text[*place], 0x80..0xc0);
-    (0..at).rev().find(is_first).unwrap_or(0)
-}
+/// A multiple of the lengths of all characters, and of those of many repeated groups of them. A long run has that many
+/// bytes.
+pub(super) const PERIOD: usize = 12;
 
 /// The end of the run of letters.
 #[inline]
@@ -136,6 +133,11 @@ pub(super) fn up_to_three_numbers(text: &[u8], at: usize) -> usize {
     end
 }
 
+/// Where the last of some characters ends that was at `place` before `bytes` bytes of repetitions were added at `end`.
+pub(super) fn moved(place: usize, end: usize, bytes: usize) -> usize {
+    if place + PERIOD > end { place + bytes } else { place }
+}
+
 /// A run of white space.
 pub(super) struct Blanks {
     /// Where it ends.
@@ -157,11 +159,7 @@ pub(super) fn blanks(text: &[u8], at: usize) -> Blanks {
             }
             found.add(class, next);
         }
-        let end = repeated(text, found.end);
-        if end > found.end {
-            found.end = start_of_character_before(text, end);
-            found.add(class_at(text, found.end).0, end);
-        }
+        found.repeat(repeated(text, found.end));
     }
 }
 
@@ -174,6 +172,13 @@ impl Blanks {
         }
         self.last = self.end;
         self.end = next;
+    }
+
+    /// Adds what repeats the last [`PERIOD`] bytes.
+    fn repeat(&mut self, bytes: usize) {
+        self.after_newline = self.after_newline.map(|after| moved(after, self.end, bytes));
+        self.last += bytes;
+        self.end += bytes;
     }
 
     /// `\s+(?!\S)|\s`: the whole run at the end of the text, otherwise all but its last character, but at
