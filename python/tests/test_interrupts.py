@@ -35,8 +35,8 @@ for call in {calls}:
     while True:
         say("ready")
         try:
-            exec(code)
-            say("not interrupted")
+            while True:  # some calls take less time than it takes until the interrupt
+                exec(code)
         except KeyboardInterrupt:
             say(time.monotonic())
         if sys.stdin.readline() == "enough\\n":
@@ -67,7 +67,7 @@ def assert_each_ends_within_50_ms(calls: list[str], prelude: str) -> None:
     assert not late
 
 
-LETTERS = "xAé日"
+LETTERS = "xé日"
 
 
 def test_ctrl_c_ends_a_long_call_within_50_ms() -> None:
@@ -77,9 +77,7 @@ def test_ctrl_c_ends_a_long_call_within_50_ms() -> None:
         "enc.count(text)",
         "enc.stream().feed(text)",
         "enc.stream().count(text.encode(), release='never')",
-        # A text of one ASCII letter is counted within 0.1 s.
-        *(f"enc.count(letters[{letter!r}])" for letter in LETTERS if not letter.isascii()),
-        *(f"enc.stream().count(letters[{letter!r}])" for letter in LETTERS),
+        *(f"enc.{stream}count(letters[{letter!r}])" for letter in LETTERS for stream in ("", "stream().")),
         "enc.encode_batch([text, text], num_threads=2)",
         "enc.encode_batch([text[:100]] + [text] * 2, num_threads=2)",
     ]
