@@ -5,8 +5,7 @@
 //! written behind them. Blocks with others, and with surrogates, are converted one by one.
 
 use super::{Error, Unit};
-use crate::Task;
-use crate::memory;
+use crate::{Task, memory};
 
 /// Characters between two checks of the task.
 const STRETCH: usize = 64 << 10;

@@ -27,7 +27,7 @@ use std::str;
 /// The seeds of an orderly vocabulary.
 pub(super) struct CharSeeds {
     /// For each character of the Basic Multilingual Plane: its token's index plus one if it is a seed;
-    /// otherwise 0 or [`NOT`], or nothing.
+    /// otherwise 0 or [`NOT`]. Empty if there are no seeds at all.
     tokens: Vec<u32>,
     /// One bit for each pair of bytes that are adjacent at a character boundary inside a token that is not
     /// valid UTF-8.

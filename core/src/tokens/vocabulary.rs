@@ -98,7 +98,6 @@ impl Vocabulary {
         let order = merge_list::order(given.iter(), &bytes, &list, task)?;
         let numbers = || order.made.iter().chain(&order.never).map(|&number| number as usize);
         let mut tokens = room_for(given.len(), given.bytes().len())?;
-        let made = order.made.len();
         for &number in &order.made {
             tokens.push(given.get(number as usize))?;
         }
@@ -119,7 +118,7 @@ impl Vocabulary {
         vocabulary.list = list;
         vocabulary.by_id = by_id(&vocabulary.ids, task)?;
         if ignore_merges {
-            vocabulary.whole = whole(&vocabulary.bytes, made)?;
+            vocabulary.whole = whole(&vocabulary.bytes, order.made.len())?;
         }
         Ok(vocabulary)
     }

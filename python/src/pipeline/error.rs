@@ -56,12 +56,11 @@ fn record_error<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAn
 /// A tuple of `RecordError`s; other threads can hold the lock between them.
 pub(super) fn record_errors<'py>(py: Python<'py>, errors: &[Error]) -> PyResult<Bound<'py, PyAny>> {
     let mut yielder = Yielder::yielding();
-    let mut record_error = |error| {
+    let made = errors.iter().map(|error| {
         yielder.tick_many(py, LIKE_OBJECTS)?;
         record_error(py, error)
-    };
-    let made = errors.iter().map(&mut record_error).collect::<PyResult<Vec<_>>>()?;
-    tuple(py, made)
+    });
+    tuple(py, made.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Making a `RecordError`, whose class is written in Python, takes as long as making this many small objects.

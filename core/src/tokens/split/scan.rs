@@ -1,9 +1,9 @@
 //! Steps that several patterns share.
 //!
 //! Runs of ASCII are scanned eight bytes at a time with ordinary 64-bit arithmetic (SWAR): one expression
-//! computes for all eight bytes whether they belong to the run. In long runs of other
-//! classes, repetitions of the last few characters are found by comparing eight bytes at a time, so that a hundred
-//! million bytes of one character are cut in a few milliseconds: within a piece no interrupt is looked for.
+//! computes for all eight bytes whether they belong to the run. In long runs of other classes, repetitions of the
+//! last few characters are found by comparing eight bytes at a time, so that a hundred million bytes of one
+//! character are cut in a few milliseconds: within a piece no interrupt is looked for.
 
 use super::classes::{Class, class_at};
 
@@ -49,7 +49,7 @@ pub(super) fn repeated(text: &[u8], at: usize) -> usize {
 
 /// A multiple of the lengths of all characters, and of those of many repeated groups of them. A long run has that many
 /// bytes.
-pub(super) const PERIOD: usize = 12;
+const PERIOD: usize = 12;
 
 /// The end of the run of letters.
 #[inline]
