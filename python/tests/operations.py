@@ -15,6 +15,7 @@ import functools
 import io
 import itertools
 import json
+import os
 import random
 import shutil
 import struct
@@ -699,13 +700,20 @@ def _() -> Call:
 
 
 @functools.cache
+def temporary(purpose: str) -> str:
+    """Returns a folder that is removed at exit."""
+    folder = tempfile.mkdtemp(prefix=f"offlock-{purpose}-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
 def shards() -> str:
     """Returns a folder with a shard of many documents, and one whose records all fail.
 
     A `str`, because `os.fspath` raises `TypeError` for a `Path` when there is no memory to find its method.
     """
-    folder = tempfile.mkdtemp(prefix="offlock-shards-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = temporary("shards")
     lines = (json.dumps({"text": f"document {number} {'of many ' * 50}"}) for number in range(MANY // 20))
     Path(folder, "shard.jsonl").write_text("\n".join(lines))
     Path(folder, "failing").write_text("{}\n" * (MANY // 10))
@@ -735,6 +743,30 @@ def failing() -> pipeline.Tokens:
     return pipeline.read(f"{shards()}/failing", format="jsonl", on_error="report").tokens("gpt2")
 
 
+class NewFolder:
+    """A folder that is removed at the end. (`shutil.rmtree` of CPython 3.12 corrupts memory when an allocation in it fails.)"""
+
+    numbers = itertools.count()
+
+    def __enter__(self) -> str:
+        self.path = f"{temporary('outputs')}/{os.getpid()}-{next(self.numbers)}"
+        os.mkdir(self.path)
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        remove(self.path)
+
+
+def remove(folder: str) -> None:
+    for name in os.listdir(folder):
+        path = f"{folder}/{name}"
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            remove(path)
+    os.rmdir(folder)
+
+
 @large("pipeline.read")
 def _() -> Call:
     folder = shards()
@@ -759,7 +791,7 @@ def _() -> Call:
     made = tokens()
 
     def write() -> object:
-        with tempfile.TemporaryDirectory() as folder:
+        with NewFolder() as folder:
             return made.write(folder, output="llmc").tokens
 
     return write
@@ -776,7 +808,7 @@ def _() -> Call:
     made = table()
 
     def write() -> object:
-        with tempfile.TemporaryDirectory() as folder:
+        with NewFolder() as folder:
             return made.write(folder, output="parquet").tokens
 
     return write
@@ -788,7 +820,7 @@ def _() -> Call:
     made = pipeline.read([path], num_threads=1).tokens("gpt2")
 
     def prepare() -> None:
-        with tempfile.TemporaryDirectory() as folder:
+        with NewFolder() as folder:
             made.prepare(folder, output="llmc")
 
     return prepare
