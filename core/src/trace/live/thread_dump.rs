@@ -150,9 +150,12 @@ impl ThreadDump {
         for stack in taken.stacks {
             if stack.thread == 0 { unknown.push(stack) } else { drop(stacks.insert(stack.thread, stack)) }
         }
+        let by_now = standings();
         let mut threads: Vec<DumpedThread> = Vec::new();
         for standing in &taken.standings {
             let stack = stacks.remove(&standing.thread);
+            let was_idle = stack.as_ref().is_some_and(|stack| stack.was_idle);
+            let standing = if was_idle { standing } else { arrived(standing, &by_now) };
             threads.push(DumpedThread::of(standing, stack, &taken.standings, now, taken.obstacle.is_some()));
         }
         threads.extend(unknown.into_iter().chain(stacks.into_values()).map(DumpedThread::nameless));
@@ -229,6 +232,14 @@ impl DumpedThread {
     }
 }
 
+/// The standing of a thread, or that by now if the thread was between giving up the lock and asking for it again: it may
+/// have had to wait for a processor in between, and is asleep by the time that the system is asked.
+fn arrived<'a>(before: &'a Standing, by_now: &'a [Standing]) -> &'a Standing {
+    let waits = |now: &&Standing| now.thread == before.thread && now.stand == Stand::Wants;
+    let now = if before.stand == Stand::Off { by_now.iter().find(waits) } else { None };
+    now.unwrap_or(before)
+}
+
 /// The name of the thread that holds the lock that a thread wants.
 fn holder(wants: &Standing, all: &[Standing]) -> Option<String> {
     let holds =
@@ -291,6 +302,19 @@ mod tests {
         assert!(dump.threads[0].nanoseconds.is_some_and(|time| time >= 20_000_000));
         assert_eq!(dump.threads[0].frames[0].to_string(), "compute (a.py:3)");
         assert_eq!(serde_json::from_str::<ThreadDump>(&dump.to_json()).expect("it was written"), dump);
+    }
+
+    #[test]
+    fn a_thread_that_was_about_to_wait_waits() {
+        let off = standing(1, Stand::Off, 7, None);
+        let wants = standing(1, Stand::Wants, 7, Some(clock::now()));
+        let holds = standing(1, Stand::Holds, 7, None);
+        let other = standing(2, Stand::Wants, 7, None);
+        let stand = |before, by_now: &[Standing]| arrived(before, by_now).stand;
+        assert_eq!(stand(&off, &[other.clone(), wants.clone()]), Stand::Wants);
+        assert_eq!(stand(&off, &[other]), Stand::Off);
+        assert_eq!(stand(&off, &[holds.clone()]), Stand::Off);
+        assert_eq!(stand(&holds, &[wants]), Stand::Holds);
     }
 
     #[test]
