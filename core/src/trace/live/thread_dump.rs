@@ -313,8 +313,8 @@ mod tests {
         let stand = |before, by_now: &[Standing]| arrived(before, by_now).stand;
         assert_eq!(stand(&off, &[other.clone(), wants.clone()]), Stand::Wants);
         assert_eq!(stand(&off, &[other]), Stand::Off);
-        assert_eq!(stand(&off, &[holds.clone()]), Stand::Off);
         assert_eq!(stand(&holds, &[wants]), Stand::Holds);
+        assert_eq!(stand(&off, &[holds]), Stand::Off);
     }
 
     #[test]
