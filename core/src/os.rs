@@ -131,6 +131,23 @@ pub(crate) fn is_on_processor(_: u32) -> Option<bool> {
     None
 }
 
+/// The name that the system shows for a thread of this process; `None` if the thread has no other name than the process.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_name(native_thread: u32) -> Option<String> {
+    let name_of = |thread: u32| {
+        let name = std::fs::read(format!("/proc/self/task/{thread}/comm")).ok()?;
+        Some(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
+    };
+    name_of(native_thread)
+        .filter(|name| !name.is_empty() && name_of(std::process::id()).as_ref() != Some(name))
+}
+
+/// Not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn thread_name(_: u32) -> Option<String> {
+    None
+}
+
 /// Closes a descriptor that no value owns in this process.
 #[cfg(unix)]
 pub(crate) fn close(descriptor: std::os::fd::RawFd) {
@@ -182,5 +199,15 @@ mod tests {
         let first = monotonic_nanoseconds();
         assert!(first > 0);
         assert!(monotonic_nanoseconds() >= first);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_system_knows_the_name_of_a_thread_that_has_one() {
+        let name = || thread_name(native_thread_id());
+        let named = std::thread::Builder::new().name("pool (of threads)".into()).spawn(name).unwrap();
+        assert_eq!(named.join().unwrap().as_deref(), Some("pool (of thread"));
+        assert_eq!(thread_name(std::process::id()), None);
+        assert_eq!(thread_name(u32::MAX), None);
     }
 }

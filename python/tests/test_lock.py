@@ -359,6 +359,32 @@ def test_threads_without_a_native_id_are_no_obstacle() -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="redirects calls by machine code")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system's names of threads are read on Linux")
+def test_a_thread_without_a_name_has_the_one_that_the_system_shows() -> None:
+    outcome = run("""
+        import _thread, ctypes, re, time
+        from offlock import lock
+        PR_SET_NAME = 15
+        prctl = ctypes.CDLL(None).prctl
+        def serve(name, begun):
+            prctl(PR_SET_NAME, name, 0, 0, 0)
+            begun.release()
+            while True:
+                time.sleep(0.001)
+        for name in b"pool-worker", b"queue_7", b"python":
+            begun = _thread.allocate_lock()
+            begun.acquire()
+            _thread.start_new_thread(serve, (name, begun))
+            begun.acquire()
+        prctl(PR_SET_NAME, b"python", 0, 0, 0)
+        with lock.measure() as trace:
+            time.sleep(0.1)
+        names = [re.sub(r"\\d{2,}", "N", thread["name"]) for thread in trace.summary.to_dict()["threads"]]
+        print(*sorted(names), sep=", ")
+    """)
+    assert (outcome.returncode, outcome.stdout) == (0, "MainThread, pool-worker (N), queue_7, thread N\n"), outcome
+
+
 def test_another_tools_hook_is_called_and_put_back() -> None:
     outcome = run(
         """

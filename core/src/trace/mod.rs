@@ -109,7 +109,7 @@ pub use record::histogram::Waits;
 pub use record::lock_watch::Watched;
 pub use record::metrics::{self, Metric, ThreadMetrics};
 pub use record::mode::{is_active, is_tracing, now_holding, now_releasing, stacks_after};
-pub use record::registry::{Standing, standings};
+pub use record::registry::{Standing, nameless_thread, standings};
 pub use record::sample_timer::SampleTimer;
 pub use record::session::{Memory, Options, Trace};
 pub use record::sink::Stats;

@@ -98,7 +98,8 @@ pub(crate) fn current() -> &'static Thread {
 #[cold]
 fn adopt() -> &'static Thread {
     let id = native_id();
-    let thread = *known().entry(id).or_insert_with(|| Thread::start(trace::now(), &format!("thread {id}")));
+    let thread =
+        *known().entry(id).or_insert_with(|| Thread::start(trace::now(), &trace::nameless_thread(id)));
     Thread::set_current(Some(thread));
     // Fails only while the native thread is being torn down; its end is then not recorded.
     let _ = OWN.try_with(|own| own.0.set(Some(thread)));

@@ -13,7 +13,7 @@ use crate::os;
 use crate::trace::analyze::code::FrameText;
 use crate::trace::format::definition::Stand;
 use crate::trace::record::code::last_stack;
-use crate::trace::record::registry::{Standing, standings};
+use crate::trace::record::registry::{Standing, nameless_thread, standings};
 
 /// What the threads of a process do at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,7 +219,7 @@ impl DumpedThread {
     /// A thread that the recorder has not met.
     fn nameless(stack: ThreadStack) -> Self {
         Self {
-            name: stack.native_id.map_or("thread".to_owned(), |id| format!("thread {id}")),
+            name: stack.native_id.map_or("thread".to_owned(), nameless_thread),
             native_id: stack.native_id,
             state: off_the_lock(stack.native_id),
             nanoseconds: None,

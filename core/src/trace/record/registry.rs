@@ -12,6 +12,7 @@ use super::mode::{self, is_tracing};
 use super::thread::Thread;
 use crate::clock::Ticks;
 use crate::fork::{Remade, lock};
+use crate::os;
 use crate::trace::format::definition::{Definition, Lock, Name, Stand};
 use crate::trace::format::event::Kind;
 
@@ -199,6 +200,16 @@ impl Lock {
     /// The lock with this [`id`](Self::id).
     pub const fn from_id(id: u32) -> Self {
         Self(id)
+    }
+}
+
+/// A name for a thread that has none in its interpreter. A library may have given it one that the system shows, as
+/// `pool-3`; the system's id is added if that has no number, as in `pool (4711)` and `thread 4711`.
+pub fn nameless_thread(native_id: u32) -> String {
+    match os::thread_name(native_id) {
+        Some(name) if name.contains(|letter: char| letter.is_ascii_digit()) => name,
+        Some(name) => format!("{name} ({native_id})"),
+        None => format!("thread {native_id}"),
     }
 }
 
