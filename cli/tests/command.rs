@@ -76,15 +76,20 @@ fn convoy(folder: &Folder) -> PathBuf {
     path
 }
 
-/// The traces of a server: an idle parent, a worker whose threads wait for each other, and one that does little.
+/// The traces of a server: an idle parent, a worker whose threads wait for each other, one that does little, and a parent
+/// that only loads.
 fn server(folder: &Folder) {
     let interpreter = Interpreter { time_slice: ms(5), hand_over: 20_000, origin: 7 };
     let busy = |name| Script::new(name, [Step::Idle(ms(1)), Step::Hold(ms(60))].into_iter().cycle().take(20));
     let idle = || Script::new("main", [Step::Hold(ms(1)), Step::Idle(ms(5_000))]);
+    // It waits for a moment while the parent loads.
+    let watcher = || Script::new("watcher", [Step::Hold(20_000)]);
+    let loading = || Script::new("main", [Step::Hold(60_000), Step::Idle(ms(1)), Step::Hold(ms(200))]);
     for (name, pid, parent, scripts) in [
         ("a.offlock", "10", "1", vec![idle()]),
         ("a.11.offlock", "11", "10", vec![idle(), busy("worker 1"), busy("worker 2")]),
         ("a.12.offlock", "12", "10", vec![idle(), busy("worker 1")]),
+        ("loading.offlock", "13", "1", vec![loading(), watcher()]),
     ] {
         let (mut recording, _) = simulate(interpreter, &scripts);
         let about = [("pid", pid), ("parent", parent), ("command", "server.py")];
@@ -92,6 +97,15 @@ fn server(folder: &Folder) {
         recording.about.extend(about.map(|(key, value)| (key.to_owned(), value.to_owned())));
         std::fs::write(folder.path(name), recording.to_bytes()).expect("writable");
     }
+}
+
+#[test]
+fn a_process_that_lost_next_to_nothing_does_not_lead() {
+    let folder = Folder::new("next-to-nothing");
+    server(&folder);
+    let output = folder.run(&["summary", "loading.offlock", "a.12.offlock"]);
+    let said = text(&output.stdout);
+    assert!(said.starts_with("process 12, which computed most of 2 processes"), "{said}");
 }
 
 #[test]

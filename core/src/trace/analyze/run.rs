@@ -1,8 +1,8 @@
 //! Several recordings of one run: a server's processes, or a test suite that forks.
 //!
 //! The processes are in the order of what they lost, so that a server's idle master does not hide its busy
-//! worker: those for which the lock is a problem come first, then those whose threads waited longest behind
-//! others, then those that computed most.
+//! worker: those for which the lock is a problem come first, then those that lack processors, then those whose
+//! threads waited longest behind others, then those that computed most.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -67,7 +67,8 @@ impl Run {
         let mut out = String::new();
         if !others.is_empty() {
             let (name, count, what) = (self.name(worst), self.processes.len(), self.kind().1);
-            let _ = writeln!(out, "{name}, which lost most of {count} {what}:\n");
+            let most = if Loss::of(&worst.summary).lost > 0 { "lost" } else { "computed" };
+            let _ = writeln!(out, "{name}, which {most} most of {count} {what}:\n");
         }
         out.push_str(&worst.summary.to_text_as(look));
         self.write_others(others, look, &mut out);
@@ -131,19 +132,26 @@ impl Run {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::trace) struct Loss {
     is_problem: bool,
-    /// In contended waits, in nanoseconds.
+    lacks_processors: bool,
+    /// In contended waits, in nanoseconds; 0 if that is next to nothing, compared with what the process computed.
     lost: u64,
     computed: u64,
 }
 
+/// A process that computed so many times as long as it lost has lost next to nothing.
+const NEXT_TO_NOTHING: u64 = 100;
+
 impl Loss {
     /// Of a process with these numbers.
     pub(in crate::trace) fn of(summary: &Summary) -> Self {
+        let kind = verdict(summary).map(|verdict| verdict.kind);
+        let lost: u64 = summary.groups.iter().map(|group| group.contended.total).sum();
+        let computed = summary.times.computing();
         Self {
-            is_problem: verdict(summary)
-                .is_some_and(|verdict| matches!(verdict.kind, FindingKind::Lock | FindingKind::Waits)),
-            lost: summary.groups.iter().map(|group| group.contended.total).sum(),
-            computed: summary.times.computing(),
+            is_problem: matches!(kind, Some(FindingKind::Lock | FindingKind::Waits)),
+            lacks_processors: kind == Some(FindingKind::MachineFull),
+            lost: if lost.saturating_mul(NEXT_TO_NOTHING) < computed { 0 } else { lost },
+            computed,
         }
     }
 }
