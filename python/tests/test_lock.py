@@ -358,8 +358,9 @@ def test_threads_without_a_native_id_are_no_obstacle() -> None:
     assert (outcome.returncode, outcome.stdout) == (0, "True 0\n"), outcome.stderr
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="redirects calls by machine code")
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system's names of threads are read on Linux")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the system's names of threads are read on Linux"
+)
 def test_a_thread_without_a_name_has_the_one_that_the_system_shows() -> None:
     outcome = run("""
         import _thread, ctypes, re, time
@@ -382,9 +383,12 @@ def test_a_thread_without_a_name_has_the_one_that_the_system_shows() -> None:
         names = [re.sub(r"\\d{2,}", "N", thread["name"]) for thread in trace.summary.to_dict()["threads"]]
         print(*sorted(names), sep=", ")
     """)
-    assert (outcome.returncode, outcome.stdout) == (0, "MainThread, pool-worker (N), queue_7, thread N\n"), outcome
+    assert (outcome.returncode, outcome.stdout) == (0, "MainThread, pool-worker (N), queue_7, thread N\n"), (
+        outcome.stderr
+    )
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="redirects calls by machine code")
 def test_another_tools_hook_is_called_and_put_back() -> None:
     outcome = run(
         """

@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(stand(&off, &[other.clone(), wants.clone()]), Stand::Wants);
         assert_eq!(stand(&off, &[other]), Stand::Off);
         assert_eq!(stand(&holds, &[wants]), Stand::Holds);
-        assert_eq!(stand(&off, &[holds]), Stand::Off);
+        assert_eq!(stand(&off, std::slice::from_ref(&holds)), Stand::Off);
     }
 
     #[test]
