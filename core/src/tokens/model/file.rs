@@ -429,7 +429,7 @@ mod tests {
     fn widespread_models_are_encoded_by_the_fast_methods() {
         let here = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache");
         let models = env::var_os("OFFLOCK_CACHE").map_or_else(here, Into::into).join("models");
-        for name in ["llama3_1", "qwen3", "deepseek_v3", "gptoss"] {
+        for name in ["llama3_1", "qwen3", "deepseek_v3", "gptoss", "mistral_nemo", "command_r_plus"] {
             let Ok(json) = fs::read(models.join(name).join("tokenizer.json")) else {
                 assert!(env::var_os("CI").is_none(), "script/setup --models has not fetched {name}");
                 continue;

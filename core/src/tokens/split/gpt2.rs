@@ -1,4 +1,4 @@
-//! The pattern of GPT-2, r50k_base and p50k_base, matched by hand.
+//! The pattern of GPT-2, r50k_base and p50k_base, matched by hand, also between single digits.
 
 use super::classes::{Class, class_at};
 use super::scan::{blanks, contraction, letters, run};
@@ -11,8 +11,21 @@ pub(in crate::tokens) const PATTERN: &str =
 pub(in crate::tokens) const PLAIN: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
+/// The pattern that cuts out each digit before, in the models StarCoder, SmolLM and Command R.
+pub(in crate::tokens) const DIGIT: &str = r"\p{N}";
+
 /// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
+    piece::<false>(text, at)
+}
+
+/// The same if [`DIGIT`] cuts the text before. What lies between two digits is a text of its own: `(?!\S)` sees its end.
+pub(in crate::tokens) fn between_digits(text: &[u8], at: usize) -> usize {
+    piece::<true>(text, at)
+}
+
+#[inline(always)]
+fn piece<const DIGITS_APART: bool>(text: &[u8], at: usize) -> usize {
     if text[at] == b'\'' {
         let length = contraction(&text[at + 1..]);
         if length > 0 {
@@ -23,8 +36,68 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
     let (class, next) = class_at(text, start);
     match class {
         Class::Upper | Class::Lower | Class::Caseless => letters(text, next),
-        Class::Number => run(text, next, |class| class == Class::Number),
+        Class::Number if !DIGITS_APART => run(text, next, |class| class == Class::Number),
+        Class::Number if start == at => next,
         Class::Symbol | Class::Other | Class::Mark => run(text, next, Class::is_other),
-        Class::Space | Class::Newline | Class::End => blanks(text, at).leave_the_last(text, at),
+        Class::Space | Class::Newline | Class::End | Class::Number => {
+            let found = blanks(text, at);
+            let ends_here = DIGITS_APART && class_at(text, found.end).0 == Class::Number;
+            if ends_here { found.end } else { found.leave_the_last(text, at) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cuts::{Cut, Cuts, Keep, Pattern, Place};
+    use super::super::regex::Regex;
+    use super::*;
+    use crate::Task;
+    use proptest::prelude::*;
+    use std::iter;
+    use std::sync::LazyLock;
+
+    /// The patterns as an engine for regular expressions runs them.
+    static CUTS: LazyLock<Cuts> = LazyLock::new(|| {
+        let cut = |pattern| Cut {
+            pattern: Pattern::Regex(Box::new(Regex::new(pattern).unwrap())),
+            keep: Keep::Everything,
+        };
+        Cuts::new([DIGIT, PLAIN].map(cut).into())
+    });
+
+    fn check(text: &str) -> Result<(), TestCaseError> {
+        let mut place = Place::default();
+        let expected: Vec<_> = iter::from_fn(|| CUTS.next(text, &mut place, &Task::new()).unwrap())
+            .map(|piece| piece.end)
+            .collect();
+        let next = |&at: &usize| (at < text.len()).then(|| between_digits(text.as_bytes(), at));
+        let found: Vec<_> = iter::successors(next(&0), next).collect();
+        prop_assert_eq!(found, expected, "{:?}", text.get(..60).unwrap_or(text));
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+        #[test]
+        fn between_digits_all_classes_are_cut_as_by_the_engine(
+            text in "[Aaslé日\u{301}1½३ \t\u{a0}\u{3000}\n\r'!—😀\u{1}\0\u{200b}]{0,16}",
+        ) {
+            check(&text)?;
+        }
+    }
+
+    #[test]
+    fn between_digits_long_runs_are_cut_as_by_the_engine() {
+        for run in ["a", "é", "日", "1", "½", " ", "\n", "!", "\u{301}", "\u{3000}", " \n", "1 "] {
+            for length in [1, 2, 31, 32, 33, 64, 1001] {
+                for behind in ["", "a", "日", "1", "३", "!", " ", "\n", "'s"] {
+                    check(&format!("{}{behind}", run.repeat(length))).unwrap();
+                    check(&format!("!{}{behind}", run.repeat(length))).unwrap();
+                    check(&format!("1{}{behind}", run.repeat(length))).unwrap();
+                }
+            }
+        }
     }
 }

@@ -91,8 +91,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SCANS: [(&str, Scan); 8] = [
+    const SCANS: [(&str, Scan); 9] = [
         ("gpt2", gpt2::end),
+        ("gpt2 between digits", gpt2::between_digits),
         ("cl100k", cl100k::end),
         ("o200k", o200k::end),
         ("llama3", llama3::end),

@@ -33,6 +33,8 @@ use std::ops::Range;
 /// A pattern, and how it is matched.
 pub(super) enum Splitter {
     Gpt2,
+    /// That of GPT-2, behind one that cuts out each digit.
+    Gpt2BetweenDigits,
     Cl100k,
     O200k,
     Llama3,
@@ -93,12 +95,18 @@ impl Splitter {
 
     /// The patterns one after the other that are matched by hand.
     fn known_cuts(patterns: &[(String, Keep)]) -> Option<Self> {
-        let is_known = patterns.len() == deepseek::PATTERNS.len()
-            && patterns.iter().zip(deepseek::PATTERNS).all(|((pattern, keep), known)| {
-                // Files have line breaks as themselves.
-                *keep == Keep::Everything && pattern.replace('\r', r"\r").replace('\n', r"\n") == known
-            });
-        is_known.then_some(Self::DeepSeek)
+        let are = |known: &[&str]| {
+            patterns.len() == known.len()
+                && patterns.iter().zip(known).all(|((pattern, keep), known)| {
+                    // Files have line breaks as themselves.
+                    *keep == Keep::Everything && pattern.replace('\r', r"\r").replace('\n', r"\n") == *known
+                })
+        };
+        let splitters = [
+            (&deepseek::PATTERNS[..], Self::DeepSeek),
+            (&[gpt2::DIGIT, gpt2::PLAIN], Self::Gpt2BetweenDigits),
+        ];
+        splitters.into_iter().find_map(|(known, splitter)| are(known).then_some(splitter))
     }
 
     pub(super) fn pattern(&self) -> &str {
@@ -111,7 +119,7 @@ impl Splitter {
             Self::Qwen35 => llama3::QWEN35,
             Self::Tekken => tekken::PATTERN,
             Self::Regex(regex) => regex.pattern(),
-            Self::DeepSeek | Self::Cuts(_) | Self::Whole => "",
+            Self::Gpt2BetweenDigits | Self::DeepSeek | Self::Cuts(_) | Self::Whole => "",
         }
     }
 
@@ -119,6 +127,7 @@ impl Splitter {
     pub(super) fn scan(&self) -> Option<Scan> {
         Some(match self {
             Self::Gpt2 => gpt2::end,
+            Self::Gpt2BetweenDigits => gpt2::between_digits,
             Self::Cl100k => cl100k::end,
             Self::O200k => o200k::end,
             Self::Llama3 => llama3::end,
@@ -136,6 +145,9 @@ impl Splitter {
     pub(super) fn cut_many(&self) -> Option<CutMany> {
         Some(match self {
             Self::Gpt2 => |text, range, ends| ends.fill(range, |at| gpt2::end(text, at)),
+            Self::Gpt2BetweenDigits => {
+                |text, range, ends| ends.fill(range, |at| gpt2::between_digits(text, at))
+            }
             Self::Cl100k => bitmap::cut::<Cl100k>,
             Self::O200k => bitmap::cut::<O200k>,
             Self::Llama3 => bitmap::cut::<Llama3>,
