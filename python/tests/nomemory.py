@@ -256,6 +256,7 @@ def in_child(name: str, make: Callable[[], Prepare], seed: int, seconds: float) 
 def main(seed: int, seconds: float, wanted: str = "") -> None:
     """Runs with small inputs, for which the lock is held, and with some that are large enough to release it."""
     dice = random.Random(seed)
+    operations.outputs()  # children end without removing theirs
     names = [(name, make) for name, make in prepared() if wanted in name]
     for size in ((40, 3000), (5000, 300_000)):
         operations.shrink(*size)
@@ -265,6 +266,8 @@ def main(seed: int, seconds: float, wanted: str = "") -> None:
             operations.prose,
             operations.packed_frame,
             operations.model,
+            operations.shards,
+            operations.tables,
         ):
             shared.cache_clear()
             shared()  # so that not every child makes it

@@ -699,12 +699,17 @@ def _() -> Call:
 # Shards
 
 
-@functools.cache
 def temporary(purpose: str) -> str:
-    """Returns a folder that is removed at exit."""
+    """Returns a new folder that is removed at exit."""
     folder = tempfile.mkdtemp(prefix=f"offlock-{purpose}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+@functools.cache
+def outputs() -> str:
+    """Returns a folder for what the operations write."""
+    return temporary("outputs")
 
 
 @functools.cache
@@ -749,7 +754,7 @@ class NewFolder:
     numbers = itertools.count()
 
     def __enter__(self) -> str:
-        self.path = f"{temporary('outputs')}/{os.getpid()}-{next(self.numbers)}"
+        self.path = f"{outputs()}/{os.getpid()}-{next(self.numbers)}"
         os.mkdir(self.path)
         return self.path
 
