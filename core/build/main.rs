@@ -11,6 +11,7 @@ fn main() {
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let write = |name, bytes| fs::write(Path::new(&out).join(name), bytes).expect("OUT_DIR is writable");
     write("classes", unicode::classes());
+    write("han", unicode::han());
     for (name, packed) in vocabulary::all() {
         write(name, packed);
     }

@@ -1,7 +1,7 @@
-//! The classes of characters that the patterns of the public encodings tell apart.
+//! The classes of characters that the patterns of the public encodings tell apart, and Chinese characters.
 //!
 //! They are taken from the crate regex-syntax, which is where tiktoken's regular expressions have them from.
-//! `tokens/classes.rs` reads the table.
+//! `tokens/classes.rs` and `tokens/split/kimi.rs` read the tables.
 
 use regex_syntax::hir::{Class, HirKind};
 
@@ -29,14 +29,25 @@ pub(crate) fn classes() -> Vec<u8> {
     table
 }
 
+/// The first and the last character of each range of `\p{Han}`, of four bytes each.
+pub(crate) fn han() -> Vec<u8> {
+    let ends = ranges(r"\p{Han}").into_iter().flatten();
+    ends.flat_map(|end| u32::from(end).to_le_bytes()).collect()
+}
+
 fn class_of_each() -> Vec<u8> {
     let mut classes = vec![0; char::MAX as usize + 1];
     for (number, pattern) in (1..).zip(CLASSES) {
-        let parsed = regex_syntax::parse(pattern).expect("the pattern is valid");
-        let HirKind::Class(Class::Unicode(class)) = parsed.kind() else { panic!("{pattern} is no class") };
-        for range in class.ranges() {
-            classes[range.start() as usize..=range.end() as usize].fill(number);
+        for [first, last] in ranges(pattern) {
+            classes[first as usize..=last as usize].fill(number);
         }
     }
     classes
+}
+
+/// The first and last characters of the ranges of a class.
+fn ranges(pattern: &str) -> Vec<[char; 2]> {
+    let parsed = regex_syntax::parse(pattern).expect("the pattern is valid");
+    let HirKind::Class(Class::Unicode(class)) = parsed.kind() else { panic!("{pattern} is no class") };
+    class.ranges().iter().map(|range| [range.start(), range.end()]).collect()
 }

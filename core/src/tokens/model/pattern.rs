@@ -2,11 +2,12 @@
 //!
 //! The classes of Unicode that models use (`\p{…}`, `\s`, `\d`) and the rest of the syntax agree. What does
 //! not, or may not, is refused: anchors (Oniguruma's are those of lines), `\w` and `\b` (other characters),
-//! POSIX brackets, and matching without regard to case, in which Oniguruma takes `ß` for `ss`. The one group
-//! of this kind that models have is known to agree.
+//! POSIX brackets, operations on classes, and matching without regard to case, in which Oniguruma takes `ß` for `ss`.
+//! The one group of this kind that models have is known to agree, and so is Kimi's pattern, which has operations.
 
 use super::unsupported;
 use crate::tokens::Error;
+use crate::tokens::split::kimi;
 
 const CONTRACTIONS: &str = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 
@@ -15,6 +16,9 @@ const ESCAPES: &str = "pPsSdDrntfv";
 
 /// Refuses a pattern that may mean something else to Oniguruma.
 pub(super) fn check(pattern: &str) -> Result<(), Error> {
+    if pattern == kimi::PATTERN {
+        return Ok(());
+    }
     let refuse = |what: &str| Err(unsupported(format!("the pattern {pattern:?}, for its {what}")));
     let rest = pattern.replace(CONTRACTIONS, "");
     if ["(?i", "(?x", "(?m", "(?s", "(?<", "(?P", "(?a", "(?W"].iter().any(|flag| rest.contains(flag)) {
@@ -51,8 +55,15 @@ mod tests {
     fn what_models_use_is_the_same() {
         let deepseek =
             r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##;
-        let known =
-            [gpt2::PLAIN, llama3::PATTERN, llama3::QWEN, llama3::QWEN35, o200k::PATTERN, tekken::PATTERN];
+        let known = [
+            gpt2::PLAIN,
+            llama3::PATTERN,
+            llama3::QWEN,
+            llama3::QWEN35,
+            o200k::PATTERN,
+            tekken::PATTERN,
+            kimi::PATTERN,
+        ];
         for pattern in known.into_iter().chain([deepseek, r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+"]) {
             assert_eq!(check(pattern), Ok(()), "{pattern}");
         }

@@ -87,11 +87,11 @@ fn class_before(text: &[u8], end: usize) -> Class {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{cl100k, deepseek, gpt2, llama3, o200k, tekken};
+    use super::super::{cl100k, deepseek, gpt2, kimi, llama3, o200k, tekken};
     use super::*;
     use proptest::prelude::*;
 
-    const SCANS: [(&str, Scan); 9] = [
+    const SCANS: [(&str, Scan); 10] = [
         ("gpt2", gpt2::end),
         ("gpt2 between digits", gpt2::between_digits),
         ("cl100k", cl100k::end),
@@ -100,6 +100,7 @@ mod tests {
         ("qwen", llama3::qwen),
         ("qwen35", llama3::qwen35),
         ("tekken", tekken::end),
+        ("kimi", kimi::end),
         ("deepseek", deepseek::end),
     ];
 
@@ -148,7 +149,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3_000))]
 
         #[test]
-        fn the_same_in_longer_texts(text in "[AaslLvVeEtT日한\u{1}\u{200b}\u{301}1 \u{3000}\n'!/ſré\u{a0}\r]{5,24}") {
+        fn the_same_in_longer_texts(text in "[AaslLvVeEtT日〇⺀한\u{1}\u{200b}\u{301}1 \u{3000}\n'!/ſré\u{a0}\r]{5,24}") {
             check(&text)?;
         }
     }

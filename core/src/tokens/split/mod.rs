@@ -13,6 +13,7 @@ mod classes;
 pub(super) mod cuts;
 pub(super) mod deepseek;
 pub(super) mod gpt2;
+pub(super) mod kimi;
 pub(super) mod llama3;
 mod lookahead;
 pub(super) mod o200k;
@@ -41,6 +42,7 @@ pub(super) enum Splitter {
     Qwen,
     Qwen35,
     Tekken,
+    Kimi,
     DeepSeek,
     Regex(Box<Regex>),
     Cuts(Cuts),
@@ -66,6 +68,7 @@ impl Splitter {
             llama3::QWEN => Self::Qwen,
             llama3::QWEN35 => Self::Qwen35,
             tekken::PATTERN => Self::Tekken,
+            kimi::PATTERN => Self::Kimi,
             _ => return None,
         })
     }
@@ -118,6 +121,7 @@ impl Splitter {
             Self::Qwen => llama3::QWEN,
             Self::Qwen35 => llama3::QWEN35,
             Self::Tekken => tekken::PATTERN,
+            Self::Kimi => kimi::PATTERN,
             Self::Regex(regex) => regex.pattern(),
             Self::Gpt2BetweenDigits | Self::DeepSeek | Self::Cuts(_) | Self::Whole => "",
         }
@@ -134,6 +138,7 @@ impl Splitter {
             Self::Qwen => llama3::qwen,
             Self::Qwen35 => llama3::qwen35,
             Self::Tekken => tekken::end,
+            Self::Kimi => kimi::end,
             Self::DeepSeek => deepseek::end,
             Self::Whole => |text, _| text.len(),
             Self::Regex(_) | Self::Cuts(_) => return None,
@@ -154,6 +159,7 @@ impl Splitter {
             Self::Qwen => bitmap::cut::<Qwen>,
             Self::Qwen35 => bitmap::cut::<Qwen35>,
             Self::Tekken => bitmap::cut::<Tekken>,
+            Self::Kimi => |text, range, ends| ends.fill(range, |at| kimi::end(text, at)),
             Self::DeepSeek => bitmap::cut::<DeepSeek>,
             Self::Regex(_) | Self::Cuts(_) | Self::Whole => return None,
         })
@@ -225,6 +231,7 @@ mod tests {
             llama3::QWEN,
             llama3::QWEN35,
             tekken::PATTERN,
+            kimi::PATTERN,
         ] {
             let (known, engine) = (Splitter::new(pattern).unwrap(), Regex::new(pattern).unwrap());
             let scan = known.scan().unwrap();

@@ -14,20 +14,31 @@ pub(in crate::tokens) const PATTERN: &str = concat!(
 
 /// The end of the piece at `at`.
 pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
+    piece(text, at, |at| word(text, at), |at| symbols(text, at))
+}
+
+/// The same with what `word` and `symbols` find from a place on.
+#[inline(always)]
+pub(super) fn piece(
+    text: &[u8],
+    at: usize,
+    word: impl Fn(usize) -> Result<usize, usize>,
+    symbols: impl Fn(usize) -> usize,
+) -> usize {
     let (class, next) = class_at(text, at);
     match class {
         Class::Number => up_to_three_numbers(text, at),
         Class::Newline => white(text, at),
         Class::Upper | Class::Lower | Class::Caseless => {
-            with_contraction(text, word(text, at).unwrap_or_else(|upper| upper))
+            with_contraction(text, word(at).unwrap_or_else(|upper| upper))
         }
         // A mark is a word of its own unless a word follows that has more than upper case.
-        Class::Mark => with_contraction(text, word(text, next).unwrap_or(next)),
-        _ => match word(text, next) {
+        Class::Mark => with_contraction(text, word(next).unwrap_or(next)),
+        _ => match word(next) {
             Ok(end) => with_contraction(text, end),
             Err(upper) if upper > next => with_contraction(text, upper),
-            Err(_) if class.is_other() => symbols(text, next),
-            Err(_) if text[at] == b' ' && class_at(text, next).0.is_other() => symbols(text, next),
+            Err(_) if class.is_other() => symbols(next),
+            Err(_) if text[at] == b' ' && class_at(text, next).0.is_other() => symbols(next),
             Err(_) => white(text, at),
         },
     }
@@ -36,6 +47,16 @@ pub(in crate::tokens) fn end(text: &[u8], at: usize) -> usize {
 /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`: the end of the match, or as the error the
 /// end of the upper case letters.
 pub(super) fn word(text: &[u8], at: usize) -> Result<usize, usize> {
+    word_of(text, at, class_at)
+}
+
+/// The same with classes of the caller's own.
+#[inline(always)]
+pub(super) fn word_of(
+    text: &[u8],
+    at: usize,
+    class_at: impl Fn(&[u8], usize) -> (Class, usize),
+) -> Result<usize, usize> {
     let mut end = at;
     let mut after_caseless = None;
     loop {
@@ -44,7 +65,7 @@ pub(super) fn word(text: &[u8], at: usize) -> Result<usize, usize> {
             match class {
                 Class::Upper => {}
                 Class::Caseless | Class::Mark => after_caseless = Some(next),
-                Class::Lower => return Ok(lower_letters(text, next)),
+                Class::Lower => return Ok(lower_letters(text, next, class_at)),
                 _ => return after_caseless.ok_or(end),
             }
             end = next;

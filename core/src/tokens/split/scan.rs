@@ -71,11 +71,15 @@ fn many_ascii_letters(text: &[u8], at: usize) -> usize {
     ascii_run(text, at, |word| between(word | (ONES * 0x20), b'a', b'z'))
 }
 
-/// The end of the run of marks and of letters of lower case or of no case.
-#[inline]
-pub(super) fn lower_letters(text: &[u8], at: usize) -> usize {
+/// The end of the run of marks and of letters of lower case or of no case, as `class_at` tells them.
+#[inline(always)]
+pub(super) fn lower_letters(
+    text: &[u8],
+    at: usize,
+    class_at: impl Fn(&[u8], usize) -> (Class, usize),
+) -> usize {
     let end = ascii_run(text, at, |word| between(word, b'a', b'z'));
-    run(text, end, Class::is_lower_or_both)
+    run_of(text, end, class_at, Class::is_lower_or_both)
 }
 
 const ONES: u64 = u64::MAX / 0xff;
@@ -279,7 +283,7 @@ mod tests {
             let at = (0..=at.min(text.len())).rfind(|&at| text.is_char_boundary(at)).unwrap();
             let text = text.as_bytes();
             prop_assert_eq!(letters(text, at), run(text, at, Class::is_letter));
-            prop_assert_eq!(lower_letters(text, at), run(text, at, Class::is_lower_or_both));
+            prop_assert_eq!(lower_letters(text, at, class_at), run(text, at, Class::is_lower_or_both));
             let is_ascii = |byte: &&u8| byte.is_ascii_alphabetic();
             prop_assert_eq!(ascii_letters(text, at), at + text[at..].iter().take_while(is_ascii).count());
         }
