@@ -121,33 +121,16 @@ impl Part<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cuts::{Cut, Cuts, Keep, Pattern, Place};
-    use super::super::regex::Regex;
+    use super::super::cuts::Cuts;
+    use super::super::test_engine;
     use super::*;
-    use crate::Task;
     use proptest::prelude::*;
-    use std::iter;
     use std::sync::LazyLock;
 
-    /// The patterns as an engine for regular expressions runs them.
-    static CUTS: LazyLock<Cuts> = LazyLock::new(|| {
-        let cut = |pattern: &&str| {
-            let pattern = Pattern::Regex(Box::new(Regex::new(pattern).unwrap()));
-            Cut { pattern, keep: Keep::Everything }
-        };
-        Cuts::new(PATTERNS.iter().map(cut).collect())
-    });
+    static CUTS: LazyLock<Cuts> = LazyLock::new(|| test_engine::cuts(&PATTERNS));
 
     fn check(text: &str) -> Result<(), TestCaseError> {
-        let mut place = Place::default();
-        let expected: Vec<_> = iter::from_fn(|| CUTS.next(text, &mut place, &Task::new()).unwrap())
-            .map(|piece| piece.end)
-            .collect();
-        let next = |&at: &usize| (at < text.len()).then(|| end(text.as_bytes(), at));
-        let found: Vec<_> = iter::successors(next(&0), next).collect();
-        let differ = found.iter().zip(&expected).find(|(found, expected)| found != expected);
-        prop_assert_eq!(differ, None, "{:?}", text.get(..60).unwrap_or(text));
-        Ok(())
+        test_engine::check(&CUTS, end, text)
     }
 
     proptest! {
@@ -163,13 +146,8 @@ mod tests {
 
     #[test]
     fn every_character_is_cut_as_by_the_engine() {
-        // The planes between have no characters.
-        let planes = [0..0x34000, 0xe0000..0xe1000, 0x10fff0..0x110000];
-        let all: Vec<char> = planes.into_iter().flatten().filter_map(char::from_u32).collect();
-        for some in all.chunks(997) {
-            let around = |c: &char| format!("a{c}b{c}{c}é {c} {c}a!{c}a1{c}\n{c}\n日{c}日 {c}{c}!   {c}1");
-            check(&some.iter().map(around).collect::<String>()).unwrap();
-        }
+        let around = |c: char| format!("a{c}b{c}{c}é {c} {c}a!{c}a1{c}\n{c}\n日{c}日 {c}{c}!   {c}1");
+        test_engine::check_every_character(around, check);
     }
 
     #[test]

@@ -49,32 +49,16 @@ fn piece<const DIGITS_APART: bool>(text: &[u8], at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cuts::{Cut, Cuts, Keep, Pattern, Place};
-    use super::super::regex::Regex;
+    use super::super::cuts::Cuts;
+    use super::super::test_engine;
     use super::*;
-    use crate::Task;
     use proptest::prelude::*;
-    use std::iter;
     use std::sync::LazyLock;
 
-    /// The patterns as an engine for regular expressions runs them.
-    static CUTS: LazyLock<Cuts> = LazyLock::new(|| {
-        let cut = |pattern| Cut {
-            pattern: Pattern::Regex(Box::new(Regex::new(pattern).unwrap())),
-            keep: Keep::Everything,
-        };
-        Cuts::new([DIGIT, PLAIN].map(cut).into())
-    });
+    static CUTS: LazyLock<Cuts> = LazyLock::new(|| test_engine::cuts(&[DIGIT, PLAIN]));
 
     fn check(text: &str) -> Result<(), TestCaseError> {
-        let mut place = Place::default();
-        let expected: Vec<_> = iter::from_fn(|| CUTS.next(text, &mut place, &Task::new()).unwrap())
-            .map(|piece| piece.end)
-            .collect();
-        let next = |&at: &usize| (at < text.len()).then(|| between_digits(text.as_bytes(), at));
-        let found: Vec<_> = iter::successors(next(&0), next).collect();
-        prop_assert_eq!(found, expected, "{:?}", text.get(..60).unwrap_or(text));
-        Ok(())
+        test_engine::check(&CUTS, between_digits, text)
     }
 
     proptest! {

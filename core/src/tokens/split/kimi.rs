@@ -85,21 +85,16 @@ fn code_point(text: &[u8], at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::regex::Regex;
+    use super::super::cuts::Cuts;
+    use super::super::test_engine;
     use super::*;
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    static ENGINE: LazyLock<Regex> = LazyLock::new(|| Regex::new(PATTERN).unwrap());
+    static CUTS: LazyLock<Cuts> = LazyLock::new(|| test_engine::cuts(&[PATTERN]));
 
     fn check(text: &str) -> Result<(), TestCaseError> {
-        let mut at = 0;
-        while let Some(wanted) = ENGINE.next(text, at).unwrap() {
-            prop_assert_eq!(at..end(text.as_bytes(), at), wanted.clone(), "{:?}", text);
-            at = wanted.end;
-        }
-        prop_assert_eq!(at, text.len());
-        Ok(())
+        test_engine::check(&CUTS, end, text)
     }
 
     proptest! {
@@ -115,12 +110,7 @@ mod tests {
 
     #[test]
     fn every_character_is_cut_as_by_the_engine() {
-        // The planes between have no characters.
-        let planes = [0..0x34000, 0xe0000..0xe1000, 0x10fff0..0x110000];
-        let all: Vec<char> = planes.into_iter().flatten().filter_map(char::from_u32).collect();
-        for some in all.chunks(997) {
-            let around = |c: &char| format!("a{c}b{c}{c}é {c} {c}a!{c}A1{c}\n{c}日{c}日 日{c}'s!");
-            check(&some.iter().map(around).collect::<String>()).unwrap();
-        }
+        let around = |c: char| format!("a{c}b{c}{c}é {c} {c}a!{c}A1{c}\n{c}日{c}日 日{c}'s!");
+        test_engine::check_every_character(around, check);
     }
 }

@@ -20,6 +20,8 @@ pub(super) mod o200k;
 mod regex;
 mod scan;
 pub(super) mod tekken;
+#[cfg(test)]
+mod test_engine;
 
 use super::Error;
 use crate::Task;
