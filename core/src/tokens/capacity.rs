@@ -1,6 +1,6 @@
 //! How much text is encoded between two checks of the task, and the memory that its tokens need.
 
-use super::{simd_merge, words};
+use super::simd_merge;
 
 /// The amount of text between two checks of the task, in bytes.
 pub(super) const STRETCH: usize = 16 << 10;
@@ -9,7 +9,7 @@ pub(super) const STRETCH: usize = 16 << 10;
 /// as many tokens as bytes. The last piece may extend beyond the stretch; longer pieces reserve capacity
 /// themselves.
 pub(super) fn most_tokens(left: usize) -> usize {
-    left.min(STRETCH + simd_merge::MOST) + words::SURPLUS
+    left.min(STRETCH + simd_merge::MOST)
 }
 
 /// The capacity with which the output of a text of `length` bytes begins: most texts need no more.

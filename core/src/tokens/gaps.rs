@@ -27,8 +27,6 @@ pub(super) struct Gap {
 #[derive(Default)]
 pub(super) struct Gaps {
     pub(super) list: Vec<Gap>,
-    /// The bytes of all.
-    pub(super) bytes: usize,
     /// The tokens of all, in any order.
     pub(super) made: Vec<u32>,
     pub(super) rows: Rows,
@@ -47,7 +45,6 @@ impl Gaps {
         may_be_token: bool,
         out: &[u32],
     ) -> Result<(), OutOfMemory> {
-        self.bytes += piece.len();
         memory::push(&mut self.list, Gap { piece, key, may_be_token, before: out.len(), made: 0..0 })
     }
 
@@ -85,6 +82,5 @@ impl Gaps {
         self.list.clear();
         self.made.clear();
         self.rows.clear();
-        self.bytes = 0;
     }
 }

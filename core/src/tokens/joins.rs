@@ -15,7 +15,6 @@ use crate::Task;
 use crate::pages::{Pages, prefetch};
 use crate::task::Stretches;
 use bytemuck::Zeroable;
-use wide::i32x4;
 
 /// The pairs in a line.
 const PLACES: usize = 8;
@@ -116,7 +115,7 @@ impl Joins {
     }
 
     /// Where the token of two neighbours is. Has the processor fetch what [`get`](Self::get) reads.
-    #[inline]
+    #[inline(always)]
     pub(super) fn expect(&self, left: u32, right: u32) -> Place {
         let place = self.place(left, right);
         prefetch(&self.lines[place.line as usize]);
@@ -124,13 +123,13 @@ impl Joins {
     }
 
     /// The token that the two make when they are neighbours; 0 if they make none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(&self, left: u32, right: u32) -> u32 {
         self.get(self.place(left, right))
     }
 
     /// The same for two whose place is known.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, place: Place) -> u32 {
         let line = &self.lines[place.line as usize];
         let token = line.find(place.tag);
@@ -155,16 +154,10 @@ impl Joins {
 }
 
 impl Line {
-    #[inline]
+    #[inline(always)]
     fn find(&self, tag: i32) -> u32 {
-        let ([first, second], []) = self.tags.as_chunks() else { return 0 };
-        let ([third, fourth], []) = self.tokens.as_chunks() else { return 0 };
-        let tag = i32x4::splat(tag);
-        let found = tag.simd_eq(i32x4::new(*first)) & i32x4::new(*third)
-            | tag.simd_eq(i32x4::new(*second)) & i32x4::new(*fourth);
-        let [low, high]: [u64; 2] = bytemuck::cast(found);
-        let both = low | high;
-        (both | both >> 32) as u32
+        let found = |(&other, &token)| if other == tag { token } else { 0 };
+        self.tags.iter().zip(&self.tokens).map(found).fold(0, |all, token| all | token) as u32
     }
 
     #[inline]

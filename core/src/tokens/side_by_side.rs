@@ -13,7 +13,6 @@ use super::simd_merge::{MOST, NONE, NUMBER, PARTS};
 use super::table::Table;
 use crate::memory::{self, OutOfMemory};
 use std::ops::Range;
-use wide::i32x4;
 
 /// The pieces that are encoded at a time.
 const ROWS: usize = 32;
@@ -44,6 +43,8 @@ struct Row {
     ends: [u8; PARTS + 1],
     starts: [u8; PARTS + 1],
     count: usize,
+    /// How many pairs are to be looked up at first: none if all parts are bytes, for whose pairs there is an array.
+    expected: usize,
     /// The look-ups that the last join made necessary, and their lanes.
     awaited: [(Place, u32); 2],
     /// What the caller knows the piece by.
@@ -57,6 +58,7 @@ impl Row {
         ends: numbers(1),
         starts: numbers(u8::MAX),
         count: 0,
+        expected: 0,
         awaited: [(Place::EMPTY, 0); 2],
         name: 0,
     };
@@ -71,23 +73,31 @@ impl Row {
         self.count = count;
         (self.ends, self.starts) = (Self::EMPTY.ends, Self::EMPTY.starts);
         self.lanes = [NONE; PARTS];
-        for lane in 0..count - 1 {
+        let are_bytes = count == piece.len();
+        self.expected = if are_bytes { 0 } else { count - 1 };
+        for lane in 0..self.expected {
             tables.joins.expect(self.tokens[lane], self.tokens[lane + 1]);
+        }
+        if are_bytes {
+            for (lane, pair) in bytes[..count].windows(2).enumerate() {
+                self.lanes[lane] = in_lane(tables.table.pair(pair[0], pair[1]).unwrap_or(0), lane);
+            }
         }
         true
     }
 
     /// Looks up the pairs that [`start`](Self::start) prepared.
+    #[inline(always)]
     fn begin(&mut self, joins: &Joins) {
-        for lane in 0..self.count - 1 {
+        for lane in 0..self.expected {
             self.lanes[lane] = in_lane(joins.of(self.tokens[lane], self.tokens[lane + 1]), lane);
         }
     }
 
     /// Joins the next pair, and prepares the look-ups of its neighbours; false if there is none.
-    #[inline]
-    fn join(&mut self, joins: &Joins) -> bool {
-        let Some((token, start)) = self.least() else { return false };
+    #[inline(always)]
+    fn join<const WIDE: bool>(&mut self, joins: &Joins) -> bool {
+        let Some((token, start)) = self.least::<WIDE>() else { return false };
         self.tokens[start] = token;
         let boundary = usize::from(self.ends[start]) & (PARTS - 1);
         let end = usize::from(self.ends[boundary]);
@@ -109,26 +119,29 @@ impl Row {
     }
 
     /// Does the look-ups that the last join made necessary.
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, joins: &Joins) {
         for (place, lane) in self.awaited {
             self.lanes[lane as usize & (PARTS - 1)] = in_lane(joins.get(place), lane as usize);
         }
     }
 
+    /// The tokens of the parts that are left.
+    fn made(&self) -> impl Iterator<Item = u32> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let token = (start < self.count).then(|| self.tokens[start])?;
+            start = usize::from(self.ends[start]);
+            Some(token)
+        })
+    }
+
     /// The least token and its lane; of equal tokens the leftmost.
-    #[inline]
-    fn least(&self) -> Option<(u32, usize)> {
-        let (fours, _) = self.lanes.as_chunks();
-        let least = |fours: &[[i32; 4]]| {
-            fours
-                .iter()
-                .map(|&four| i32x4::new(four))
-                .reduce(i32x4::min)
-                .map_or(NONE, |least| least.to_array().into_iter().fold(NONE, i32::min))
-        };
-        // Fewer registers make the minimum cheaper, but whether two would do cannot be predicted.
-        let least = if self.count <= PARTS / 2 { least(&fours[..PARTS / 8]) } else { least(fours) };
+    #[inline(always)]
+    fn least<const WIDE: bool>(&self) -> Option<(u32, usize)> {
+        // Half of the lanes may do, but this cannot be predicted; with wide registers the other half costs less.
+        let lanes = if !WIDE && self.count <= PARTS / 2 { &self.lanes[..PARTS / 2] } else { &self.lanes[..] };
+        let least = lanes.iter().copied().fold(NONE, i32::min);
         (least != NONE).then_some((least as u32 >> NUMBER, least as usize & (PARTS - 1)))
     }
 }
@@ -192,27 +205,47 @@ impl Rows {
         memory::reserve(made, self.filled * PARTS)?;
         let rows = &mut self.rows[..self.filled];
         self.filled = 0;
-        rows.iter_mut().for_each(|row| row.begin(joins));
-        let (mut busy, mut count): ([u8; ROWS], usize) = (std::array::from_fn(|row| row as u8), rows.len());
-        while count > 0 {
-            let mut left = 0;
-            for place in 0..count {
-                let number = busy[place];
-                busy[left] = number;
-                left += usize::from(rows[usize::from(number)].join(joins));
-            }
-            count = left;
-            busy[..count].iter().for_each(|&row| rows[usize::from(row)].look_up(joins));
-        }
+        join_all(rows, joins);
         for row in rows {
-            let (before, mut start) = (made.len(), 0);
-            while start < row.count {
-                made.push(row.tokens[start]);
-                start = usize::from(row.ends[start]);
-            }
+            let before = made.len();
+            made.extend(row.made());
             with(row.name, before, made);
         }
         Ok(())
+    }
+}
+
+/// Joins all that is to be joined, with the best instructions that this processor has.
+#[allow(unsafe_code)]
+fn join_all(rows: &mut [Row], joins: &Joins) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
+        // SAFETY: the processor has what it needs.
+        return unsafe { join_all_with_avx2(rows, joins) };
+    }
+    join_all_with::<false>(rows, joins);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1")]
+fn join_all_with_avx2(rows: &mut [Row], joins: &Joins) {
+    join_all_with::<true>(rows, joins);
+}
+
+/// See [`join_all`]. `WIDE` is whether registers have 32 bytes.
+#[inline(always)]
+fn join_all_with<const WIDE: bool>(rows: &mut [Row], joins: &Joins) {
+    rows.iter_mut().for_each(|row| row.begin(joins));
+    let (mut busy, mut count): ([u8; ROWS], usize) = (std::array::from_fn(|row| row as u8), rows.len());
+    while count > 0 {
+        let mut left = 0;
+        for place in 0..count {
+            let number = busy[place];
+            busy[left] = number;
+            left += usize::from(rows[usize::from(number)].join::<WIDE>(joins));
+        }
+        count = left;
+        busy[..count].iter().for_each(|&row| rows[usize::from(row)].look_up(joins));
     }
 }
 
@@ -246,8 +279,11 @@ mod tests {
                     prop_assert!(part.len() > PARTS);
                 }
             }
+            let mut portable = rows.rows[..rows.filled].to_vec();
+            join_all_with::<false>(&mut portable, tables.joins);
             rows.finish(tables.joins, &mut made, |name, before, made| seen[name].1 = made[before..].to_vec()).unwrap();
-            for (range, tokens) in seen {
+            for ((range, tokens), row) in seen.into_iter().zip(portable) {
+                prop_assert!(row.made().eq(tokens.iter().copied()));
                 let index = |from, to| tables.table.get(&text[range.clone()], from, to - from);
                 let parts = merge(range.len(), index, &Task::new()).unwrap();
                 let expected: Vec<_> = parts.spans().map(|(from, to)| index(from, to).unwrap()).collect();

@@ -157,9 +157,14 @@ impl Window {
 
     #[inline]
     pub(super) fn at(text: &[u8], at: usize) -> Self {
-        match text[at..].first_chunk() {
-            Some(bytes) => Self::from_bytes(bytes),
-            None => Self::at_end(&text[at..]),
+        // In a loop, one comparison a window: the length does not change, and the rest follows from it.
+        if text.len() >= Self::SIZE
+            && at <= text.len() - Self::SIZE
+            && let Some(bytes) = text[at..].first_chunk()
+        {
+            Self::from_bytes(bytes)
+        } else {
+            Self::at_end(&text[at..])
         }
     }
 

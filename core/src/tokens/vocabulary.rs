@@ -134,7 +134,7 @@ impl Vocabulary {
 
     /// Enters the tokens that stand for a piece among the words.
     pub(super) fn fill_words(&self) {
-        let keys = self.bytes.spans().map(|span| WordKey::new(self.bytes.bytes(), span.start, span.len()));
+        let keys = self.bytes.spans().map(|span| WordKey::of_token(self.bytes.bytes(), span));
         let count = if self.whole.is_empty() { self.table.count() } else { self.ids.len() as u32 };
         self.words.fill(keys.zip(0..count));
     }

@@ -2,18 +2,21 @@
 //!
 //! The table has the tokens of the vocabulary, and the pieces of text whose tokens the cache of a thread had. A piece
 //! is entered once, and never changed or removed. All threads read and enter without locks. An entry has the bytes of
-//! a piece of up to 15 bytes, and up to six tokens; two entries share a line of the processor's caches. A piece whose
+//! a piece of up to 16 bytes, and up to six tokens; two entries share a line of the processor's caches. A piece whose
 //! line is full is entered in the line beside it, which processors tend to fetch as well; if that is full, too, it
 //! stays out. So the memory is bounded, a text made to fill the table costs only what it could have gained, and the
 //! table changes the time of an answer, never the answer.
 //!
-//! A thread claims an entry by exchanging the word with the length, writes the others, and at last the tokens. An
-//! entry without tokens is not there yet; if a fork happens at that moment, it stays unused in the child.
+//! A thread claims an entry by exchanging the word with the end of the piece for one that no piece has, writes the
+//! others, and at last that end. If a fork happens at that moment, the entry stays unused in the child.
+
+#![allow(unsafe_code)]
 
 use super::table::Window;
+use crate::memory::{self, OutOfMemory};
 use crate::pages::{Pages, prefetch};
 use bytemuck::Zeroable;
-use std::hint::select_unpredictable;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The lines of the table, an even number: 14 MB, which the system provides as they are written.
@@ -34,20 +37,23 @@ const FILLED: usize = 4 << 10;
 const AT_ONCE: usize = 64;
 
 /// The longest piece, in bytes.
-const LONGEST: usize = Window::SIZE - 1;
+const LONGEST: usize = Window::SIZE;
 
 /// The most tokens of a piece.
 const MOST: usize = 6;
 
-/// The tokens in one word of an entry, and the bits of each.
-const HALF: usize = 3;
+/// The most tokens that lie in an entry as they are.
+const PLAIN: usize = 4;
+
+/// The bits of each of more tokens, and how many of these are in one word of an entry.
 const TOKEN: u32 = 20;
+const HALF: usize = 3;
 
 /// Where the number of tokens lies.
 const COUNT: u32 = 60;
 
-/// The memory beyond its tokens that a piece needs in the output: see [`append`].
-pub(super) const SURPLUS: usize = HALF;
+/// The most pieces at a time.
+pub(super) const MANY: usize = 64;
 
 /// Pieces and their tokens.
 pub(super) struct Words {
@@ -80,12 +86,12 @@ struct Line([Entry; 2]);
 #[derive(Zeroable)]
 #[repr(C)]
 struct Entry {
-    /// The piece, padded with zeros; the last byte is its length. 0 in `second` if the entry is free.
+    /// The piece, padded with [`PAD`]. The second word is 0 if the entry is free, or [`CLAIMED`].
     first: AtomicU64,
     second: AtomicU64,
-    /// The first three tokens, and the number of all. 0 if the entry is not there yet.
+    /// The first two tokens, and in `more` two others and, above these, the number of all. If there are more, each word
+    /// has three.
     tokens: AtomicU64,
-    /// The other three.
     more: AtomicU64,
 }
 
@@ -103,19 +109,51 @@ pub(super) struct Place<'a> {
     line: &'a Line,
 }
 
+/// A byte that UTF-8 does not have.
+const PAD: u8 = 0xff;
+
+/// The second word of an entry that a thread is writing. UTF-8 does not have the lowest byte.
+const CLAIMED: u64 = u64::MAX - 1;
+
+/// For each length the padding behind so many bytes; at the end [`WordKey::NONE`], for those that are too long.
+const PADS: [[u64; 2]; LONGEST + 2] = {
+    let mut pads = [[u64::MAX; 2]; LONGEST + 2];
+    let mut length = 1;
+    while length <= LONGEST {
+        pads[length] = match length {
+            ..8 => [u64::MAX << (8 * length), u64::MAX],
+            8 => [0, u64::MAX],
+            9..LONGEST => [0, u64::MAX << (8 * (length - 8))],
+            _ => [0, 0],
+        };
+        length += 1;
+    }
+    pads
+};
+
 impl WordKey {
     /// A key that is never found.
-    pub(super) const NONE: Self = Self { first: 0, second: 0 };
+    pub(super) const NONE: Self = Self { first: u64::MAX, second: u64::MAX };
 
     /// The key of `text[at..at + length]`; `NONE` if that is too long.
     #[inline]
     pub(super) fn new(text: &[u8], at: usize, length: usize) -> Self {
-        const MASKS: [[u64; 2]; LONGEST + 1] = masks();
-        if length > LONGEST {
+        let ([first, second], pad) = (Window::at(text, at).words(), PADS[length.min(LONGEST + 1)]);
+        Self { first: first | pad[0], second: second | pad[1] }
+    }
+
+    /// The key of a token; `NONE` if a shorter piece would have the same one.
+    pub(super) fn of_token(tokens: &[u8], token: Range<usize>) -> Self {
+        if tokens[token.clone()].last() == Some(&PAD) {
             return Self::NONE;
         }
-        let ([first, second], mask) = (Window::at(text, at).words(), MASKS[length]);
-        Self { first: first & mask[0], second: second & mask[1] | (length as u64) << 56 }
+        Self::new(tokens, token.start, token.len())
+    }
+
+    /// Whether no entry has the key: it is [`NONE`](Self::NONE), or ends like the entries that are free.
+    #[inline]
+    fn is_none(self) -> bool {
+        self.first == u64::MAX || self.second == 0
     }
 
     #[inline]
@@ -124,21 +162,6 @@ impl WordKey {
         let hash = hash.wrapping_mul(0xb7e1_5162_8aed_2a6b) >> 32;
         ((hash * LINES as u64) >> 32) as usize
     }
-}
-
-/// For each length the bits of so many bytes.
-const fn masks() -> [[u64; 2]; LONGEST + 1] {
-    let mut masks = [[0; 2]; LONGEST + 1];
-    let mut length = 1;
-    while length <= LONGEST {
-        masks[length] = match length {
-            ..8 => [(1 << (8 * length)) - 1, 0],
-            8 => [u64::MAX, 0],
-            _ => [u64::MAX, (1 << (8 * (length - 8))) - 1],
-        };
-        length += 1;
-    }
-    masks
 }
 
 impl Words {
@@ -195,7 +218,7 @@ impl Words {
     #[inline]
     pub(super) fn may_lack(&self, key: WordKey) -> bool {
         let (home, beside) = self.home(key);
-        key.second == 0 || home.is_full() && beside.is_full()
+        key.is_none() || home.is_full() && beside.is_full()
     }
 
     /// The line for a key, and the one that is used when that is full.
@@ -213,35 +236,85 @@ impl Words {
         Place { key, line }
     }
 
-    /// The tokens of a piece; `None` if it is not there.
+    /// The same for pieces, of which the first begins at `start`: no more than [`MANY`].
+    #[inline(never)] // so that the loop has all registers
+    pub(super) fn expect_all<'a>(
+        &'a self,
+        text: &[u8],
+        mut start: usize,
+        ends: &[usize],
+        places: &mut [Place<'a>; MANY],
+    ) {
+        let Some(lines) = self.lines.first_chunk::<LINES>() else { return };
+        for (place, &end) in places.iter_mut().zip(ends) {
+            let key = WordKey::new(text, start, end - start);
+            let line = &lines[key.line()];
+            prefetch(line);
+            *place = Place { key, line };
+            start = end;
+        }
+    }
+
+    /// Appends the tokens of pieces, up to the first one that is not there. Returns how many are.
+    #[inline(never)] // as above
+    pub(super) fn append(&self, places: &[Place<'_>], out: &mut Vec<u32>) -> Result<usize, OutOfMemory> {
+        memory::reserve(out, places.len() * MOST)?;
+        let (before, spare) = (out.len(), out.spare_capacity_mut().as_mut_ptr());
+        let (mut known, mut written) = (0, 0);
+        for &place in places {
+            let Some(entry) = self.find(place) else { break };
+            // SAFETY: there is memory for MOST tokens of each piece, and those before had no more.
+            let count = unsafe { entry.write(spare.add(written).cast()) };
+            if count == 0 {
+                break;
+            }
+            known += 1;
+            written += count;
+        }
+        // SAFETY: so many were written.
+        unsafe { out.set_len(before + written) };
+        Ok(known)
+    }
+
+    /// The entry of a piece; `None` if there is none. For sixteen zeros it may be a free one, without tokens.
     #[inline]
-    pub(super) fn find<'a>(&'a self, Place { key, line }: Place<'a>) -> Option<Found<'a>> {
+    fn find<'a>(&'a self, Place { key, line }: Place<'a>) -> Option<&'a Entry> {
         match line.find(key) {
-            None if line.is_full() => self.home(key).1.find(key),
+            None if line.is_full() => self.find_beside(key),
             found => found,
+        }
+    }
+
+    #[cold]
+    fn find_beside(&self, key: WordKey) -> Option<&Entry> {
+        self.home(key).1.find(key)
+    }
+
+    /// Enters a piece that was not there before, if its line has no other: most pieces do not come again, so there must
+    /// be room left for those that do.
+    pub(super) fn enter_new(&self, key: WordKey, tokens: &[u32]) {
+        if self.home(key).0.is_empty() {
+            self.enter(key, tokens);
         }
     }
 
     /// Enters a piece, if there is room.
     pub(super) fn enter(&self, key: WordKey, tokens: &[u32]) {
-        if key.second == 0 || tokens.is_empty() || tokens.len() > MOST {
+        if key.is_none() || tokens.is_empty() || tokens.len() > MOST {
             return;
         }
-        let packed =
-            |tokens: &[u32]| tokens.iter().rev().fold(0, |packed, &token| packed << TOKEN | u64::from(token));
-        let (tokens, more) = (tokens.len(), tokens.split_at(tokens.len().min(HALF)));
-        let (home, beside) = self.home(key);
+        let (words, (home, beside)) = (packed(tokens), self.home(key));
         for entry in home.0.iter().chain(&beside.0) {
-            let claimed = entry.second.compare_exchange(0, key.second, Ordering::Relaxed, Ordering::Relaxed);
-            match claimed {
+            match entry.second.compare_exchange(0, CLAIMED, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     entry.first.store(key.first, Ordering::Relaxed);
-                    entry.more.store(packed(more.1), Ordering::Relaxed);
-                    entry.tokens.store(packed(more.0) | (tokens as u64) << COUNT, Ordering::Release);
+                    entry.tokens.store(words[0], Ordering::Relaxed);
+                    entry.more.store(words[1], Ordering::Relaxed);
+                    entry.second.store(key.second, Ordering::Release);
                     return;
                 }
                 // One that another thread is about to publish may not be there yet when the vocabulary is said to be.
-                Err(_) if entry.has(key) && entry.tokens.load(Ordering::Acquire) != 0 => return,
+                Err(_) if entry.has(key) => return,
                 Err(_) => {}
             }
         }
@@ -249,6 +322,12 @@ impl Words {
 }
 
 impl Line {
+    /// Whether both entries are free.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.0[0].second.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether no entry is free. None ever becomes free again.
     #[inline]
     fn is_full(&self) -> bool {
@@ -257,46 +336,54 @@ impl Line {
 
     /// Looks at both entries, without a branch between them: which one has a piece cannot be predicted.
     #[inline]
-    fn find(&self, key: WordKey) -> Option<Found<'_>> {
-        let [first, second] = &self.0;
-        let tokens = [first.tokens.load(Ordering::Acquire), second.tokens.load(Ordering::Acquire)];
-        let found = [
-            select_unpredictable(first.has(key), tokens[0], 0),
-            select_unpredictable(second.has(key), tokens[1], 0),
-        ];
-        // Two threads may have entered a piece twice, and one of them may not have written all of it yet.
-        let more = &self.0[usize::from(found[0] == 0)].more;
-        let tokens = found[0] | found[1];
-        (tokens != 0).then_some(Found { tokens, more })
+    fn find(&self, key: WordKey) -> Option<&Entry> {
+        let entry = &self.0[usize::from(self.0[1].has(key))];
+        entry.has(key).then_some(entry)
     }
 }
 
 impl Entry {
     #[inline]
     fn has(&self, key: WordKey) -> bool {
-        let (first, second) = (self.first.load(Ordering::Relaxed), self.second.load(Ordering::Relaxed));
+        let (second, first) = (self.second.load(Ordering::Acquire), self.first.load(Ordering::Relaxed));
         (first ^ key.first) | (second ^ key.second) == 0
     }
-}
 
-/// The tokens of a piece that was found.
-#[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
-    tokens: u64,
-    more: &'a AtomicU64,
-}
-
-impl Found<'_> {
-    /// Appends the tokens. There must be capacity for [`SURPLUS`] more, because three are always written.
+    /// Writes the tokens, and returns their number.
+    ///
+    /// # Safety
+    ///
+    /// There is memory for [`MOST`] tokens at `to`.
     #[inline]
-    pub(super) fn append(self, out: &mut Vec<u32>) {
-        let (before, count) = (out.len(), (self.tokens >> COUNT) as usize);
-        out.extend_from_slice(&unpacked(self.tokens));
-        if count > HALF {
-            out.extend_from_slice(&unpacked(self.more.load(Ordering::Relaxed)));
+    unsafe fn write(&self, to: *mut u32) -> usize {
+        let (tokens, more) = (self.tokens.load(Ordering::Relaxed), self.more.load(Ordering::Relaxed));
+        let count = (more >> COUNT) as usize;
+        // SAFETY: four tokens, as the caller says.
+        unsafe { to.cast::<[[u32; 2]; 2]>().write([halves(tokens), halves(more & ((1 << COUNT) - 1))]) };
+        if count > PLAIN {
+            let six = [unpacked(tokens), unpacked(more)];
+            // SAFETY: six tokens, as the caller says.
+            unsafe { to.cast::<[[u32; HALF]; 2]>().write(six) };
         }
-        out.truncate(before + count);
+        count
     }
+}
+
+/// The two words of an entry for tokens.
+fn packed(tokens: &[u32]) -> [u64; 2] {
+    let mut six = [0; MOST];
+    six[..tokens.len()].copy_from_slice(tokens);
+    let [a, b, c, d, e, f] = six.map(u64::from);
+    let words = match tokens.len() {
+        ..=PLAIN => [a | b << 32, c | d << 32],
+        _ => [a | b << TOKEN | c << (2 * TOKEN), d | e << TOKEN | f << (2 * TOKEN)],
+    };
+    [words[0], words[1] | (tokens.len() as u64) << COUNT]
+}
+
+#[inline]
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> u32::BITS) as u32]
 }
 
 #[inline]
@@ -311,8 +398,8 @@ mod tests {
 
     fn found(words: &Words, key: WordKey) -> Option<Vec<u32>> {
         let mut out = Vec::new();
-        words.find(words.expect(key))?.append(&mut out);
-        Some(out)
+        let known = words.append(&[words.expect(key)], &mut out).unwrap();
+        (known > 0).then_some(out)
     }
 
     #[test]
@@ -415,6 +502,72 @@ mod tests {
         let words = Words::new(10);
         assert!((0..2 * ENOUGH / COUNTED).all(|_| words.use_for(COUNTED - 1) == Use::No));
         assert_eq!(Words::new(usize::MAX).use_for(2 * ENOUGH), Use::No);
+    }
+
+    #[test]
+    fn several_pieces_are_appended_up_to_one_that_is_not_there() {
+        let words = Words::new(1 << TOKEN);
+        let text: Vec<u8> = (0..=255).collect();
+        for length in 1..=MOST {
+            let tokens: Vec<u32> = (0..length as u32).map(|number| (1 << TOKEN) - 1 - number).collect();
+            words.enter(WordKey::new(&text, length, length), &tokens);
+        }
+        let lengths = |lengths: &[usize]| -> Vec<_> {
+            lengths.iter().map(|&length| words.expect(WordKey::new(&text, length, length))).collect()
+        };
+        for known in [&[][..], &[1], &[6, 1, 4, 5, 2, 3], &[5; MANY]] {
+            for unknown in [None, Some(7), Some(17)] {
+                let places = lengths(&[known, unknown.as_slice(), unknown.as_slice(), &[1]].concat());
+                let end = if unknown.is_none() { known.len() + 1 } else { known.len() };
+                let mut out = vec![7];
+                assert_eq!(words.append(&places, &mut out).unwrap(), end);
+                assert_eq!(out.len(), 1 + known.iter().sum::<usize>() + end - known.len());
+            }
+        }
+    }
+
+    #[test]
+    fn free_entries_have_no_piece() {
+        let words = Words::new(1 << TOKEN);
+        let zeros = WordKey::new(&[0; 17], 0, 16);
+        for length in 1..=17 {
+            assert_eq!(found(&words, WordKey::new(&[0; 17], 0, length)), None);
+        }
+        words.enter(zeros, &[1]);
+        assert_eq!(found(&words, zeros), None);
+        assert!(words.may_lack(zeros));
+        // What another thread claims at this moment.
+        words.home(WordKey::new(b"a", 0, 1)).0.0[0].second.store(CLAIMED, Ordering::Relaxed);
+        assert_eq!(found(&words, WordKey::new(b"a", 0, 1)), None);
+    }
+
+    #[test]
+    fn no_token_is_taken_for_a_shorter_piece() {
+        let words = Words::new(1 << TOKEN);
+        let tokens = b"a\xff\xffb\xff\xc3";
+        words.fill(
+            [(0..2), (0..3), (1..2), (0..4), (3..6)]
+                .into_iter()
+                .map(|token| (WordKey::of_token(tokens, token), 1)),
+        );
+        for piece in ["a", "b", "a\u{ff}"] {
+            assert_eq!(found(&words, WordKey::new(piece.as_bytes(), 0, piece.len())), None);
+        }
+        assert_eq!(found(&words, WordKey::new(tokens, 3, 3)), Some(vec![1]));
+    }
+
+    #[test]
+    fn new_pieces_leave_room_for_those_that_come_again() {
+        let words = Words::new(1 << TOKEN);
+        let first = WordKey::new(b"0", 0, 1);
+        let same_line = |number: &u32| WordKey::new(&number.to_le_bytes(), 0, 4).line() == first.line();
+        let number = (0_u32..).find(same_line).unwrap();
+        let second = WordKey::new(&number.to_le_bytes(), 0, 4);
+        words.enter_new(first, &[1]);
+        words.enter_new(second, &[2]);
+        assert_eq!((found(&words, first), found(&words, second)), (Some(vec![1]), None));
+        words.enter(second, &[2]);
+        assert_eq!(found(&words, second), Some(vec![2]));
     }
 
     #[test]

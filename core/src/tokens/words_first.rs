@@ -1,24 +1,19 @@
 //! A run over a text that looks for pieces among the words first.
 //!
-//! The processor fetches the lines of the words some pieces ahead. What is found is written at once, and what is not
-//! leaves a gap (`gaps.rs`).
+//! The processor fetches the lines of the words for some pieces together. What is found is written at once, and what is
+//! not leaves a gap (`gaps.rs`).
 
 use super::Error;
 use super::cache::Cache;
-use super::capacity::most_tokens;
 use super::gaps::{Gap, Gaps};
 use super::piece_key::PieceKey;
 use super::runs;
 use super::simd_merge;
 use super::split::{CutMany, Ends};
 use super::vocabulary::Vocabulary;
-use super::words::WordKey;
+use super::words::{MANY, WordKey};
 use crate::{Task, memory};
 use std::ops::Range;
-
-/// How many pieces ahead the processor fetches the words, and the places that are kept meanwhile: a power of two.
-const AHEAD: usize = 24;
-const PLACES: usize = 32;
 
 /// What encoding a stretch of text needs.
 pub(super) struct Run<'r> {
@@ -58,39 +53,24 @@ impl Run<'_> {
         out: &mut Vec<u32>,
     ) -> Result<usize, Error> {
         let words = &self.vocabulary.words;
-        self.reserve(ends.last().map_or(0, |end| end - first), out)?;
-        let mut places = [words.expect(WordKey::NONE); PLACES];
-        let mut expected = first;
-        let mut expect = |end: usize| {
-            let key = WordKey::new(text, expected, end - expected);
-            expected = end;
-            words.expect(key)
-        };
-        for (place, &end) in places.iter_mut().zip(&ends[..ends.len().min(AHEAD)]) {
-            *place = expect(end);
-        }
+        let mut places = [words.expect(WordKey::NONE); MANY];
         let mut start = first;
-        for (number, &end) in ends.iter().enumerate() {
-            if let Some(&end) = ends.get(number + AHEAD) {
-                places[(number + AHEAD) % PLACES] = expect(end);
-            }
-            let place = places[number % PLACES];
-            match words.find(place) {
-                Some(found) => found.append(out),
-                None => {
-                    self.leave_gap(text, start..end, place.key, out)?;
-                    self.reserve(ends[ends.len() - 1] - end, out)?;
+        for ends in ends.chunks(MANY) {
+            words.expect_all(text, start, ends, &mut places);
+            let mut done = 0;
+            while done < ends.len() {
+                done += words.append(&places[done..ends.len()], out)?;
+                if done > 0 {
+                    start = ends[done - 1];
+                }
+                if let Some(&end) = ends.get(done) {
+                    self.leave_gap(text, start..end, places[done].key, out)?;
+                    start = end;
+                    done += 1;
                 }
             }
-            start = end;
         }
         Ok(start)
-    }
-
-    /// Reserves capacity for the tokens of all gaps and of `bytes` more of text.
-    #[inline]
-    fn reserve(&self, bytes: usize, out: &mut Vec<u32>) -> Result<(), Error> {
-        Ok(memory::reserve(out, most_tokens(bytes) + self.cache.gaps.bytes)?)
     }
 
     /// Leaves a gap for a piece that is not among the words. A long one is encoded at once.
@@ -158,7 +138,7 @@ impl Run<'_> {
                 && gaps.rows.add(tables, text, piece.clone(), number)?
             {
                 if gaps.rows.is_full() {
-                    self.finish(gaps)?;
+                    self.finish(text, gaps)?;
                 }
                 continue;
             }
@@ -170,7 +150,7 @@ impl Run<'_> {
             }
             gaps.have_made(number, before);
         }
-        self.finish(gaps)
+        self.finish(text, gaps)
     }
 
     /// Whether the tokens of a piece are found elsewhere, or the piece may be a run.
@@ -188,13 +168,16 @@ impl Run<'_> {
     }
 
     /// Encodes the pieces that are to be encoded side by side.
-    fn finish(&mut self, gaps: &mut Gaps) -> Result<(), Error> {
+    fn finish(&mut self, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
         let Some(tables) = self.vocabulary.tables(self.task) else { return Ok(()) };
         let Gaps { list, made, rows, .. } = gaps;
         rows.finish(tables.joins, made, |number, before, made| {
-            list[number].made = before..made.len();
-            if let Some(key) = list[number].key {
-                self.cache.pieces.remember(key, &made[before..]);
+            let gap = &mut list[number];
+            gap.made = before..made.len();
+            let tokens = &made[before..];
+            self.vocabulary.words.enter_new(WordKey::new(text, gap.piece.start, gap.piece.len()), tokens);
+            if let Some(key) = gap.key {
+                self.cache.pieces.remember(key, tokens);
             }
         })?;
         Ok(())

@@ -9,14 +9,17 @@
 #![allow(unsafe_code)]
 
 use super::super::classes::{Class, block, wide_class};
-use super::lanes::Lanes;
+use super::lanes::{BLOCK, Lanes};
 use super::ones::bits;
 use super::wide::{BY_FIRST, BY_SECOND, OPEN};
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi8_mask, _mm512_cmple_epu8_mask, _mm512_loadu_si512, _mm512_mask_mov_epi8,
-    _mm512_mask_permutexvar_epi8, _mm512_maskz_loadu_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8,
-    _mm512_setzero_si512, _mm512_sub_epi8,
+    __m512i, _mm_loadu_si128, _mm_unpackhi_epi64, _mm512_add_epi64, _mm512_cmpeq_epi8_mask,
+    _mm512_cmple_epu8_mask, _mm512_cvtepu8_epi64, _mm512_loadu_si512, _mm512_mask_mov_epi8,
+    _mm512_mask_permutexvar_epi8, _mm512_maskz_compress_epi8, _mm512_maskz_loadu_epi8,
+    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_sub_epi8,
 };
+use std::mem::MaybeUninit;
 
 /// Whether this processor has the instructions that `with_avx512` in `mod.rs` names.
 #[inline]
@@ -24,6 +27,7 @@ pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("popcnt")
@@ -40,6 +44,37 @@ impl Lanes for Avx512 {
         let there = if rest.len() < 64 { (1 << rest.len()) - 1 } else { u64::MAX };
         // SAFETY: the processor has the instruction, and no more bytes are read than there are.
         Self(unsafe { _mm512_maskz_loadu_epi8(there, rest.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>; BLOCK]) {
+        const NUMBERS: [u8; BLOCK] = {
+            let mut numbers = [0; BLOCK];
+            let mut lane = 0;
+            while lane < BLOCK {
+                numbers[lane] = lane as u8;
+                lane += 1;
+            }
+            numbers
+        };
+        let mut packed = [0_u8; BLOCK];
+        // SAFETY: the processor has the instructions, as the caller says, and both arrays have 64 bytes.
+        unsafe {
+            let numbers = _mm512_loadu_si512(NUMBERS.as_ptr().cast());
+            _mm512_storeu_si512(packed.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(bits, numbers));
+        }
+        let sixteens = packed.as_chunks::<16>().0.iter().zip(places.as_chunks_mut::<16>().0);
+        for (numbers, places) in sixteens.take(bits.count_ones().div_ceil(16) as usize) {
+            // SAFETY: as above; 16 bytes are read, and 16 places written.
+            unsafe {
+                let numbers = _mm_loadu_si128(numbers.as_ptr().cast());
+                let at = _mm512_set1_epi64(at.cast_signed() as i64);
+                let low = _mm512_add_epi64(_mm512_cvtepu8_epi64(numbers), at);
+                let high = _mm512_add_epi64(_mm512_cvtepu8_epi64(_mm_unpackhi_epi64(numbers, numbers)), at);
+                _mm512_storeu_si512(places.as_mut_ptr().cast(), low);
+                _mm512_storeu_si512(places[8..].as_mut_ptr().cast(), high);
+            }
+        }
     }
 
     #[inline(always)]

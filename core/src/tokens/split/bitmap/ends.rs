@@ -2,13 +2,14 @@
 
 #![allow(unsafe_code)]
 
+use super::lanes::{BLOCK, Lanes};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// No more blocks are cut once there are this many ends.
 const ENOUGH: usize = 256;
-/// A block has 64 ends at most. Offsets are written eight at a time.
-const ROOM: usize = ENOUGH + 64 + 8;
+/// A block has 64 ends at most.
+const ROOM: usize = ENOUGH + BLOCK;
 
 /// Where pieces end. Memory is written as it is needed: short texts have few pieces.
 pub(in crate::tokens) struct Ends {
@@ -62,21 +63,17 @@ impl Ends {
     }
 
     /// Adds `at` and a bit's number for each bit that is set. There must be room for the ends of a block.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions of `L`.
     #[inline(always)]
-    pub(super) fn add(&mut self, at: usize, bits: u64) {
-        let mut rest = bits;
-        let places = &mut self.offsets[self.count..][..64 + 8];
-        // Eight at a time, of which the last may be too many: most blocks then take the same number of rounds.
-        for eight in places.chunks_exact_mut(8) {
-            if rest == 0 {
-                break;
-            }
-            for place in eight {
-                place.write(at + rest.trailing_zeros() as usize);
-                rest &= rest.wrapping_sub(1);
-            }
+    pub(super) unsafe fn add<L: Lanes>(&mut self, at: usize, bits: u64) {
+        if let Some(places) = self.offsets[self.count..].first_chunk_mut() {
+            // SAFETY: as the caller says.
+            unsafe { L::numbers(at, bits, places) };
+            self.count += bits.count_ones() as usize;
         }
-        self.count += bits.count_ones() as usize;
     }
 
     /// Leaves out the ends of pieces that begin at or behind `limit`.

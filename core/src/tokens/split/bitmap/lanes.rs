@@ -7,6 +7,7 @@
 
 use super::super::classes::wide_class;
 use super::ones::bits;
+use std::mem::MaybeUninit;
 use wide::u8x16;
 
 /// The length of a block.
@@ -20,6 +21,26 @@ pub(super) trait Lanes: Copy {
     ///
     /// The processor has the instructions.
     unsafe fn load(text: &[u8], at: usize) -> Self;
+
+    /// Writes `at` and a bit's number for each bit that is set, the lowest first.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions.
+    #[inline(always)]
+    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>; BLOCK]) {
+        let mut rest = bits;
+        // Eight at a time, of which the last may be too many: most blocks then take the same number of rounds.
+        for eight in places.chunks_exact_mut(8) {
+            if rest == 0 {
+                break;
+            }
+            for place in eight {
+                place.write(at + rest.trailing_zeros() as usize);
+                rest &= rest.wrapping_sub(1);
+            }
+        }
+    }
 
     /// The bytes that equal `byte`.
     fn equal(self, byte: u8) -> u64;

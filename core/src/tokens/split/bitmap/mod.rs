@@ -37,6 +37,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
+use crate::pages::prefetch;
 use bounds::{Before, bounds};
 pub(in crate::tokens) use ends::Ends;
 use lanes::{BLOCK, Lanes, Sixteens};
@@ -54,6 +55,10 @@ const SHORT: usize = 40;
 
 /// Pieces that are longer than this many bytes are left to the pattern's own function.
 const LONG: usize = 1 << 10;
+
+/// How far ahead of a block the processor fetches the text: between two calls other memory is read, so that it does not
+/// notice by itself that all of the text will be.
+const AHEAD: usize = 1 << 10;
 
 /// Cuts with the best instructions that this processor has.
 #[allow(unsafe_code)]
@@ -77,7 +82,7 @@ pub(super) fn cut<R: Rules>(text: &[u8], range: Range<usize>, ends: &mut Ends) {
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 fn with_avx512<R: Rules>(text: &[u8], range: Range<usize>, ends: &mut Ends) {
     // SAFETY: the processor has AVX512BW.
     unsafe { cut_with::<R, avx512::Avx512>(text, range, ends) }
@@ -134,13 +139,18 @@ unsafe fn run<R: Rules, L: Lanes>(text: &[u8], start: usize, limit: usize, ends:
     let mut wanted = !1;
     loop {
         let next = read(at + BLOCK);
+        if let Some(byte) = text.get(at + AHEAD) {
+            prefetch(byte);
+        }
         let found = bounds::<R>(text, at, &now, &next, &mut before);
         if found.unknown != 0 {
             let known = (found.unknown & found.unknown.wrapping_neg()) - 1;
-            ends.add(at, found.begins & wanted & known);
+            // SAFETY: as the caller says.
+            unsafe { ends.add::<L>(at, found.begins & wanted & known) };
             return at + BLOCK;
         }
-        ends.add(at, found.begins & wanted);
+        // SAFETY: as the caller says.
+        unsafe { ends.add::<L>(at, found.begins & wanted) };
         wanted = !0;
         at += BLOCK;
         if at >= text.len() {
