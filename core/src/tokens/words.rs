@@ -290,12 +290,11 @@ impl Words {
         self.home(key).1.find(key)
     }
 
-    /// Enters a piece that was not there before, if its line has no other: most pieces do not come again, so there must
-    /// be room left for those that do.
-    pub(super) fn enter_new(&self, key: WordKey, tokens: &[u32]) {
-        if self.home(key).0.is_empty() {
-            self.enter(key, tokens);
-        }
+    /// Whether there is room for a piece that has not been there before: its line has no other. Most pieces do not come
+    /// again, so there must be room left for those that do.
+    #[inline]
+    pub(super) fn has_room_for_new(&self, key: WordKey) -> bool {
+        !key.is_none() && self.home(key).0.is_empty()
     }
 
     /// Enters a piece, if there is room.
@@ -563,11 +562,12 @@ mod tests {
         let same_line = |number: &u32| WordKey::new(&number.to_le_bytes(), 0, 4).line() == first.line();
         let number = (0_u32..).find(same_line).unwrap();
         let second = WordKey::new(&number.to_le_bytes(), 0, 4);
-        words.enter_new(first, &[1]);
-        words.enter_new(second, &[2]);
-        assert_eq!((found(&words, first), found(&words, second)), (Some(vec![1]), None));
+        assert!(words.has_room_for_new(first) && words.has_room_for_new(second));
+        words.enter(first, &[1]);
+        assert!(!words.has_room_for_new(second));
         words.enter(second, &[2]);
-        assert_eq!(found(&words, second), Some(vec![2]));
+        assert_eq!((found(&words, first), found(&words, second)), (Some(vec![1]), Some(vec![2])));
+        assert!(!words.has_room_for_new(WordKey::NONE));
     }
 
     #[test]

@@ -87,7 +87,9 @@ impl Run<'_> {
             self.close_gaps(text, out)?;
             return self.encode(text, piece, None, may_be_token, out).map(drop);
         }
-        let key = PieceKey::new(text, piece.start, piece.len());
+        // A piece that was here before would have found the room that there is.
+        let is_new = self.vocabulary.words.has_room_for_new(key);
+        let key = if is_new { None } else { PieceKey::new(text, piece.start, piece.len()) };
         if let Some(key) = key {
             self.cache.pieces.expect(key);
         }
@@ -175,9 +177,12 @@ impl Run<'_> {
             let gap = &mut list[number];
             gap.made = before..made.len();
             let tokens = &made[before..];
-            self.vocabulary.words.enter_new(WordKey::new(text, gap.piece.start, gap.piece.len()), tokens);
-            if let Some(key) = gap.key {
-                self.cache.pieces.remember(key, tokens);
+            match gap.key {
+                Some(key) => self.cache.pieces.remember(key, tokens),
+                None => {
+                    let key = WordKey::new(text, gap.piece.start, gap.piece.len());
+                    self.vocabulary.words.enter(key, tokens);
+                }
             }
         })?;
         Ok(())
