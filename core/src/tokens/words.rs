@@ -86,7 +86,7 @@ struct Line([Entry; 2]);
 #[derive(Zeroable)]
 #[repr(C)]
 struct Entry {
-    /// The piece, padded with [`PAD`]. The second word is 0 if the entry is free, or [`CLAIMED`].
+    /// The piece, as a [`WordKey`] has it. The second word is 0 if the entry is free, or [`CLAIMED`].
     first: AtomicU64,
     second: AtomicU64,
     /// The first two tokens, and in `more` two others and, above these, the number of all. If there are more, each word
@@ -95,7 +95,7 @@ struct Entry {
     more: AtomicU64,
 }
 
-/// A piece, or [`WordKey::NONE`].
+/// A piece, padded with [`PAD`], or [`WordKey::NONE`]. The second word differs by [`NEVER`] from the bytes.
 #[derive(Clone, Copy)]
 pub(super) struct WordKey {
     first: u64,
@@ -112,8 +112,11 @@ pub(super) struct Place<'a> {
 /// A byte that UTF-8 does not have.
 const PAD: u8 = 0xff;
 
-/// The second word of an entry that a thread is writing. UTF-8 does not have the lowest byte.
-const CLAIMED: u64 = u64::MAX - 1;
+/// Bytes that no piece ends in: UTF-8 does not have the lowest. So no piece has the second word of a free entry.
+const NEVER: u64 = u64::MAX - 2;
+
+/// The second word of an entry that a thread is writing. For the same reason no piece has it.
+const CLAIMED: u64 = 1;
 
 /// For each length the padding behind so many bytes; at the end [`WordKey::NONE`], for those that are too long.
 const PADS: [[u64; 2]; LONGEST + 2] = {
@@ -133,13 +136,13 @@ const PADS: [[u64; 2]; LONGEST + 2] = {
 
 impl WordKey {
     /// A key that is never found.
-    pub(super) const NONE: Self = Self { first: u64::MAX, second: u64::MAX };
+    pub(super) const NONE: Self = Self { first: u64::MAX, second: u64::MAX ^ NEVER };
 
     /// The key of `text[at..at + length]`; `NONE` if that is too long.
     #[inline]
     pub(super) fn new(text: &[u8], at: usize, length: usize) -> Self {
         let ([first, second], pad) = (Window::at(text, at).words(), PADS[length.min(LONGEST + 1)]);
-        Self { first: first | pad[0], second: second | pad[1] }
+        Self { first: first | pad[0], second: (second | pad[1]) ^ NEVER }
     }
 
     /// The key of a token; `NONE` if a shorter piece would have the same one.
@@ -150,10 +153,10 @@ impl WordKey {
         Self::new(tokens, token.start, token.len())
     }
 
-    /// Whether no entry has the key: it is [`NONE`](Self::NONE), or ends like the entries that are free.
+    /// Whether no entry has the key: it is [`NONE`](Self::NONE), or that of a token that no text has.
     #[inline]
     fn is_none(self) -> bool {
-        self.first == u64::MAX || self.second == 0
+        self.first == u64::MAX || self.second <= CLAIMED
     }
 
     #[inline]
@@ -264,19 +267,15 @@ impl Words {
         for &place in places {
             let Some(entry) = self.find(place) else { break };
             // SAFETY: there is memory for MOST tokens of each piece, and those before had no more.
-            let count = unsafe { entry.write(spare.add(written).cast()) };
-            if count == 0 {
-                break;
-            }
+            written += unsafe { entry.write(spare.add(written).cast()) };
             known += 1;
-            written += count;
         }
         // SAFETY: so many were written.
         unsafe { out.set_len(before + written) };
         Ok(known)
     }
 
-    /// The entry of a piece; `None` if there is none. For sixteen zeros it may be a free one, without tokens.
+    /// The entry of a piece; `None` if there is none.
     #[inline]
     fn find<'a>(&'a self, Place { key, line }: Place<'a>) -> Option<&'a Entry> {
         match line.find(key) {
@@ -404,7 +403,7 @@ mod tests {
     #[test]
     fn a_piece_has_its_tokens() {
         let words = Words::new(1 << TOKEN);
-        let text: Vec<u8> = (0..=255).collect(); // so that no piece is there twice
+        let text: Vec<u8> = (0..0xf5).collect(); // the bytes of UTF-8, so that no piece is there twice
         let tokens = |at: usize, length: usize| -> Vec<u32> {
             (0..=(at + length) % MOST).map(|number| (number * 170_000 + at) as u32).collect()
         };
@@ -506,7 +505,7 @@ mod tests {
     #[test]
     fn several_pieces_are_appended_up_to_one_that_is_not_there() {
         let words = Words::new(1 << TOKEN);
-        let text: Vec<u8> = (0..=255).collect();
+        let text: Vec<u8> = (0..0xf5).collect();
         for length in 1..=MOST {
             let tokens: Vec<u32> = (0..length as u32).map(|number| (1 << TOKEN) - 1 - number).collect();
             words.enter(WordKey::new(&text, length, length), &tokens);
@@ -526,18 +525,21 @@ mod tests {
     }
 
     #[test]
-    fn free_entries_have_no_piece() {
+    fn free_entries_and_those_that_are_written_have_no_piece() {
         let words = Words::new(1 << TOKEN);
-        let zeros = WordKey::new(&[0; 17], 0, 16);
+        let zeros = |length| WordKey::new(&[0; 17], 0, length);
         for length in 1..=17 {
-            assert_eq!(found(&words, WordKey::new(&[0; 17], 0, length)), None);
+            assert_eq!(found(&words, zeros(length)), None);
+            words.enter(zeros(length), &[length as u32]);
+            assert_eq!(found(&words, zeros(length)), (length <= LONGEST).then(|| vec![length as u32]));
         }
-        words.enter(zeros, &[1]);
-        assert_eq!(found(&words, zeros), None);
-        assert!(words.may_lack(zeros));
-        // What another thread claims at this moment.
-        words.home(WordKey::new(b"a", 0, 1)).0.0[0].second.store(CLAIMED, Ordering::Relaxed);
-        assert_eq!(found(&words, WordKey::new(b"a", 0, 1)), None);
+        for last in 0xfc..=0xfe {
+            let token = [b"\0\0\0\0\0\0\0\0", &[last][..]].concat();
+            let key = WordKey::of_token(&token, 0..9);
+            words.enter(key, &[1]);
+            assert_eq!(words.may_lack(key), last != 0xfe);
+            assert_eq!(words.home(key).0.is_empty(), last != 0xfe);
+        }
     }
 
     #[test]
