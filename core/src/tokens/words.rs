@@ -1,11 +1,11 @@
 //! The tokens of words that occur often, found with one cache miss.
 //!
-//! The table has the tokens of the vocabulary, and the pieces of text whose tokens the cache of a thread had. A piece
-//! is entered once, and never changed or removed. All threads read and enter without locks. An entry has the bytes of
-//! a piece of up to 16 bytes, and up to six tokens; two entries share a line of the processor's caches. A piece whose
-//! line is full is entered in the line beside it, which processors tend to fetch as well; if that is full, too, it
-//! stays out. So the memory is bounded, a text made to fill the table costs only what it could have gained, and the
-//! table changes the time of an answer, never the answer.
+//! The table has the tokens of the vocabulary, the pieces of text whose tokens the cache of a thread had, and new pieces
+//! whose line has no other. A piece is entered once, and never changed or removed. All threads read and enter without
+//! locks. An entry has the bytes of a piece of up to 16 bytes, and up to six tokens; two entries share a line of the
+//! processor's caches. A piece whose line is full is entered in the line beside it, which processors tend to fetch as
+//! well; if that is full, too, it stays out. So the memory is bounded, a text made to fill the table costs only what it
+//! could have gained, and the table changes the time of an answer, never the answer.
 //!
 //! A thread claims an entry by exchanging the word with the end of the piece for one that no piece has, writes the
 //! others, and at last that end. If a fork happens at that moment, the entry stays unused in the child.
@@ -52,7 +52,7 @@ const HALF: usize = 3;
 /// Where the number of tokens lies.
 const COUNT: u32 = 60;
 
-/// The most pieces at a time.
+/// The most pieces whose places are asked for at once.
 pub(super) const MANY: usize = 64;
 
 /// Pieces and their tokens.
