@@ -47,7 +47,7 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>; BLOCK]) {
+    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>]) {
         const NUMBERS: [u8; BLOCK] = {
             let mut numbers = [0; BLOCK];
             let mut lane = 0;

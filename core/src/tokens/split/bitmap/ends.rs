@@ -69,11 +69,9 @@ impl Ends {
     /// The processor has the instructions of `L`.
     #[inline(always)]
     pub(super) unsafe fn add<L: Lanes>(&mut self, at: usize, bits: u64) {
-        if let Some(places) = self.offsets[self.count..].first_chunk_mut() {
-            // SAFETY: as the caller says.
-            unsafe { L::numbers(at, bits, places) };
-            self.count += bits.count_ones() as usize;
-        }
+        // SAFETY: as the caller says.
+        unsafe { L::numbers(at, bits, &mut self.offsets[self.count..][..BLOCK]) };
+        self.count += bits.count_ones() as usize;
     }
 
     /// Leaves out the ends of pieces that begin at or behind `limit`.

@@ -22,13 +22,13 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instructions.
     unsafe fn load(text: &[u8], at: usize) -> Self;
 
-    /// Writes `at` and a bit's number for each bit that is set, the lowest first.
+    /// Writes `at` and a bit's number for each bit that is set, the lowest first, to `places`, of which there are 64.
     ///
     /// # Safety
     ///
     /// The processor has the instructions.
     #[inline(always)]
-    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>; BLOCK]) {
+    unsafe fn numbers(at: usize, bits: u64, places: &mut [MaybeUninit<usize>]) {
         let mut rest = bits;
         // Eight at a time, of which the last may be too many: most blocks then take the same number of rounds.
         for eight in places.chunks_exact_mut(8) {
