@@ -129,13 +129,10 @@ fn greeted(pid: u32) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Connects to the socket of a process. A socket that a dead process has left is removed.
+/// Connects to the socket of a process.
 fn connect(pid: u32) -> io::Result<UnixStream> {
     for path in folder::sockets_of(pid) {
-        match UnixStream::connect(&path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&path);
-            }
+        match folder::connect_to(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             connected => return connected,
         }

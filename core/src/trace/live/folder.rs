@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::os;
@@ -70,14 +71,32 @@ pub(super) fn sockets_of(pid: u32) -> impl Iterator<Item = PathBuf> {
     private.map(move |folder| socket_in(&folder, pid))
 }
 
-/// The ids of this user's processes that publish, in order. A process that was killed may still be among them.
+/// Connects to a socket. One that a process has left that was killed is removed, and `NotFound`.
+pub(super) fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let _ = fs::remove_file(path);
+            Err(io::ErrorKind::NotFound.into())
+        }
+        connected => connected,
+    }
+}
+
+/// The ids of this user's processes that publish, in order. A process that was killed is among them only if another one
+/// has its number by now.
 pub fn published() -> Vec<u32> {
     let entries = folders()
         .filter(|folder| check_private(folder, os::user_id()).is_ok())
         .flat_map(fs::read_dir)
         .flatten()
         .flatten();
-    let pid = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".sock")?.parse().ok();
+    // One that is not seen may be in another container, with a number of its own there.
+    let publishes =
+        |pid: u32, socket: &Path| Path::new(&format!("/proc/{pid}")).exists() || connect_to(socket).is_ok();
+    let pid = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.strip_suffix(".sock")?.parse().ok()?;
+        publishes(pid, &entry.path()).then_some(pid)
+    };
     let mut pids: Vec<u32> = entries.filter_map(pid).collect();
     pids.sort_unstable();
     pids.dedup();
@@ -87,6 +106,19 @@ pub fn published() -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_process_that_was_killed_is_not_published() {
+        let folder = folders().last().expect("one that all share");
+        ensure_private(&folder).expect("ours");
+        let (nobody, path) = (u32::MAX, socket_in(&folder, u32::MAX));
+        let elsewhere = UnixListener::bind(&path).expect("a new socket");
+        assert!(published().contains(&nobody), "a process in another container");
+        drop(elsewhere);
+        assert!(!published().contains(&nobody));
+        assert!(!path.exists(), "it is removed");
+    }
 
     #[test]
     fn a_folder_that_others_can_enter_is_refused() {
