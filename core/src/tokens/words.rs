@@ -167,6 +167,15 @@ impl WordKey {
     }
 }
 
+impl<'a> Place<'a> {
+    #[inline]
+    fn expect(key: WordKey, lines: &'a [Line]) -> Self {
+        let line = &lines[key.line()];
+        prefetch(line);
+        Self { key, line }
+    }
+}
+
 impl Words {
     /// A table for tokens below `limit`.
     pub(super) fn new(limit: usize) -> Self {
@@ -234,9 +243,7 @@ impl Words {
     /// The place of a piece. Has the processor fetch what [`find`](Self::find) reads.
     #[inline]
     pub(super) fn expect(&self, key: WordKey) -> Place<'_> {
-        let line = &self.lines[key.line()];
-        prefetch(line);
-        Place { key, line }
+        Place::expect(key, &self.lines)
     }
 
     /// The same for pieces, of which the first begins at `start`: no more than [`MANY`].
@@ -248,12 +255,9 @@ impl Words {
         ends: &[usize],
         places: &mut [Place<'a>; MANY],
     ) {
-        let Some(lines) = self.lines.first_chunk::<LINES>() else { return };
+        let lines = &self.lines[..]; // read from `self` once
         for (place, &end) in places.iter_mut().zip(ends) {
-            let key = WordKey::new(text, start, end - start);
-            let line = &lines[key.line()];
-            prefetch(line);
-            *place = Place { key, line };
+            *place = Place::expect(WordKey::new(text, start, end - start), lines);
             start = end;
         }
     }
