@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use offlock_core::Task;
 use offlock_core::trace::{
     Capture, Connection, DumpedState, Frame, FrameText, Function, Lock, Options, Patience, Reason, Recent,
-    Recording, Stack, Summary, TakeStacks, TakenStacks, Thread, ThreadStack, Timeline, Trace, dump,
+    Recording, Stack, Summary, TakeStacks, TakenStacks, Thread, ThreadStack, Timeline, Trace, code_era, dump,
     is_active, is_tracing, now, now_holding, now_releasing, published, standings,
 };
 
@@ -233,7 +233,7 @@ fn without_stacks_the_holder_has_the_last_one_that_was_recorded() {
         function.describe(name, "app.py", 1);
         Frame { function, line }
     };
-    let stack = Stack::of([frame("main", 12), frame("compute", 41)], 5).expect("it is recorded");
+    let stack = Stack::of(code_era(), [frame("main", 12), frame("compute", 41)], 5).expect("it is recorded");
     stack.holding(now(), holder.id());
     stack.releasing(now(), other.id());
     std::thread::sleep(Duration::from_millis(20));

@@ -458,19 +458,19 @@ fn stacks_are_in_every_trace_that_runs() {
     let _alone = alone();
     let functions = ["main", "serve", "parse"].map(|name| (Function::numbered(), name));
     let frame = |index: usize, line| Frame { function: functions[index].0, line };
-    assert_eq!(Stack::of([frame(0, 1)], 0), None, "no trace is recorded");
+    assert_eq!(Stack::of(code_era(), [frame(0, 1)], 0), None, "no trace is recorded");
 
     let (first, first_memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
     let thread = Thread::start(now(), "holder");
-    let early = Stack::of([frame(0, 3), frame(1, 10)], 0).expect("room");
+    let era = code_era();
+    let early = Stack::of(era, [frame(0, 3), frame(1, 10)], 0).expect("room");
     early.holding(now(), thread.id());
     functions.iter().for_each(|(function, name)| function.describe(name, "/srv/app.py", 2));
     let (second, second_memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
-    let late = Stack::of([frame(1, 10), frame(2, 41)], 7).expect("room");
-    assert_eq!(Stack::of([frame(0, 3), frame(1, 10)], 0), Some(early), "as before");
+    let late = Stack::of(era, [frame(1, 10), frame(2, 41)], 7).expect("room");
+    assert_eq!(Stack::of(era, [frame(0, 3), frame(1, 10)], 0), Some(early), "as before");
     late.releasing(now(), thread.id());
     early.waiting(now(), thread.id());
-    let era = code_era();
     first.stop().expect("memory takes everything");
     assert_eq!(code_era(), era);
     second.stop().expect("memory takes everything");
@@ -492,6 +492,55 @@ fn stacks_are_in_every_trace_that_runs() {
         assert_eq!(shown(&recording, Kind::StackWaiting), [inner.clone(), outer.clone()]);
         assert_eq!(Recording { bytes: recording.bytes, ..read(&recording.to_bytes()) }, recording);
     }
+}
+
+/// A feed may look at a stack just as a trace ends, when the recorder takes no descriptions any more.
+#[test]
+fn every_function_of_a_stack_is_described_however_traces_begin_and_end() {
+    let _alone = alone();
+    let (done, thread) = (&AtomicBool::new(false), Thread::present("holder"));
+    let feed = || {
+        let (mut era, mut known) = (code_era(), None);
+        while !done.load(Ordering::Relaxed) {
+            if era != code_era() {
+                (era, known) = (code_era(), None);
+            }
+            let function = *known.get_or_insert_with(|| {
+                let function = Function::numbered();
+                function.describe("compute", "app.py", 1);
+                function
+            });
+            if let Some(stack) = Stack::of(era, [Frame { function, line: 2 }], 0) {
+                stack.holding(now(), thread.id());
+            }
+            std::thread::yield_now();
+        }
+    };
+    let options = Options::default();
+    let mut traces = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(feed);
+        for _ in 0..100 {
+            let (trace, memory) = Trace::to_memory(&options).expect("memory takes everything");
+            std::thread::sleep(Duration::from_micros(300));
+            trace.stop().expect("memory takes everything");
+            traces.push(memory.take());
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    thread.end(now());
+    let mut names: Vec<String> = Vec::new();
+    for trace in &traces {
+        let recording = read(trace);
+        let moments = recording.threads.values().flat_map(|thread| &thread.moments);
+        let stacks = moments.filter(|moment| moment.kind == Kind::StackHolding);
+        let frames = stacks.flat_map(|moment| recording.code.stack(moment.argument));
+        names.extend(frames.map(|frame| recording.code.text(frame).to_string()));
+    }
+    assert!(names.len() > traces.len(), "{} stacks", names.len());
+    names.dedup();
+    assert_eq!(names, ["compute (app.py:2)"]);
 }
 
 #[test]

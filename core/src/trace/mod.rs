@@ -46,8 +46,8 @@
 //! - Once a thread has waited for [`stacks_after`], it records stacks: of the holder, about every two milliseconds
 //!   for as long as a thread waits ([`Stack::holding`]) and as it releases the lock ([`Stack::releasing`]), and
 //!   of the thread that waits ([`Stack::waiting`]). [`Waiters`] says when, and [`SampleTimer`] if the threads
-//!   that wait cannot look at the holder themselves. The feed numbers functions with [`Function::numbered`], describes each once, in its own time, and forgets the numbers when [`code_era`]
-//!   changes.
+//!   that wait cannot look at the holder themselves. The feed numbers functions with [`Function::numbered`],
+//!   describes each once, in its own time, and forgets the numbers when [`code_era`] changes.
 //! - It calls [`watch_forks`] when the library is loaded. After a fork the child records nothing until it
 //!   starts a trace of its own. Before that, the feed calls `rename` on the thread that forked and on its
 //!   lock, which makes them known to the child's recorder; the parent's other threads do not exist in the

@@ -74,6 +74,7 @@ pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
 }
 
 fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
+    let era = code_era();
     let stack = walk(memory, thread_state, KEPT)?;
     let mut task = stack.task(thread_state);
     let mut frames = Vec::with_capacity(stack.frames.len() + 1);
@@ -87,7 +88,7 @@ fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
         frames.push(known().task(&name));
     }
     frames.reverse();
-    Stack::of(frames, stack.beyond)
+    Stack::of(era, frames, stack.beyond)
 }
 
 /// A stack in words: its frames, innermost first, how many outer ones there are beyond, and the asyncio task that runs.

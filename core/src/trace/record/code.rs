@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use super::mode::is_tracing;
+use super::mode::{self, TRACING, is_tracing};
 use super::native::record;
 use super::registry::cut;
 use crate::clock::Ticks;
@@ -69,8 +69,8 @@ static NEXT_FUNCTION: AtomicU32 = AtomicU32::new(LEFT_OUT + 1);
 static NEXT_FRAME: AtomicU32 = AtomicU32::new(1);
 static ERA: AtomicU32 = AtomicU32::new(0);
 
-/// A number that changes whenever the recorder forgets all functions: a feed that remembers functions forgets
-/// them, too.
+/// A number that changes whenever the recorder forgets all functions, and as it begins to trace: a feed that
+/// remembers functions forgets them, too.
 pub fn code_era() -> u32 {
     ERA.load(Ordering::Relaxed)
 }
@@ -93,11 +93,18 @@ impl CodeTable {
         files.chain(known.functions.values().cloned()).chain(frames).collect()
     }
 
+    /// Turns tracing on. What feeds have numbered while nothing was traced was not described: they number it again.
+    pub(super) fn begin(&self) {
+        let mut known = self.known();
+        if !is_tracing() {
+            known.clear();
+            mode::set(TRACING);
+        }
+    }
+
     /// Forgets everything, once nothing is traced any more.
     pub(super) fn clear(&self) {
-        let mut known = self.known();
-        known.forget();
-        known.news.clear();
+        self.known().clear();
     }
 }
 
@@ -106,6 +113,11 @@ impl Known {
     fn forget(&mut self) {
         *self = Self { news: std::mem::take(&mut self.news), ..Self::default() };
         ERA.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn clear(&mut self) {
+        self.forget();
+        self.news.clear();
     }
 
     /// The number of a file; 0 for no file.
@@ -213,10 +225,11 @@ impl Function {
 impl Stack {
     /// The stack of these frames, outermost first, below `left_out` further ones. That number is rounded down
     /// to a power of two: the stacks of a deep recursion at its different depths have their outermost frame in
-    /// common. `None` if no trace is recorded, or if there are no frames.
-    pub fn of(frames: impl IntoIterator<Item = Frame>, left_out: usize) -> Option<Self> {
+    /// common. `None` if no trace is recorded, if there are no frames, or if the [`code_era`] in which the
+    /// functions were numbered is over.
+    pub fn of(era: u32, frames: impl IntoIterator<Item = Frame>, left_out: usize) -> Option<Self> {
         let mut known = code_table().known();
-        if !is_tracing() {
+        if !is_tracing() || era != code_era() {
             return None;
         }
         let rounded = left_out.checked_ilog2().map(|log| 1 << log.min(u32::BITS - 1));

@@ -10,7 +10,7 @@ use super::after_fork::watch_forks;
 use super::buffers::buffers;
 use super::code::code_table;
 use super::drain::{Drain, drain};
-use super::mode::{self, TRACING};
+use super::mode::TRACING;
 use super::registry::{registry, switch_off};
 use super::sink::{Sink, Stats};
 use super::usage::{self, Meter};
@@ -101,7 +101,7 @@ impl Trace {
         }
         drain.pass();
         let about = about(options);
-        mode::set(TRACING);
+        code_table().begin();
         let begun =
             sink.begin(buffers().lost(), &about, &registry().definitions(), &code_table().definitions());
         match begun {

@@ -132,7 +132,7 @@ impl Functions {
     /// The stack of a thread, as [`Frames::of`] allows; `None` if it executes nothing.
     fn stack(&mut self, thread: RubyThread) -> Option<Stack> {
         self.forget_earlier();
-        let Self { numbers, natives, unnamed, space, .. } = self;
+        let Self { era, numbers, natives, unnamed, space, .. } = self;
         let (placed, beyond) = placed(space, natives, thread, KEPT);
         let frames = placed.into_iter().map(|(key, line)| {
             let function = *numbers.entry(key).or_insert_with(|| {
@@ -142,7 +142,7 @@ impl Functions {
             });
             Frame { function, line }
         });
-        Stack::of(frames, beyond)
+        Stack::of(*era, frames, beyond)
     }
 }
 
