@@ -54,7 +54,7 @@ gem_executable() { ls "$TOOLS"/gems/usr/share/rubygems-integration/all/gems/*/ex
 # need_replace_gems RUBY: prepares the libraries that the tests run with offlock's modules in place of the originals.
 need_replace_gems() {
   local folder=$TOOLS/gems-replace wanted
-  wanted="Ruby $(ruby_version "$1"): $REPLACE_GEMS, puma"
+  wanted="Ruby $(ruby_version "$1"): $REPLACE_GEMS with a mended nio4r, puma"
   ! fresh "$folder/ready" "$wanted" || return 0
   suite_update trixie
   suite_update bookworm
@@ -66,11 +66,15 @@ need_replace_gems() {
 REPLACE_GEMS="ruby-activejob ruby-nio4r ruby-sinatra ruby-webrick ruby-zip"
 
 # Puma's parser is in C: it is built for this Ruby, from the source package of Debian's release. nio4r does not need its C
-# extension.
+# extension. Without it, a selector on Linux never empties the pipe that wakes it up, because stat says 0 bytes for a pipe:
+# from the first wake-up on, Puma's reactor would keep a processor and the lock busy.
 make_replace_gems() {
-  local folder=$2
+  local folder=$2 selector
   # shellcheck disable=SC2086 # a list of names
   unpack_gems trixie "$folder" $REPLACE_GEMS
+  selector=$(ls "$folder"/usr/lib/*/rubygems-integration/*/gems/nio4r-*/lib/nio/selector.rb)
+  sed -i 's/@wakeup.read(@wakeup.stat.size)/@wakeup.read_nonblock(1 << 16)/' "$selector"
+  grep -qF '@wakeup.read_nonblock(1 << 16)' "$selector"
   fetch_source bookworm puma "$folder/puma"
   mkdir "$folder/puma/build"
   (cd "$folder/puma/build" && PUMA_DISABLE_SSL=1 "$1" ../source/ext/puma_http11/extconf.rb && make)
