@@ -200,6 +200,24 @@ def test_code_at_the_same_address_never_gets_another_name(tmp_path: Path) -> Non
         assert (int(outer_line), int(line)) == (first + 2, first + 1)
 
 
+def test_functions_that_differ_in_their_place_only_are_told_apart(tmp_path: Path) -> None:
+    stacks = traced(
+        tmp_path,
+        BESIDE_WAITER
+        + """
+    def body():
+        for _ in range(10):
+            for number in range(5):
+                source = "\\n" * 10 * number + "def f():\\n  usleep(3000)\\nf()"
+                exec(compile(source, "<made>", "exec"), {"usleep": usleep})
+                time.sleep(0.001)
+    beside_waiter(body)
+    """,
+    )
+    lines = {int(line) for line in re.findall(r";f \(<made>:(\d+)\) ", stacks)}
+    assert lines == {2, 12, 22, 32, 42}, stacks[:2000]
+
+
 PROGRAMS = {
     "threads that die": """
     def short():

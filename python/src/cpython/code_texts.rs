@@ -2,8 +2,8 @@
 //!
 //! An address does not identify a code object: `exec` makes and frees them, and the next one may lie at the
 //! same place. Keeping each alive would need its reference count, which another thread may be changing. So
-//! all that is shown of a code object is copied out whenever it is met, and these bytes identify it: two that
-//! say the same are the same to the reader of a trace, and one can never get another one's name.
+//! all that is shown of a code object is read whenever it is met, and identifies it: two that say the same are
+//! the same to the reader of a trace, and one can never get another one's name.
 
 use pyo3::ffi;
 
@@ -87,111 +87,76 @@ impl CodeHeader<'_> {
     }
 }
 
-/// The texts of several code objects, one after the other in one buffer.
-pub(super) struct CodeTexts {
-    bytes: Vec<u8>,
-    parts: Vec<Parts>,
-}
-
-/// Where the texts of one code object are in the buffer, and what else it says.
-struct Parts {
-    start: usize,
-    name: Text,
-    file: Text,
-    table: usize,
+/// What a code object says.
+pub(super) struct CodeText<'a> {
+    name: Text<'a>,
+    file: Text<'a>,
+    table: &'a [u8],
     first_line: u32,
 }
 
-/// A text in the buffer: how long it is, and how many bytes a character takes.
+/// The characters of a `str`, and how many bytes each takes.
 #[derive(Clone, Copy)]
-struct Text {
-    size: usize,
+struct Text<'a> {
+    bytes: &'a [u8],
     width: usize,
 }
 
-/// What a code object says.
-pub(super) struct CodeText<'a> {
-    /// The bytes that identify it.
-    pub(super) bytes: &'a [u8],
-    parts: &'a Parts,
-}
-
-impl CodeTexts {
-    /// Reads the texts of these code objects; `None` if one cannot be read, or makes no sense.
-    pub(super) fn read(memory: &mut impl Memory, types: Types, codes: &[CodeHeader<'_>]) -> Option<Self> {
-        let objects: Vec<[usize; 3]> = codes.iter().map(|code| code.objects()).collect::<Option<_>>()?;
-        let places: Vec<Place> = objects.iter().flatten().map(|object| (*object, HEADER)).collect();
-        let mut headers = Vec::with_capacity(places.len() * HEADER);
-        memory.read_all(&places, &mut headers)?;
-        let mut gathered = Gathered { places: Vec::new(), parts: Vec::new(), end: 0 };
-        for ((code, objects), headers) in codes.iter().zip(objects).zip(headers.chunks_exact(3 * HEADER)) {
-            gathered.add(types, code.first_line()?, objects, headers)?;
-        }
-        let mut bytes = Vec::with_capacity(gathered.end);
-        memory.read_all(&gathered.places, &mut bytes)?;
-        Some(Self { bytes, parts: gathered.parts })
+/// What these code objects say, in their order; `None` if one cannot be read, or makes no sense. It may lie in `buffer`.
+pub(super) fn read_texts<'a>(
+    memory: &'a mut impl Memory,
+    types: Types,
+    codes: &[CodeHeader<'_>],
+    buffer: &'a mut Vec<u8>,
+) -> Option<Vec<CodeText<'a>>> {
+    let objects: Vec<[usize; 3]> = codes.iter().map(|code| code.objects()).collect::<Option<_>>()?;
+    let places: Vec<Place> = objects.iter().flatten().map(|object| (*object, HEADER)).collect();
+    let mut headers = Vec::with_capacity(places.len() * HEADER);
+    memory.read_all(&places, &mut headers)?;
+    let (headers, _) = headers.as_chunks::<HEADER>();
+    let (mut places, mut widths) = (Vec::with_capacity(headers.len()), Vec::with_capacity(codes.len()));
+    for ([name, file, table], [name_header, file_header, table_header]) in
+        objects.into_iter().zip(headers.as_chunks::<3>().0)
+    {
+        let (name, name_width) = place_of_text(types, name, name_header)?;
+        let (file, file_width) = place_of_text(types, file, file_header)?;
+        places.extend([name, file, place_of_table(types, table, table_header)?]);
+        widths.push([name_width, file_width]);
     }
-
-    /// In the order in which the code objects were given.
-    pub(super) fn iter(&self) -> impl Iterator<Item = CodeText<'_>> {
-        self.parts.iter().map(|parts| {
-            let end = parts.start + parts.name.size + parts.file.size + parts.table;
-            CodeText { bytes: &self.bytes[parts.start..end], parts }
-        })
-    }
+    let contents = memory.contents(&places, buffer)?;
+    let text = |((code, widths), contents): ((&CodeHeader<'_>, [usize; 2]), &[&'a [u8]; 3])| {
+        let [name, file, table] = *contents;
+        let [name, file] = [(name, widths[0]), (file, widths[1])].map(|(bytes, width)| Text { bytes, width });
+        Some(CodeText { name, file, table, first_line: code.first_line()? })
+    };
+    codes.iter().zip(widths).zip(contents.as_chunks::<3>().0).map(text).collect()
 }
 
 /// The text of the `str` at an address; `None` if it is none, or cannot be read.
 pub(super) fn read_text(memory: &mut impl Memory, types: Types, address: usize) -> Option<String> {
     let mut header = [0; HEADER];
     memory.read(address, &mut header)?;
-    let mut gathered = Gathered { places: Vec::new(), parts: Vec::new(), end: 0 };
-    let text = gathered.add_text(types, address, &header)?;
-    let mut bytes = Vec::with_capacity(gathered.end);
-    memory.read_all(&gathered.places, &mut bytes)?;
-    Some(decode(text, &bytes))
+    let (place, width) = place_of_text(types, address, &header)?;
+    let mut bytes = Vec::with_capacity(place.1);
+    memory.read_all(&[place], &mut bytes)?;
+    Some(Text { bytes: &bytes, width }.decode())
 }
 
-/// Where the texts are that are to be read.
-struct Gathered {
-    places: Vec<Place>,
-    parts: Vec<Parts>,
-    end: usize,
+/// Where the characters of a `str` are, and how many bytes each takes.
+fn place_of_text(types: Types, address: usize, header: &[u8]) -> Option<(Place, usize)> {
+    let (width, is_compact, is_ascii) = str_form(int(header, STR_STATE)?);
+    let width = width as usize;
+    if word(header, TYPE) != Some(types.text) || !is_compact || !matches!(width, 1 | 2 | 4) {
+        return None;
+    }
+    let size = word(header, STR_LENGTH)?.checked_mul(width)?.min(LONGEST_NAME);
+    Some(((address + if is_ascii { STR_DATA.ascii } else { STR_DATA.other }, size), width))
 }
 
-impl Gathered {
-    fn add(&mut self, types: Types, first_line: u32, objects: [usize; 3], headers: &[u8]) -> Option<()> {
-        let [name_at, file_at, table_at] = objects;
-        let start = self.end;
-        let name = self.add_text(types, name_at, headers.get(..HEADER)?)?;
-        let file = self.add_text(types, file_at, headers.get(HEADER..2 * HEADER)?)?;
-        let table = self.add_table(types, table_at, headers.get(2 * HEADER..)?)?;
-        self.parts.push(Parts { start, name, file, table, first_line });
-        Some(())
-    }
-
-    fn add_place(&mut self, address: usize, size: usize) {
-        self.places.push((address, size));
-        self.end += size;
-    }
-
-    fn add_text(&mut self, types: Types, address: usize, header: &[u8]) -> Option<Text> {
-        let (width, is_compact, is_ascii) = str_form(int(header, STR_STATE)?);
-        let width = width as usize;
-        if word(header, TYPE) != Some(types.text) || !is_compact || !matches!(width, 1 | 2 | 4) {
-            return None;
-        }
-        let size = word(header, STR_LENGTH)?.checked_mul(width)?.min(LONGEST_NAME);
-        self.add_place(address + if is_ascii { STR_DATA.ascii } else { STR_DATA.other }, size);
-        Some(Text { size, width })
-    }
-
-    fn add_table(&mut self, types: Types, address: usize, header: &[u8]) -> Option<usize> {
-        let size = word(header, SIZE).filter(|_| word(header, TYPE) == Some(types.bytes))?;
-        let size = if size <= LARGEST_TABLE { size } else { 0 };
-        self.add_place(address + BYTES_DATA, size);
-        Some(size)
-    }
+/// Where the content of a table of lines is.
+fn place_of_table(types: Types, address: usize, header: &[u8]) -> Option<Place> {
+    let size = word(header, SIZE).filter(|_| word(header, TYPE) == Some(types.bytes))?;
+    Some((address + BYTES_DATA, if size <= LARGEST_TABLE { size } else { 0 }))
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<usize> {
@@ -205,31 +170,63 @@ fn int(bytes: &[u8], at: usize) -> Option<u32> {
 impl CodeText<'_> {
     /// The line of its first instruction, which is that of its `def` or of the first decorator.
     pub(super) fn first_line(&self) -> u32 {
-        self.parts.first_line
+        self.first_line
     }
 
     /// Its qualified name.
     pub(super) fn name(&self) -> String {
-        decode(self.parts.name, &self.bytes[..self.parts.name.size])
+        self.name.decode()
     }
 
     /// The name of its file.
     pub(super) fn file(&self) -> String {
-        let (start, file) = (self.parts.name.size, self.parts.file);
-        decode(file, &self.bytes[start..start + file.size])
+        self.file.decode()
     }
 
-    /// Its table of lines.
+    /// Its table of lines, which count from the first one.
     pub(super) fn table(&self) -> &[u8] {
-        &self.bytes[self.parts.name.size + self.parts.file.size..]
+        self.table
+    }
+
+    /// All that it says.
+    fn parts(&self) -> [&[u8]; 3] {
+        [self.name.bytes, self.file.bytes, self.table]
+    }
+
+    /// What tells how long the parts of an identity are, and has the rest of it.
+    fn head(&self) -> [u8; HEAD] {
+        let lengths = [self.name.bytes.len(), self.file.bytes.len()].map(|length| length as u32);
+        let widths = [self.name.width, self.file.width].map(|width| width as u32);
+        bytemuck::cast([[self.first_line, widths[0] << 8 | widths[1]], lengths])
+    }
+
+    /// The bytes that identify it.
+    pub(super) fn identity(&self) -> Vec<u8> {
+        let [name, file, table] = self.parts();
+        [&self.head(), name, file, table].concat()
+    }
+
+    /// Whether these bytes identify it.
+    pub(super) fn is(&self, identity: &[u8]) -> bool {
+        let mut rest = Some(identity);
+        let [name, file, table] = self.parts();
+        for part in [&self.head(), name, file] {
+            rest = rest.and_then(|rest| rest.strip_prefix(part));
+        }
+        rest == Some(table)
     }
 }
 
-/// The characters of a `str`; those that stand alone only in Python become replacement characters.
-fn decode(text: Text, bytes: &[u8]) -> String {
-    let character = |character: &[u8]| {
-        let number = character.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
-        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
-    };
-    bytes.chunks_exact(text.width).map(character).collect()
+/// The size of an identity's [`head`](CodeText::head).
+const HEAD: usize = 16;
+
+impl Text<'_> {
+    /// Those that stand alone only in Python become replacement characters.
+    fn decode(self) -> String {
+        let character = |character: &[u8]| {
+            let number = character.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
+            char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        self.bytes.chunks_exact(self.width).map(character).collect()
+    }
 }

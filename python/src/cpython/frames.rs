@@ -11,13 +11,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use offlock_core::trace::{Frame, FrameText, Function, Remade, Stack, code_era};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::code_texts::{CodeHeader, CodeHeaders, CodeText, CodeTexts, types};
+use super::code_texts::{CodeHeader, CodeHeaders, CodeText, read_texts, types};
 use super::frame_layout::{
     LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
@@ -78,8 +78,8 @@ fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
     let stack = walk(memory, thread_state, KEPT)?;
     let mut task = stack.task(thread_state);
     let mut frames = Vec::with_capacity(stack.frames.len() + 1);
-    describe(memory, &stack, |depth, text, instruction, known| {
-        frames.push(known.frame(&text, instruction));
+    describe(memory, &stack, |depth, address, text, instruction, known| {
+        frames.push(known.frame(address, text, instruction));
         if let Some(name) = task.name_at(depth, || text.name()) {
             frames.push(known.task(&name));
         }
@@ -106,8 +106,8 @@ pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
         let stack = walk(&mut memory, thread_state, kept)?;
         let mut task = stack.task(thread_state);
         let mut text = StackText { left_out: stack.beyond, ..StackText::default() };
-        describe(&mut memory, &stack, |depth, code, instruction, _| {
-            let line = instruction.map_or(code.first_line(), |index| line(&code, index));
+        describe(&mut memory, &stack, |depth, _, code, instruction, _| {
+            let line = instruction.map_or(code.first_line(), |index| line(code, index));
             text.frames.push(FrameText { function: code.name(), file: code.file(), line });
             text.task = task.name_at(depth, || code.name()).or(text.task.take());
         })?;
@@ -140,12 +140,12 @@ impl Task {
     }
 }
 
-/// Passes what the code of each frame says to `each`, innermost frames first, with the number of frames that are inner to
-/// it. `None` if some of it cannot be read, or makes no sense.
+/// Passes the address of each frame's code and what it says to `each`, innermost frames first, with the number of frames
+/// that are inner to it. `None` if some of it cannot be read, or makes no sense.
 fn describe(
     memory: &mut impl Memory,
     stack: &RawStack,
-    mut each: impl FnMut(usize, CodeText<'_>, Option<usize>, &mut Known),
+    mut each: impl FnMut(usize, usize, &CodeText<'_>, Option<usize>, &mut Known),
 ) -> Option<()> {
     let codes: Vec<usize> = stack.frames.iter().map(|frame| frame.code).collect();
     let headers = CodeHeaders::read(memory, &codes)?;
@@ -155,12 +155,12 @@ fn describe(
         executions.into_iter().enumerate().filter_map(|(depth, execution)| Some((depth, execution?)));
     let executions: Vec<(usize, Execution<'_>)> = executions.collect();
     let codes: Vec<CodeHeader<'_>> = executions.iter().map(|(_, execution)| execution.code).collect();
-    let texts = CodeTexts::read(memory, types(), &codes)?;
+    let mut buffer = Vec::new();
+    let texts = read_texts(memory, types(), &codes, &mut buffer)?;
     let mut known = known();
-    executions
-        .iter()
-        .zip(texts.iter())
-        .for_each(|((depth, execution), text)| each(*depth, text, execution.instruction, &mut known));
+    for ((depth, execution), text) in executions.iter().zip(&texts) {
+        each(*depth, stack.frames[*depth].code, text, execution.instruction, &mut known);
+    }
     Some(())
 }
 
@@ -232,16 +232,21 @@ impl RawFrame {
     }
 }
 
-/// The functions that were met, by the bytes of their texts.
+/// The functions that were met.
 #[derive(Default)]
 struct Known {
     era: u32,
-    functions: HashMap<Box<[u8]>, KnownFunction>,
+    functions: Vec<KnownFunction>,
+    /// Their numbers by what identifies their code.
+    by_identity: HashMap<Arc<[u8]>, usize>,
+    /// Their numbers by the address of their code, which may have become another function's.
+    by_address: HashMap<usize, usize>,
     /// The functions that stand for asyncio tasks, by their names.
     tasks: HashMap<String, Function>,
 }
 
 struct KnownFunction {
+    identity: Arc<[u8]>,
     function: Function,
     /// The lines of instructions.
     lines: HashMap<usize, u32>,
@@ -266,18 +271,39 @@ pub(crate) fn after_fork_in_child() {
 }
 
 impl Known {
-    fn frame(&mut self, text: &CodeText<'_>, instruction: Option<usize>) -> Frame {
-        if !self.functions.contains_key(text.bytes) {
-            let function = Function::numbered();
-            function.describe(&text.name(), &text.file(), text.first_line());
-            self.functions.insert(text.bytes.into(), KnownFunction { function, lines: HashMap::new() });
-        }
-        let known = self.functions.get_mut(text.bytes).expect("just inserted");
+    fn frame(&mut self, address: usize, text: &CodeText<'_>, instruction: Option<usize>) -> Frame {
+        let number = self.by_address.get(&address).copied();
+        let number = match number.filter(|number| text.is(&self.functions[*number].identity)) {
+            Some(number) => number,
+            None => self.number_at(address, text),
+        };
+        let known = &mut self.functions[number];
         let line = match instruction {
             Some(index) => *known.lines.entry(index).or_insert_with(|| line(text, index)),
             None => text.first_line(),
         };
         Frame { function: known.function, line }
+    }
+
+    /// The number of the function whose code is now at an address.
+    fn number_at(&mut self, address: usize, text: &CodeText<'_>) -> usize {
+        let identity = text.identity();
+        let number = self.by_identity.get(&identity[..]).copied().unwrap_or_else(|| {
+            let (function, identity) = (Function::numbered(), Arc::from(identity));
+            function.describe(&text.name(), &text.file(), text.first_line());
+            self.functions.push(KnownFunction {
+                identity: Arc::clone(&identity),
+                function,
+                lines: HashMap::new(),
+            });
+            self.by_identity.insert(identity, self.functions.len() - 1);
+            self.functions.len() - 1
+        });
+        if self.by_address.len() >= MOST_KNOWN {
+            self.by_address.clear();
+        }
+        self.by_address.insert(address, number);
+        number
     }
 
     /// A frame that stands for an asyncio task, or for all of a coroutine that nobody has named.
@@ -357,8 +383,8 @@ fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut memory = Foreign::new();
     let stack = walk(&mut memory, thread_state, KEPT)?;
     let mut shown = Vec::new();
-    describe(&mut memory, &stack, |_, text, instruction, _| {
-        let line = instruction.map_or(text.first_line(), |index| line(&text, index));
+    describe(&mut memory, &stack, |_, _, text, instruction, _| {
+        let line = instruction.map_or(text.first_line(), |index| line(text, index));
         shown.push((text.name(), text.file(), line));
     })?;
     Some(shown)

@@ -10,6 +10,9 @@ pub(super) trait Memory {
     /// Appends the contents of all places to `out`; `None` if one of them cannot be read.
     fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()>;
 
+    /// The contents of all places, which may lie in `buffer`; `None` if one of them cannot be read.
+    fn contents<'a>(&'a mut self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>>;
+
     /// Fills `out` from an address; `None` if that cannot be read.
     fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()>;
 
@@ -21,7 +24,7 @@ pub(super) trait Memory {
     }
 }
 
-/// Memory of the calling thread's own frames, and of what they keep alive.
+/// Memory of the calling thread's own frames, and of what they keep alive, for as long as this exists.
 pub(super) struct Own(());
 
 impl Own {
@@ -35,11 +38,19 @@ impl Own {
 
 impl Memory for Own {
     fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
-        for (address, size) in places {
-            // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
-            out.extend_from_slice(unsafe { std::slice::from_raw_parts(*address as *const u8, *size) });
-        }
+        self.contents(places, &mut Vec::new())?
+            .into_iter()
+            .for_each(|content| out.extend_from_slice(content));
         Some(())
+    }
+
+    /// Where they are: nothing is copied.
+    fn contents<'a>(&'a mut self, places: &[Place], _: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
+        let content = |&(address, size): &Place| {
+            // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
+            (address != 0).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
+        };
+        places.iter().map(content).collect()
     }
 
     fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()> {
@@ -82,6 +93,13 @@ impl Memory for Foreign {
         let start = out.len();
         out.resize(start + places.iter().map(|(_, size)| size).sum::<usize>(), 0);
         read_process(self.process, places, &mut out[start..])
+    }
+
+    fn contents<'a>(&'a mut self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
+        buffer.clear();
+        self.read_all(places, buffer)?;
+        let mut rest = &buffer[..];
+        places.iter().map(|&(_, size)| rest.split_off(..size)).collect()
     }
 
     fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()> {
@@ -132,6 +150,10 @@ mod tests {
             memory.read_all(&[(at + 5, 3), (at + 5_000, 4_000)], &mut all).expect("readable");
             assert_eq!(all[1..4], bytes[5..8]);
             assert_eq!(all[4..], bytes[5_000..9_000]);
+            let mut buffer = vec![7];
+            let contents = memory.contents(&[(at + 5, 3), (at + 1, 0), (at + 5_000, 4_000)], &mut buffer);
+            assert_eq!(contents, Some(vec![&bytes[5..8], &[], &bytes[5_000..9_000]]));
+            assert_eq!(memory.contents(&[(0, 8)], &mut Vec::new()), None);
             assert_eq!(memory.word(0), None);
         }
         assert_eq!(foreign.word(8), None);
