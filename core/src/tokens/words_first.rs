@@ -8,6 +8,7 @@ use super::cache::Cache;
 use super::gaps::{Gap, Gaps};
 use super::piece_key::PieceKey;
 use super::runs;
+use super::side_by_side::Tables;
 use super::simd_merge;
 use super::split::{CutMany, Ends};
 use super::vocabulary::Vocabulary;
@@ -140,7 +141,7 @@ impl Run<'_> {
                 && gaps.rows.add(tables, text, piece.clone(), number)?
             {
                 if gaps.rows.is_full() {
-                    self.finish(text, gaps)?;
+                    self.finish(tables, text, gaps)?;
                 }
                 continue;
             }
@@ -152,7 +153,10 @@ impl Run<'_> {
             }
             gaps.have_made(number, before);
         }
-        self.finish(text, gaps)
+        match tables {
+            Some(tables) => self.finish(tables, text, gaps),
+            None => Ok(()),
+        }
     }
 
     /// Whether the tokens of a piece are found elsewhere, or the piece may be a run.
@@ -170,8 +174,7 @@ impl Run<'_> {
     }
 
     /// Encodes the pieces that are to be encoded side by side.
-    fn finish(&mut self, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
-        let Some(tables) = self.vocabulary.tables(self.task) else { return Ok(()) };
+    fn finish(&mut self, tables: Tables<'_>, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
         let Gaps { list, made, rows, .. } = gaps;
         rows.finish(tables.joins, made, |number, before, made| {
             let gap = &mut list[number];
