@@ -7,6 +7,8 @@
 - A figure is the median over all rounds and generations; a generation has processes of its own. Throughput is that of a
   mode as a multiple of the untraced one's of the same round, and so is processor time, that of the server's processes for
   one request. Percentiles of the time that a page takes are wrk's.
+- The standard error of a median is that of normally distributed logarithms, and a second untraced server shows what differs
+  without any cause.
 - wrk and the server share the processors, and the traces are written to the disk. How often threads hand the lock over
   for one request depends on where the system runs them, which changes from second to second, so throughput of an untraced
   server varies by a factor of two; processor time, by less.
@@ -14,6 +16,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -50,6 +53,7 @@ TRACE = ("trace", "--no-summary", "--output", "{port}.offlock")
 UNTRACED = "untraced"
 MODES = {
     UNTRACED: Mode(),
+    "untraced again": Mode(),
     "trace with stacks": Mode(TRACE),
     "flight recorder": Mode((*TRACE, "--keep", "30s")),
     "live": Mode(("run",)),
@@ -217,14 +221,23 @@ def measure(server: str, generations: int, rounds: int, seconds: int) -> Loads:
     return loads
 
 
+def standard_error(ratios: list[float]) -> float:
+    """Returns the standard error of the median of ratios, relative to it."""
+    return 1.2533 * statistics.stdev(map(math.log, ratios)) / math.sqrt(len(ratios))
+
+
 def rows(server: str, loads: Loads) -> Iterator[bench.Row]:
     for page in PAGES:
         for mode in MODES:
             own, without = loads[page, mode], loads[page, UNTRACED]
             pairs = list(zip(own, without, strict=True))
+            throughputs = [a.throughput / b.throughput for a, b in pairs]
+            processor_times = [a.processor / b.processor for a, b in pairs]
             figures = {
-                "throughput": statistics.median(a.throughput / b.throughput for a, b in pairs),
-                "processor_time": statistics.median(a.processor / b.processor for a, b in pairs),
+                "throughput": statistics.median(throughputs),
+                "throughput_error": standard_error(throughputs),
+                "processor_time": statistics.median(processor_times),
+                "processor_time_error": standard_error(processor_times),
                 "p99": statistics.median(a.p99 / b.p99 for a, b in pairs),
                 "rounds": len(own),
                 "requests_per_s": statistics.median(each.throughput for each in own),
@@ -246,13 +259,13 @@ def main() -> None:
     parser.add_argument(
         "--generations", type=int, default=3, help="how often the servers start (default: %(default)s)"
     )
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of each (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=2, help="the time of a load (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=12, help="rounds of each (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=1, help="the time of a load (default: %(default)s)")
     arguments = parser.parse_args()
     all_rows: list[bench.Row] = []
     print(
-        "server, page, mode: throughput, processor time and p99 as multiples of the untraced one's; "
-        "requests a second; processor time, p50 and p99 in ms"
+        "server, page, mode: throughput and its standard error, processor time and its, and p99, as multiples of the "
+        "untraced one's; requests a second; processor time, p50 and p99 in ms"
     )
     for server in arguments.servers:
         found = list(
@@ -261,8 +274,8 @@ def main() -> None:
         for row in found:
             figures = row["figures"]
             print(
-                f"{row['case']:28}{row['contestant']:20}{figures['throughput']:6.3f}{figures['processor_time']:7.3f}"
-                f"{figures['p99']:7.2f}{figures['requests_per_s']:9.0f}{figures['processor_ms']:8.3f}{figures['p50_ms']:8.2f}{figures['p99_ms']:8.2f}",
+                f"{row['case']:28}{row['contestant']:20}{figures['throughput']:6.3f} ±{figures['throughput_error']:.3f}"
+                f"{figures['processor_time']:7.3f} ±{figures['processor_time_error']:.3f}{figures['p99']:7.2f}{figures['requests_per_s']:9.0f}{figures['processor_ms']:8.3f}{figures['p50_ms']:8.2f}{figures['p99_ms']:8.2f}",
                 flush=True,
             )
         all_rows += found
