@@ -2,14 +2,15 @@
 //!
 //! An address does not identify a code object: `exec` makes and frees them, and the next one may lie at the
 //! same place. Keeping each alive would need its reference count, which another thread may be changing. So
-//! all that is shown of a code object is read whenever it is met, and identifies it: two that say the same are
-//! the same to the reader of a trace, and one can never get another one's name.
+//! all that is shown of a code object is read, and identifies it: two that say the same are the same to the
+//! reader of a trace, and one can never get another one's name. From 3.12 on, a code object has a version,
+//! which tells whether that was read before of the one that now lies at an address.
 
 use pyo3::ffi;
 
 use super::frame_layout::{
     BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,
-    STR_LENGTH, STR_STATE, TYPE, str_form,
+    STR_LENGTH, STR_STATE, TYPE, VERSION, str_form,
 };
 use super::memory::{Memory, Place};
 
@@ -37,6 +38,8 @@ const LARGEST_TABLE: usize = 1 << 16;
 
 /// The size of the part of a code object before its instructions.
 const CODE: usize = LAYOUT.instructions;
+/// The size of its part from the first line to the address of the table of lines, with the version.
+pub(super) const CONSTANTS: usize = LINE_TABLE + size_of::<usize>() - LAYOUT.first_line;
 /// The size of what is read of a `str`'s header, and of that of a `bytes`.
 const HEADER: usize = 40;
 
@@ -61,7 +64,7 @@ impl CodeHeaders {
 #[derive(Clone, Copy)]
 pub(super) struct CodeHeader<'a>(&'a [u8]);
 
-impl CodeHeader<'_> {
+impl<'a> CodeHeader<'a> {
     /// Whether it is one.
     pub(super) fn is_code(self, types: Types) -> bool {
         word(self.0, TYPE) == Some(types.code)
@@ -79,6 +82,18 @@ impl CodeHeader<'_> {
 
     fn first_line(self) -> Option<u32> {
         int(self.0, LAYOUT.first_line)
+    }
+
+    /// Its version; `None` if it has none.
+    pub(super) fn version(self) -> Option<u32> {
+        int(self.0, VERSION?).filter(|version| *version != 0)
+    }
+
+    /// What of it never changes while it executes, and no other code object at the same address has had: its version is in
+    /// it. `None` if it has none.
+    pub(super) fn constants(self) -> Option<&'a [u8; CONSTANTS]> {
+        self.version()?;
+        self.0.get(LAYOUT.first_line..)?.first_chunk()
     }
 
     /// The addresses of its name, its file and its table of lines.

@@ -34,6 +34,10 @@ pub(super) const FILE_NAME: usize = 112;
 pub(super) const QUALIFIED_NAME: usize = 128;
 pub(super) const LINE_TABLE: usize = 136;
 
+/// In a code object from 3.12 on: its version, which no other code object of the interpreter has had; 0 if there are
+/// no more versions.
+pub(super) const VERSION: Option<usize> = if cfg!(Py_3_12) { Some(92) } else { None };
+
 /// In an object: its type, and in one of variable size, the number of its items.
 pub(super) const TYPE: usize = 8;
 pub(super) const SIZE: usize = 16;

@@ -9,11 +9,9 @@
 //! [`probe`] verifies the layout: the calling thread's own stack, read in this way, must be the one that
 //! `sys._getframe` shows.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use offlock_core::trace::{Frame, FrameText, Function, Remade, Stack, code_era};
+use offlock_core::trace::{FrameText, Stack, code_era};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -21,9 +19,10 @@ use super::code_texts::{CodeHeader, CodeHeaders, CodeText, read_texts, types};
 use super::frame_layout::{
     LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
+use super::known_functions::known;
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
-use super::{object, tasks};
+use super::{known_functions, object, tasks};
 
 /// The most frames of a stack that are kept: the innermost ones.
 const KEPT: usize = 64;
@@ -51,6 +50,10 @@ struct RawStack {
 
 /// A function in execution.
 struct Execution<'a> {
+    /// The number of frames that are inner to it.
+    depth: usize,
+    /// The address of its code, and its header.
+    address: usize,
     code: CodeHeader<'a>,
     /// The index of its instruction, `None` before the first one.
     instruction: Option<usize>,
@@ -78,15 +81,22 @@ fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
     let stack = walk(memory, thread_state, KEPT)?;
     let mut task = stack.task(thread_state);
     let mut frames = Vec::with_capacity(stack.frames.len() + 1);
-    describe(memory, &stack, |depth, address, text, instruction, known| {
-        frames.push(known.frame(address, text, instruction));
-        if let Some(name) = task.name_at(depth, || text.name()) {
+    let headers = stack.code_headers(memory)?;
+    let executions = stack.executions(&headers).ok()?;
+    let mut known = known();
+    let codes: Vec<(usize, CodeHeader<'_>)> =
+        executions.iter().map(|execution| (execution.address, execution.code)).collect();
+    let functions = known.numbers_of(memory, &codes)?;
+    for (execution, number) in executions.iter().zip(functions) {
+        frames.push(known.frame(number, execution.instruction));
+        if let Some(name) = task.name_at(execution.depth, || known.name(number).to_owned()) {
             frames.push(known.task(&name));
         }
-    })?;
-    if let Some(name) = task.name_beyond() {
-        frames.push(known().task(&name));
     }
+    if let Some(name) = task.name_beyond() {
+        frames.push(known.task(&name));
+    }
+    drop(known);
     frames.reverse();
     Stack::of(era, frames, stack.beyond)
 }
@@ -106,7 +116,7 @@ pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
         let stack = walk(&mut memory, thread_state, kept)?;
         let mut task = stack.task(thread_state);
         let mut text = StackText { left_out: stack.beyond, ..StackText::default() };
-        describe(&mut memory, &stack, |depth, _, code, instruction, _| {
+        describe(&mut memory, &stack, |depth, code, instruction| {
             let line = instruction.map_or(code.first_line(), |index| line(code, index));
             text.frames.push(FrameText { function: code.name(), file: code.file(), line });
             text.task = task.name_at(depth, || code.name()).or(text.task.take());
@@ -117,6 +127,18 @@ pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
 }
 
 impl RawStack {
+    /// What its frames execute; `None` if it cannot be read.
+    fn code_headers(&self, memory: &mut impl Memory) -> Option<CodeHeaders> {
+        let codes: Vec<usize> = self.frames.iter().map(|frame| frame.code).collect();
+        CodeHeaders::read(memory, &codes)
+    }
+
+    /// Its functions in execution, innermost first, given the headers of its frames' code.
+    fn executions<'a>(&self, headers: &'a CodeHeaders) -> Result<Vec<Execution<'a>>, Torn> {
+        let frames = self.frames.iter().zip(headers.iter()).enumerate();
+        frames.filter_map(|(depth, (frame, header))| frame.execution(depth, header).transpose()).collect()
+    }
+
     /// The asyncio task that runs.
     fn task(&self, thread_state: usize) -> Task {
         Task(tasks::running(thread_state, &self.generators))
@@ -140,26 +162,20 @@ impl Task {
     }
 }
 
-/// Passes the address of each frame's code and what it says to `each`, innermost frames first, with the number of frames
-/// that are inner to it. `None` if some of it cannot be read, or makes no sense.
+/// Passes what the code of each frame says to `each`, innermost frames first, with the number of frames that are inner to
+/// it. `None` if some of it cannot be read, or makes no sense.
 fn describe(
     memory: &mut impl Memory,
     stack: &RawStack,
-    mut each: impl FnMut(usize, usize, &CodeText<'_>, Option<usize>, &mut Known),
+    mut each: impl FnMut(usize, &CodeText<'_>, Option<usize>),
 ) -> Option<()> {
-    let codes: Vec<usize> = stack.frames.iter().map(|frame| frame.code).collect();
-    let headers = CodeHeaders::read(memory, &codes)?;
-    let executions = stack.frames.iter().zip(headers.iter()).map(|(frame, header)| frame.execution(header));
-    let executions: Vec<Option<Execution<'_>>> = executions.collect::<Result<_, Torn>>().ok()?;
-    let executions =
-        executions.into_iter().enumerate().filter_map(|(depth, execution)| Some((depth, execution?)));
-    let executions: Vec<(usize, Execution<'_>)> = executions.collect();
-    let codes: Vec<CodeHeader<'_>> = executions.iter().map(|(_, execution)| execution.code).collect();
+    let headers = stack.code_headers(memory)?;
+    let executions = stack.executions(&headers).ok()?;
+    let codes: Vec<CodeHeader<'_>> = executions.iter().map(|execution| execution.code).collect();
     let mut buffer = Vec::new();
     let texts = read_texts(memory, types(), &codes, &mut buffer)?;
-    let mut known = known();
-    for ((depth, execution), text) in executions.iter().zip(&texts) {
-        each(*depth, stack.frames[*depth].code, text, execution.instruction, &mut known);
+    for (execution, text) in executions.iter().zip(&texts) {
+        each(execution.depth, text, execution.instruction);
     }
     Some(())
 }
@@ -217,7 +233,7 @@ impl RawFrame {
     }
 
     /// What it executes. Nothing if it executes no Python code, or has only been made.
-    fn execution(self, code: CodeHeader<'_>) -> Result<Option<Execution<'_>>, Torn> {
+    fn execution(self, depth: usize, code: CodeHeader<'_>) -> Result<Option<Execution<'_>>, Torn> {
         if !code.is_code(types()) {
             return Ok(None);
         }
@@ -228,94 +244,7 @@ impl RawFrame {
         }
         let is_made = instruction.is_none_or(|index| index < code.first_traceable());
         let is_complete = self.owner == OWNER_GENERATOR || !is_made;
-        Ok(is_complete.then_some(Execution { code, instruction }))
-    }
-}
-
-/// The functions that were met.
-#[derive(Default)]
-struct Known {
-    era: u32,
-    functions: Vec<KnownFunction>,
-    /// Their numbers by what identifies their code.
-    by_identity: HashMap<Arc<[u8]>, usize>,
-    /// Their numbers by the address of their code, which may have become another function's.
-    by_address: HashMap<usize, usize>,
-    /// The functions that stand for asyncio tasks, by their names.
-    tasks: HashMap<String, Function>,
-}
-
-struct KnownFunction {
-    identity: Arc<[u8]>,
-    function: Function,
-    /// The lines of instructions.
-    lines: HashMap<usize, u32>,
-}
-
-/// The most functions that are remembered.
-const MOST_KNOWN: usize = 1 << 14;
-
-static KNOWN: Remade<Mutex<Known>> = Remade::new();
-
-fn known() -> MutexGuard<'static, Known> {
-    let mut known = KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if known.era != code_era() || known.functions.len() + known.tasks.len() > MOST_KNOWN {
-        *known = Known { era: code_era(), ..Known::default() };
-    }
-    known
-}
-
-/// In the child of a fork: another thread may have held the lock of the parent's table.
-pub(crate) fn after_fork_in_child() {
-    KNOWN.forget();
-}
-
-impl Known {
-    fn frame(&mut self, address: usize, text: &CodeText<'_>, instruction: Option<usize>) -> Frame {
-        let number = self.by_address.get(&address).copied();
-        let number = match number.filter(|number| text.is(&self.functions[*number].identity)) {
-            Some(number) => number,
-            None => self.number_at(address, text),
-        };
-        let known = &mut self.functions[number];
-        let line = match instruction {
-            Some(index) => *known.lines.entry(index).or_insert_with(|| line(text, index)),
-            None => text.first_line(),
-        };
-        Frame { function: known.function, line }
-    }
-
-    /// The number of the function whose code is now at an address.
-    fn number_at(&mut self, address: usize, text: &CodeText<'_>) -> usize {
-        let identity = text.identity();
-        let number = self.by_identity.get(&identity[..]).copied().unwrap_or_else(|| {
-            let (function, identity) = (Function::numbered(), Arc::from(identity));
-            function.describe(&text.name(), &text.file(), text.first_line());
-            self.functions.push(KnownFunction {
-                identity: Arc::clone(&identity),
-                function,
-                lines: HashMap::new(),
-            });
-            self.by_identity.insert(identity, self.functions.len() - 1);
-            self.functions.len() - 1
-        });
-        if self.by_address.len() >= MOST_KNOWN {
-            self.by_address.clear();
-        }
-        self.by_address.insert(address, number);
-        number
-    }
-
-    /// A frame that stands for an asyncio task, or for all of a coroutine that nobody has named.
-    fn task(&mut self, name: &str) -> Frame {
-        let name = tasks::grouped(name);
-        let function = self.tasks.get(&*name).copied().unwrap_or_else(|| {
-            let function = Function::numbered();
-            function.describe(&name, "", 0);
-            self.tasks.insert(name.to_string(), function);
-            function
-        });
-        Frame { function, line: 0 }
+        Ok(is_complete.then_some(Execution { depth, address: self.code, code, instruction }))
     }
 }
 
@@ -358,6 +287,7 @@ pub(super) fn probe(py: Python<'_>) -> Result<(), String> {
         return Err(format!("{} frames were read, but there are {}", read.len(), expected.len()));
     }
     tasks::prepare(py);
+    known_functions::find_versions(py);
     IS_VERIFIED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -383,7 +313,7 @@ fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut memory = Foreign::new();
     let stack = walk(&mut memory, thread_state, KEPT)?;
     let mut shown = Vec::new();
-    describe(&mut memory, &stack, |_, _, text, instruction, _| {
+    describe(&mut memory, &stack, |_, text, instruction| {
         let line = instruction.map_or(text.first_line(), |index| line(text, index));
         shown.push((text.name(), text.file(), line));
     })?;

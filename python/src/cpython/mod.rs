@@ -22,7 +22,7 @@ pub(crate) mod fastcall;
 #[cfg(target_os = "linux")]
 mod frame_layout;
 #[cfg(target_os = "linux")]
-pub(crate) mod frames;
+mod frames;
 #[cfg(target_os = "linux")]
 pub(crate) mod gil_hooks;
 pub(crate) mod gil_slot;
@@ -30,8 +30,10 @@ pub(crate) mod gil_slot;
 mod holder;
 pub(crate) mod immortal_ints;
 pub(crate) mod items;
-pub(crate) mod late_init;
 #[cfg(target_os = "linux")]
+pub(crate) mod known_functions;
+#[cfg(target_os = "linux")]
+pub(crate) mod late_init;
 mod line_table;
 #[cfg(target_os = "linux")]
 mod memory;

@@ -26,10 +26,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 #[cfg(target_os = "linux")]
-use crate::cpython::frames;
-#[cfg(target_os = "linux")]
 use crate::cpython::gil_hooks as hooks;
 use crate::cpython::gil_slot;
+#[cfg(target_os = "linux")]
+use crate::cpython::known_functions;
 use crate::cpython::object;
 use crate::cpython::sequence::{Container, SequenceBuilder};
 #[cfg(target_os = "linux")]
@@ -83,7 +83,7 @@ fn watch_forks() {
 extern "C" fn after_fork_in_child() {
     hooks::after_fork_in_child();
     #[cfg(target_os = "linux")]
-    frames::after_fork_in_child();
+    known_functions::after_fork_in_child();
     feed::after_fork_in_child();
     without_lock::after_fork_in_child();
 }

@@ -1,0 +1,161 @@
+//! The functions that were met in stacks, by the code objects that these execute.
+//!
+//! What a code object says of itself identifies its function (`code_texts.rs`). To read all of that for each frame of each
+//! stack means to wait for memory. So it is read once for each version of the code at an address, where code has versions.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use offlock_core::trace::{Frame, Function, Remade, code_era};
+use pyo3::prelude::*;
+
+use super::code_texts::{CONSTANTS, CodeHeader, CodeHeaders, CodeText, read_texts, types};
+use super::line_table::line_of;
+use super::memory::{Foreign, Memory};
+use super::tasks;
+
+/// The functions that were met.
+#[derive(Default)]
+pub(super) struct Known {
+    era: u32,
+    functions: Vec<KnownFunction>,
+    /// Their numbers by what identifies their code.
+    by_identity: HashMap<Arc<[u8]>, usize>,
+    /// Where their code was met.
+    by_address: HashMap<usize, Met>,
+    /// The functions that stand for asyncio tasks, by their names.
+    tasks: HashMap<String, Function>,
+}
+
+/// The number of the function whose code was at an address, and the constants of that code, which no other has had there.
+struct Met {
+    number: usize,
+    constants: Option<[u8; CONSTANTS]>,
+}
+
+struct KnownFunction {
+    identity: Arc<[u8]>,
+    function: Function,
+    name: String,
+    first_line: u32,
+    /// Where the table of lines begins in the identity.
+    table: usize,
+    /// The lines of instructions.
+    lines: HashMap<usize, u32>,
+}
+
+/// The most functions that are remembered.
+const MOST_KNOWN: usize = 1 << 14;
+
+static KNOWN: Remade<Mutex<Known>> = Remade::new();
+
+/// This process's functions, as far as the recorder knows their numbers.
+pub(super) fn known() -> MutexGuard<'static, Known> {
+    let mut known = KNOWN.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if known.era != code_era() || known.functions.len() + known.tasks.len() > MOST_KNOWN {
+        *known = Known { era: code_era(), ..Known::default() };
+    }
+    known
+}
+
+/// In the child of a fork: another thread may have held the lock of the parent's table.
+pub(crate) fn after_fork_in_child() {
+    KNOWN.forget();
+}
+
+impl Known {
+    /// The numbers of the functions whose code is at these addresses; `None` if some of it cannot be read.
+    pub(super) fn numbers_of(
+        &mut self,
+        memory: &mut impl Memory,
+        codes: &[(usize, CodeHeader<'_>)],
+    ) -> Option<Vec<usize>> {
+        let new: Vec<_> = codes.iter().copied().filter(|code| !self.has_met(*code)).collect();
+        let headers: Vec<CodeHeader<'_>> = new.iter().map(|(_, header)| *header).collect();
+        let mut buffer = Vec::new();
+        let texts = read_texts(memory, types(), &headers, &mut buffer)?;
+        new.iter().zip(&texts).for_each(|(code, text)| self.meet(*code, text));
+        codes.iter().map(|(address, _)| Some(self.by_address.get(address)?.number)).collect()
+    }
+
+    /// Whether its version says that the code was met at its address.
+    fn has_met(&self, (address, header): (usize, CodeHeader<'_>)) -> bool {
+        let constants = header.constants().filter(|_| HAS_VERSIONS.load(Ordering::Relaxed));
+        let met = self.by_address.get(&address);
+        constants.zip(met).is_some_and(|(constants, met)| met.constants.as_ref() == Some(constants))
+    }
+
+    /// Notes which function has the code at an address.
+    fn meet(&mut self, (address, header): (usize, CodeHeader<'_>), text: &CodeText<'_>) {
+        let met = self.by_address.get(&address).map(|met| met.number);
+        let same = met.filter(|number| text.is(&self.functions[*number].identity));
+        let number = same.unwrap_or_else(|| self.number_of(text));
+        if self.by_address.len() >= MOST_KNOWN {
+            self.by_address.clear();
+        }
+        self.by_address.insert(address, Met { number, constants: header.constants().copied() });
+    }
+
+    /// The number of the function that says this of itself.
+    fn number_of(&mut self, text: &CodeText<'_>) -> usize {
+        let identity = text.identity();
+        if let Some(number) = self.by_identity.get(&identity[..]) {
+            return *number;
+        }
+        let (function, identity): (_, Arc<[u8]>) = (Function::numbered(), identity.into());
+        let (name, first_line, table) = (text.name(), text.first_line(), identity.len() - text.table().len());
+        function.describe(&name, &text.file(), first_line);
+        let lines = HashMap::new();
+        self.by_identity.insert(Arc::clone(&identity), self.functions.len());
+        self.functions.push(KnownFunction { identity, function, name, first_line, table, lines });
+        self.functions.len() - 1
+    }
+
+    /// The qualified name of a function.
+    pub(super) fn name(&self, number: usize) -> &str {
+        &self.functions[number].name
+    }
+
+    /// A frame that executes an instruction of a function, or has not executed any.
+    pub(super) fn frame(&mut self, number: usize, instruction: Option<usize>) -> Frame {
+        let KnownFunction { identity, function, first_line, table, lines, .. } = &mut self.functions[number];
+        let line = |index| line_of(&identity[*table..], *first_line, index).unwrap_or(0);
+        let line = match instruction {
+            Some(index) => *lines.entry(index).or_insert_with(|| line(index)),
+            None => *first_line,
+        };
+        Frame { function: *function, line }
+    }
+
+    /// A frame that stands for an asyncio task, or for all of a coroutine that nobody has named.
+    pub(super) fn task(&mut self, name: &str) -> Frame {
+        let name = tasks::grouped(name);
+        let function = self.tasks.get(&*name).copied().unwrap_or_else(|| {
+            let function = Function::numbered();
+            function.describe(&name, "", 0);
+            self.tasks.insert(name.to_string(), function);
+            function
+        });
+        Frame { function, line: 0 }
+    }
+}
+
+/// Whether a code object has a version where one is expected.
+static HAS_VERSIONS: AtomicBool = AtomicBool::new(false);
+
+/// Finds out whether code objects have a version where one is expected: those of new ones increase.
+pub(super) fn find_versions(py: Python<'_>) {
+    HAS_VERSIONS.store(do_versions_increase(py), Ordering::Relaxed);
+}
+
+fn do_versions_increase(py: Python<'_>) -> bool {
+    let version = || {
+        let code = py.import("builtins").ok()?.getattr("compile").ok()?.call1(("0", "", "eval")).ok()?;
+        let headers = CodeHeaders::read(&mut Foreign::new(), &[code.as_ptr() as usize])?;
+        headers.iter().next()?.version()
+    };
+    let versions = [version(), version(), version()];
+    let [Some(first), Some(second), Some(third)] = versions else { return false };
+    first < second && second < third && third - first < 1 << 16
+}
