@@ -89,8 +89,9 @@ impl<'a> CodeHeader<'a> {
         int(self.0, VERSION?).filter(|version| *version != 0)
     }
 
-    /// What of it never changes while it executes, and no other code object at the same address has had: its version is in
-    /// it. `None` if it has none.
+    /// What of it never changes while it executes, with its version: no other code object of the interpreter has that, and
+    /// one of another interpreter would need the same address, first line, and addresses of names, too. `None` if it has no
+    /// version.
     pub(super) fn constants(self) -> Option<&'a [u8; CONSTANTS]> {
         self.version()?;
         self.0.get(LAYOUT.first_line..)?.first_chunk()

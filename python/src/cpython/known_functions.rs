@@ -72,10 +72,12 @@ impl Known {
         codes: &[(usize, CodeHeader<'_>)],
     ) -> Option<Vec<usize>> {
         let new: Vec<_> = codes.iter().copied().filter(|code| !self.has_met(*code)).collect();
-        let headers: Vec<CodeHeader<'_>> = new.iter().map(|(_, header)| *header).collect();
-        let mut buffer = Vec::new();
-        let texts = read_texts(memory, types(), &headers, &mut buffer)?;
-        new.iter().zip(&texts).for_each(|(code, text)| self.meet(*code, text));
+        if !new.is_empty() {
+            let headers: Vec<CodeHeader<'_>> = new.iter().map(|(_, header)| *header).collect();
+            let mut buffer = Vec::new();
+            let texts = read_texts(memory, types(), &headers, &mut buffer)?;
+            new.iter().zip(&texts).for_each(|(code, text)| self.meet(*code, text));
+        }
         codes.iter().map(|(address, _)| Some(self.by_address.get(address)?.number)).collect()
     }
 
