@@ -32,8 +32,8 @@ pub(crate) mod immortal_ints;
 pub(crate) mod items;
 #[cfg(target_os = "linux")]
 pub(crate) mod known_functions;
-#[cfg(target_os = "linux")]
 pub(crate) mod late_init;
+#[cfg(target_os = "linux")]
 mod line_table;
 #[cfg(target_os = "linux")]
 mod memory;
