@@ -43,21 +43,15 @@ pub(super) const CONSTANTS: usize = LINE_TABLE + size_of::<usize>() - LAYOUT.fir
 /// The size of what is read of a `str`'s header, and of that of a `bytes`.
 const HEADER: usize = 40;
 
-/// The parts before the instructions of several code objects.
-pub(super) struct CodeHeaders(Vec<u8>);
-
-impl CodeHeaders {
-    /// Reads those at these addresses; `None` if one cannot be read.
-    pub(super) fn read(memory: &mut impl Memory, codes: &[usize]) -> Option<Self> {
-        let mut headers = Vec::with_capacity(codes.len() * CODE);
-        memory.read_all(&codes.iter().map(|code| (*code, CODE)).collect::<Vec<_>>(), &mut headers)?;
-        Some(Self(headers))
-    }
-
-    /// In the order in which the addresses were given.
-    pub(super) fn iter(&self) -> impl Iterator<Item = CodeHeader<'_>> {
-        self.0.chunks_exact(CODE).map(CodeHeader)
-    }
+/// The parts before the instructions of the code objects at these addresses, in their order; `None` if one cannot be read.
+/// They may lie in `buffer`.
+pub(super) fn read_headers<'a>(
+    memory: &'a impl Memory,
+    codes: impl Iterator<Item = usize>,
+    buffer: &'a mut Vec<u8>,
+) -> Option<Vec<CodeHeader<'a>>> {
+    let places: Vec<Place> = codes.map(|code| (code, CODE)).collect();
+    Some(memory.contents(&places, buffer)?.into_iter().map(CodeHeader).collect())
 }
 
 /// The part of a code object before its instructions.
@@ -120,7 +114,7 @@ struct Text<'a> {
 
 /// What these code objects say, in their order; `None` if one cannot be read, or makes no sense. It may lie in `buffer`.
 pub(super) fn read_texts<'a>(
-    memory: &'a mut impl Memory,
+    memory: &'a impl Memory,
     types: Types,
     codes: &[CodeHeader<'_>],
     buffer: &'a mut Vec<u8>,

@@ -11,15 +11,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use offlock_core::trace::{FrameText, Stack, code_era};
+use offlock_core::trace::{FrameText, Stack};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::code_texts::{CodeHeader, CodeHeaders, CodeText, read_texts, types};
+use super::code_texts::{CodeHeader, CodeText, read_headers, read_texts, types};
 use super::frame_layout::{
     LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
-use super::known_functions::known;
+use super::known_functions::{StackKey, known};
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
 use super::{known_functions, object, tasks};
@@ -49,14 +49,14 @@ struct RawStack {
 }
 
 /// A function in execution.
-struct Execution<'a> {
+pub(super) struct Execution<'a> {
     /// The number of frames that are inner to it.
     depth: usize,
     /// The address of its code, and its header.
-    address: usize,
-    code: CodeHeader<'a>,
+    pub(super) address: usize,
+    pub(super) code: CodeHeader<'a>,
     /// The index of its instruction, `None` before the first one.
-    instruction: Option<usize>,
+    pub(super) instruction: Option<usize>,
 }
 
 /// The stack of the calling thread, whose thread state is at this address; `None` if it runs no Python code.
@@ -67,38 +67,43 @@ struct Execution<'a> {
 pub(super) unsafe fn own_stack(thread_state: usize) -> Option<Stack> {
     // SAFETY: the thread's frames change only if the thread runs, and keep their code objects alive.
     let mut memory = unsafe { Own::new() };
-    read(&mut memory, thread_state)
+    read(&mut memory, thread_state, true)
 }
 
 /// The stack of another thread, whose thread state is at this address; `None` if it cannot be read, or runs
 /// no Python code.
 pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
-    (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state))
+    (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state, false))
 }
 
-fn read(memory: &mut impl Memory, thread_state: usize) -> Option<Stack> {
-    let era = code_era();
+/// Reads the stack of a thread. Those of threads that are releasing or acquiring the lock are few, and are met again; those
+/// at any other instruction are too many to remember.
+fn read(memory: &mut impl Memory, thread_state: usize, is_at_switch: bool) -> Option<Stack> {
     let stack = walk(memory, thread_state, KEPT)?;
     let mut task = stack.task(thread_state);
-    let mut frames = Vec::with_capacity(stack.frames.len() + 1);
-    let headers = stack.code_headers(memory)?;
+    let mut buffer = Vec::new();
+    let headers = stack.code_headers(memory, &mut buffer)?;
     let executions = stack.executions(&headers).ok()?;
-    let mut known = known();
-    let codes: Vec<(usize, CodeHeader<'_>)> =
-        executions.iter().map(|execution| (execution.address, execution.code)).collect();
-    let functions = known.numbers_of(memory, &codes)?;
-    for (execution, number) in executions.iter().zip(functions) {
-        frames.push(known.frame(number, execution.instruction));
-        if let Some(name) = task.name_at(execution.depth, || known.name(number).to_owned()) {
+    // A task that has a name is in the stack, too.
+    let is_met_again = is_at_switch && task.0.is_none();
+    let key = if is_met_again { StackKey::of(&executions, stack.beyond) } else { None };
+    known().stack(key, |known| {
+        let codes: Vec<(usize, CodeHeader<'_>)> =
+            executions.iter().map(|execution| (execution.address, execution.code)).collect();
+        let functions = known.numbers_of(memory, &codes)?;
+        let mut frames = Vec::with_capacity(executions.len() + 1);
+        for (execution, number) in executions.iter().zip(functions) {
+            frames.push(known.frame(number, execution.instruction));
+            if let Some(name) = task.name_at(execution.depth, || known.name(number).to_owned()) {
+                frames.push(known.task(&name));
+            }
+        }
+        if let Some(name) = task.name_beyond() {
             frames.push(known.task(&name));
         }
-    }
-    if let Some(name) = task.name_beyond() {
-        frames.push(known.task(&name));
-    }
-    drop(known);
-    frames.reverse();
-    Stack::of(era, frames, stack.beyond)
+        frames.reverse();
+        Stack::of(known.era(), frames, stack.beyond)
+    })
 }
 
 /// A stack in words: its frames, innermost first, how many outer ones there are beyond, and the asyncio task that runs.
@@ -116,7 +121,7 @@ pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
         let stack = walk(&mut memory, thread_state, kept)?;
         let mut task = stack.task(thread_state);
         let mut text = StackText { left_out: stack.beyond, ..StackText::default() };
-        describe(&mut memory, &stack, |depth, code, instruction| {
+        describe(&memory, &stack, |depth, code, instruction| {
             let line = instruction.map_or(code.first_line(), |index| line(code, index));
             text.frames.push(FrameText { function: code.name(), file: code.file(), line });
             text.task = task.name_at(depth, || code.name()).or(text.task.take());
@@ -128,15 +133,18 @@ pub(super) fn text(thread_state: usize, kept: usize) -> Option<StackText> {
 
 impl RawStack {
     /// What its frames execute; `None` if it cannot be read.
-    fn code_headers(&self, memory: &mut impl Memory) -> Option<CodeHeaders> {
-        let codes: Vec<usize> = self.frames.iter().map(|frame| frame.code).collect();
-        CodeHeaders::read(memory, &codes)
+    fn code_headers<'a>(
+        &self,
+        memory: &'a impl Memory,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<Vec<CodeHeader<'a>>> {
+        read_headers(memory, self.frames.iter().map(|frame| frame.code), buffer)
     }
 
     /// Its functions in execution, innermost first, given the headers of its frames' code.
-    fn executions<'a>(&self, headers: &'a CodeHeaders) -> Result<Vec<Execution<'a>>, Torn> {
-        let frames = self.frames.iter().zip(headers.iter()).enumerate();
-        frames.filter_map(|(depth, (frame, header))| frame.execution(depth, header).transpose()).collect()
+    fn executions<'a>(&self, headers: &[CodeHeader<'a>]) -> Result<Vec<Execution<'a>>, Torn> {
+        let frames = self.frames.iter().zip(headers).enumerate();
+        frames.filter_map(|(depth, (frame, header))| frame.execution(depth, *header).transpose()).collect()
     }
 
     /// The asyncio task that runs.
@@ -165,11 +173,12 @@ impl Task {
 /// Passes what the code of each frame says to `each`, innermost frames first, with the number of frames that are inner to
 /// it. `None` if some of it cannot be read, or makes no sense.
 fn describe(
-    memory: &mut impl Memory,
+    memory: &impl Memory,
     stack: &RawStack,
     mut each: impl FnMut(usize, &CodeText<'_>, Option<usize>),
 ) -> Option<()> {
-    let headers = stack.code_headers(memory)?;
+    let mut buffer = Vec::new();
+    let headers = stack.code_headers(memory, &mut buffer)?;
     let executions = stack.executions(&headers).ok()?;
     let codes: Vec<CodeHeader<'_>> = executions.iter().map(|execution| execution.code).collect();
     let mut buffer = Vec::new();
@@ -313,7 +322,7 @@ fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut memory = Foreign::new();
     let stack = walk(&mut memory, thread_state, KEPT)?;
     let mut shown = Vec::new();
-    describe(&mut memory, &stack, |_, text, instruction| {
+    describe(&memory, &stack, |_, text, instruction| {
         let line = instruction.map_or(text.first_line(), |index| line(text, index));
         shown.push((text.name(), text.file(), line));
     })?;

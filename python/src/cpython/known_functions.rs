@@ -1,16 +1,21 @@
 //! The functions that were met in stacks, by the code objects that these execute.
 //!
 //! What a code object says of itself identifies its function (`code_texts.rs`). To read all of that for each frame of each
-//! stack means to wait for memory. So it is read once for each version of the code at an address, where code has versions.
+//! stack means to wait for memory. So it is read once for each version of the code at an address, where code has versions,
+//! and a stack that was met before is found by the addresses, versions and instructions of its functions.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use offlock_core::trace::{Frame, Function, Remade, code_era};
+use offlock_core::trace::{Frame, Function, Remade, Stack, code_era};
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 
-use super::code_texts::{CONSTANTS, CodeHeader, CodeHeaders, CodeText, read_texts, types};
+use super::code_texts::{CONSTANTS, CodeHeader, CodeText, read_headers, read_texts, types};
+use super::frames::Execution;
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory};
 use super::tasks;
@@ -23,7 +28,10 @@ pub(super) struct Known {
     /// Their numbers by what identifies their code.
     by_identity: HashMap<Arc<[u8]>, usize>,
     /// Where their code was met.
-    by_address: HashMap<usize, Met>,
+    by_address: FxHashMap<usize, Met>,
+    /// The stacks that were met, and the number of frames in them.
+    stacks: FxHashMap<StackKey, Stack>,
+    frames: usize,
     /// The functions that stand for asyncio tasks, by their names.
     tasks: HashMap<String, Function>,
 }
@@ -42,11 +50,51 @@ struct KnownFunction {
     /// Where the table of lines begins in the identity.
     table: usize,
     /// The lines of instructions.
-    lines: HashMap<usize, u32>,
+    lines: FxHashMap<usize, u32>,
+}
+
+/// What two stacks have in common that are the same.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct StackKey {
+    points: Vec<Point>,
+    /// The number of outer frames that are left out.
+    beyond: usize,
+}
+
+/// An instruction of a function, or the moment before the first one.
+#[derive(PartialEq, Eq)]
+struct Point {
+    address: usize,
+    instruction: Option<usize>,
+    constants: [u8; CONSTANTS],
+}
+
+impl Hash for Point {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.address, self.instruction).hash(state);
+    }
+}
+
+impl StackKey {
+    /// That of a stack with these functions in execution. `None` where code has no versions.
+    pub(super) fn of(executions: &[Execution<'_>], beyond: usize) -> Option<Self> {
+        let point = |Execution { address, code, instruction, .. }: &Execution<'_>| {
+            let constants = *known_constants(*code)?;
+            Some(Point { address: *address, instruction: *instruction, constants })
+        };
+        Some(Self { points: executions.iter().map(point).collect::<Option<_>>()?, beyond })
+    }
+}
+
+/// The constants of code that identify it; `None` where code has no versions.
+fn known_constants(code: CodeHeader<'_>) -> Option<&[u8; CONSTANTS]> {
+    code.constants().filter(|_| HAS_VERSIONS.load(Ordering::Relaxed))
 }
 
 /// The most functions that are remembered.
 const MOST_KNOWN: usize = 1 << 14;
+/// The most frames of stacks that are remembered, about 100 bytes each.
+const MOST_FRAMES: usize = 1 << 15;
 
 static KNOWN: Remade<Mutex<Known>> = Remade::new();
 
@@ -65,10 +113,36 @@ pub(crate) fn after_fork_in_child() {
 }
 
 impl Known {
+    /// When the functions were numbered.
+    pub(super) fn era(&self) -> u32 {
+        self.era
+    }
+
+    /// The stack with this key, if it has one: that which was met before, or the one that `make` returns.
+    pub(super) fn stack(
+        &mut self,
+        key: Option<StackKey>,
+        make: impl FnOnce(&mut Self) -> Option<Stack>,
+    ) -> Option<Stack> {
+        if let Some(stack) = key.as_ref().and_then(|key| self.stacks.get(key)) {
+            return Some(*stack);
+        }
+        let stack = make(self)?;
+        if let Some(key) = key {
+            if self.frames >= MOST_FRAMES {
+                self.stacks.clear();
+                self.frames = 0;
+            }
+            self.frames += key.points.len();
+            self.stacks.insert(key, stack);
+        }
+        Some(stack)
+    }
+
     /// The numbers of the functions whose code is at these addresses; `None` if some of it cannot be read.
     pub(super) fn numbers_of(
         &mut self,
-        memory: &mut impl Memory,
+        memory: &impl Memory,
         codes: &[(usize, CodeHeader<'_>)],
     ) -> Option<Vec<usize>> {
         let new: Vec<_> = codes.iter().copied().filter(|code| !self.has_met(*code)).collect();
@@ -83,9 +157,10 @@ impl Known {
 
     /// Whether its version says that the code was met at its address.
     fn has_met(&self, (address, header): (usize, CodeHeader<'_>)) -> bool {
-        let constants = header.constants().filter(|_| HAS_VERSIONS.load(Ordering::Relaxed));
         let met = self.by_address.get(&address);
-        constants.zip(met).is_some_and(|(constants, met)| met.constants.as_ref() == Some(constants))
+        known_constants(header)
+            .zip(met)
+            .is_some_and(|(constants, met)| met.constants.as_ref() == Some(constants))
     }
 
     /// Notes which function has the code at an address.
@@ -108,7 +183,7 @@ impl Known {
         let (function, identity): (_, Arc<[u8]>) = (Function::numbered(), identity.into());
         let (name, first_line, table) = (text.name(), text.first_line(), identity.len() - text.table().len());
         function.describe(&name, &text.file(), first_line);
-        let lines = HashMap::new();
+        let lines = FxHashMap::default();
         self.by_identity.insert(Arc::clone(&identity), self.functions.len());
         self.functions.push(KnownFunction { identity, function, name, first_line, table, lines });
         self.functions.len() - 1
@@ -154,8 +229,7 @@ pub(super) fn find_versions(py: Python<'_>) {
 fn do_versions_increase(py: Python<'_>) -> bool {
     let version = || {
         let code = py.import("builtins").ok()?.getattr("compile").ok()?.call1(("0", "", "eval")).ok()?;
-        let headers = CodeHeaders::read(&mut Foreign::new(), &[code.as_ptr() as usize])?;
-        headers.iter().next()?.version()
+        read_headers(&Foreign::new(), iter::once(code.as_ptr() as usize), &mut Vec::new())?[0].version()
     };
     let versions = [version(), version(), version()];
     let [Some(first), Some(second), Some(third)] = versions else { return false };

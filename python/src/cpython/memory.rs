@@ -8,10 +8,10 @@ pub(super) type Place = (usize, usize);
 /// A way to read memory.
 pub(super) trait Memory {
     /// Appends the contents of all places to `out`; `None` if one of them cannot be read.
-    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()>;
+    fn read_all(&self, places: &[Place], out: &mut Vec<u8>) -> Option<()>;
 
     /// The contents of all places, which may lie in `buffer`; `None` if one of them cannot be read.
-    fn contents<'a>(&'a mut self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>>;
+    fn contents<'a>(&'a self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>>;
 
     /// Fills `out` from an address; `None` if that cannot be read.
     fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()>;
@@ -37,7 +37,7 @@ impl Own {
 }
 
 impl Memory for Own {
-    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
+    fn read_all(&self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
         self.contents(places, &mut Vec::new())?
             .into_iter()
             .for_each(|content| out.extend_from_slice(content));
@@ -45,7 +45,7 @@ impl Memory for Own {
     }
 
     /// Where they are: nothing is copied.
-    fn contents<'a>(&'a mut self, places: &[Place], _: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
+    fn contents<'a>(&'a self, places: &[Place], _: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
         let content = |&(address, size): &Place| {
             // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
             (address != 0).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
@@ -66,36 +66,51 @@ impl Memory for Own {
 
 const PAGE: usize = 4096;
 
+/// How many pages are kept.
+const PAGES: usize = 8;
+
 /// Memory that another thread may be changing or freeing. The system reads it, for which a wrong address is
-/// an error and not a crash. The last page is kept, because the frames of a thread lie side by side.
+/// an error and not a crash. The last pages are kept, because the frames of a thread lie side by side; those with which
+/// functions in C call Python are on another stack.
 pub(super) struct Foreign {
     process: libc::pid_t,
-    page_at: usize,
-    page: [u8; PAGE],
+    pages: Vec<(usize, [u8; PAGE])>,
+    /// The index of the page that is replaced next.
+    oldest: usize,
 }
 
 impl Foreign {
     pub(super) fn new() -> Self {
         // SAFETY: getpid has no preconditions.
-        Self { process: unsafe { libc::getpid() }, page_at: usize::MAX, page: [0; PAGE] }
+        Self { process: unsafe { libc::getpid() }, pages: Vec::with_capacity(PAGES), oldest: 0 }
     }
 
-    fn load(&mut self, page: usize) -> Option<()> {
-        self.page_at = usize::MAX;
-        read_process(self.process, &[(page, PAGE)], &mut self.page)?;
-        self.page_at = page;
-        Some(())
+    /// The page at an address.
+    fn page(&mut self, address: usize) -> Option<&[u8; PAGE]> {
+        if let Some(index) = self.pages.iter().position(|(at, _)| *at == address) {
+            return Some(&self.pages[index].1);
+        }
+        let mut page = [0; PAGE];
+        read_process(self.process, &[(address, PAGE)], &mut page)?;
+        if self.pages.len() < PAGES {
+            self.pages.push((address, page));
+            return self.pages.last().map(|(_, page)| page);
+        }
+        let place = &mut self.pages[self.oldest];
+        *place = (address, page);
+        self.oldest = (self.oldest + 1) % PAGES;
+        Some(&place.1)
     }
 }
 
 impl Memory for Foreign {
-    fn read_all(&mut self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
+    fn read_all(&self, places: &[Place], out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         out.resize(start + places.iter().map(|(_, size)| size).sum::<usize>(), 0);
         read_process(self.process, places, &mut out[start..])
     }
 
-    fn contents<'a>(&'a mut self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
+    fn contents<'a>(&'a self, places: &[Place], buffer: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
         buffer.clear();
         self.read_all(places, buffer)?;
         let mut rest = &buffer[..];
@@ -107,10 +122,7 @@ impl Memory for Foreign {
         if within + out.len() > PAGE {
             return read_process(self.process, &[(address, out.len())], out);
         }
-        if self.page_at != page {
-            self.load(page)?;
-        }
-        out.copy_from_slice(&self.page[within..within + out.len()]);
+        out.copy_from_slice(&self.page(page)?[within..within + out.len()]);
         Some(())
     }
 }

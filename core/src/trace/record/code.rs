@@ -11,6 +11,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use rustc_hash::FxHashMap;
+
 use super::mode::{self, TRACING, is_tracing};
 use super::native::record;
 use super::registry::cut;
@@ -33,10 +35,10 @@ pub(super) struct CodeTable(Mutex<Known>);
 struct Known {
     files: HashMap<String, u32>,
     functions: HashMap<u32, CodeDefinition>,
-    frames: HashMap<(u32, Frame), u32>,
+    frames: FxHashMap<(u32, Frame), u32>,
     news: Vec<CodeDefinition>,
     /// The last stack of each thread as it held a lock, and when that was.
-    last: HashMap<u32, (Ticks, u32)>,
+    last: FxHashMap<u32, (Ticks, u32)>,
 }
 
 /// The most threads whose last stacks are known.
@@ -69,8 +71,8 @@ static NEXT_FUNCTION: AtomicU32 = AtomicU32::new(LEFT_OUT + 1);
 static NEXT_FRAME: AtomicU32 = AtomicU32::new(1);
 static ERA: AtomicU32 = AtomicU32::new(0);
 
-/// A number that changes whenever the recorder forgets all functions, and as it begins to trace: a feed that
-/// remembers functions forgets them, too.
+/// A number that changes whenever the recorder forgets all functions and stacks, and as it begins to trace: a feed that
+/// remembers some forgets them, too.
 pub fn code_era() -> u32 {
     ERA.load(Ordering::Relaxed)
 }
@@ -139,10 +141,6 @@ impl Known {
     fn frame(&mut self, caller: u32, frame: Frame) -> u32 {
         if let Some(id) = self.frames.get(&(caller, frame)) {
             return *id;
-        }
-        if self.frames.len() >= MOST_FRAMES {
-            // Their numbers are not used again, so what traces have of them stays true.
-            self.frames.clear();
         }
         let id = NEXT_FRAME.fetch_add(1, Ordering::Relaxed);
         self.frames.insert((caller, frame), id);
@@ -231,6 +229,9 @@ impl Stack {
         let mut known = code_table().known();
         if !is_tracing() || era != code_era() {
             return None;
+        }
+        if known.frames.len() >= MOST_FRAMES {
+            known.forget();
         }
         let rounded = left_out.checked_ilog2().map(|log| 1 << log.min(u32::BITS - 1));
         let cut = rounded.map(|line| Frame { function: Function(LEFT_OUT), line });
