@@ -1,7 +1,8 @@
 //! A model's tokenizer from its `tokenizer.json`.
 
 use super::added::{Added, AddedTokens};
-use super::normalize::{Form, Normalized};
+use super::form::Form;
+use super::normalize::Normalized;
 use super::parts::Preparation;
 use super::reader::{self, Collect, Collected, Setting};
 use super::tokenizer::{Other, Tokenizer};

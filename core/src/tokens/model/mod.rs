@@ -15,6 +15,7 @@ mod added;
 mod byte_level;
 mod chunks;
 mod file;
+mod form;
 mod normalize;
 mod offsets;
 mod padded;

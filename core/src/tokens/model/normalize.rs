@@ -4,24 +4,13 @@
 //! What a model was trained with decides which tables are right, not the newest Unicode: the crate
 //! unicode-normalization-alignments has those of Unicode 9, and a mark that was added later is left alone.
 
+use super::form::Form;
+use crate::Task;
 use crate::memory::{self, OutOfMemory};
 use crate::tokens::Error;
-use crate::{Stopped, Task};
 use std::borrow::Cow;
 use std::ops::Range;
-use unicode_normalization_alignments::char::canonical_combining_class;
-use unicode_normalization_alignments::{
-    IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfd_quick, is_nfkc_quick, is_nfkd_quick,
-};
-
-/// A normalization form of Unicode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Nfc,
-    Nfd,
-    Nfkc,
-    Nfkd,
-}
+use unicode_normalization_alignments::UnicodeNormalization;
 
 /// The characters between two checks of the task.
 const STRETCH: usize = 4096;
@@ -54,54 +43,38 @@ impl<'t> Normalized<'t> {
         task: &Task<'_>,
     ) -> Result<Self, Error> {
         for form in forms {
-            if !is_normalized(&self.text, *form, task)? {
-                let text = &*self.text;
-                self = match form {
-                    Form::Nfc => self.replaced(text.nfc(), with_origins, task)?,
-                    Form::Nfd => self.replaced(text.nfd(), with_origins, task)?,
-                    Form::Nfkc => self.replaced(text.nfkc(), with_origins, task)?,
-                    Form::Nfkd => self.replaced(text.nfkd(), with_origins, task)?,
-                };
+            if let Some(changed) = self.in_form(*form, with_origins, task)? {
+                self = changed;
             }
         }
         Ok(self)
     }
 
-    /// The text that consists of `characters`, each with the number of characters by which the text grows
-    /// (one that is added after another) or shrinks (those that vanish into it).
-    fn replaced(
+    /// The text in a form; `None` if it is in that form.
+    fn in_form(
         &self,
-        characters: impl Iterator<Item = (char, isize)>,
+        form: Form,
         with_origins: bool,
         task: &Task<'_>,
-    ) -> Result<Normalized<'t>, Error> {
-        let mut text = memory::with_capacity(self.text.len())?;
-        let mut origins = memory::with_capacity(if with_origins { self.text.len() } else { 0 })?;
-        let mut replaced = self.text.chars();
-        let mut at = 0;
-        for (number, (character, change)) in characters.enumerate() {
-            if number.is_multiple_of(STRETCH) {
-                task.check()?;
+    ) -> Result<Option<Normalized<'t>>, Error> {
+        let mut changed: Option<Changed> = None;
+        let (mut at, mut kept) = (0, 0);
+        while let Some(part) = form.next_part(&self.text, at, task)? {
+            at = part.end;
+            if is_in_form(form, &self.text[part.clone()], task)? {
+                continue;
             }
-            let mut bytes = [0; 4];
-            let bytes = character.encode_utf8(&mut bytes).as_bytes();
-            memory::append(&mut text, bytes)?;
-            if with_origins {
-                // What is added shares the origin of what stands before it.
-                let origin = match change {
-                    1.. if at == 0 => (0, 0),
-                    1.. => self.origin(at - 1),
-                    _ => self.origin(at),
-                };
-                for _ in bytes {
-                    memory::push(&mut origins, origin)?;
-                }
-                let gone = usize::try_from(1 - change).unwrap_or(0);
-                at += replaced.by_ref().take(gone).map(char::len_utf8).sum::<usize>();
-            }
+            let changed = match &mut changed {
+                Some(changed) => changed,
+                None => changed.insert(Changed::new(self.text.len(), with_origins)?),
+            };
+            changed.keep(self, kept..part.start)?;
+            changed.replace(self, part, form, task)?;
+            kept = at;
         }
-        let text = String::from_utf8(text).expect("characters are UTF-8");
-        Ok(Normalized { text: Cow::Owned(text), origins: Cow::Owned(origins), start: 0, has_blank: false })
+        let Some(mut changed) = changed else { return Ok(None) };
+        changed.keep(self, kept..self.text.len())?;
+        Ok(Some(changed.finish()))
     }
 
     /// The bytes of the original that the byte at `at` stands for.
@@ -156,42 +129,103 @@ pub(super) fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
 }
 
-/// Whether the forms leave a character as it is, and join it with nothing that stands before it.
-pub(super) fn is_stable(character: char, forms: &[Form]) -> bool {
-    let is_left = |form: &Form| quick_check(*form, std::iter::once(character)) == IsNormalized::Yes;
-    forms.is_empty()
-        || character.is_ascii()
-        || canonical_combining_class(character) == 0 && forms.iter().all(is_left)
-}
-
-fn quick_check(form: Form, characters: impl Iterator<Item = char>) -> IsNormalized {
-    match form {
-        Form::Nfc => is_nfc_quick(characters),
-        Form::Nfd => is_nfd_quick(characters),
-        Form::Nfkc => is_nfkc_quick(characters),
-        Form::Nfkd => is_nfkd_quick(characters),
-    }
-}
-
-/// Whether the text is surely in this form.
-fn is_normalized(text: &str, form: Form, task: &Task<'_>) -> Result<bool, Stopped> {
-    if text.is_ascii() {
-        return Ok(true);
-    }
+/// Whether a part of a text is surely in a form.
+fn is_in_form(form: Form, part: &str, task: &Task<'_>) -> Result<bool, Error> {
     let mut count = 0_usize;
-    let mut goes_on = true;
-    let characters = text.chars().take_while(|_| {
+    let mut goes_on = Ok(());
+    let characters = part.chars().take_while(|_| {
         count += 1;
-        goes_on = !count.is_multiple_of(STRETCH) || task.check().is_ok();
-        goes_on
+        goes_on = if count.is_multiple_of(STRETCH) { task.check() } else { Ok(()) };
+        goes_on.is_ok()
     });
-    let is_normalized = quick_check(form, characters);
-    if goes_on { Ok(is_normalized == IsNormalized::Yes) } else { Err(Stopped) }
+    let is_in_form = form.surely_has(characters);
+    goes_on?;
+    Ok(is_in_form)
+}
+
+/// A text that a form has changed, up to now, and where it comes from.
+struct Changed {
+    text: Vec<u8>,
+    origins: Option<Vec<Origin>>,
+}
+
+impl Changed {
+    fn new(length: usize, with_origins: bool) -> Result<Self, OutOfMemory> {
+        let origins = if with_origins { Some(memory::with_capacity(length)?) } else { None };
+        Ok(Self { text: memory::with_capacity(length)?, origins })
+    }
+
+    /// Appends a part of a text as it is.
+    fn keep(&mut self, of: &Normalized<'_>, part: Range<usize>) -> Result<(), OutOfMemory> {
+        memory::append(&mut self.text, &of.text.as_bytes()[part.clone()])?;
+        let Some(origins) = &mut self.origins else { return Ok(()) };
+        memory::reserve(origins, part.len())?;
+        origins.extend(part.map(|at| of.origin(at)));
+        Ok(())
+    }
+
+    /// Appends a part of a text in a form.
+    fn replace(
+        &mut self,
+        of: &Normalized<'_>,
+        part: Range<usize>,
+        form: Form,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let text = &of.text[part.clone()];
+        match form {
+            Form::Nfc => self.append(of, part, text.nfc(), task),
+            Form::Nfd => self.append(of, part, text.nfd(), task),
+            Form::Nfkc => self.append(of, part, text.nfkc(), task),
+            Form::Nfkd => self.append(of, part, text.nfkd(), task),
+        }
+    }
+
+    /// Appends what a part of a text becomes: `characters`, each with the number of characters by which the text grows
+    /// (one that is added after another) or shrinks (those that vanish into it).
+    fn append(
+        &mut self,
+        of: &Normalized<'_>,
+        part: Range<usize>,
+        characters: impl Iterator<Item = (char, isize)>,
+        task: &Task<'_>,
+    ) -> Result<(), Error> {
+        let mut replaced = of.text[part.clone()].chars();
+        let mut at = part.start;
+        for (number, (character, change)) in characters.enumerate() {
+            if number.is_multiple_of(STRETCH) {
+                task.check()?;
+            }
+            let mut bytes = [0; 4];
+            let bytes = character.encode_utf8(&mut bytes).as_bytes();
+            memory::append(&mut self.text, bytes)?;
+            let Some(origins) = &mut self.origins else { continue };
+            // What is added shares the origin of what stands before it.
+            let origin = match change {
+                1.. if at == 0 => (0, 0),
+                1.. => of.origin(at - 1),
+                _ => of.origin(at),
+            };
+            for _ in bytes {
+                memory::push(origins, origin)?;
+            }
+            let gone = usize::try_from(1 - change).unwrap_or(0);
+            at += replaced.by_ref().take(gone).map(char::len_utf8).sum::<usize>();
+        }
+        Ok(())
+    }
+
+    fn finish<'t>(self) -> Normalized<'t> {
+        let text = String::from_utf8(self.text).expect("parts of texts and characters are UTF-8");
+        let origins = Cow::Owned(self.origins.unwrap_or_default());
+        Normalized { text: Cow::Owned(text), origins, start: 0, has_blank: false }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn nfc(text: &str) -> (String, Vec<Origin>) {
         let normalized = Normalized::new(text).normalize(&[Form::Nfc], true, &Task::new()).unwrap();
@@ -208,6 +242,44 @@ mod tests {
     fn a_decomposed_character_comes_from_the_whole() {
         let origins = vec![(0, 2), (0, 2), (0, 2), (0, 2)];
         assert_eq!(nfc("\u{344}"), ("\u{308}\u{301}".into(), origins));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_become_what_the_whole_does(text in texts()) {
+            let (task, given) = (Task::new(), Normalized::new(&text));
+            for form in [Form::Nfc, Form::Nfd, Form::Nfkc, Form::Nfkd] {
+                let mut whole = Changed::new(text.len(), true).unwrap();
+                whole.replace(&given, 0..text.len(), form, &task).unwrap();
+                let expected = whole.finish();
+                for with_origins in [false, true] {
+                    let made = Normalized::new(&text).normalize(&[form], with_origins, &task).unwrap();
+                    prop_assert_eq!(&made.text, &expected.text);
+                    for at in (0..made.text.len()).filter(|_| with_origins) {
+                        prop_assert_eq!(made.origin(at), expected.origin(at), "{} in {:?}", at, form);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Texts with letters, marks of several classes, parts of syllables, and characters that forms replace.
+    fn texts() -> impl Strategy<Value = String> {
+        let marks = prop::sample::select(
+            "\u{301}\u{323}\u{327}\u{94d}\u{93c}\u{5b4}\u{64b}\u{1d165}\u{345}".chars().collect::<Vec<_>>(),
+        );
+        let parts = prop::sample::select(
+            "\u{1100}\u{1161}\u{11a8}가각\u{9c7}\u{9be}\u{1112}\u{1175}".chars().collect::<Vec<_>>(),
+        );
+        let replaced = prop::sample::select(
+            "ﬁ①Å\u{958}\u{344}\u{212b}\u{2126}\u{f900}ḍ\u{1d15e}ẛ̣".chars().collect::<Vec<_>>(),
+        );
+        let other = prop::sample::select("ae é中ж".chars().collect::<Vec<_>>());
+        let character = prop_oneof![marks, parts, replaced, other, any::<char>()];
+        (prop::collection::vec(character, 0..40), 0..3_usize).prop_map(|(characters, long)| {
+            let text: String = characters.into_iter().collect();
+            text.clone() + &"long text of ASCII ".repeat(5 * long) + &text
+        })
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Cuts a text into added tokens and what lies between them, normalized.
 
 use super::added::{AddedTokens, Stage};
-use super::normalize::{Form, Normalized};
+use super::form::Form;
+use super::normalize::Normalized;
 use crate::Task;
 use crate::tokens::{Error, TokenId};
 use std::ops::Range;

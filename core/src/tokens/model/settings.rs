@@ -1,6 +1,6 @@
 //! The parts of a `tokenizer.json` besides the vocabulary: what they ask for, or that it is not here.
 
-use super::normalize::Form;
+use super::form::Form;
 use super::pattern;
 use super::tokenizer::Trim;
 use super::{invalid, unsupported};

@@ -6,7 +6,8 @@
 //! stands before (the quick check of Unicode says yes, and the combining class is 0).
 
 use super::added::{Added, AddedTokens, Stage};
-use super::normalize::{Form, Normalized, is_stable};
+use super::form::Form;
+use super::normalize::Normalized;
 use super::tokenizer::{Options, Tokenizer};
 use crate::Task;
 use crate::memory;
@@ -183,8 +184,12 @@ fn last_boundary(text: &str, forms: &[Form]) -> usize {
     if forms.is_empty() {
         return text.len();
     }
-    let stable = |&(_, character): &(usize, char)| is_stable(character, forms);
-    text.char_indices().rev().find(stable).map_or(0, |(at, _)| at)
+    text.char_indices().rev().find(|&(_, character)| is_stable(character, forms)).map_or(0, |(at, _)| at)
+}
+
+/// Whether the forms leave a character as it is, and join it with nothing that stands before it.
+fn is_stable(character: char, forms: &[Form]) -> bool {
+    forms.iter().all(|form| form.leaves(character))
 }
 
 fn begins_stable(text: &str, forms: &[Form]) -> bool {
