@@ -3,8 +3,8 @@
 //! The table has the tokens of the vocabulary, the pieces of text whose tokens the cache of a thread had, and new pieces
 //! whose line has no other. A piece is entered once, and never changed or removed. All threads read and enter without
 //! locks. An entry has the bytes of a piece of up to 16 bytes, and up to six tokens; two entries share a line of the
-//! processor's caches. A piece whose line is full is entered in the line beside it, which processors tend to fetch as
-//! well; if that is full, too, it stays out. So the memory is bounded, a text made to fill the table costs only what it
+//! processor's caches. A piece whose line is full is entered in the line beside it; if that is full, too, it stays out.
+//! Either is noted in the full line, so that for most pieces one line is read. So the memory is bounded, a text made to fill the table costs only what it
 //! could have gained, and the table changes the time of an answer, never the answer.
 //!
 //! A thread claims an entry by exchanging the word with the end of the piece for one that no piece has, writes the
@@ -49,8 +49,12 @@ const PLAIN: usize = 4;
 const TOKEN: u32 = 20;
 const HALF: usize = 3;
 
-/// Where the number of tokens lies.
+/// Where the number of tokens lies, and its bits.
 const COUNT: u32 = 60;
+const COUNT_BITS: u64 = 7;
+
+/// In `more` of a full line's second entry: pieces of this line were to be entered beside it.
+const OVERFLOWS: u64 = 1 << 63;
 
 /// The most pieces whose places are asked for at once.
 pub(super) const MANY: usize = 64;
@@ -89,8 +93,8 @@ struct Entry {
     /// The piece, as a [`WordKey`] has it. The second word is 0 if the entry is free, or [`CLAIMED`].
     first: AtomicU64,
     second: AtomicU64,
-    /// The first two tokens, and in `more` two others and, above these, the number of all. If there are more, each word
-    /// has three.
+    /// The first two tokens, and in `more` two others and, above these, the number of all, and [`OVERFLOWS`]. If there
+    /// are more, each word has three.
     tokens: AtomicU64,
     more: AtomicU64,
 }
@@ -230,7 +234,7 @@ impl Words {
     #[inline]
     pub(super) fn may_lack(&self, key: WordKey) -> bool {
         let (home, beside) = self.home(key);
-        key.is_none() || home.is_full() && beside.is_full()
+        key.is_none() || home.overflows() && beside.is_full()
     }
 
     /// The line for a key, and the one that is used when that is full.
@@ -283,7 +287,7 @@ impl Words {
     #[inline]
     fn find<'a>(&'a self, Place { key, line }: Place<'a>) -> Option<&'a Entry> {
         match line.find(key) {
-            None if line.is_full() => self.find_beside(key),
+            None if line.overflows() => self.find_beside(key),
             found => found,
         }
     }
@@ -306,19 +310,10 @@ impl Words {
             return;
         }
         let (words, (home, beside)) = (packed(tokens), self.home(key));
-        for entry in home.0.iter().chain(&beside.0) {
-            match entry.second.compare_exchange(0, CLAIMED, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => {
-                    entry.first.store(key.first, Ordering::Relaxed);
-                    entry.tokens.store(words[0], Ordering::Relaxed);
-                    entry.more.store(words[1], Ordering::Relaxed);
-                    entry.second.store(key.second, Ordering::Release);
-                    return;
-                }
-                // One that another thread is about to publish may not be there yet when the vocabulary is said to be.
-                Err(_) if entry.has(key) => return,
-                Err(_) => {}
-            }
+        if !home.enter(key, words) {
+            // Before the piece is published: a thread that finds it there must not enter it again, and must find it later.
+            home.note_overflow();
+            beside.enter(key, words);
         }
     }
 }
@@ -334,6 +329,38 @@ impl Line {
     #[inline]
     fn is_full(&self) -> bool {
         self.0[1].second.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether pieces of this line may lie beside it, or found no room there.
+    #[inline]
+    fn overflows(&self) -> bool {
+        self.0[1].more.load(Ordering::Relaxed) & OVERFLOWS != 0
+    }
+
+    fn note_overflow(&self) {
+        if !self.overflows() {
+            self.0[1].more.fetch_or(OVERFLOWS, Ordering::Relaxed);
+        }
+    }
+
+    /// Enters a piece, unless it is there; false if there is no room.
+    fn enter(&self, key: WordKey, [tokens, more]: [u64; 2]) -> bool {
+        for entry in &self.0 {
+            let claim = || entry.second.compare_exchange(0, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
+            if entry.second.load(Ordering::Relaxed) == 0 && claim().is_ok() {
+                entry.first.store(key.first, Ordering::Relaxed);
+                entry.tokens.store(tokens, Ordering::Relaxed);
+                // Another thread may have noted that the line overflows.
+                entry.more.fetch_or(more, Ordering::Relaxed);
+                entry.second.store(key.second, Ordering::Release);
+                return true;
+            }
+            // One that another thread is about to publish may not be there yet when the vocabulary is said to be.
+            if entry.has(key) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Looks at both entries, without a branch between them: which one has a piece cannot be predicted.
@@ -359,7 +386,7 @@ impl Entry {
     #[inline]
     unsafe fn write(&self, to: *mut u32) -> usize {
         let (tokens, more) = (self.tokens.load(Ordering::Relaxed), self.more.load(Ordering::Relaxed));
-        let count = (more >> COUNT) as usize;
+        let count = (more >> COUNT & COUNT_BITS) as usize;
         // SAFETY: four tokens, as the caller says.
         unsafe { to.cast::<[[u32; 2]; 2]>().write([halves(tokens), halves(more & ((1 << COUNT) - 1))]) };
         if count > PLAIN {
@@ -587,5 +614,27 @@ mod tests {
         }));
         assert!((200_000..300_000).filter(|&number| words.may_lack(key(number))).count() < 2_000);
         assert!(words.may_lack(WordKey::NONE));
+    }
+
+    #[test]
+    fn that_holds_while_other_threads_enter_the_same() {
+        let key = |number: u32| WordKey::new(&number.to_le_bytes(), 0, 4);
+        for _ in 0..5 {
+            let words = Words::new(1 << TOKEN);
+            std::thread::scope(|scope| {
+                for step in [7_919, 104_729, 199_999] {
+                    let words = &words;
+                    scope.spawn(move || {
+                        let numbers = (0..200_000_u32).map(|number| number.wrapping_mul(step) % 500_000);
+                        numbers.for_each(|number| words.enter(key(number), &[number]));
+                    });
+                }
+                words.fill((0..400_000).map(|number| (key(number), number)));
+                assert!((0..400_000).all(|number| match found(&words, key(number)) {
+                    Some(tokens) => tokens == [number],
+                    None => words.may_lack(key(number)),
+                }));
+            });
+        }
     }
 }
