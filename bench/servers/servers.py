@@ -279,12 +279,10 @@ def main() -> None:
                 flush=True,
             )
         all_rows += found
-    ruby = os.environ.get("RUBY", "ruby")
-    versions = {
-        "ruby": version_of(ruby, "-v"),
-        "puma": version_of(ruby, os.environ.get("PUMA", "puma"), "--version"),
-        "wrk": version_of(WRK, "-v"),
-    }
+    versions = {"wrk": version_of(WRK, "-v")}
+    if "Puma" in arguments.servers:
+        ruby, puma, *_ = SERVERS["Puma"]
+        versions |= {"ruby": version_of(ruby, "-v"), "puma": version_of(ruby, puma, "--version")}
     bench.keep(arguments.json, all_rows, "gunicorn", "uvicorn", **versions)
 
 
