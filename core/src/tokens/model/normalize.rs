@@ -15,6 +15,9 @@ use unicode_normalization_alignments::UnicodeNormalization;
 /// The characters between two checks of the task.
 const STRETCH: usize = 4096;
 
+/// The bytes that are kept as they are between two checks.
+const KEPT: usize = 1 << 16;
+
 /// A text, and where it comes from.
 pub(super) struct Normalized<'t> {
     pub(super) text: Cow<'t, str>,
@@ -68,12 +71,12 @@ impl<'t> Normalized<'t> {
                 Some(changed) => changed,
                 None => changed.insert(Changed::new(self.text.len(), with_origins)?),
             };
-            changed.keep(self, kept..part.start)?;
+            changed.keep(self, kept..part.start, task)?;
             changed.replace(self, part, form, task)?;
             kept = at;
         }
         let Some(mut changed) = changed else { return Ok(None) };
-        changed.keep(self, kept..self.text.len())?;
+        changed.keep(self, kept..self.text.len(), task)?;
         Ok(Some(changed.finish()))
     }
 
@@ -156,11 +159,16 @@ impl Changed {
     }
 
     /// Appends a part of a text as it is.
-    fn keep(&mut self, of: &Normalized<'_>, part: Range<usize>) -> Result<(), OutOfMemory> {
-        memory::append(&mut self.text, &of.text.as_bytes()[part.clone()])?;
-        let Some(origins) = &mut self.origins else { return Ok(()) };
-        memory::reserve(origins, part.len())?;
-        origins.extend(part.map(|at| of.origin(at)));
+    fn keep(&mut self, of: &Normalized<'_>, part: Range<usize>, task: &Task<'_>) -> Result<(), Error> {
+        for start in part.clone().step_by(KEPT) {
+            task.check()?;
+            let some = start..part.end.min(start + KEPT);
+            memory::append(&mut self.text, &of.text.as_bytes()[some.clone()])?;
+            if let Some(origins) = &mut self.origins {
+                memory::reserve(origins, some.len())?;
+                origins.extend(some.map(|at| of.origin(at)));
+            }
+        }
         Ok(())
     }
 
