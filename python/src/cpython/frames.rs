@@ -49,14 +49,14 @@ struct RawStack {
 }
 
 /// A function in execution.
-pub(super) struct Execution<'a> {
+struct Execution<'a> {
     /// The number of frames that are inner to it.
     depth: usize,
     /// The address of its code, and its header.
-    pub(super) address: usize,
-    pub(super) code: CodeHeader<'a>,
+    address: usize,
+    code: CodeHeader<'a>,
     /// The index of its instruction, `None` before the first one.
-    pub(super) instruction: Option<usize>,
+    instruction: Option<usize>,
 }
 
 /// The stack of the calling thread, whose thread state is at this address; `None` if it runs no Python code.
@@ -84,9 +84,11 @@ fn read(memory: &mut impl Memory, thread_state: usize, is_at_switch: bool) -> Op
     let mut buffer = Vec::new();
     let headers = stack.code_headers(memory, &mut buffer)?;
     let executions = stack.executions(&headers).ok()?;
+    let functions =
+        executions.iter().map(|execution| (execution.address, execution.code, execution.instruction));
     // A task that has a name is in the stack, too.
     let is_met_again = is_at_switch && task.0.is_none();
-    let key = if is_met_again { StackKey::of(&executions, stack.beyond) } else { None };
+    let key = if is_met_again { StackKey::of(functions, stack.beyond) } else { None };
     known().stack(key, |known| {
         let codes: Vec<(usize, CodeHeader<'_>)> =
             executions.iter().map(|execution| (execution.address, execution.code)).collect();

@@ -15,7 +15,6 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::code_texts::{CONSTANTS, CodeHeader, CodeText, read_headers, read_texts, types};
-use super::frames::Execution;
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory};
 use super::tasks;
@@ -76,13 +75,16 @@ impl Hash for Point {
 }
 
 impl StackKey {
-    /// That of a stack with these functions in execution. `None` where code has no versions.
-    pub(super) fn of(executions: &[Execution<'_>], beyond: usize) -> Option<Self> {
-        let point = |Execution { address, code, instruction, .. }: &Execution<'_>| {
-            let constants = *known_constants(*code)?;
-            Some(Point { address: *address, instruction: *instruction, constants })
+    /// That of a stack of these functions, by the addresses and headers of their code, and their instructions. `None` where
+    /// code has no versions.
+    pub(super) fn of<'a>(
+        functions: impl Iterator<Item = (usize, CodeHeader<'a>, Option<usize>)>,
+        beyond: usize,
+    ) -> Option<Self> {
+        let point = |(address, code, instruction)| {
+            Some(Point { address, instruction, constants: *known_constants(code)? })
         };
-        Some(Self { points: executions.iter().map(point).collect::<Option<_>>()?, beyond })
+        Some(Self { points: functions.map(point).collect::<Option<_>>()?, beyond })
     }
 }
 
