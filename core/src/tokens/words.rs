@@ -4,8 +4,8 @@
 //! whose line has no other. A piece is entered once, and never changed or removed. All threads read and enter without
 //! locks. An entry has the bytes of a piece of up to 16 bytes, and up to six tokens; two entries share a line of the
 //! processor's caches. A piece whose line is full is entered in the line beside it; if that is full, too, it stays out.
-//! Either is noted in the full line, so that for most pieces one line is read. So the memory is bounded, a text made to fill the table costs only what it
-//! could have gained, and the table changes the time of an answer, never the answer.
+//! Either is noted in the full line, so that for most pieces one line is read. So the memory is bounded, a text made to
+//! fill the table costs only what it could have gained, and the table changes the time of an answer, never the answer.
 //!
 //! A thread claims an entry by exchanging the word with the end of the piece for one that no piece has, writes the
 //! others, and at last that end. If a fork happens at that moment, the entry stays unused in the child.

@@ -179,12 +179,11 @@ fn describe(
     stack: &RawStack,
     mut each: impl FnMut(usize, &CodeText<'_>, Option<usize>),
 ) -> Option<()> {
-    let mut buffer = Vec::new();
-    let headers = stack.code_headers(memory, &mut buffer)?;
+    let (mut header_bytes, mut text_bytes) = (Vec::new(), Vec::new());
+    let headers = stack.code_headers(memory, &mut header_bytes)?;
     let executions = stack.executions(&headers).ok()?;
     let codes: Vec<CodeHeader<'_>> = executions.iter().map(|execution| execution.code).collect();
-    let mut buffer = Vec::new();
-    let texts = read_texts(memory, types(), &codes, &mut buffer)?;
+    let texts = read_texts(memory, types(), &codes, &mut text_bytes)?;
     for (execution, text) in executions.iter().zip(&texts) {
         each(execution.depth, text, execution.instruction);
     }

@@ -5,6 +5,7 @@
 //! Unicode takes 20 ns or more, so what they say of the characters of the first two planes is kept in bitmaps as these are met.
 
 use crate::Task;
+use crate::task::Stretches;
 use crate::tokens::Error;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,11 +23,11 @@ pub(super) enum Form {
     Nfkd,
 }
 
-/// The bytes between two checks of the task.
-const STRETCH: usize = 1 << 16;
-
 /// The bytes that are skipped together if all of them are ASCII.
 const ASCII: usize = 32;
+
+/// The most characters between two checks of the task.
+const MANY: usize = 64;
 
 /// A set of characters of the first two planes.
 struct Set([AtomicU64; 1 << 11]);
@@ -101,41 +102,26 @@ impl Form {
 
     /// Where the first character from `at` on is that is stable, or not; the length of the text if there is none.
     fn find(self, text: &str, mut at: usize, stable: bool, task: &Task<'_>) -> Result<usize, Error> {
+        let mut stretches = Stretches::of_items(task);
         while at < text.len() {
-            task.check()?;
-            let mut end = text.len().min(at + STRETCH);
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            match self.find_within(&text[..end], at, stable) {
-                Some(found) => return Ok(found),
-                None => at = end,
-            }
-        }
-        Ok(at)
-    }
-
-    fn find_within(self, text: &str, mut at: usize, stable: bool) -> Option<usize> {
-        loop {
+            stretches.check(at)?;
             let rest = &text[at..];
             if !stable && rest.as_bytes().first_chunk::<ASCII>().is_some_and(|bytes| bytes.is_ascii()) {
                 at += ASCII;
                 continue;
             }
             // Up to the next ASCII character, from which on there may be more.
-            for character in rest.chars() {
+            for character in rest.chars().take(MANY) {
                 if self.leaves(character) == stable {
-                    return Some(at);
+                    return Ok(at);
                 }
                 at += character.len_utf8();
                 if character.is_ascii() {
                     break;
                 }
             }
-            if at == text.len() {
-                return None;
-            }
         }
+        Ok(at)
     }
 }
 
@@ -154,7 +140,7 @@ mod tests {
             }
             parts
         };
-        let long = "x".repeat(STRETCH);
+        let long = "x".repeat(1 << 16);
         assert_eq!(parts("", Form::Nfc), [""; 0]);
         assert_eq!(parts(&format!("{long}é{long}中"), Form::Nfc), [""; 0]);
         assert_eq!(parts("\u{301}", Form::Nfc), ["\u{301}"]);
@@ -171,6 +157,8 @@ mod tests {
     fn a_long_search_is_stopped() {
         let task = Task::new();
         task.stop();
-        assert!(Form::Nfc.next_part("中", 0, &task).is_err());
+        assert!(Form::Nfc.next_part(&"中".repeat(1 << 16), 0, &task).is_err());
+        assert!(Form::Nfc.next_part(&"x".repeat(1 << 16), 0, &task).is_err());
+        assert!(Form::Nfc.next_part(&"\u{301}".repeat(1 << 16), 0, &task).is_err());
     }
 }

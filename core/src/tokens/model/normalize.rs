@@ -7,15 +7,13 @@
 use super::form::Form;
 use crate::Task;
 use crate::memory::{self, OutOfMemory};
+use crate::task::Stretches;
 use crate::tokens::Error;
 use std::borrow::Cow;
 use std::ops::Range;
 use unicode_normalization_alignments::UnicodeNormalization;
 
-/// The characters between two checks of the task.
-const STRETCH: usize = 4096;
-
-/// The bytes that are kept as they are between two checks.
+/// The bytes that are kept as they are between two checks of the task.
 const KEPT: usize = 1 << 16;
 
 /// A text, and where it comes from.
@@ -134,12 +132,10 @@ pub(super) fn ceil(text: &str, at: usize) -> usize {
 
 /// Whether a part of a text is surely in a form.
 fn is_in_form(form: Form, part: &str, task: &Task<'_>) -> Result<bool, Error> {
-    let mut count = 0_usize;
-    let mut goes_on = Ok(());
-    let characters = part.chars().take_while(|_| {
-        count += 1;
-        goes_on = if count.is_multiple_of(STRETCH) { task.check() } else { Ok(()) };
-        goes_on.is_ok()
+    let (mut stretches, mut goes_on) = (Stretches::of_items(task), Ok(()));
+    let characters = part.char_indices().map_while(|(at, character)| {
+        goes_on = stretches.check(at);
+        goes_on.is_ok().then_some(character)
     });
     let is_in_form = form.surely_has(characters);
     goes_on?;
@@ -199,11 +195,9 @@ impl Changed {
         task: &Task<'_>,
     ) -> Result<(), Error> {
         let mut replaced = of.text[part.clone()].chars();
-        let mut at = part.start;
+        let (mut at, mut stretches) = (part.start, Stretches::of_items(task));
         for (number, (character, change)) in characters.enumerate() {
-            if number.is_multiple_of(STRETCH) {
-                task.check()?;
-            }
+            stretches.check(number)?;
             let mut bytes = [0; 4];
             let bytes = character.encode_utf8(&mut bytes).as_bytes();
             memory::append(&mut self.text, bytes)?;
