@@ -2,10 +2,12 @@
 //!
 //! Most pieces are found among the words, and their tokens are written at once. The others leave a gap. Once there are
 //! some, they are encoded together, so that they wait for memory together (`side_by_side.rs`), and the output is moved
-//! apart to make room for them.
+//! apart to make room for them. A word that is new often comes again soon, such as a name in a program: it is encoded
+//! once for all gaps of that time.
 
 use super::piece_key::PieceKey;
 use super::side_by_side::Rows;
+use super::words::WordKey;
 use crate::memory::{self, OutOfMemory};
 use std::ops::Range;
 
@@ -13,12 +15,16 @@ use std::ops::Range;
 #[derive(Clone)]
 pub(super) struct Gap {
     pub(super) piece: Range<usize>,
+    /// The piece among the words.
+    pub(super) word: WordKey,
     /// The piece among those that are remembered, if it is short enough.
     pub(super) key: Option<PieceKey>,
     /// Whether the piece may be a token.
     pub(super) may_be_token: bool,
     /// The length of the output before it.
     before: usize,
+    /// The gap before it with the same piece, if there is one.
+    pub(super) same: Option<u8>,
     /// Where its tokens are among those that were made.
     pub(super) made: Range<usize>,
 }
@@ -30,22 +36,52 @@ pub(super) struct Gaps {
     /// The tokens of all, in any order.
     pub(super) made: Vec<u32>,
     pub(super) rows: Rows,
+    latest: Latest,
+}
+
+/// For each of the places that words share, the latest gap that is not the same as one before. It may be forgotten since.
+struct Latest([u8; Self::PLACES]);
+
+impl Latest {
+    const PLACES: usize = 256;
+}
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self([0; Self::PLACES])
+    }
 }
 
 impl Gaps {
     /// The most gaps at a time.
     const MOST: usize = 128;
 
-    /// Adds a piece that belongs to the end of the output.
+    /// Adds a gap at the end of the output for a piece that no other gap has, or that is no word.
     #[inline]
     pub(super) fn add(
         &mut self,
         piece: Range<usize>,
+        word: WordKey,
         key: Option<PieceKey>,
         may_be_token: bool,
         out: &[u32],
     ) -> Result<(), OutOfMemory> {
-        memory::push(&mut self.list, Gap { piece, key, may_be_token, before: out.len(), made: 0..0 })
+        self.latest.0[word.line() % Latest::PLACES] = self.list.len() as u8;
+        let before = out.len();
+        memory::push(&mut self.list, Gap { piece, word, key, may_be_token, before, same: None, made: 0..0 })
+    }
+
+    /// Adds a gap at the end of the output if one with the same word is known; false if not.
+    #[inline]
+    pub(super) fn add_same(&mut self, word: WordKey, out: &[u32]) -> Result<bool, OutOfMemory> {
+        let first = self.latest.0[word.line() % Latest::PLACES];
+        let Some(gap) = self.list.get(usize::from(first)) else { return Ok(false) };
+        if gap.word != word || word.is_none() {
+            return Ok(false);
+        }
+        let gap = Gap { before: out.len(), same: Some(first), ..gap.clone() };
+        memory::push(&mut self.list, gap)?;
+        Ok(true)
     }
 
     /// Whether the gaps have to be closed.
@@ -62,8 +98,9 @@ impl Gaps {
     /// Moves the tokens that were made into the output, and forgets the gaps.
     pub(super) fn close(&mut self, out: &mut Vec<u32>) -> Result<(), OutOfMemory> {
         let mut end = out.len();
-        memory::reserve(out, self.made.len())?;
-        out.resize(end + self.made.len(), 0);
+        let more = self.list.iter().map(|gap| gap.made.len()).sum();
+        memory::reserve(out, more)?;
+        out.resize(end + more, 0);
         let mut to = out.len();
         for gap in self.list.drain(..).rev() {
             to -= end - gap.before;

@@ -100,7 +100,7 @@ struct Entry {
 }
 
 /// A piece, padded with [`PAD`], or [`WordKey::NONE`]. The second word differs by [`NEVER`] from the bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct WordKey {
     first: u64,
     second: u64,
@@ -159,12 +159,13 @@ impl WordKey {
 
     /// Whether no entry has the key: it is [`NONE`](Self::NONE), or that of a token that no text has.
     #[inline]
-    fn is_none(self) -> bool {
+    pub(super) fn is_none(self) -> bool {
         self.first == u64::MAX || self.second <= CLAIMED
     }
 
+    /// The number of the line in which the key is looked for first.
     #[inline]
-    fn line(self) -> usize {
+    pub(super) fn line(self) -> usize {
         let hash = self.first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.second;
         let hash = hash.wrapping_mul(0xb7e1_5162_8aed_2a6b) >> 32;
         ((hash * LINES as u64) >> 32) as usize

@@ -80,22 +80,25 @@ impl Run<'_> {
         &mut self,
         text: &[u8],
         piece: Range<usize>,
-        key: WordKey,
+        word: WordKey,
         out: &mut Vec<u32>,
     ) -> Result<(), Error> {
-        let may_be_token = !self.has_all || self.vocabulary.words.may_lack(key);
+        if self.cache.gaps.add_same(word, out)? {
+            return self.close_full_gaps(text, out);
+        }
+        let may_be_token = !self.has_all || self.vocabulary.words.may_lack(word);
         if piece.len() > simd_merge::MOST {
             self.close_gaps(text, out)?;
             return self.encode(text, piece, None, may_be_token, out).map(drop);
         }
         // A piece that was here before would have found the room that there is.
-        let is_new = self.vocabulary.words.has_room_for_new(key);
+        let is_new = self.vocabulary.words.has_room_for_new(word);
         let key = if is_new { None } else { PieceKey::new(text, piece.start, piece.len()) };
         if let Some(key) = key {
             self.cache.pieces.expect(key);
         }
-        self.cache.gaps.add(piece, key, may_be_token, out)?;
-        if self.cache.gaps.is_full() { self.close_gaps(text, out) } else { Ok(()) }
+        self.cache.gaps.add(piece, word, key, may_be_token, out)?;
+        self.close_full_gaps(text, out)
     }
 
     /// Appends the tokens of a piece that is not among the words. Returns whether it seems to occur often.
@@ -123,6 +126,10 @@ impl Run<'_> {
         Ok(true)
     }
 
+    fn close_full_gaps(&mut self, text: &[u8], out: &mut Vec<u32>) -> Result<(), Error> {
+        if self.cache.gaps.is_full() { self.close_gaps(text, out) } else { Ok(()) }
+    }
+
     /// Encodes what has left gaps.
     fn close_gaps(&mut self, text: &[u8], out: &mut Vec<u32>) -> Result<(), Error> {
         let mut gaps = std::mem::take(&mut self.cache.gaps);
@@ -135,27 +142,41 @@ impl Run<'_> {
     fn fill(&mut self, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
         let tables = self.vocabulary.tables(self.task);
         for number in 0..gaps.list.len() {
-            let Gap { piece, key, may_be_token, .. } = gaps.list[number].clone();
+            let Gap { piece, word, key, may_be_token, same, .. } = gaps.list[number].clone();
+            if same.is_some() {
+                continue;
+            }
             if let Some(tables) = tables
                 && !self.is_known(text, &piece, key, may_be_token)
                 && gaps.rows.add(tables, text, piece.clone(), number)?
             {
                 if gaps.rows.is_full() {
-                    self.finish(tables, text, gaps)?;
+                    self.finish(tables, gaps)?;
                 }
                 continue;
             }
             let before = gaps.made.len();
             memory::reserve(&mut gaps.made, simd_merge::MOST)?;
             if self.encode(text, piece.clone(), key, may_be_token, &mut gaps.made)? {
-                let key = WordKey::new(text, piece.start, piece.len());
-                self.vocabulary.words.enter(key, &gaps.made[before..]);
+                self.vocabulary.words.enter(word, &gaps.made[before..]);
             }
             gaps.have_made(number, before);
         }
-        match tables {
-            Some(tables) => self.finish(tables, text, gaps),
-            None => Ok(()),
+        if let Some(tables) = tables {
+            self.finish(tables, gaps)?;
+        }
+        self.repeat(gaps);
+        Ok(())
+    }
+
+    /// Gives the gaps with the piece of another one its tokens.
+    fn repeat(&self, gaps: &mut Gaps) {
+        for number in 0..gaps.list.len() {
+            if let Some(first) = gaps.list[number].same {
+                let Gap { word, made, .. } = gaps.list[usize::from(first)].clone();
+                self.vocabulary.words.enter(word, &gaps.made[made.clone()]);
+                gaps.list[number].made = made;
+            }
         }
     }
 
@@ -174,7 +195,7 @@ impl Run<'_> {
     }
 
     /// Encodes the pieces that are to be encoded side by side.
-    fn finish(&mut self, tables: Tables<'_>, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
+    fn finish(&mut self, tables: Tables<'_>, gaps: &mut Gaps) -> Result<(), Error> {
         let Gaps { list, made, rows, .. } = gaps;
         rows.finish(tables.joins, made, |number, before, made| {
             let gap = &mut list[number];
@@ -182,10 +203,7 @@ impl Run<'_> {
             let tokens = &made[before..];
             match gap.key {
                 Some(key) => self.cache.pieces.remember(key, tokens),
-                None => {
-                    let key = WordKey::new(text, gap.piece.start, gap.piece.len());
-                    self.vocabulary.words.enter(key, tokens);
-                }
+                None => self.vocabulary.words.enter(gap.word, tokens),
             }
         })?;
         Ok(())
