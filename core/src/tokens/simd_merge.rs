@@ -17,7 +17,7 @@ use super::table::{Table, Window};
 use wide::i32x4;
 
 /// The most bytes in a piece.
-pub(super) const MOST: usize = 64;
+pub(super) const MOST: usize = 96;
 
 /// The most parts at the start.
 pub(super) const PARTS: usize = 32;
