@@ -135,19 +135,40 @@ fn documents(encoding: &Encoding) -> Vec<String> {
     (0..20_000).map(|_| document()).collect()
 }
 
+/// An encoding like a public one that has not seen any text.
+fn unused(public: &Encoding) -> Encoding {
+    let ranks: Vec<_> = public.ranks().map(|(bytes, id)| (bytes.to_vec(), id)).collect();
+    Encoding::new("unused", public.pattern(), ranks, [], &Task::new()).unwrap()
+}
+
+#[test]
+fn new_words_that_come_again_soon_get_the_same_tokens() {
+    for (name, _) in &*PEERS {
+        let public = tokens::get(name).unwrap();
+        let documents = documents(public);
+        // So little text is all in all encoded without the words.
+        let (cold, warm) = (unused(public), unused(public));
+        for number in 0..2 {
+            encode(&warm, &documents[10_000 * number..][..10_000].concat());
+        }
+        for number in 0..10 {
+            let new: Vec<_> =
+                documents[60 * number..][..60].iter().map(|text| text.replace('e', "eqz")).collect();
+            let text = [&new[..], &new[30..], &new[..]].concat().concat();
+            assert_eq!(encode(&warm, &text), encode(&cold, &text), "{name}: {text:?}");
+        }
+    }
+}
+
 #[test]
 fn words_that_were_seen_change_no_answer() {
     for (name, _) in &*PEERS {
         let public = tokens::get(name).unwrap();
-        let another = || {
-            let ranks: Vec<_> = public.ranks().map(|(bytes, id)| (bytes.to_vec(), id)).collect();
-            Encoding::new("another", public.pattern(), ranks, [], &Task::new()).unwrap()
-        };
         let documents = documents(public);
         // Texts as short as these do not count as much text, so this encoding never looks among the words.
-        let cold = another();
+        let cold = unused(public);
         let wanted: Vec<_> = documents.iter().map(|text| encode(&cold, text)).collect();
-        let warm = another();
+        let warm = unused(public);
         // All threads begin at once, so that the vocabulary is entered while others look.
         std::thread::scope(|scope| {
             for thread in 0..4 {
