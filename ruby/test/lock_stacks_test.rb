@@ -37,6 +37,26 @@ class LockStacksTest < Minitest::Test
     end
   end
 
+  def test_code_that_a_method_evaluates_has_the_file_that_it_was_given
+    stacks = folded(<<~'RUBY')
+      def evaluate = eval("compute_in_c\nsleep 0.001\n5_000_000.times { |n| n + 1 }", binding, "made.rb", 7)
+      def instance = Object.new.instance_eval("proc { compute_in_c }", "block.rb", 40)
+      def compute_in_c = NUMBERS.sort_by { |number| number ^ 5 }
+      NUMBERS = Array.new(60_000) { |i| i * 7_919 % 1_000_003 }
+      beside_waiter do
+        10.times do
+          eval("NUMBERS.sort_by { |number| number ^ 5 }\nsleep 0.001", binding, "top.rb", 0)
+          evaluate
+          instance_exec(&instance_eval("proc { NUMBERS.sort_by { |number| number ^ 5 } }", "block.rb", 40))
+          sleep 0.001
+        end
+      end
+    RUBY
+    lines = stacks.lines.map { |line| line.split(";").last }
+    assert lines.grep(/evaluate \(made\.rb:9\)/).any?, stacks[0, 3_000]
+    assert lines.grep(/block\.rb:40/).any?, stacks[0, 3_000]
+  end
+
   def test_the_end_of_a_hold_is_not_taken_for_the_whole
     assert_lost_to(/compute_for|clock_gettime/, "# computes") { 20.times { compute_for(0.008) || sleep(0.001) } }
   end

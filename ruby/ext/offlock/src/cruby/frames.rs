@@ -1,6 +1,7 @@
 //! The stacks of threads, by Ruby's profiling API, and functions that run inside a thread's own code.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::Arc;
 
 use magnus::rb_sys::{FromRawValue, protect};
 use magnus::{Integer, RString, Ruby, Value};
@@ -48,6 +49,24 @@ impl Frames {
     }
 }
 
+/// The file with the code that the calling thread executes now, as in a backtrace, if it is another one than `code` has:
+/// Ruby's profiling API takes what a method evaluates, and blocks in that, for the method. `code` and `line` are the
+/// innermost frame of the calling thread that is not in C. Allocates nothing of Ruby. The lock is held, and the thread does not release it
+/// meanwhile.
+pub(crate) fn evaluated_file(code: Code, line: u32) -> Option<Arc<str>> {
+    // SAFETY: the calling thread has a frame, so Ruby knows it. The file of its innermost one is a frozen String that ends
+    // with 0, and that lives as long as the frame.
+    let file = unsafe {
+        let file = rb_sourcefile();
+        // Code may be said to begin at line 0, which looks like C.
+        if file.is_null() || u32::try_from(rb_sourceline()) != Ok(line) {
+            return None;
+        }
+        CStr::from_ptr(file)
+    };
+    (!code.has_path(file.to_bytes())).then(|| file.to_string_lossy().into())
+}
+
 /// How Ruby calls the files of its methods that are written in Ruby.
 const INTERNAL: &[u8] = b"<internal:";
 
@@ -64,6 +83,14 @@ impl Code {
             let path = RString::from_value(Value::from_raw(rb_profile_frame_path(self.0)));
             path.is_some_and(|path| path.as_slice().starts_with(INTERNAL))
         }
+    }
+
+    /// Whether the path of its file is this one. Allocates nothing. The lock is held.
+    fn has_path(self, path: &[u8]) -> bool {
+        // SAFETY: as in `is_native`.
+        let own = unsafe { RString::from_value(Value::from_raw(rb_profile_frame_path(self.0))) };
+        // SAFETY: nothing of Ruby runs while the bytes are read.
+        own.is_some_and(|own| unsafe { own.as_slice() } == path)
     }
 
     /// The qualified name, as in `Report#rows`, `Report.build` or `<main>`.

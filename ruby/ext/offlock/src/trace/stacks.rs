@@ -25,7 +25,7 @@ use offlock_core::trace::{
     nanoseconds, now, stacks_after,
 };
 
-use crate::cruby::frames::{Code, Frames, Job, Work};
+use crate::cruby::frames::{Code, Frames, Job, Work, evaluated_file};
 use crate::cruby::thread::RubyThread;
 use crate::cruby::{Data, DataType, Marker, keep_marked};
 
@@ -57,10 +57,35 @@ struct Functions {
 }
 
 /// Code, and for native code also that which called it, whose file it gets, as in Ruby's backtraces.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     code: Code,
     caller: Option<Code>,
+    /// The file, if it is not that of the code: a method evaluates a text.
+    evaluated: Option<Arc<str>>,
+}
+
+impl Key {
+    fn path(&self, ruby: &Ruby) -> String {
+        match &self.evaluated {
+            Some(file) => file.as_ref().to_owned(),
+            None => self.caller.unwrap_or(self.code).path(ruby),
+        }
+    }
+
+    /// The first line of the function; 0 if that says nothing.
+    fn first_line(&self, ruby: &Ruby) -> u32 {
+        let has_own = self.caller.is_none() && self.evaluated.is_none();
+        if has_own { self.code.first_line(ruby) } else { 0 }
+    }
+}
+
+/// Whose stack is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The calling thread's, which has the lock.
+    Own,
+    Another,
 }
 
 static FUNCTIONS: Remade<Mutex<Functions>> = Remade::new();
@@ -81,12 +106,12 @@ static LOOKED: AtomicU64 = AtomicU64::new(0);
 const AFTERMATH: Duration = Duration::from_millis(1);
 
 /// Looks at a thread's stack in a callback; `None` if that would mean to wait.
-fn stack_in_callback(thread: RubyThread) -> Option<Stack> {
+fn stack_in_callback(thread: RubyThread, whose: Whose) -> Option<Stack> {
     if FORKS.load(Ordering::SeqCst) {
         return None;
     }
     let mut functions = shared().try_lock().ok()?;
-    let stack = functions.stack(thread);
+    let stack = functions.stack(thread, whose);
     LOOKED.store(now(), Ordering::Relaxed);
     stack
 }
@@ -130,14 +155,14 @@ impl Functions {
     }
 
     /// The stack of a thread, as [`Frames::of`] allows; `None` if it executes nothing.
-    fn stack(&mut self, thread: RubyThread) -> Option<Stack> {
+    fn stack(&mut self, thread: RubyThread, whose: Whose) -> Option<Stack> {
         self.forget_earlier();
         let Self { era, numbers, natives, unnamed, space, .. } = self;
-        let (placed, beyond) = placed(space, natives, thread, KEPT);
+        let (placed, beyond) = placed(space, natives, thread, whose, KEPT);
         let frames = placed.into_iter().map(|(key, line)| {
-            let function = *numbers.entry(key).or_insert_with(|| {
+            let function = *numbers.entry(key).or_insert_with_key(|key| {
                 let function = Function::numbered();
-                unnamed.push((key, function));
+                unnamed.push((key.clone(), function));
                 function
             });
             Frame { function, line }
@@ -152,21 +177,29 @@ fn placed(
     space: &mut Frames,
     natives: &mut HashMap<Code, bool>,
     thread: RubyThread,
+    whose: Whose,
     kept: usize,
 ) -> (Vec<(Key, u32)>, usize) {
     let mut is_native = |code: Code| *natives.entry(code).or_insert_with(|| code.is_native());
     let raw = space.of(thread);
     let beyond = raw.len().saturating_sub(kept);
-    let mut program = raw.clone().skip(kept).find(|(code, _)| !is_native(*code));
-    let place = |(code, line)| {
+    // Ruby tells the file of what a thread executes only to that thread, and only of its innermost frame that is not in C.
+    let innermost = raw.clone().position(|(_, line)| line > 0).filter(|_| whose == Whose::Own);
+    let mut program =
+        raw.clone().skip(kept).find(|(code, _)| !is_native(*code)).map(|(code, line)| (code, line, None));
+    let place = |(number, (code, line))| {
         let is_native = is_native(code);
         if !is_native {
-            program = Some((code, line));
+            let evaluated =
+                innermost.filter(|innermost| *innermost == number).and_then(|_| evaluated_file(code, line));
+            program = Some((code, line, evaluated));
         }
-        let caller = program.map(|(caller, _)| caller).filter(|_| is_native);
-        (Key { code, caller }, program.map_or(0, |(_, line)| line))
+        let (caller, line, evaluated) =
+            program.clone().map_or((None, 0, None), |(code, line, file)| (Some(code), line, file));
+        (Key { code, caller: caller.filter(|_| is_native), evaluated }, line)
     };
-    (raw.take(kept).rev().map(place).collect(), beyond)
+    let innermost_frames = raw.enumerate().take(kept);
+    (innermost_frames.rev().map(place).collect(), beyond)
 }
 
 /// The most frames of a stack in a dump: the innermost ones.
@@ -176,16 +209,15 @@ const SHOWN: usize = 256;
 /// holds the lock of their Ractor.
 pub(super) fn texts(ruby: &Ruby, threads: &[RubyThread]) -> Vec<(Vec<FrameText>, usize)> {
     let (mut known, mut natives) = (functions(), HashMap::new());
-    let stacks = threads.iter().map(|thread| placed(&mut known.space, &mut natives, *thread, SHOWN));
+    let stacks =
+        threads.iter().map(|thread| placed(&mut known.space, &mut natives, *thread, Whose::Another, SHOWN));
     let stacks: Vec<_> = stacks.collect();
     // Naming makes objects, and the collector marks these meanwhile.
     known.shown = natives.into_keys().collect();
     drop(known);
     let mut names: HashMap<Key, (String, String)> = HashMap::new();
     let mut text = |(key, line): (Key, u32)| {
-        let (name, path) = names
-            .entry(key)
-            .or_insert_with(|| (key.code.name(ruby), key.caller.unwrap_or(key.code).path(ruby)));
+        let (name, path) = names.entry(key).or_insert_with_key(|key| (key.code.name(ruby), key.path(ruby)));
         FrameText { function: name.clone(), file: path.clone(), line }
     };
     let texts = stacks
@@ -240,7 +272,7 @@ impl Waiting {
         let Some((since, after)) = self.ends().zip(stacks_after()) else { return };
         if since != 0
             && at.saturating_sub(since) >= after
-            && let Some(stack) = stack_in_callback(thread)
+            && let Some(stack) = stack_in_callback(thread, Whose::Another)
         {
             stack.waiting(since, id);
         }
@@ -251,7 +283,7 @@ impl Waiting {
     pub(super) fn releases(&self, at: Ticks, thread: RubyThread, id: u32) {
         if self.waiters().wants_release(at) {
             self.waiters().release(at);
-            if let Some(stack) = stack_in_callback(thread) {
+            if let Some(stack) = stack_in_callback(thread, Whose::Own) {
                 stack.releasing(at, id);
             }
         }
@@ -263,7 +295,7 @@ impl Waiting {
         let due = waiters.oldest().and_then(|since| waiters.due(since));
         if due.is_some_and(|due| due <= now) {
             waiters.sample(now);
-            if let Some(stack) = functions().stack(thread) {
+            if let Some(stack) = functions().stack(thread, Whose::Own) {
                 stack.holding(now, id);
             }
         }
@@ -275,10 +307,9 @@ pub(super) fn name_functions(ruby: &Ruby) {
     loop {
         // Naming makes objects, and the collector then marks what is in the table.
         let next = functions().unnamed.pop();
-        let Some((Key { code, caller }, function)) = next else { return };
-        let line = if caller.is_none() { code.first_line(ruby) } else { 0 };
-        function.describe(&code.name(ruby), &caller.unwrap_or(code).path(ruby), line);
-        std::hint::black_box(code);
+        let Some((key, function)) = next else { return };
+        function.describe(&key.code.name(ruby), &key.path(ruby), key.first_line(ruby));
+        std::hint::black_box(key);
     }
 }
 
