@@ -33,7 +33,13 @@ module Offlock
 
       # Stops the traces that this process records, before it exits without its `at_exit` handlers.
       # @private
-      def self.stop_all = RUNNING.dup.each(&:stop)
+      def self.stop_all
+        RUNNING.dup.each do |trace|
+          trace.stop
+        rescue SystemCallError, IOError => e
+          warn "offlock: #{e.message}" # the program's exit status is its own
+        end
+      end
 
       # Writes what the traces of this process keep.
       # @private
