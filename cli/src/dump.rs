@@ -61,7 +61,7 @@ fn why_no_dump(pid: u32, error: &io::Error) -> String {
             "it ended the connection: it serves as many commands as it can, or its offlock is older than this command".into()
         }
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => "it ended before it had answered".into(),
-        _ => why_not(error),
+        _ => why_not(pid, error),
     }
 }
 

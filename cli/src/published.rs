@@ -1,6 +1,8 @@
 //! The processes that publish themselves, as the user names and sees them.
 
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use offlock_core::trace::{printable_line, published};
 
@@ -38,15 +40,24 @@ pub(crate) fn command_of(pid: u32) -> String {
 
 /// Says why a process cannot be connected to.
 pub(crate) fn cannot_connect(pid: u32, error: &io::Error) -> Failure {
-    Failure::new(format!("process {pid}: {}", why_not(error)))
+    Failure::new(format!("process {pid}: {}", why_not(pid, error)))
+}
+
+/// The user of a process, as far as the system tells it.
+fn owner(process: &str) -> Option<u32> {
+    std::fs::metadata(Path::new("/proc").join(process)).ok().map(|process| process.uid())
 }
 
 /// Why a process cannot be connected to.
-pub(crate) fn why_not(error: &io::Error) -> String {
+pub(crate) fn why_not(pid: u32, error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => {
-            format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}")
-        }
+        ErrorKind::NotFound => match (owner("self"), owner(&pid.to_string())) {
+            (Some(_), None) => "there is no such process".into(),
+            (Some(own), Some(other)) if own != other && own != 0 => {
+                format!("it belongs to the user {other}: ask as that user, or as root")
+            }
+            _ => format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}"),
+        },
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "the process does not answer: is it stopped?".into(),
         ErrorKind::UnexpectedEof => "the process is being recorded by as many commands as it serves".into(),
         _ => error.to_string(),

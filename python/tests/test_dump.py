@@ -321,7 +321,7 @@ def test_what_cannot_be_dumped_is_explained(start: Start, socket_folder: Path) -
     server.wait(30)
     assert (socket_folder / "offlock" / f"{server.pid}.sock").exists(), "it is left"
     assert "no process can be recorded" in run().stderr
-    assert "no process of this user and number can be recorded" in run(server.pid).stderr
+    assert "there is no such process" in run(server.pid).stderr
 
 
 def test_a_process_that_is_killed_while_it_is_dumped_is_no_trouble(start: Start) -> None:

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use offlock_core::trace::{Connection, Recent, published};
+use offlock_core::trace::{Connection, Recent, published, publishes};
 
 use super::sample::Sample;
 use crate::published::{command_of, why_not};
@@ -96,7 +96,7 @@ impl Processes {
             if let Some(process) = self.processes.get_mut(&pid) {
                 process.link = match connected {
                     Ok(recent) => Link::Following(recent),
-                    Err(error) => Link::Failed { why: why_not(&error), at: Instant::now() },
+                    Err(error) => Link::Failed { why: why_not(pid, &error), at: Instant::now() },
                 };
             }
         }
@@ -115,7 +115,9 @@ impl Processes {
     fn wanted(&self) -> HashSet<u32> {
         let is_wanted =
             |pid: &u32| self.asked.is_empty() || line_of(*pid).any(|pid| self.asked.contains(&pid));
-        published().into_iter().filter(is_wanted).collect()
+        // Root may ask for the processes of other users, which are not listed.
+        let of_others = self.asked.iter().copied().filter(|pid| publishes(*pid));
+        published().into_iter().filter(is_wanted).chain(of_others).collect()
     }
 
     /// Connects in a thread: a process that is stopped lets it wait.

@@ -55,6 +55,10 @@
 //! - Where an interpreter reports nothing, a feed may estimate. It then sets `exact` to `false` and
 //!   `obstacle` to the reason in [`Options::about`], and everything shown is labelled as an estimate.
 
+/// The names of offlock's own threads in Ruby and Python. That they wait for the lock is no loss to the program; that they
+/// hold it may be.
+const OWN_THREADS: [&str; 2] = ["offlock watch", "offlock loop watch"];
+
 mod analyze;
 mod capture;
 mod environment;
@@ -101,7 +105,7 @@ pub use format::event::{Event, Kind, Reason, pack_release, pack_size, unpack_rel
 #[cfg(unix)]
 pub use live::{
     Connection, DumpedState, DumpedThread, Patience, Recent, TakeStacks, TakenStacks, ThreadDump,
-    ThreadStack, dump, published,
+    ThreadStack, dump, published, publishes,
 };
 pub use record::after_fork::watch_forks;
 pub use record::code::{Frame, code_era};

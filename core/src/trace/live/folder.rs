@@ -8,14 +8,21 @@ use std::path::{Path, PathBuf};
 
 use crate::os;
 
-/// The folders in which this user's processes may publish, the preferred one first: `$XDG_RUNTIME_DIR/offlock`, and
-/// `/tmp/offlock-1000`, with the user's id, for processes that have no such variable.
+/// The folders in which this user's processes may publish, the preferred one first: `$XDG_RUNTIME_DIR/offlock`, or
+/// `/run/user/1000/offlock`, with the user's id, where the variable is missing, as in a job of cron; and
+/// `/tmp/offlock-1000`.
 fn folders() -> impl Iterator<Item = PathBuf> {
-    folders_of(os::user_id(), std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+    let user = os::user_id();
+    folders_of(user, std::env::var_os("XDG_RUNTIME_DIR").map_or_else(|| usual_runtime(user), PathBuf::from))
 }
 
-fn folders_of(user: u32, runtime: Option<PathBuf>) -> impl Iterator<Item = PathBuf> {
-    let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
+/// What `$XDG_RUNTIME_DIR` usually is.
+fn usual_runtime(user: u32) -> PathBuf {
+    format!("/run/user/{user}").into()
+}
+
+fn folders_of(user: u32, runtime: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let runtime = Some(runtime).filter(|folder| folder.is_absolute() && folder.is_dir());
     let shared = PathBuf::from(format!("/tmp/offlock-{user}"));
     runtime.map(|folder| folder.join("offlock")).into_iter().chain([shared])
 }
@@ -65,10 +72,16 @@ pub(super) fn sockets_of(pid: u32) -> impl Iterator<Item = PathBuf> {
     let (own, of_process) =
         (os::user_id(), fs::metadata(format!("/proc/{pid}")).map(|process| process.uid()));
     let user = of_process.ok().filter(|_| own == 0).unwrap_or(own);
-    let usual = (user != own).then(|| PathBuf::from(format!("/run/user/{user}")));
-    let runtime = usual.or_else(|| std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
-    let private = folders_of(user, runtime).filter(move |folder| check_private(folder, user).is_ok());
+    let of_other = (user != own).then(|| folders_of(user, usual_runtime(user)));
+    let own = (user == own).then(folders);
+    let all = of_other.into_iter().flatten().chain(own.into_iter().flatten());
+    let private = all.filter(move |folder| check_private(folder, user).is_ok());
     private.map(move |folder| socket_in(&folder, pid))
+}
+
+/// Whether a process publishes, or has published before it was killed: as [`sockets_of`].
+pub fn publishes(pid: u32) -> bool {
+    sockets_of(pid).any(|socket| socket.exists())
 }
 
 /// Connects to a socket. One that a process has left that was killed is removed, and `NotFound`.

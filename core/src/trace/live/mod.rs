@@ -24,7 +24,7 @@ mod recent;
 mod thread_dump;
 
 pub use connection::{Connection, dump};
-pub use folder::published;
+pub use folder::{published, publishes};
 pub(super) use publisher::Publisher;
 pub use recent::Recent;
 pub use thread_dump::{
