@@ -82,6 +82,11 @@ impl Comparison {
         let mut table = Table::new(&["", "before", "after", "change"]);
         table.0.extend(self.measures.iter().map(Measure::row));
         table.write(&mut out);
+        if self.lengths_differ() {
+            out.push_str(
+                "  The recordings differ in length: unless the work was the same, compare shares, not times.\n",
+            );
+        }
         out.push_str("\nThreads\n");
         let mut table = Table::new(&["thread", "running before", "after", "waiting before", "after"]);
         table.0.extend(self.threads.iter().take(ROWS).map(ThreadChange::row));
@@ -91,6 +96,15 @@ impl Comparison {
         }
         self.code.write(&mut out);
         out
+    }
+
+    /// Whether one recording is more than a quarter longer.
+    fn lengths_differ(&self) -> bool {
+        let length = self.measures.iter().find(|measure| measure.name == "length");
+        length.is_some_and(|length| {
+            let [less, more] = [length.before.min(length.after), length.before.max(length.after)];
+            more > 1.25 * less
+        })
     }
 
     /// The comparison as JSON, times in nanoseconds.

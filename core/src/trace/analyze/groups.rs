@@ -1,9 +1,13 @@
 //! Groups of threads: the threads of a pool are one thing to whoever reads a summary.
 //!
 //! Threads belong together if they have the same name apart from one number: `puma srv tp 001`,
-//! `ThreadPoolExecutor-0_3`, `Thread-7 (process_request_thread)`, `worker 1`.
+//! `ThreadPoolExecutor-0_3`, `Thread-7 (process_request_thread)`, `worker 1`. Many pools whose names differ in another number
+//! are one group, too, such as the executors that a server makes for each request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// The most pools of the same kind that are groups of their own.
+const POOLS: usize = 4;
 
 /// Threads by their group.
 #[derive(Debug, Default)]
@@ -23,8 +27,15 @@ impl Groups {
         let mut groups = Self::default();
         let mut known = HashMap::new();
         let mut first = Vec::new();
-        for (thread, name) in names.enumerate() {
+        let names: Vec<&str> = names.collect();
+        let mut pools: HashMap<String, HashSet<String>> = HashMap::new();
+        for pattern in names.iter().map(|name| pattern(name)) {
+            pools.entry(self::pattern(&pattern)).or_default().insert(pattern);
+        }
+        for (thread, name) in names.into_iter().enumerate() {
             let pattern = pattern(name);
+            let of_pools = self::pattern(&pattern);
+            let pattern = if pools[&of_pools].len() > POOLS { of_pools } else { pattern };
             let group = *known.entry(pattern.clone()).or_insert_with(|| {
                 groups.members.push(Vec::new());
                 groups.names.push(pattern);
@@ -91,6 +102,17 @@ mod tests {
         ] {
             assert_eq!(pattern(name), expected);
         }
+    }
+
+    #[test]
+    fn many_pools_of_a_kind_are_one_group() {
+        let names: Vec<String> =
+            (0..12).map(|number| format!("ThreadPoolExecutor-{}_{number}", number / 2)).collect();
+        let groups = Groups::new(names.iter().take(8).map(String::as_str));
+        assert_eq!(groups.names[0], "ThreadPoolExecutor-0_*");
+        assert_eq!(groups.members.len(), 4);
+        let groups = Groups::new(names.iter().map(String::as_str));
+        assert_eq!(groups.names, ["ThreadPoolExecutor-*_*"]);
     }
 
     #[test]
