@@ -272,6 +272,9 @@ pub(crate) struct Window {
     /// Show only the threads whose names contain this, and the others as one; may be repeated
     #[arg(long = "thread", value_name = "NAME")]
     pub(crate) threads: Vec<String>,
+    /// Show only the code that ran in functions whose names contain this, or was called by them; may be repeated
+    #[arg(long = "function", value_name = "NAME")]
+    pub(crate) functions: Vec<String>,
 }
 
 /// Write the report page of a trace, or of the processes of a run: one HTML file that needs no network

@@ -38,7 +38,15 @@ fn is_being_written(path: &Path, recording: &Recording) -> bool {
 }
 
 impl Window {
-    fn cut(&self, path: &Path, recording: Recording) -> Result<Recording, Failure> {
+    fn cut(&self, path: &Path, mut recording: Recording) -> Result<Recording, Failure> {
+        if !self.functions.is_empty() {
+            let stacks = recording.code.stacks_with(&self.functions);
+            if stacks.is_empty() {
+                let problem = format!("no function has {} in its name", self.functions.join(" or "));
+                return Err(Failure::with_file(path, &problem));
+            }
+            recording.looked_at = Some(stacks);
+        }
         if self.from.is_none() && self.to.is_none() && self.threads.is_empty() {
             return Ok(recording);
         }

@@ -238,6 +238,51 @@ fn the_summary_names_the_lines() {
 }
 
 #[test]
+fn code_that_is_evaluated_again_is_one_line() {
+    let samples = [(1, ms(3), Kind::StackHolding, PARSE), (1, ms(21), Kind::StackReleasing, SEND)];
+    let mut recording = sampled(known(), &samples);
+    let parse = recording.code.functions[&2].clone();
+    recording.code.functions.insert(3, RecordedFunction { line: 90, ..parse });
+    recording.code.frames.get_mut(&SEND).expect("send").line = 41;
+    let code = Summary::of(&recording, &Timeline::of(&recording)).code;
+    let rows: Vec<_> =
+        code.lines.iter().map(|line| (&*line.function, line.line, line.lost, line.samples)).collect();
+    assert_eq!(rows, [("App.parse", 41, ms(10), 2)]);
+}
+
+#[test]
+fn a_look_at_some_stacks_leaves_the_others_out() {
+    let samples = [(1, ms(3), Kind::StackHolding, PARSE), (1, ms(21), Kind::StackReleasing, SEND)];
+    let mut recording = sampled(known(), &samples);
+    let stacks = |parts: &[&str]| {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        recording.code.stacks_with(&parts)
+    };
+    assert_eq!(stacks(&["main"]), [1, PARSE, SEND].into());
+    assert_eq!(stacks(&["end", "nowhere"]), [SEND].into());
+    assert_eq!(stacks(&["nowhere"]), [].into());
+    recording.looked_at = Some(stacks(&["send"]));
+    let code = Summary::of(&recording, &Timeline::of(&recording)).code;
+    assert_eq!(code.lines.iter().map(|line| &*line.function).collect::<Vec<_>>(), ["send"]);
+    assert_eq!((code.known, code.unknown), (ms(10), ms(1)));
+    assert_eq!(
+        exported(Format::Collapsed, &recording),
+        "main (/srv/app.py:3);send (/srv/app.py:7) 1000000\n"
+    );
+}
+
+#[test]
+fn the_waits_of_offlocks_own_threads_are_no_loss() {
+    let mut recording = known();
+    let mut lost = || {
+        let summary = Summary::of(&recording, &Timeline::of(&recording));
+        recording.threads.get_mut(&4).expect("net").name = "offlock watch".into();
+        summary.threads.iter().map(|thread| thread.times.waiting).sum::<u64>()
+    };
+    assert_eq!([lost(), lost()], [ms(6 + 4 + 1), ms(6 + 4)]);
+}
+
+#[test]
 fn collapsed_stacks_count_what_others_lost() {
     let samples = [
         (1, ms(3), Kind::StackHolding, PARSE),

@@ -47,7 +47,9 @@ pub struct Piece {
 impl BlamedCode {
     pub(super) fn of(recording: &Recording, timeline: &Timeline, groups: &[GroupSummary]) -> Self {
         let columns = Columns::new(timeline, groups);
-        let mut lines = Lines { recording, columns: &columns, rows: HashMap::new(), tasks: HashMap::new() };
+        let same = recording.code.same_functions();
+        let mut lines =
+            Lines { recording, columns: &columns, same, rows: HashMap::new(), tasks: HashMap::new() };
         let mut code = Self::default();
         let stacks = stacks(recording, timeline);
         for lock in &timeline.locks {
@@ -59,7 +61,9 @@ impl BlamedCode {
                 let lost = waiting.between(piece.start, piece.end);
                 piece.lost = lost.iter().sum();
                 code.known += piece.lost;
-                lines.add(&piece, &lost);
+                if recording.looks_at(piece.stack) {
+                    lines.add(&piece, &lost);
+                }
             }
         }
         code.unknown = code.unknown.saturating_sub(code.known);
@@ -75,7 +79,8 @@ pub fn blamed_pieces(recording: &Recording, timeline: &Timeline) -> Vec<Piece> {
     let of_lock = |lock: &LockLife| {
         let pieces = pieces(timeline, &stacks, lock);
         let lost = lost_during(timeline, lock, pieces.iter().map(|piece| (piece.start, piece.end)));
-        pieces.into_iter().zip(lost).map(|(piece, lost)| Piece { lost, ..piece }).collect::<Vec<_>>()
+        let with_loss = pieces.into_iter().zip(lost).map(|(piece, lost)| Piece { lost, ..piece });
+        with_loss.filter(|piece| recording.looks_at(piece.stack)).collect::<Vec<_>>()
     };
     timeline.locks.iter().flat_map(of_lock).collect()
 }
@@ -211,6 +216,7 @@ impl Waiting {
 struct Lines<'a> {
     recording: &'a Recording,
     columns: &'a Columns,
+    same: HashMap<u32, u32>,
     rows: HashMap<(u32, u32), Line>,
     /// The function that stands for the task of each stack, if it has one.
     tasks: HashMap<u32, Option<u32>>,
@@ -235,7 +241,8 @@ impl Lines<'_> {
         let Some(frame) = self.recording.code.stack(piece.stack).next() else { return };
         let code = &self.recording.code;
         let task = *self.tasks.entry(piece.stack).or_insert_with(|| code.task(piece.stack));
-        let row = self.rows.entry((frame.function, frame.line)).or_insert_with(|| Line {
+        let function = self.same.get(&frame.function).copied().unwrap_or(frame.function);
+        let row = self.rows.entry((function, frame.line)).or_insert_with(|| Line {
             lost: vec![0; lost.len()],
             tasks: HashMap::new(),
             samples: 0,

@@ -1,6 +1,6 @@
 //! The functions and stacks of a recording, by the numbers in its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,33 @@ impl Code {
                 && function.is_some_and(|function| function.file == 0 && function.name.ends_with(')'))
         };
         self.stack(stack).find(stands_for_task).map(|frame| frame.function)
+    }
+
+    /// For each function that has the name and the file of another one, one of these: code that is evaluated again and again
+    /// makes a new function each time.
+    pub(super) fn same_functions(&self) -> HashMap<u32, u32> {
+        let mut first = HashMap::new();
+        let same = |(id, function): (&u32, &RecordedFunction)| {
+            let one = *first.entry((function.name.clone(), function.file)).or_insert(*id);
+            (one != *id).then_some((*id, one))
+        };
+        self.functions.iter().filter_map(same).collect()
+    }
+
+    /// The stacks with a function whose name contains one of some texts.
+    pub fn stacks_with(&self, parts: &[String]) -> HashSet<u32> {
+        let is_named = |function: u32| {
+            let name = self.functions.get(&function).map(|function| function.name.as_str());
+            name.is_some_and(|name| parts.iter().any(|part| name.contains(part.as_str())))
+        };
+        let mut found = HashSet::new();
+        // Callers have lesser numbers.
+        for (id, frame) in &self.frames {
+            if found.contains(&frame.caller) || is_named(frame.function) {
+                found.insert(*id);
+            }
+        }
+        found
     }
 
     /// The frames of a stack, innermost first.

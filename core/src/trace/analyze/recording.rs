@@ -5,7 +5,7 @@
 //! as complete up to its last flush. Events arrive in sections by native thread; they are sorted per
 //! interpreter thread at the end, so reading takes O(n log n) for n events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
@@ -182,6 +182,8 @@ pub struct Recording {
     /// Whether the stacks of holders are at the ends of the parts of holds that they stand for, as after a cut.
     /// Otherwise they are where they were recorded.
     pub has_settled_stacks: bool,
+    /// The stacks that are looked at, if not all are.
+    pub looked_at: Option<HashSet<u32>>,
     /// The number of events read.
     pub events: u64,
     /// The number of events that are missing.
@@ -200,6 +202,11 @@ impl Recording {
     /// The number of the name of what threads compute without the lock if it is none of offlock's operations.
     /// The recorder's names begin at 1.
     pub const OTHER_CODE: u32 = 0;
+
+    /// Whether the time of a stack is shown.
+    pub(super) fn looks_at(&self, stack: u32) -> bool {
+        self.looked_at.as_ref().is_none_or(|looked_at| looked_at.contains(&stack))
+    }
 
     /// Reads a trace. A file that is truncated or damaged is read up to there; see [`damage`](Self::damage).
     /// The task's progress counts bytes.

@@ -96,7 +96,8 @@ impl Code {
     /// The qualified name, as in `Report#rows`, `Report.build` or `<main>`.
     pub(crate) fn name(self, ruby: &Ruby) -> String {
         let qualified = self.text(ruby, rb_profile_frame_qualified_method_name);
-        qualified.or_else(|| self.text(ruby, rb_profile_frame_full_label)).unwrap_or_else(|| "?".to_owned())
+        let name = qualified.or_else(|| self.text(ruby, rb_profile_frame_full_label));
+        name.map_or_else(|| "?".to_owned(), |name| without_addresses(&name))
     }
 
     /// The path of the file, as in a backtrace.
@@ -126,6 +127,17 @@ impl Code {
     pub(crate) fn mark(self, marker: &Marker) {
         marker.mark(Object::raw(self.0));
     }
+}
+
+/// A name without the addresses of objects, as in `#<Class:0x00007f8f1d0bfdc0>#run`: they differ from run to run, and among
+/// classes that are made of the same code.
+fn without_addresses(name: &str) -> String {
+    let mut parts = name.split(":0x");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |whole, part| {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_hexdigit());
+        whole + if rest.starts_with('>') { rest } else { part }
+    })
 }
 
 /// A function that the thread with the main Ractor's lock calls at the next point where it looks for
