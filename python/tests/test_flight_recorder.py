@@ -100,6 +100,25 @@ def test_a_watch_is_told_of_a_long_hold_and_of_a_long_wait(recorder: lock.Flight
     assert any(wait.waiting == "MainThread" and wait.holder == "keeper" for wait in waits)
 
 
+def test_a_function_that_raises_is_called_for_the_next_wait_too(
+    recorder: lock.FlightRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[lock.Alarm] = []
+
+    def call(alarm: lock.Alarm) -> None:
+        calls.append(alarm)
+        raise ValueError("a fault in the function")
+
+    recorder.on_wait(0.05, call)
+    for number in range(2):
+        hold(0.2)
+        eventually(lambda number=number: len(calls) > number)
+    assert not [alarm for alarm in calls if alarm.waiting == "offlock watch"]
+    logged = [record for record in caplog.records if record.name == "offlock.lock"]
+    assert "what on_wait was given raised an exception" in logged[0].getMessage()
+    assert logged[0].exc_info is not None
+
+
 def test_a_stuck_lock_is_written_while_it_is_stuck(tmp_path: Path) -> None:
     path = tmp_path / "stuck.offlock"
     with lock.FlightRecorder(path=path, dump_on_hold=0.1):

@@ -263,7 +263,7 @@ def _(folder: str) -> None:
         native.Recorder(None, [], [], None, 0.001),
         native.Recorder.keep([], [], 0.001, (1, 1 << 20), (path, 0, 0, 0, 1)),
     ]:
-        results = (recorder.dump(path, []), recorder.dump_beside([]), recorder.watch("wait", 0))
+        results = (recorder.dump(path, []), recorder.dump_beside([]), recorder.watch("wait", 0, False))
         assert (*results, recorder.memory, recorder.stop([])) == (None,) * 5
         assert not recorder.is_running
         recorder.summary()

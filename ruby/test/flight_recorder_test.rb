@@ -57,6 +57,21 @@ class FlightRecorderTest < Minitest::Test
     assert_operator alarm.nanoseconds, :<, 1_000_000_000
     assert_match(/\A"keeper" has held the lock for \d+ ms while "main" waited/, alarm.to_s)
     assert(waits.any? { |wait| wait.waiting == "main" && wait.holder == "keeper" })
+    assert_empty (holds + waits).map(&:waiting) & ["offlock watch"]
+    assert_empty (holds + waits).flat_map { |told| told.stack.map(&:first) }.grep(/\Afunction \d+\z/)
+  ensure
+    recorder&.stop
+  end
+
+  def test_a_block_that_raises_is_called_for_the_next_wait_too
+    recorder, calls = L::FlightRecorder.new, 0
+    recorder.on_wait(0.05) { (calls += 1) && raise("a fault in the block") }
+    _, errors = capture_io do
+      2.times { |round| keep(0.2) && eventually { calls > round } }
+      recorder.stop
+    end
+    assert_includes errors, "offlock: the block of on_wait or on_hold raised"
+    assert_includes errors, "a fault in the block"
   ensure
     recorder&.stop
   end
@@ -164,6 +179,15 @@ class FlightRecorderTest < Minitest::Test
     assert_match(/"keeper" (has )?held the lock for \d+ ms/, errors)
     assert_includes errors, "the last seconds are in #{path("app-2.offlock")}"
     %w[app.offlock app-2.offlock app-3.offlock].each { |name| assert_nil summary_of(path(name))["damage"] }
+  end
+
+  def test_a_program_keeps_its_exit_status_if_its_trace_cannot_be_written
+    full = 'trap("XFSZ", "IGNORE"); Process.setrlimit(:FSIZE, 100); keep(0.05); exit 5'
+    errors, ended = trace(full)
+    assert_equal 5, ended.exitstatus, errors
+    assert_match(/^offlock: File too large/, errors)
+    errors, ended = trace(full, "--keep", "30s")
+    assert_equal 5, ended.exitstatus, errors
   end
 
   private

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from ._about import about_program, thread_names
 from ._restart import restarting
 from ._summary import Stats
 from ._trace import STACKS, Trace
+
+_log = logging.getLogger("offlock.lock")
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class FlightRecorder(Trace):
         self._dumps = (dump_on_wait, dump_on_hold, float(interval), most)
         self._path = None if path is None else os.fspath(path)
         self._options = (arguments, stacks)
-        self._watches: list[tuple[str, float, Callable[[Alarm], object]]] = []
+        self._watches: list[tuple[str, float, Callable[[Alarm], object], bool]] = []
         self._begin()
         if not self._is_off:
             restarting.append(self)
@@ -112,8 +115,8 @@ class FlightRecorder(Trace):
             self._path = f"{root}.{os.getpid()}{extension}"
         watches, self._watches = self._watches, []
         self._begin()
-        for watched, seconds, call in watches:
-            self._watch(watched, seconds, call)
+        for watch in watches:
+            self._watch(*watch)
 
     def dump(self, path: str | os.PathLike[str]) -> Stats | None:
         """Write the trace of the last seconds to the file at `path`. The recording goes on.
@@ -136,9 +139,13 @@ class FlightRecorder(Trace):
         """Call `call` with an `Alarm` soon after a thread has waited for the lock for this many seconds.
 
         It is called in a thread of its own, once for each such wait, also while the wait goes on. An exception that it
-        raises goes to `threading.excepthook` and ends the watch.
+        raises is logged by the logger `offlock.lock`.
         """
         self._watch("wait", seconds, call)
+
+    def _on_any_wait(self, seconds: float, call: Callable[[Alarm], object]) -> None:
+        """As `on_wait`, also for offlock's own threads."""
+        self._watch("wait", seconds, call, own=True)
 
     def on_hold(self, seconds: float, call: Callable[[Alarm], object]) -> None:
         """Call `call` with an `Alarm` soon after a thread has held the lock for this many seconds while another waited.
@@ -147,17 +154,22 @@ class FlightRecorder(Trace):
         """
         self._watch("hold", seconds, call)
 
-    def _watch(self, watched: str, seconds: float, call: Callable[[Alarm], object]) -> None:
+    def _watch(
+        self, watched: str, seconds: float, call: Callable[[Alarm], object], own: bool = False
+    ) -> None:
         if self._is_off:
             return
-        watch = self._recorder.watch(watched, seconds)
+        watch = self._recorder.watch(watched, seconds, own)
         if watch is None:
             raise RuntimeError("the flight recorder is stopped")
-        self._watches.append((watched, seconds, call))
+        self._watches.append((watched, seconds, call, own))
 
         def run() -> None:
             while alarm := watch.next():
-                call(Alarm(*alarm))
+                try:
+                    call(Alarm(*alarm))
+                except Exception:
+                    _log.exception("what on_%s was given raised an exception", watched)
 
         threading.Thread(target=run, name=WATCH, daemon=True).start()
 

@@ -208,11 +208,12 @@ impl Recorder {
         Ok(py.detach(|| flight.path().map(beside)).transpose()?)
     }
 
-    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds; None if nothing is kept.
-    fn watch(&self, watched: &str, seconds: f64) -> PyResult<Option<Watch>> {
+    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds, if `own` also for waits of offlock's own
+    /// threads; None if nothing is kept.
+    fn watch(&self, watched: &str, seconds: f64, own: bool) -> PyResult<Option<Watch>> {
         let watched = if watched == "wait" { Watched::Wait } else { Watched::Hold };
         let at_least = duration("seconds", seconds)?;
-        Ok(self.flight().map(|flight| Watch::new(flight.watch(watched, at_least))))
+        Ok(self.flight().map(|flight| Watch::new(flight.watch(watched, at_least, own))))
     }
 
     /// The number of bytes that the last seconds take; None if none are kept.

@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use super::recording::{Moment, RecordedThread, Recording};
+use crate::trace::OWN_THREADS;
 use crate::trace::format::definition::{LockKind, Stand};
 use crate::trace::format::event::{Kind, Reason, unpack_release, unpack_size};
 
@@ -245,6 +246,8 @@ enum Base {
 /// Builds a thread's history from its events.
 struct Walk {
     life: Life,
+    /// Whether it is one of [`OWN_THREADS`].
+    is_own: bool,
     base: Base,
     since: u64,
     gc: u32,
@@ -264,6 +267,7 @@ pub(super) fn live(recording: &Recording, only_lock: u32, id: u32, thread: &Reco
     let end = find(Kind::ThreadEnd).unwrap_or(length).max(start);
     let mut walk = Walk {
         life: Life { id, name: thread.name_or(id), start, end, ..Life::default() },
+        is_own: OWN_THREADS.contains(&thread.name.as_str()),
         base: first_base(thread, only_lock, recording.is_estimate()),
         since: start,
         gc: 0,
@@ -375,8 +379,8 @@ impl Walk {
         let start = self.since;
         match self.base {
             Base::Holding(lock) => self.life.holds.push(Stretch { lock, start, end }),
-            Base::Waiting(lock) => self.life.waits.push(Stretch { lock, start, end }),
-            Base::Off(_) => {}
+            Base::Waiting(lock) if !self.is_own => self.life.waits.push(Stretch { lock, start, end }),
+            Base::Waiting(_) | Base::Off(_) => {}
         }
     }
 
@@ -387,10 +391,10 @@ impl Walk {
             (_, Some(region)) if self.trusts_regions => (State::OffLock, region.name),
             (Base::Holding(lock), _) if self.gc > 0 => (State::Gc, lock),
             (Base::Holding(lock), _) => (State::Running, lock),
-            (Base::Waiting(lock), _) => (State::Waiting, lock),
-            (Base::Off(_), Some(region)) => (State::OffLock, region.name),
+            (Base::Waiting(lock), _) if !self.is_own => (State::Waiting, lock),
+            (Base::Waiting(_) | Base::Off(_), Some(region)) => (State::OffLock, region.name),
             (Base::Off(Reason::Sleeps), None) => (State::Sleep, 0),
-            (Base::Off(_), None) => (State::Idle, 0),
+            (Base::Waiting(_) | Base::Off(_), None) => (State::Idle, 0),
         }
     }
 

@@ -146,9 +146,9 @@ impl FlightRecorder {
         self.path.as_deref()
     }
 
-    /// Watches for waits or holds of at least this time.
-    pub fn watch(&self, watched: Watched, at_least: Duration) -> Watch {
-        Watch::new(&self.shared, watched, at_least)
+    /// Watches for waits or holds of at least this time. `counts_own` is whether waits of offlock's own threads count.
+    pub fn watch(&self, watched: Watched, at_least: Duration, counts_own: bool) -> Watch {
+        Watch::new(&self.shared, watched, at_least, counts_own)
     }
 
     /// Whether it is recording, in this process.
@@ -204,7 +204,7 @@ fn write_dumps(shared: &Arc<Shared>, flight: &FlightOptions) {
     let reasons = [(Watched::Wait, flight.wait), (Watched::Hold, flight.hold)];
     let watches: Vec<Watch> = reasons
         .into_iter()
-        .filter_map(|(watched, at_least)| Some(Watch::new(shared, watched, at_least?)))
+        .filter_map(|(watched, at_least)| Some(Watch::new(shared, watched, at_least?, false)))
         .collect();
     while shared.written.load(Ordering::Relaxed) < flight.most && shared.sleep(LOOK_EVERY) {
         // Each watch has to look, so that it forgets what it has seen.

@@ -144,7 +144,7 @@ fn a_long_wait_writes_a_dump_but_not_every_long_wait() {
 fn a_watch_tells_while_the_hold_goes_on() {
     let pair = Pair::new("watched");
     let recorder = FlightRecorder::start(&Options::default(), &FlightOptions::default()).expect("a thread");
-    let watch = recorder.watch(Watched::Hold, Duration::from_millis(30));
+    let watch = recorder.watch(Watched::Hold, Duration::from_millis(30), false);
     let of_pair = |watch: &Watch| {
         let deadline = Instant::now() + Duration::from_secs(20);
         let next = || watch.next(Duration::from_secs(1));

@@ -1,10 +1,12 @@
 //! Looking for waits and holds that are too long, in the events of a flight recorder.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::shared::Shared;
 use crate::fork::lock;
+use crate::trace::OWN_THREADS;
 use crate::trace::analyze::code::{Code, FrameText};
 use crate::trace::record::lock_watch::{LockWatch, Long, Watched};
 use crate::trace::record::session::catch_up;
@@ -25,8 +27,10 @@ pub struct Alarm {
     pub nanoseconds: u64,
     /// Whether it is over.
     pub is_over: bool,
-    /// The holder's last known stack during the hold, innermost frame first.
+    /// The holder's stack during the hold, innermost frame first: its last sample or, without samples, that at the end.
     pub stack: Vec<FrameText>,
+    /// Its number.
+    number: Option<u32>,
 }
 
 impl std::fmt::Display for Alarm {
@@ -52,16 +56,18 @@ impl std::fmt::Display for Alarm {
 pub struct Watch {
     shared: Arc<Shared>,
     watched: Watched,
+    /// Whether the waits of offlock's own threads count.
+    counts_own: bool,
     watch: Arc<Mutex<LockWatch>>,
     found: Mutex<std::collections::VecDeque<Alarm>>,
 }
 
 impl Watch {
-    pub(super) fn new(shared: &Arc<Shared>, watched: Watched, at_least: Duration) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, watched: Watched, at_least: Duration, counts_own: bool) -> Self {
         let at_least = u64::try_from(at_least.as_nanos()).unwrap_or(u64::MAX);
         let watch = Arc::new(Mutex::new(LockWatch::new(watched, at_least)));
         shared.ring.watch(Arc::clone(&watch));
-        Self { shared: Arc::clone(shared), watched, watch, found: Mutex::default() }
+        Self { shared: Arc::clone(shared), watched, counts_own, watch, found: Mutex::default() }
     }
 
     /// Returns the next alarm, which is not older than a look every 10 ms allows; `None` after `timeout`, or
@@ -89,21 +95,39 @@ impl Watch {
 
     pub(super) fn look(&self) -> Vec<Alarm> {
         let time = catch_up();
-        let found = lock(&self.watch).settle(time);
+        // The ring is locked while it calls the watch, so never the other way round.
+        let ignored =
+            if self.counts_own { HashSet::new() } else { self.shared.ring.threads_named(&OWN_THREADS) };
+        let mut watch = lock(&self.watch);
+        watch.ignore(ignored);
+        let found = watch.settle(time);
+        drop(watch);
         found.into_iter().map(|long| self.alarm(&long)).collect()
+    }
+
+    /// The same alarm with the names of functions that were described since.
+    #[must_use]
+    pub fn named(&self, alarm: Alarm) -> Alarm {
+        catch_up();
+        Alarm { stack: self.texts(alarm.number), ..alarm }
+    }
+
+    fn texts(&self, stack: Option<u32>) -> Vec<FrameText> {
+        let Some(stack) = stack else { return Vec::new() };
+        let code = Code::of_body(&self.shared.ring.code_of(stack));
+        code.stack(stack).map(|frame| code.text(frame)).collect()
     }
 
     fn alarm(&self, long: &Long) -> Alarm {
         let ring = &self.shared.ring;
-        let code = long.stack.map(|stack| (Code::of_body(&ring.code_of(stack)), stack));
-        let texts = |(code, stack): (Code, u32)| code.stack(stack).map(|frame| code.text(frame)).collect();
         Alarm {
             watched: self.watched,
             holder: long.holder.map(|holder| ring.thread_name(holder)).unwrap_or_default(),
             waiting: ring.thread_name(long.waiting),
             nanoseconds: long.time,
             is_over: long.is_over,
-            stack: code.map(texts).unwrap_or_default(),
+            stack: self.texts(long.stack),
+            number: long.stack,
         }
     }
 }

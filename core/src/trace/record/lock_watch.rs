@@ -3,7 +3,7 @@
 //! It gets the events of all threads, in any order, and settles them up to a time: it sorts them, follows
 //! which thread holds each lock and which wait, and finds what has been too long, ended or not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::trace::format::event::{Event, Kind, Reason, unpack_release};
 
@@ -30,7 +30,7 @@ pub(in crate::trace) struct Long {
     pub(in crate::trace) time: u64,
     /// Whether it has ended.
     pub(in crate::trace) is_over: bool,
-    /// The last stack that is known of the holder, during the hold.
+    /// The last sample of the holder's stack during the hold or, without samples, the stack at its end.
     pub(in crate::trace) stack: Option<u32>,
 }
 
@@ -39,6 +39,8 @@ pub(in crate::trace) struct Long {
 pub(in crate::trace) struct LockWatch {
     watched: Watched,
     at_least: u64,
+    /// The threads whose waits do not count.
+    ignored: HashSet<u32>,
     pending: Vec<Event>,
     locks: HashMap<u32, Use>,
     found: Vec<Long>,
@@ -119,7 +121,13 @@ impl Use {
 
 impl LockWatch {
     pub(in crate::trace) fn new(watched: Watched, at_least: u64) -> Self {
-        Self { watched, at_least, pending: Vec::new(), locks: HashMap::new(), found: Vec::new() }
+        let (ignored, pending, locks, found) = (HashSet::new(), Vec::new(), HashMap::new(), Vec::new());
+        Self { watched, at_least, ignored, pending, locks, found }
+    }
+
+    /// From here on the waits of these threads, and of no others, do not count.
+    pub(in crate::trace) fn ignore(&mut self, threads: HashSet<u32>) {
+        self.ignored = threads;
     }
 
     /// Takes an event.
@@ -181,6 +189,7 @@ impl LockWatch {
 
     fn step(&mut self, Event { time, thread, kind, argument }: Event) {
         match kind {
+            Kind::Wants if self.ignored.contains(&thread) => {}
             Kind::Wants => self.locks.entry(argument).or_default().enter(thread, time),
             Kind::Acquired => {
                 let usage = self.locks.entry(argument).or_default();
@@ -202,14 +211,18 @@ impl LockWatch {
                 let is_new = usage.hold.is_some_and(|hold| !hold.told);
                 let long = usage.long_hold(time, true).filter(|_| is_new);
                 usage.release(time);
-                if reason == Reason::Yields {
+                if reason == Reason::Yields && !self.ignored.contains(&thread) {
                     usage.enter(thread, time);
                 }
                 self.find(Watched::Hold, long);
             }
             Kind::StackHolding | Kind::StackReleasing => {
                 let holds = self.locks.values_mut().filter_map(|usage| usage.hold.as_mut());
-                holds.filter(|hold| hold.thread == thread).for_each(|hold| hold.stack = Some(argument));
+                for hold in holds.filter(|hold| hold.thread == thread) {
+                    // The line at which a hold ends may have taken no time.
+                    let is_better = kind == Kind::StackHolding || hold.stack.is_none();
+                    hold.stack = if is_better { Some(argument) } else { hold.stack };
+                }
             }
             Kind::ThreadEnd => {
                 for usage in self.locks.values_mut() {
@@ -281,6 +294,40 @@ mod tests {
         let long = Long { holder: Some(1), waiting: 2, time: 251, is_over: true, stack: Some(5) };
         assert_eq!(watch.settle(500), [long]);
         assert_eq!(watch.settle(600), []);
+    }
+
+    #[test]
+    fn the_waits_of_ignored_threads_do_not_count() {
+        let events = [
+            event(100, 1, Kind::Acquired, LOCK),
+            event(150, 2, Kind::Wants, LOCK),
+            event(200, 3, Kind::Wants, LOCK),
+            event(400, 1, Kind::Released, RELEASED),
+        ];
+        for watched in [Watched::Wait, Watched::Hold] {
+            let mut watch = watch(watched, &events);
+            watch.ignore([2].into());
+            assert_eq!(watch.settle(500).iter().map(|long| long.waiting).collect::<Vec<_>>(), [3]);
+            let mut watch = self::watch(watched, &events);
+            watch.ignore([2, 3].into());
+            assert_eq!(watch.settle(500), []);
+        }
+    }
+
+    #[test]
+    fn the_stack_at_the_end_of_a_hold_is_told_only_without_samples() {
+        let mut watch = watch(
+            Watched::Wait,
+            &[
+                event(100, 1, Kind::Acquired, LOCK),
+                event(150, 2, Kind::Wants, LOCK),
+                event(200, 1, Kind::StackHolding, 7),
+                event(399, 1, Kind::StackReleasing, 5),
+                event(400, 1, Kind::Released, RELEASED),
+                event(401, 2, Kind::Acquired, LOCK),
+            ],
+        );
+        assert_eq!(watch.settle(500).iter().map(|long| long.stack).collect::<Vec<_>>(), [Some(7)]);
     }
 
     #[test]

@@ -280,7 +280,7 @@ def _record_waits(seconds: float, call: Callable[[Alarm], object]) -> FlightReco
         warnings.warn(f"waits for the lock count as blocked: {reason}", RuntimeWarning, stacklevel=4)
         return None
     recorder = FlightRecorder(seconds=1, memory=1 << 20, stacks=seconds / 2)
-    recorder.on_wait(seconds, call)
+    recorder._on_any_wait(seconds, call)
     restarting.remove(recorder)
     return recorder
 

@@ -86,7 +86,7 @@ module Offlock
       def memory = @recorder.memory || 0
 
       # Calls the block soon after a thread has waited for the lock for this many seconds: in a thread of its own, once
-      # for each such wait, also while the wait goes on. An exception that it raises ends the watch.
+      # for each such wait, also while the wait goes on. An exception that it raises is written to standard error.
       #
       # @param seconds [Numeric]
       # @yieldparam alarm [Alarm]
@@ -100,6 +100,11 @@ module Offlock
       # @yieldparam alarm [Alarm]
       # @return [void]
       def on_hold(seconds, &block) = watch("hold", seconds, block)
+
+      # As {on_wait}, also for offlock's own threads.
+      #
+      # @private
+      def on_any_wait(seconds, &block) = watch("wait", seconds, block, own: true)
 
       # Stops recording and forgets what was kept. A second call changes nothing.
       #
@@ -118,7 +123,7 @@ module Offlock
         watches, @watches = @watches, []
         @stats = nil
         start
-        watches.each { |watched, seconds, block| watch(watched, seconds, block) }
+        watches.each { |watched, seconds, block, own| watch(watched, seconds, block, own:) }
       end
 
       private
@@ -129,19 +134,25 @@ module Offlock
         end
       end
 
-      def watch(watched, seconds, block)
+      def watch(watched, seconds, block, own: false)
         raise ArgumentError, "no block given" unless block
         return if off?
 
-        watch = @recorder.watch(watched, seconds.to_f) or raise IOError, "the flight recorder is stopped"
-        @watches << [watched, seconds, block]
+        watch = @recorder.watch(watched, seconds.to_f, own) or raise IOError, "the flight recorder is stopped"
+        @watches << [watched, seconds, block, own]
         thread = Thread.new do
           while (names, nanoseconds, over, text, stack = watch.next)
-            block.call(Alarm.new(*names, nanoseconds, over, text, stack))
+            tell(Alarm.new(*names, nanoseconds, over, text, stack), block)
           end
         end
         thread.name = WATCH
         nil
+      end
+
+      def tell(alarm, block)
+        block.call(alarm)
+      rescue StandardError => e
+        warn "offlock: the block of on_wait or on_hold raised #{e.full_message(highlight: false)}"
       end
     end
   end

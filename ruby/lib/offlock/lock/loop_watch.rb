@@ -104,7 +104,7 @@ module Offlock
       def record_waits
         recorder = FlightRecorder.new(seconds: 1, memory: 1 << 20, stacks: @least / 2e9)
         Forks.remove(recorder)
-        recorder.on_wait(@least / 1e9) { |alarm| waited(alarm) }
+        recorder.on_any_wait(@least / 1e9) { |alarm| waited(alarm) }
         recorder
       end
 

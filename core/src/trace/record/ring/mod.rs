@@ -308,6 +308,13 @@ impl Ring {
         name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("thread {thread}"))
     }
 
+    /// The threads with one of these names.
+    pub(in crate::trace) fn threads_named(&self, names: &[&str]) -> HashSet<u32> {
+        let kept = self.kept();
+        let named = kept.known.threads.iter().filter(|(_, (name, _))| names.contains(&name.as_str()));
+        named.map(|(id, _)| *id).collect()
+    }
+
     /// What a stack consists of, as a `CODE` frame's body.
     pub(in crate::trace) fn code_of(&self, stack: u32) -> Vec<u8> {
         let (kept, mut needed) = (self.kept(), HashSet::new());

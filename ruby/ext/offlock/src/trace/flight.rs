@@ -6,6 +6,7 @@ use std::time::Duration;
 use magnus::{DataTypeFunctions, Error, Ruby, TypedData};
 use offlock_core::trace::{self, Alarm, FlightOptions};
 
+use super::stacks::name_functions;
 use crate::region::wait;
 
 /// How often a thread that waits for an alarm looks whether it is interrupted.
@@ -50,12 +51,14 @@ type AlarmEntry = ((String, String), u64, bool, String, Vec<(String, String, u32
 
 impl Watch {
     /// Waits for the next wait or hold without the lock; nil once the recorder is stopped.
-    pub(super) fn next(&self) -> Result<Option<AlarmEntry>, Error> {
-        let alarm = wait(|| match self.0.next(LOOK_EVERY) {
-            None if self.0.is_running() => None,
+    pub(super) fn next(ruby: &Ruby, this: &Self) -> Result<Option<AlarmEntry>, Error> {
+        let alarm = wait(|| match this.0.next(LOOK_EVERY) {
+            None if this.0.is_running() => None,
             next => Some(next),
         })?;
-        Ok(alarm.map(entry))
+        // Callbacks could not name what they saw.
+        name_functions(ruby);
+        Ok(alarm.map(|alarm| entry(this.0.named(alarm))))
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn define(ruby: &Ruby, offlock: RModule) -> Result<(), Error> {
     recorder.define_singleton_method("publish", function!(Recorder::publish, 4))?;
     recorder.define_method("dump", method!(Recorder::dump, 2))?;
     recorder.define_method("dump_beside", method!(Recorder::dump_beside, 1))?;
-    recorder.define_method("watch", method!(Recorder::watch, 2))?;
+    recorder.define_method("watch", method!(Recorder::watch, 3))?;
     recorder.define_method("memory", method!(Recorder::memory, 0))?;
     native.define_class("Watch", ruby.class_object())?.define_method("next", method!(Watch::next, 0))?;
     recorder.define_method("stop", method!(Recorder::stop, 1))?;
@@ -214,11 +214,18 @@ impl Recorder {
         path.map_err(|error| system_call_error(ruby, &error))
     }
 
-    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds; nil if nothing is kept.
-    fn watch(ruby: &Ruby, this: &Self, watched: String, seconds: f64) -> Result<Option<Watch>, Error> {
+    /// Watches for waits ("wait") or holds ("hold") of at least so many seconds, if `own` also for waits of offlock's own
+    /// threads; nil if nothing is kept.
+    fn watch(
+        ruby: &Ruby,
+        this: &Self,
+        watched: String,
+        seconds: f64,
+        own: bool,
+    ) -> Result<Option<Watch>, Error> {
         let watched = if watched == "wait" { Watched::Wait } else { Watched::Hold };
         let at_least = duration(ruby, "seconds", seconds)?;
-        Ok(this.flight().map(|flight| Watch(flight.watch(watched, at_least))))
+        Ok(this.flight().map(|flight| Watch(flight.watch(watched, at_least, own))))
     }
 
     /// The number of bytes that the last seconds take; nil if none are kept.
