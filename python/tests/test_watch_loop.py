@@ -291,6 +291,19 @@ def test_the_callback_in_which_the_watch_begins_and_stops_is_told_too(kind: str)
     assert the(events, "blocked").nanoseconds > 150e6
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_callback_behind_the_one_that_begins_the_watch_is_named(kind: str) -> None:
+    events: list[lock.LateEvent] = []
+
+    async def main() -> None:
+        with lock.watch_loop(THRESHOLD, on_late=events.append):
+            asyncio.get_running_loop().call_soon(compute)
+            await asyncio.sleep(0.3)
+
+    run(kind, main)
+    assert (events[0].function, events[0].file) == ("compute", __file__), [str(event) for event in events]
+
+
 def test_callbacks_of_all_kinds_are_named() -> None:
     class Called:
         def __call__(self) -> None:

@@ -7,9 +7,15 @@ import sys
 from types import FrameType
 from typing import Any
 
-from .callback import running_loop
+from .callback import current_task, running_loop
 from .gauges import clock, split
 from .meter import Meter
+
+
+def _caller_of(task: Any) -> FrameType | None:
+    """Return the frame that called this step of a task, which is what runs the loop."""
+    frame = getattr(task.get_coro(), "cr_frame", None) if task is not None else None
+    return frame.f_back if frame is not None else None
 
 
 class BeatMeter(Meter):
@@ -23,9 +29,11 @@ class BeatMeter(Meter):
         self._timer: Any = None
         self._outside = 0
         if running_loop() is self.loop:
+            self._outside = id(_caller_of(current_task(self.loop)))
             self._schedule()
+            self.loop.call_soon(self._learn)
         else:
-            self.loop.call_soon_threadsafe(self._schedule)
+            self.loop.call_soon_threadsafe(self._start)
 
     def end(self) -> None:
         if self.begun and self.is_in_its_thread():
@@ -44,6 +52,13 @@ class BeatMeter(Meter):
     def is_outside(self, frame: FrameType) -> bool:
         return id(frame) == self._outside
 
+    def _start(self) -> None:
+        self._outside = id(sys._getframe(1))
+        self._schedule()
+
+    def _learn(self) -> None:
+        self._outside = id(sys._getframe(1))  # what runs the loop, as there are no frames of C code
+
     def _schedule(self) -> None:
         if self._is_over:
             return
@@ -55,8 +70,7 @@ class BeatMeter(Meter):
     def _beat(self) -> None:
         if self._is_over:
             return
-        caller = sys._getframe(1)  # what runs the loop, as there are no frames of C code
-        self._outside = id(caller)
+        self._outside = id(sys._getframe(1))
         self._look(clock())
         self._schedule()
 
