@@ -16,7 +16,7 @@ use crate::pages::{Pages, prefetch};
 use bytemuck::Zeroable;
 use std::sync::{Mutex, TryLockError};
 
-/// Working memory, with some 30 KB for gaps, and the two caches.
+/// Working memory, with some 35 KB for gaps, and the two caches.
 #[derive(Default)]
 pub(super) struct Cache {
     pub(super) tokens: Vec<u32>,

@@ -26,7 +26,7 @@
 //!    tries these methods in order, all with the same result:
 //!    - a cache of short pieces seen before (`cache.rs`),
 //!    - runs of equal bytes (`runs.rs`),
-//!    - pieces of up to 64 bytes and 32 parts: the plain algorithm in SIMD registers (`simd_merge.rs`), which
+//!    - pieces of up to 96 bytes and 32 parts: the plain algorithm in SIMD registers (`simd_merge.rs`), which
 //!      starts from whole characters where it can (`char_seeds.rs`),
 //!    - longer pieces: from left to right (`backtrack.rs`),
 //!    - vocabularies that are not *orderly*: a heap of pairs (`merge.rs`).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -80,8 +81,14 @@ class Trace(StopsAtExit):
         if not self._is_off:
             threads.sample()
             running_traces.append(self)
-            atexit.register(self.stop)
+            atexit.register(self._end)
         return True
+
+    def _end(self) -> None:
+        try:
+            self.stop()
+        except OSError as error:
+            print(f"offlock: {error}", file=sys.stderr)
 
     @property
     def is_running(self) -> bool:
@@ -103,7 +110,7 @@ class Trace(StopsAtExit):
                 numbers = self._recorder.stop(thread_names())
             finally:
                 threads.leave()
-                atexit.unregister(self.stop)
+                atexit.unregister(self._end)
                 if self in running_traces:
                     running_traces.remove(self)
             self._stats = Stats(*numbers) if numbers else None
