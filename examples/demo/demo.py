@@ -60,7 +60,7 @@ RUBY = Language(
     'require "zlib"',
     'require "offlock/replace/zlib"',
     "Ruby's Zlib",
-    2,
+    4,
     ("-S", "puma", "--config", str(HERE / "puma.rb"), "--bind", "tcp://127.0.0.1:{port}", "{source}"),
     (str(HERE.parents[1] / "ruby/exe/offlock"),),
 )
