@@ -13,6 +13,15 @@ CONFIG, OWN_FILE = "tokenizer_config.json", "chat_template.jinja"
 """The files of a model's folder that have its template."""
 
 
+REFUSED = frozenset(
+    [
+        "continue_final_message", "padding", "truncation", "max_length", "return_tensors", "return_dict",
+        "return_assistant_tokens_mask", "tokenizer_kwargs",
+    ]
+)  # fmt: skip
+"""What transformers' method takes that is no variable of a template."""
+
+
 class ChatTemplate:
     """What a model's folder says about chats: its templates by name, and the tokens that they may use."""
 
@@ -56,6 +65,10 @@ class ChatTemplate:
         variables: Mapping[str, Any],
     ) -> str:
         """Returns the text that the model gets."""
+        if refused := sorted(name for name in REFUSED.intersection(variables) if variables[name]):
+            raise TypeError(f"apply_chat_template does not support {refused[0]}=; encode its text instead")
+        if any(not isinstance(message, Mapping) for message in messages):
+            raise TypeError("messages must be one chat: a list of mappings with role and content")
         template = self._compiled(self.choose(chat_template, bool(tools)))
         given = {**self.tokens, **variables, "messages": messages, "tools": tools}
         rendered: str = template.render(add_generation_prompt=add_generation_prompt, **given)

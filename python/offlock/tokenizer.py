@@ -62,7 +62,7 @@ class Tokenizer(ModelTokenizer):
             kept: str | bytes = os.path.abspath(source)
             content = _file(Path(source), pattern is not None).read_bytes()
         else:
-            kept = content = bytes(source)
+            kept = content = bytes(memoryview(source))
         specials = None if special_tokens is None else dict(special_tokens)
         self = super().__new__(cls, content, pattern, specials)
         self._arguments = (kept, pattern, specials)
@@ -181,7 +181,8 @@ class Tokenizer(ModelTokenizer):
     ) -> list[int] | str:
         """Returns the prompt that the messages of a chat are for the model: ids or, with ``tokenize=False``, text.
 
-        The arguments are those of the method of that name in ``transformers``. The template and the tokens that it uses
+        The arguments are those of the method of that name in ``transformers``, but those that shape its result, such as
+        ``padding``, ``return_tensors`` or ``continue_final_message``, raise ``TypeError``. The template and the tokens that it uses
         come from ``tokenizer_config.json`` and ``chat_template.jinja`` in the tokenizer's folder. ``chat_template`` is
         the name of one of several, or a template itself. ``tools`` are dicts of JSON schemas. Templates are rendered by
         the package ``jinja2``, in a sandbox, with the lock held; ``variables`` are for them.

@@ -123,6 +123,20 @@ def test_what_templates_may_and_may_not(tmp_path: Path) -> None:
         render("{% if %}")
     with pytest.raises(ValueError, match="no chat template"):
         tokenizer.apply_chat_template([USER])
+    wrong: Any
+    for wrong in (
+        {"continue_final_message": True},
+        {"truncation": True, "max_length": 4},
+        {"return_tensors": "np"},
+    ):
+        with pytest.raises(TypeError, match=f"does not support {min(wrong)}="):
+            render("x", **wrong)
+        with pytest.raises(TypeError, match="does not support"):
+            tokenizer.num_tokens_from_messages([USER], chat_template="x", **wrong)
+    assert render("x", return_tensors=None, padding=False) == "x"
+    for wrong in ([[USER], [USER]], "x", [None]):
+        with pytest.raises(TypeError, match="one chat"):
+            tokenizer.apply_chat_template(wrong, chat_template="x")
 
 
 def test_without_jinja_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyFrozenSet, PySet, PyString};
+use pyo3::types::{PyFrozenSet, PySet, PyString, PyTuple};
 
 use super::error::EncodeError;
 use crate::error::WithMessage;
@@ -152,6 +152,9 @@ impl Names {
 fn allowed_names(names: &Bound<'_, PyAny>) -> PyResult<Names> {
     if is_all(names) {
         return Ok(Names::All);
+    }
+    if names.cast::<PyTuple>().is_ok_and(|names| names.is_empty()) {
+        return Ok(Names::None); // the default, as signatures show it
     }
     if !is_set(names)? {
         return Err(PyTypeError::with_message(format!(

@@ -36,7 +36,8 @@ module Offlock
       #   names what is missing
       # @raise [SystemCallError] if there is no such file
       def new(path, pattern: nil, special_tokens: {})
-        from_bytes(File.binread(file(path.to_s, pattern)), pattern: pattern, special_tokens: special_tokens)
+        path = File.path(path) # raises TypeError for what is no path
+        from_bytes(File.binread(file(path, pattern)), pattern: pattern, special_tokens: special_tokens)
       end
 
       # Reads the content of a file.

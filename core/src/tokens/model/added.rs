@@ -224,7 +224,10 @@ impl AddedTokens {
         } else {
             after.len() - after.trim_start().len()
         };
-        Some(found.start - left..found.end + right)
+        let end = found.end + right;
+        // One that takes blanks leaves what is taken before it, and nothing is left of it if that is all.
+        let start = if added.takes_left { (found.start - left).max(done) } else { found.start };
+        (start < end).then_some(start..end)
     }
 
     fn is_in_word(&self, neighbour: Option<char>) -> bool {
@@ -316,10 +319,20 @@ mod tests {
             Ok(true)
         });
         assert!(all.unwrap());
-        assert_eq!(parts.len(), 300_002);
-        assert_eq!(parts[1], (Some(1), 1..300_001));
-        assert_eq!(parts[300_000], (Some(1), 300_000..300_001));
+        assert_eq!(parts, [(None, 0..1), (Some(1), 1..300_001), (None, 300_001..300_002)]);
         assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn what_an_earlier_token_has_taken_is_left_to_it() {
+        let both = |text: &str| Added { takes_left: true, takes_right: true, ..added(text, 1) };
+        let ranges = |token: Added, text: &str| -> Vec<String> {
+            split(vec![token], text, false).into_iter().map(|(_, part)| part).collect()
+        };
+        assert_eq!(ranges(both("  "), "a    b"), ["a", "    ", "b"]);
+        assert_eq!(ranges(both(" <m>"), "a <m> <m> b"), ["a", " <m> ", "<m> ", "b"]);
+        let right = Added { takes_right: true, ..added("  ", 1) };
+        assert_eq!(ranges(right, "a    b"), ["a", "    ", "  ", "b"]);
     }
 
     #[test]

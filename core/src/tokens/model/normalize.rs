@@ -78,6 +78,11 @@ impl<'t> Normalized<'t> {
         Ok(Some(changed.finish()))
     }
 
+    /// Whether the text is another one than the original, whose places were asked for.
+    pub(super) fn is_changed(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// The bytes of the original that the byte at `at` stands for.
     pub(super) fn origin(&self, at: usize) -> Origin {
         let blank = usize::from(self.has_blank);

@@ -53,9 +53,18 @@ impl Tokenizer {
     ) -> Result<Encoded, Error> {
         let mut encoded = Encoded::default();
         let mut encoder = self.encoding.encoder(task);
+        let mut added = Vec::new();
         self.preparation.parts(text, options.split_special_tokens, true, task, |part| {
             match part.content {
-                Content::Token(id) => encoded.push(id, (part.range.start, part.range.end))?,
+                Content::Token(id) => {
+                    if self.trim.is_some() {
+                        memory::push(
+                            &mut added,
+                            (encoded.tokens.len(), blanks(&text[part.range.clone()], unit)),
+                        )?;
+                    }
+                    encoded.push(id, (part.range.start, part.range.end))?;
+                }
                 Content::Text(normalized) => {
                     self.encode_part(&part, normalized, &mut encoder, &mut encoded, task)?
                 }
@@ -65,7 +74,7 @@ impl Tokenizer {
         if unit == Unit::Characters && !text.is_ascii() {
             to_characters(text, &mut encoded.offsets, task)?;
         }
-        self.trim(&mut encoded);
+        self.trim(&mut encoded, added);
         self.with_template(encoded, options)
     }
 
@@ -94,11 +103,14 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Leaves blanks at both ends out of the offsets, if the model says so.
-    fn trim(&self, encoded: &mut Encoded) {
+    /// Leaves blanks at both ends out of the offsets, if the model says so. `added` has the places of added tokens, with the
+    /// blanks that these have in the text.
+    fn trim(&self, encoded: &mut Encoded, added: Vec<(usize, (usize, usize))>) {
         let Some(trim) = self.trim else { return };
+        let mut added = added.into_iter().peekable();
         for (index, (&token, offsets)) in encoded.tokens.iter().zip(&mut encoded.offsets).enumerate() {
-            let (mut left, right) = self.blanks(token);
+            let of_added = added.next_if(|(place, _)| *place == index).map(|(_, blanks)| blanks);
+            let (mut left, right) = of_added.unwrap_or_else(|| self.blanks(token));
             let is_first = index == 0 || offsets.0 == 0;
             if is_first && trim.keeps_first && left == 1 {
                 left = 0;
@@ -110,13 +122,8 @@ impl Tokenizer {
         }
     }
 
-    /// The number of blanks at the beginning and at the end of a token.
+    /// The number of blanks at the beginning and at the end of a token of the vocabulary.
     fn blanks(&self, token: TokenId) -> (usize, usize) {
-        if let Some(other) = self.others.get(&token) {
-            let is_blank = |c: &char| *c == 'Ġ' || c.is_whitespace();
-            let count = |characters: &mut dyn Iterator<Item = char>| characters.take_while(is_blank).count();
-            return (count(&mut other.text.chars()), count(&mut other.text.chars().rev()));
-        }
         let bytes = self.encoding.vocabulary.bytes(token).unwrap_or_default();
         let is_blank = |byte: &&u8| **byte == b' ';
         (bytes.iter().take_while(is_blank).count(), bytes.iter().rev().take_while(is_blank).count())
@@ -133,6 +140,14 @@ impl Tokenizer {
             offsets: memory::joined(&[&none(before)?, &encoded.offsets, &none(after)?])?,
         })
     }
+}
+
+/// How much of a text are blanks, at its beginning and at its end.
+fn blanks(text: &str, unit: Unit) -> (usize, usize) {
+    let is_blank = |c: &char| *c == 'Ġ' || c.is_whitespace();
+    let size = |c: char| if unit == Unit::Bytes { c.len_utf8() } else { 1 };
+    let sum = |characters: &mut dyn Iterator<Item = char>| characters.take_while(is_blank).map(size).sum();
+    (sum(&mut text.chars()), sum(&mut text.chars().rev()))
 }
 
 /// Turns offsets in bytes into offsets in characters. They mostly ascend.

@@ -65,6 +65,9 @@ impl Default for Options {
     }
 }
 
+/// How often a prefix is truncated to what its tokens say before more is left out each time.
+const ATTEMPTS: u32 = 8;
+
 impl Tokenizer {
     /// The SHA-256 of the file that it was read from; of a `.tiktoken` file with the pattern and the special tokens.
     pub fn sha256(&self) -> &[u8; 32] {
@@ -154,17 +157,42 @@ impl Tokenizer {
         options: Options,
         task: &Task<'_>,
     ) -> Result<Truncated, Error> {
+        let (mut kept, mut is_changed) = self.truncate_once(text, max, options, task)?;
+        // Normalization may put a mark before one that follows in the text. Without the latter, the prefix is another text.
+        for attempt in 0_u32.. {
+            if !is_changed || kept.bytes == text.len() {
+                break;
+            }
+            let further = 1_usize.checked_shl(attempt.saturating_sub(ATTEMPTS)).unwrap_or(usize::MAX);
+            let shorter = if attempt < ATTEMPTS { kept.bytes } else { kept.bytes.saturating_sub(further) };
+            let prefix = &text[..text.floor_char_boundary(shorter)];
+            let before = prefix.len();
+            (kept, is_changed) = self.truncate_once(prefix, max, options, task)?;
+            is_changed &= kept.bytes < before;
+        }
+        Ok(kept)
+    }
+
+    /// The same, and whether normalization has changed the text.
+    fn truncate_once(
+        &self,
+        text: &str,
+        max: usize,
+        options: Options,
+        task: &Task<'_>,
+    ) -> Result<(Truncated, bool), Error> {
         let (before, after) = self.template(options);
         let Some(room) = max.checked_sub(before.len() + after.len()) else {
-            return Ok(Truncated { bytes: 0, tokens: Vec::new() });
+            return Ok((Truncated { bytes: 0, tokens: Vec::new() }, false));
         };
-        let mut kept = Truncated { bytes: 0, tokens: memory::copied(before)? };
+        let (mut kept, mut is_changed) = (Truncated { bytes: 0, tokens: memory::copied(before)? }, false);
         self.preparation.parts(text, options.split_special_tokens, true, task, |part| {
             let room = room + before.len() - kept.tokens.len();
             match part.content {
                 Content::Token(_) if room == 0 => return Ok(false),
                 Content::Token(id) => memory::push(&mut kept.tokens, id)?,
                 Content::Text(text) => {
+                    is_changed |= text.is_changed();
                     let found =
                         self.encoding.truncate(&text.text, room, crate::tokens::Specials::None, task)?;
                     memory::append(&mut kept.tokens, &found.tokens)?;
@@ -180,7 +208,7 @@ impl Tokenizer {
             Ok(true)
         })?;
         memory::append(&mut kept.tokens, after)?;
-        Ok(kept)
+        Ok((kept, is_changed))
     }
 
     /// The bytes that `tokens` stand for; not necessarily valid UTF-8. Numbers without a token stand for
