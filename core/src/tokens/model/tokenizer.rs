@@ -1,6 +1,7 @@
 //! A model's tokenizer, and the operations on whole texts.
 
 use super::byte_level;
+use super::normalize::floor;
 use super::parts::{Content, Preparation};
 use crate::tokens::batch;
 use crate::tokens::encoder::usual_tokens;
@@ -165,7 +166,7 @@ impl Tokenizer {
             }
             let further = 1_usize.checked_shl(attempt.saturating_sub(ATTEMPTS)).unwrap_or(usize::MAX);
             let shorter = if attempt < ATTEMPTS { kept.bytes } else { kept.bytes.saturating_sub(further) };
-            let prefix = &text[..text.floor_char_boundary(shorter)];
+            let prefix = &text[..floor(text, shorter)];
             let before = prefix.len();
             (kept, is_changed) = self.truncate_once(prefix, max, options, task)?;
             is_changed &= kept.bytes < before;
