@@ -126,7 +126,7 @@ def test_other_threads_run_while_one_is_off_the_lock() -> None:
     out = run(
         """
         sys.setswitchinterval(1e-4)
-        part = text[:10_000_000]
+        part = text[:10_000_000] * 8
         ticks, stop = 0, False
         def tick():
             global ticks

@@ -109,7 +109,9 @@ impl Watch {
     #[must_use]
     pub fn named(&self, alarm: Alarm) -> Alarm {
         catch_up();
-        Alarm { stack: self.texts(alarm.number), ..alarm }
+        // The recorder may have forgotten the stack meanwhile.
+        let stack = self.texts(alarm.number);
+        if stack.is_empty() { alarm } else { Alarm { stack, ..alarm } }
     }
 
     fn texts(&self, stack: Option<u32>) -> Vec<FrameText> {
