@@ -359,6 +359,8 @@ proptest! {
         damaged[cut] = to;
         match (unpacked(&damaged), theirs(&damaged)) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, theirs),
+            // The library's reader does not compare the length in the header with that of a frame whose last block is empty.
+            (Err(_), Ok(theirs)) if theirs.is_empty() => {}
             (ours, theirs) => prop_assert_eq!(ours.is_ok(), theirs.is_ok()),
         }
         if let Ok(length) = frame_size(&frame, &Task::new()) {
