@@ -25,6 +25,8 @@ pub(super) struct Gap {
     before: usize,
     /// The gap before it with the same piece, if there is one.
     pub(super) same: Option<u8>,
+    /// Whether there is such a gap behind it.
+    pub(super) comes_again: bool,
     /// Where its tokens are among those that were made.
     pub(super) made: Range<usize>,
 }
@@ -68,18 +70,20 @@ impl Gaps {
     ) -> Result<(), OutOfMemory> {
         self.latest.0[word.line() % Latest::PLACES] = self.list.len() as u8;
         let before = out.len();
-        memory::push(&mut self.list, Gap { piece, word, key, may_be_token, before, same: None, made: 0..0 })
+        let (same, comes_again, made) = (None, false, 0..0);
+        memory::push(&mut self.list, Gap { piece, word, key, may_be_token, before, same, comes_again, made })
     }
 
     /// Adds a gap at the end of the output if one with the same word is known; false if not.
     #[inline]
     pub(super) fn add_same(&mut self, word: WordKey, out: &[u32]) -> Result<bool, OutOfMemory> {
         let first = self.latest.0[word.line() % Latest::PLACES];
-        let Some(gap) = self.list.get(usize::from(first)) else { return Ok(false) };
+        let Some(gap) = self.list.get_mut(usize::from(first)) else { return Ok(false) };
         if gap.word != word || word.is_none() {
             return Ok(false);
         }
-        let gap = Gap { before: out.len(), same: Some(first), ..gap.clone() };
+        gap.comes_again = true;
+        let gap = Gap { before: out.len(), same: Some(first), key: None, piece: 0..0, made: 0..0, ..*gap };
         memory::push(&mut self.list, gap)?;
         Ok(true)
     }

@@ -142,10 +142,10 @@ impl Run<'_> {
     fn fill(&mut self, text: &[u8], gaps: &mut Gaps) -> Result<(), Error> {
         let tables = self.vocabulary.tables(self.task);
         for number in 0..gaps.list.len() {
-            let Gap { piece, word, key, may_be_token, same, .. } = gaps.list[number].clone();
-            if same.is_some() {
+            if gaps.list[number].same.is_some() {
                 continue;
             }
+            let Gap { piece, word, key, may_be_token, comes_again, .. } = gaps.list[number].clone();
             if let Some(tables) = tables
                 && !self.is_known(text, &piece, key, may_be_token)
                 && gaps.rows.add(tables, text, piece.clone(), number)?
@@ -157,7 +157,7 @@ impl Run<'_> {
             }
             let before = gaps.made.len();
             memory::reserve(&mut gaps.made, simd_merge::MOST)?;
-            if self.encode(text, piece.clone(), key, may_be_token, &mut gaps.made)? {
+            if self.encode(text, piece.clone(), key, may_be_token, &mut gaps.made)? || comes_again {
                 self.vocabulary.words.enter(word, &gaps.made[before..]);
             }
             gaps.have_made(number, before);
@@ -165,19 +165,13 @@ impl Run<'_> {
         if let Some(tables) = tables {
             self.finish(tables, gaps)?;
         }
-        self.repeat(gaps);
-        Ok(())
-    }
-
-    /// Gives the gaps with the piece of another one its tokens.
-    fn repeat(&self, gaps: &mut Gaps) {
+        // Gaps with the piece of another one have its tokens.
         for number in 0..gaps.list.len() {
             if let Some(first) = gaps.list[number].same {
-                let Gap { word, made, .. } = gaps.list[usize::from(first)].clone();
-                self.vocabulary.words.enter(word, &gaps.made[made.clone()]);
-                gaps.list[number].made = made;
+                gaps.list[number].made = gaps.list[usize::from(first)].made.clone();
             }
         }
+        Ok(())
     }
 
     /// Whether the tokens of a piece are found elsewhere, or the piece may be a run.
@@ -201,9 +195,11 @@ impl Run<'_> {
             let gap = &mut list[number];
             gap.made = before..made.len();
             let tokens = &made[before..];
-            match gap.key {
-                Some(key) => self.cache.pieces.remember(key, tokens),
-                None => self.vocabulary.words.enter(gap.word, tokens),
+            if let Some(key) = gap.key {
+                self.cache.pieces.remember(key, tokens);
+            }
+            if gap.key.is_none() || gap.comes_again {
+                self.vocabulary.words.enter(gap.word, tokens);
             }
         })?;
         Ok(())
