@@ -255,6 +255,13 @@ mod tests {
         watch
     }
 
+    /// Thread 1 has held the lock from 100 to 400, with these stacks, while thread 2 waited for it since 150.
+    fn after_a_hold_with(stacks: &[Event]) -> LockWatch {
+        let before = [event(100, 1, Kind::Acquired, LOCK), event(150, 2, Kind::Wants, LOCK)];
+        let after = [event(400, 1, Kind::Released, RELEASED), event(401, 2, Kind::Acquired, LOCK)];
+        watch(Watched::Wait, &[&before[..], stacks, &after].concat())
+    }
+
     #[test]
     fn releases_are_of_the_lock() {
         assert_eq!(RELEASED, pack_release(LOCK, Reason::Blocks));
@@ -281,16 +288,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_ended_unseen_names_its_holder() {
-        let mut watch = watch(
-            Watched::Wait,
-            &[
-                event(100, 1, Kind::Acquired, LOCK),
-                event(150, 2, Kind::Wants, LOCK),
-                event(399, 1, Kind::StackReleasing, 5),
-                event(400, 1, Kind::Released, RELEASED),
-                event(401, 2, Kind::Acquired, LOCK),
-            ],
-        );
+        let mut watch = after_a_hold_with(&[event(399, 1, Kind::StackReleasing, 5)]);
         let long = Long { holder: Some(1), waiting: 2, time: 251, is_over: true, stack: Some(5) };
         assert_eq!(watch.settle(500), [long]);
         assert_eq!(watch.settle(600), []);
@@ -316,17 +314,8 @@ mod tests {
 
     #[test]
     fn the_stack_at_the_end_of_a_hold_is_told_only_without_samples() {
-        let mut watch = watch(
-            Watched::Wait,
-            &[
-                event(100, 1, Kind::Acquired, LOCK),
-                event(150, 2, Kind::Wants, LOCK),
-                event(200, 1, Kind::StackHolding, 7),
-                event(399, 1, Kind::StackReleasing, 5),
-                event(400, 1, Kind::Released, RELEASED),
-                event(401, 2, Kind::Acquired, LOCK),
-            ],
-        );
+        let stacks = [event(200, 1, Kind::StackHolding, 7), event(399, 1, Kind::StackReleasing, 5)];
+        let mut watch = after_a_hold_with(&stacks);
         assert_eq!(watch.settle(500).iter().map(|long| long.stack).collect::<Vec<_>>(), [Some(7)]);
     }
 
