@@ -5,13 +5,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::arguments::Attach;
 use crate::failure::Failure;
 use crate::language::find;
+use crate::published::out_of_reach;
 use crate::record;
 
 pub(crate) fn run(arguments: &Attach) -> Result<(), Failure> {
@@ -53,10 +53,8 @@ fn check_that_it_can_be_reached(pid: u32) -> Result<(), String> {
     if !own.is_dir() {
         return Err("attach needs Linux".into());
     }
-    let theirs = fs::metadata(&process).map_err(|_| "there is no such process")?;
-    let user = fs::metadata(own).map_err(|error| error.to_string())?.uid();
-    if user != theirs.uid() && user != 0 {
-        return Err(format!("it belongs to the user {}: attach as that user, or as root", theirs.uid()));
+    if let Some(problem) = out_of_reach(pid, "attach") {
+        return Err(problem);
     }
     let files = |process: &Path| ["ns/mnt", "root"].map(|link| fs::read_link(process.join(link)).ok());
     if files(own) != files(&process) {

@@ -43,21 +43,24 @@ pub(crate) fn cannot_connect(pid: u32, error: &io::Error) -> Failure {
     Failure::new(format!("process {pid}: {}", why_not(pid, error)))
 }
 
-/// The user of a process, as far as the system tells it.
-fn owner(process: &str) -> Option<u32> {
-    std::fs::metadata(Path::new("/proc").join(process)).ok().map(|process| process.uid())
+/// Why this user cannot `act` on a process, if the system tells: there is none, or it is another user's.
+pub(crate) fn out_of_reach(pid: u32, act: &str) -> Option<String> {
+    let owner = |process: &str| Some(std::fs::metadata(Path::new("/proc").join(process)).ok()?.uid());
+    match (owner("self")?, owner(&pid.to_string())) {
+        (_, None) => Some("there is no such process".into()),
+        (own, Some(other)) if own != other && own != 0 => {
+            Some(format!("it belongs to the user {other}: {act} as that user, or as root"))
+        }
+        _ => None,
+    }
 }
 
 /// Why a process cannot be connected to.
 pub(crate) fn why_not(pid: u32, error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => match (owner("self"), owner(&pid.to_string())) {
-            (Some(_), None) => "there is no such process".into(),
-            (Some(own), Some(other)) if own != other && own != 0 => {
-                format!("it belongs to the user {other}: ask as that user, or as root")
-            }
-            _ => format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}"),
-        },
+        ErrorKind::NotFound => out_of_reach(pid, "ask").unwrap_or_else(|| {
+            format!("no process of this user and number can be recorded. {HOW_TO_PUBLISH}")
+        }),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "the process does not answer: is it stopped?".into(),
         ErrorKind::UnexpectedEof => "the process is being recorded by as many commands as it serves".into(),
         _ => error.to_string(),
