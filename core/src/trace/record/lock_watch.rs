@@ -89,9 +89,30 @@ impl Use {
         }
     }
 
-    /// Notes at the end of a hold how much of each wait it took.
-    fn release(&mut self, time: u64) {
-        let Some(hold) = self.hold.filter(|_| self.is_held) else { return };
+    /// A thread gets the lock. Returns the long wait that this ends, and the long hold before if that was not seen to end:
+    /// a thread that the system stops meanwhile records the end of its hold a little later than it happens.
+    fn acquire(&mut self, thread: u32, time: u64) -> (Option<Long>, Option<Long>) {
+        let is_late = self.hold.is_some_and(|hold| hold.since > time);
+        let ended = if is_late { None } else { self.end(time) };
+        let waited = self.leave(thread).filter(|wait| !wait.told);
+        let waited = waited.map(|wait| self.long_wait(wait, time, true));
+        if !is_late {
+            self.hold = Some(Hold { thread, since: time, stack: None, told: false });
+            self.is_held = true;
+        }
+        (waited, ended)
+    }
+
+    /// A thread's hold ends, unless another thread's has begun since then. Returns it.
+    fn release(&mut self, thread: u32, time: u64) -> Option<Long> {
+        let is_this = self.hold.is_some_and(|hold| hold.thread == thread && hold.since <= time);
+        if is_this { self.end(time) } else { None }
+    }
+
+    /// Ends the hold that goes on, notes how much of each wait it took, and returns it if it was not told before.
+    fn end(&mut self, time: u64) -> Option<Long> {
+        let hold = self.hold.filter(|_| self.is_held)?;
+        let long = self.long_hold(time, true);
         for wait in &mut self.waiting {
             let took = time.saturating_sub(hold.since.max(wait.since));
             if wait.longest.is_none_or(|(_, most)| took > most) {
@@ -99,6 +120,7 @@ impl Use {
             }
         }
         self.is_held = false;
+        long.filter(|_| !hold.told)
     }
 
     fn long_wait(&self, wait: Wait, time: u64, is_over: bool) -> Long {
@@ -193,11 +215,9 @@ impl LockWatch {
             Kind::Wants => self.locks.entry(argument).or_default().enter(thread, time),
             Kind::Acquired => {
                 let usage = self.locks.entry(argument).or_default();
-                let waited = usage.leave(thread).filter(|wait| !wait.told);
-                let long = waited.map(|wait| usage.long_wait(wait, time, true));
-                usage.hold = Some(Hold { thread, since: time, stack: None, told: false });
-                usage.is_held = true;
-                self.find(Watched::Wait, long);
+                let (waited, ended) = usage.acquire(thread, time);
+                self.find(Watched::Wait, waited);
+                self.find(Watched::Hold, ended);
             }
             Kind::Released => {
                 let (lock, reason) = unpack_release(argument);
@@ -208,13 +228,11 @@ impl LockWatch {
                     self.find(Watched::Wait, long);
                     return;
                 }
-                let is_new = usage.hold.is_some_and(|hold| !hold.told);
-                let long = usage.long_hold(time, true).filter(|_| is_new);
-                usage.release(time);
+                let ended = usage.release(thread, time);
                 if reason == Reason::Yields && !self.ignored.contains(&thread) {
                     usage.enter(thread, time);
                 }
-                self.find(Watched::Hold, long);
+                self.find(Watched::Hold, ended);
             }
             Kind::StackHolding | Kind::StackReleasing => {
                 let holds = self.locks.values_mut().filter_map(|usage| usage.hold.as_mut());
@@ -284,6 +302,34 @@ mod tests {
         watch.put(event(400, 1, Kind::Released, RELEASED));
         watch.put(event(401, 2, Kind::Acquired, LOCK));
         assert_eq!(watch.settle(500), []);
+    }
+
+    #[test]
+    fn what_arrives_late_does_not_end_the_hold_that_goes_on() {
+        for late in [event(149, 2, Kind::Released, RELEASED), event(90, 2, Kind::Acquired, LOCK)] {
+            let mut watch = watch(Watched::Hold, &[event(150, 1, Kind::Acquired, LOCK)]);
+            assert_eq!(watch.settle(151), []);
+            watch.put(late);
+            watch.put(event(160, 2, Kind::Wants, LOCK));
+            let long = Long { holder: Some(1), waiting: 2, time: 100, is_over: false, stack: None };
+            assert_eq!(watch.settle(260), [long]);
+        }
+    }
+
+    #[test]
+    fn a_hold_whose_end_arrives_late_ends_with_the_next() {
+        let mut watch = watch(
+            Watched::Hold,
+            &[
+                event(100, 1, Kind::Acquired, LOCK),
+                event(110, 2, Kind::Wants, LOCK),
+                event(300, 2, Kind::Acquired, LOCK),
+            ],
+        );
+        let long = Long { holder: Some(1), waiting: 2, time: 190, is_over: true, stack: None };
+        assert_eq!(watch.settle(301), [long]);
+        watch.put(event(299, 1, Kind::Released, RELEASED));
+        assert_eq!(watch.settle(400), []);
     }
 
     #[test]
