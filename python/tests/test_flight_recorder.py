@@ -201,7 +201,7 @@ def keep(seconds):
 
 @pytest.mark.parametrize("end", ["", "raise ValueError", "os._exit(3)", "sys.exit(3)"])
 def test_the_command_keeps_the_last_seconds_until_the_end(end: str, tmp_path: Path) -> None:
-    done = run(f"{HOLD}\ntime.sleep(1.5)\nkeep(0.05)\n{end}", "--keep", "1s", folder=tmp_path)
+    done = run(f"{HOLD}\ntime.sleep(2.5)\nkeep(0.05)\n{end}", "--keep", "2s", folder=tmp_path)
     assert done.returncode == {"": 0, "raise ValueError": 1}.get(end, 3)
     assert "app.py" in done.stderr
     summary = summary_of(tmp_path / "app.offlock")

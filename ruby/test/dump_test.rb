@@ -131,11 +131,14 @@ class DumpTest < Minitest::Test
 
   def test_forked_workers_are_dumped_by_their_own_numbers
     program = serve(<<~'RUBY')
+      begun, tells = IO.pipe
       child = fork do
-        start("worker") { serve }
+        start("worker") { tells.close; serve }
         def wait = sleep
         wait
       end
+      tells.close
+      begun.read # until the child has a worker
       ready
       puts child
       $stdout.flush
