@@ -194,10 +194,10 @@ pub(crate) struct Top {
     #[arg(value_name = "PID")]
     pub(crate) pids: Vec<u32>,
     /// The time between two refreshes
-    #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", value_parser = duration::parse, default_value = "1s")]
+    #[arg(short = 'd', long, visible_alias = "delay", value_name = "TIME", value_parser = duration::parse_positive, default_value = "1s")]
     pub(crate) interval: Duration,
     /// How many of the last seconds the numbers are of
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_positive, default_value = "5s")]
     pub(crate) window: Duration,
     /// Print the numbers as text, as is done if standard output is not a terminal
     #[arg(short, long, visible_alias = "plain")]

@@ -17,6 +17,12 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "it is not a duration such as 30s, 1.5m or 500ms".to_owned())
 }
 
+/// Reads a duration that is longer than none.
+pub(crate) fn parse_positive(text: &str) -> Result<Duration, String> {
+    let duration = parse(text)?;
+    if duration.is_zero() { Err("it must be more than 0".to_owned()) } else { Ok(duration) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +43,7 @@ mod tests {
         for text in ["", "s", "-1s", "1d", "NaN", "1e300h", "1 2s"] {
             assert!(parse(text).is_err(), "{text}");
         }
+        assert_eq!(parse_positive("1ns"), Ok(Duration::from_nanos(1)));
+        assert_eq!(parse_positive("0s"), Err("it must be more than 0".to_owned()));
     }
 }

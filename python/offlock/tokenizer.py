@@ -59,6 +59,8 @@ class Tokenizer(ModelTokenizer):
         if special_tokens is not None and pattern is None:
             raise ValueError("special_tokens are for .tiktoken files, which need a pattern too")
         if isinstance(source, (str, os.PathLike)):
+            if not os.fspath(source):
+                raise FileNotFoundError("the path of the tokenizer's file is empty")
             kept: str | bytes = os.path.abspath(source)
             content = _file(Path(source), pattern is not None).read_bytes()
         else:

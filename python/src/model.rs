@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use crate::cpython::late_init::Boxed;
 use crate::cpython::object;
 use crate::cpython::sequence::list_of_each;
+use crate::cpython::short_sequence::pair_of_ints;
 use crate::error::{IntoException, WithMessage};
 use crate::gil_yield::Yielder;
 use crate::large::Large;
@@ -191,9 +192,7 @@ impl ModelTokenizer {
         let (ids, offsets) = (Large::new(encoded.tokens), Large::new(encoded.offsets));
         let yielder = &mut Yielder::of(release);
         let ids = int_list::list(py, &ids, yielder)?;
-        let offsets = list_of_each(py, &offsets, yielder, |&(start, end)| {
-            tuple(py, [object::size(py, start)?.into_any(), object::size(py, end)?.into_any()])
-        })?;
+        let offsets = list_of_each(py, &offsets, yielder, |&(start, end)| pair_of_ints(py, start, end))?;
         tuple(py, [ids.into_any(), offsets.into_any()])
     }
 

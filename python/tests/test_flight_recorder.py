@@ -163,6 +163,8 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             recorder.dump(tmp_path / "no folder" / "x.offlock")
         with pytest.raises(ValueError, match="seconds="):
             recorder.on_hold(-1, print)
+        with pytest.raises(TypeError, match="not callable: 5"):
+            recorder.on_wait(1, 5)  # type: ignore[arg-type]
     assert recorder.dump(tmp_path / "late.offlock") is None
     with pytest.raises(RuntimeError, match="stopped"):
         recorder.on_hold(1, print)

@@ -441,6 +441,7 @@ def test_an_event_loop_runs_while_it_waits_for_batches(large: Path) -> None:
     assert asyncio.run(main()) > 20
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_the_child_of_a_fork_begins_anew(large: Path) -> None:
     tokens = pipeline.read(large).tokens("gpt2")
     batches = tokens.batches()

@@ -46,6 +46,8 @@ def test_what_has_no_rule_is_named() -> None:
         count(USER | {"content": [{"type": "image_url", "image_url": {"url": "…"}}]})
     with pytest.raises(ValueError, match="'tool_calls' of a message"):
         count({"role": "assistant", "content": None, "tool_calls": [{}]})
+    with pytest.raises(TypeError, match="a message must be a mapping, not str"):
+        tiktoken.num_tokens_from_messages(USER, "gpt-4o")  # type: ignore[arg-type]
     for model in ["text-embedding-3-small", "davinci", "gpt-oss-120b", "nonesuch"]:
         with pytest.raises(NotImplementedError, match=model):
             count(USER, model=model)

@@ -176,6 +176,8 @@ def test_a_call_is_cancelled() -> None:
 
 def test_files_and_folders(tmp_path: Path) -> None:
     file = tmp_path / "tokenizer.json"
+    with pytest.raises(FileNotFoundError, match="is empty"):
+        Tokenizer("")
     with pytest.raises(FileNotFoundError, match=r"neither tokenizer\.json nor tekken\.json"):
         Tokenizer(tmp_path)
     file.write_bytes(CONTENT)

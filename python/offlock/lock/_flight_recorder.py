@@ -157,6 +157,8 @@ class FlightRecorder(Trace):
     def _watch(
         self, watched: str, seconds: float, call: Callable[[Alarm], object], own: bool = False
     ) -> None:
+        if not callable(call):
+            raise TypeError(f"what is to be called is not callable: {call!r}")
         if self._is_off:
             return
         watch = self._recorder.watch(watched, seconds, own)

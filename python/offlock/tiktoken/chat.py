@@ -32,8 +32,8 @@ def num_tokens_from_messages(
 
     A message is a dict of strings, as OpenAI's API takes it. Its content may be a list of parts of text.
 
-    Raises ``NotImplementedError`` for a model that answers no chats, and ``ValueError`` for what has no published rule,
-    such as images and calls of functions.
+    Raises ``NotImplementedError`` for a model that answers no chats, ``TypeError`` for a message that is not a mapping, and
+    ``ValueError`` for what has no published rule, such as images and calls of functions.
     """
     if not model.startswith(CHAT_MODELS):
         raise NotImplementedError(f"there are no rules for the messages of {model}")
@@ -43,6 +43,8 @@ def num_tokens_from_messages(
         per_message, per_name = PER_MESSAGE_THEN, PER_NAME_THEN
     count, texts = REPLY, []
     for message in messages:
+        if not isinstance(message, Mapping):
+            raise TypeError(f"a message must be a mapping, not {type(message).__name__}")
         count += per_message + (per_name if message.get("name") is not None else 0)
         texts += [text for key, value in message.items() for text in _texts(key, value)]
     for function in tools or []:

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::assumptions::Assumption;
-use super::object::owned;
+use super::object::{owned, size};
 
 /// A list of few items, in two thirds of the time that `PyList::new` takes.
 #[inline]
@@ -47,4 +47,14 @@ pub(crate) fn short_tuple<'py>(
         }
         Ok(tuple)
     }
+}
+
+/// A new tuple of two ints. The garbage collector does not visit it: as it refers to no containers it is in no cycle, for which
+/// reason the collector itself drops such tuples at its first visit.
+pub(crate) fn pair_of_ints(py: Python<'_>, first: usize, second: usize) -> PyResult<Bound<'_, PyAny>> {
+    let ints = [size(py, first)?.into_any(), size(py, second)?.into_any()];
+    let pair = short_tuple(py, ints.into_iter())?;
+    // SAFETY: it is a tuple, and nothing else refers to it.
+    unsafe { ffi::PyObject_GC_UnTrack(pair.as_ptr().cast()) };
+    Ok(pair)
 }

@@ -143,7 +143,8 @@ fn longest_hold(summary: &Summary) -> u64 {
 
 fn measures(before: &Summary, after: &Summary) -> Vec<Measure> {
     let measure = |(name, unit, better, of): (&'static str, Unit, Better, Of)| {
-        Measure::of(name, unit, better, [of(before), of(after)])
+        // The sum of no numbers is -0.0, which adding 0.0 makes 0.0.
+        Measure::of(name, unit, better, [before, after].map(|summary| of(summary) + 0.0))
     };
     MEASURES.into_iter().map(measure).collect()
 }
