@@ -42,6 +42,10 @@ class PackedTokens(Buffer):
     def __len__(self) -> int: ...
 
 @final
+class PackedIntegers(Buffer):
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
 class Stream:
     def feed(
         self, piece: str | Buffer, *, release: Release = "auto", cancel: Cancel | None = None
@@ -300,7 +304,7 @@ class ModelTokenizer:
         split_special_tokens: bool,
         release: Release,
         cancel: Cancel | None,
-    ) -> tuple[PackedTokens, PackedTokens, int, int]: ...
+    ) -> tuple[PackedIntegers, PackedIntegers, int, int]: ...
     def decode_bytes(
         self,
         tokens: Sequence[int] | Buffer,

@@ -143,8 +143,8 @@ class Tokenizer(ModelTokenizer):
             cancel=None,
         )
         # No generators: CPython 3.12 may crash when there is no memory for one.
-        first = np.frombuffer(ids, dtype=np.uint32).reshape(shape).astype(np.int64)
-        second = np.frombuffer(mask, dtype=np.uint32).reshape(shape).astype(np.int64)
+        first = np.frombuffer(ids, dtype=np.int64).reshape(shape)
+        second = np.frombuffer(mask, dtype=np.int64).reshape(shape)
         return first, second
 
     @overload

@@ -52,6 +52,8 @@ mod _offlock {
     #[pymodule_export]
     use crate::strings::strings;
     #[pymodule_export]
+    use crate::tiktoken::packed::PackedIntegers;
+    #[pymodule_export]
     use crate::tiktoken::packed::PackedTokens;
     #[pymodule_export]
     use crate::tiktoken::stream::Stream;

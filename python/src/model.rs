@@ -28,7 +28,7 @@ use crate::tiktoken::chunks;
 use crate::tiktoken::decode::{self, Decoder, Sequences};
 use crate::tiktoken::encode::{Lists, Texts};
 use crate::tiktoken::ids;
-use crate::tiktoken::packed::PackedTokens;
+use crate::tiktoken::packed::{PackedIntegers, PackedTokens};
 use crate::tiktoken::stream::{Stream, limit_of};
 use crate::utf8::utf8;
 use crate::{bytes, int_list};
@@ -331,7 +331,7 @@ impl ModelTokenizer {
         split_special_tokens: bool,
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
-    ) -> PyResult<(PackedTokens, PackedTokens, Int, Int)> {
+    ) -> PyResult<(PackedIntegers, PackedIntegers, Int, Int)> {
         let (truncation_side, padding_side) =
             (side("truncation_side", truncation_side)?, side("padding_side", padding_side)?);
         let layout = Layout { max_length, truncation_side, length, multiple_of, pad_token, padding_side };
@@ -341,7 +341,7 @@ impl ModelTokenizer {
             batch.region(&TOKENS_ENCODE_BATCH, release, cancel).run(texts.py(), |task| {
                 self.0.encode_padded(&batch.texts()?, &layout, options, batch.threads, task)
             })?;
-        Ok((PackedTokens(tokens), PackedTokens(mask), Int(rows), Int(columns)))
+        Ok((PackedIntegers::new(tokens), PackedIntegers::new(mask), Int(rows), Int(columns)))
     }
 
     /// The bytes of `tokens`, a sequence or an array of ids. An id without a token stands for no bytes.

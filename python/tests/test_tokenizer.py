@@ -137,6 +137,7 @@ def test_rows() -> None:
     assert ids.tolist() == [[0, 258, 121, 122], [0, 0, 0, 258]]
     assert mask.tolist() == [[0, 1, 1, 1], [0, 0, 0, 1]]
     assert TOKENIZER.encode_batch_to_numpy([])[0].shape == (0, 0)
+    ids[0, 0], mask[0, 0] = -100, 0  # as trainers do with labels
     with pytest.raises(ValueError, match="padding_side must be 'left' or 'right'"):
         TOKENIZER.encode_batch_to_numpy(["a"], padding_side="up")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_length must not be negative"):

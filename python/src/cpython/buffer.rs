@@ -58,8 +58,38 @@ pub(crate) unsafe fn export(
     view: *mut ffi::Py_buffer,
     flags: c_int,
 ) -> PyResult<()> {
-    let (start, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len().cast_signed());
     // SAFETY: the contract of this function.
-    let done = unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, length, 1, flags) };
+    unsafe { fill(owner, std::ptr::from_ref(bytes).cast_mut(), view, flags, 1) }
+}
+
+/// Exports `bytes`, which may be written to, as memory of `owner`.
+///
+/// # Safety
+///
+/// `view` is for CPython to fill. The bytes do not move while `owner`, to which the view takes a reference, has exports, and
+/// nothing in Rust reads or writes them.
+pub(crate) unsafe fn export_writable(
+    owner: &Bound<'_, PyAny>,
+    bytes: *mut [u8],
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+) -> PyResult<()> {
+    // SAFETY: the contract of this function.
+    unsafe { fill(owner, bytes, view, flags, 0) }
+}
+
+/// # Safety
+///
+/// As [`export`] and [`export_writable`].
+unsafe fn fill(
+    owner: &Bound<'_, PyAny>,
+    bytes: *mut [u8],
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+    read_only: c_int,
+) -> PyResult<()> {
+    let (start, length) = (bytes.cast(), bytes.len().cast_signed());
+    // SAFETY: the contract of this function.
+    let done = unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, length, read_only, flags) };
     if done == 0 { Ok(()) } else { Err(PyErr::fetch(owner.py())) }
 }

@@ -32,17 +32,49 @@ pub struct Layout {
     pub padding_side: Side,
 }
 
-/// Tokens in rows of equal length.
+/// Tokens in rows of equal length, as the signed integers of 64 bits that models take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Padded {
     /// The tokens, row after row.
-    pub tokens: Vec<TokenId>,
+    pub tokens: Vec<i64>,
     /// 1 for each token of a text and 0 for each that fills a row up.
-    pub mask: Vec<u32>,
+    pub mask: Vec<i64>,
     /// The number of rows.
     pub rows: usize,
     /// The length of each.
     pub columns: usize,
+}
+
+/// How many places of a row are filled without a check of the task: new memory takes a millisecond for a megabyte.
+const PART: usize = 1 << 16;
+
+/// Rows that are being filled, in memory that has room for them.
+struct Matrix<'a> {
+    tokens: Vec<i64>,
+    mask: Vec<i64>,
+    pad_token: i64,
+    stretches: Stretches<'a>,
+}
+
+impl Matrix<'_> {
+    fn add(&mut self, row: &[TokenId]) -> Result<(), Error> {
+        for part in row.chunks(PART) {
+            self.stretches.check(self.tokens.len())?;
+            self.tokens.extend(part.iter().copied().map(i64::from));
+            self.mask.resize(self.tokens.len(), 1);
+        }
+        Ok(())
+    }
+
+    fn pad(&mut self, places: usize) -> Result<(), Error> {
+        let end = self.tokens.len() + places;
+        while self.tokens.len() < end {
+            self.stretches.check(self.tokens.len())?;
+            self.tokens.resize(end.min(self.tokens.len() + PART), self.pad_token);
+            self.mask.resize(self.tokens.len(), 0);
+        }
+        Ok(())
+    }
 }
 
 impl Tokenizer {
@@ -67,22 +99,23 @@ impl Tokenizer {
         let columns = longest.max(layout.length.unwrap_or(0));
         let columns = columns.checked_next_multiple_of(layout.multiple_of.max(1)).ok_or(OutOfMemory)?;
         let size = columns.checked_mul(all.len()).ok_or(OutOfMemory)?;
-        let (mut tokens, mut mask) = (memory::with_capacity(size)?, memory::with_capacity(size)?);
-        let mut stretches = Stretches::of_items(task);
+        let mut matrix = Matrix {
+            tokens: memory::with_capacity(size)?,
+            mask: memory::with_capacity(size)?,
+            pad_token: layout.pad_token.into(),
+            stretches: Stretches::of_items(task),
+        };
         for row in all {
-            stretches.check(tokens.len())?;
-            let (filled, missing) = (row.len(), columns - row.len());
+            let missing = columns - row.len();
             let (before, after) = match layout.padding_side {
                 Side::Left => (missing, 0),
                 Side::Right => (0, missing),
             };
-            tokens.resize(tokens.len() + before, layout.pad_token);
-            tokens.extend(row);
-            tokens.resize(tokens.len() + after, layout.pad_token);
-            mask.resize(mask.len() + before, 0);
-            mask.resize(mask.len() + filled, 1);
-            mask.resize(mask.len() + after, 0);
+            matrix.pad(before)?;
+            matrix.add(&row)?;
+            matrix.pad(after)?;
         }
+        let Matrix { tokens, mask, .. } = matrix;
         Ok(Padded { tokens, mask, rows: texts.len(), columns })
     }
 
