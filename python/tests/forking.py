@@ -10,6 +10,7 @@ results in the parent must stay right, too. Prints a line for every failure.
 from __future__ import annotations
 
 import contextlib
+import copy
 import faulthandler
 import os
 import random
@@ -79,7 +80,8 @@ class Busy:
     """Two threads that repeat one operation until the end of the block."""
 
     def __init__(self, call: Call, expected: object) -> None:
-        self.call, self.expected = call, expected
+        # Without a GIL, comparing two lists locks both: a child would wait for ever for a list that a thread compared.
+        self.call, self.expected = call, expected if HAS_GIL else copy.deepcopy(expected)
         self.over = threading.Event()
         self.wrong: list[str] = []
         self.threads = [threading.Thread(target=self.work) for _ in range(2)]
