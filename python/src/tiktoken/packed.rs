@@ -1,6 +1,5 @@
 //! Token ids, and numbers in rows, as blocks of memory that Python sees without a copy.
 
-use std::cell::UnsafeCell;
 use std::ffi::c_int;
 
 use offlock_core::tokens::TokenId;
@@ -31,14 +30,21 @@ impl PackedTokens {
 
 /// Integers of 64 bits in native byte order behind the buffer protocol, which the program may change.
 #[pyclass(frozen, module = "offlock._offlock")]
-pub(crate) struct PackedIntegers(UnsafeCell<Vec<i64>>);
+pub(crate) struct PackedIntegers {
+    bytes: *mut [u8],
+    _owner: Vec<i64>,
+}
 
-// SAFETY: nothing here reads or writes the numbers once they are made.
+// SAFETY: nothing here reads or writes the numbers once they are made; the pointer is used for exports only.
+unsafe impl Send for PackedIntegers {}
+// SAFETY: as above.
 unsafe impl Sync for PackedIntegers {}
 
 impl PackedIntegers {
-    pub(crate) const fn new(numbers: Vec<i64>) -> Self {
-        Self(UnsafeCell::new(numbers))
+    pub(crate) fn new(mut numbers: Vec<i64>) -> Self {
+        let size = size_of_val(&*numbers);
+        let bytes = std::ptr::slice_from_raw_parts_mut(numbers.as_mut_ptr().cast(), size);
+        Self { bytes, _owner: numbers }
     }
 }
 
@@ -48,13 +54,8 @@ impl PackedIntegers {
     ///
     /// CPython calls this with a `view` to fill.
     unsafe fn __getbuffer__(this: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let numbers = this.get().0.get();
-        // SAFETY: the vector belongs to `this` and never changes, so that its memory stays where it is; `view` is for CPython
-        // to fill. No reference to the numbers themselves is made.
-        unsafe {
-            let size = (*numbers).len() * size_of::<i64>();
-            let bytes = std::ptr::slice_from_raw_parts_mut((*numbers).as_mut_ptr().cast::<u8>(), size);
-            buffer::export_writable(this.as_any(), bytes, view, flags)
-        }
+        // SAFETY: `view` is for CPython to fill. The memory belongs to `this` and never moves: the class is frozen and does not
+        // expose its vector, which nothing else uses.
+        unsafe { buffer::export_writable(this.as_any(), this.get().bytes, view, flags) }
     }
 }
