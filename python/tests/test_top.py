@@ -131,7 +131,9 @@ def test_a_server_is_shown_with_its_workers_and_no_others(
     for worker in server.workers:
         # On a busy machine a worker may send nothing for some time, and then has no numbers.
         words = [rows(text)[str(worker)] for text in shown]
-        assert max(float(row[1].rstrip("%")) for row in words if row[1].endswith("%")) > 30
+        assert max([float(row[1].rstrip("%")) for row in words if row[1].endswith("%")], default=0) > 30, (
+            done.stdout
+        )
     assert float(found[str(server.pid)][1].rstrip("%")) < 5, "the parent is idle"
     assert str(other.pid) not in found
     assert "· 4 processes ·" in top("-n", "1").stdout

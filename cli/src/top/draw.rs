@@ -233,7 +233,9 @@ fn about(process: &Process) -> Line<'static> {
 
 fn process_row(process: &Process, minute: usize) -> Row<'static> {
     let pid = right(process.pid.to_string());
-    let command = Line::raw(process.command().to_owned());
+    let trouble = process.trouble().filter(|_| process.sample.is_none());
+    let trouble = trouble.map(|why| Span::styled(format!("{why} · "), BAD));
+    let command = Line::from_iter(trouble.into_iter().chain([Span::raw(process.command().to_owned())]));
     let numbers = process.sample.as_ref().map_or_else(<[Line; 4]>::default, |sample| {
         [
             right(percent_text(sample.held)),

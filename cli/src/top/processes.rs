@@ -15,7 +15,7 @@ const MEMORY: usize = 32 << 20;
 /// How long the ring keeps more than the window: it is complete up to a second ago.
 const RESERVE: Duration = Duration::from_secs(2);
 /// How long after a connection failed the next is tried.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_secs(1);
 /// After how long without anything new a process is called silent.
 const SILENCE: Duration = Duration::from_secs(4);
 /// Less than that says little.

@@ -14,14 +14,19 @@ const NONE: RawFd = -1;
 /// The open sockets. Without a lock, because a forked child reads them.
 static OPEN: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
 
+/// Registers the fork handler. Call it in the thread that starts to listen, as that does not fork meanwhile: if another thread
+/// were in this function at a fork, the child would wait for it for ever as soon as it listens itself.
+pub(super) fn watch_forks() {
+    static HANDLER: Once = Once::new();
+    HANDLER.call_once(|| fork::after_fork_in_child(close_all));
+}
+
 /// A socket that forked children close. Drop it before the socket.
 pub(super) struct Inherited(&'static AtomicI32);
 
 impl Inherited {
     /// `None` if there are too many.
     pub(super) fn new(socket: RawFd) -> Option<Self> {
-        static HANDLER: Once = Once::new();
-        HANDLER.call_once(|| fork::after_fork_in_child(close_all));
         let takes = |place: &&AtomicI32| {
             place.compare_exchange(NONE, socket, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };

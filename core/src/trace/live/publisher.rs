@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::inherited::Inherited;
+use super::inherited::{self, Inherited};
 use super::outgoing::Outgoing;
 use super::thread_dump::{LONGEST_PATIENCE, Patience, TakeStacks, TakenStacks, ThreadDump};
 use super::{ANSWERS_WITHIN, GREETING, folder, read_line};
@@ -54,8 +54,9 @@ impl Publisher {
 
     fn listen(pid: u32, options: &Options, take_stacks: TakeStacks) -> io::Result<Self> {
         watch_forks();
+        inherited::watch_forks();
         let path = folder::own_socket()?;
-        let listener = UnixListener::bind(&path)?;
+        let listener = listen_at(&path)?;
         let (stop, stopped) = UnixStream::pair()?;
         let options = options.clone();
         let builder = std::thread::Builder::new().name("offlock-live".into());
@@ -87,6 +88,16 @@ impl Drop for Publisher {
         switch_off(mode::LIVE);
         PUBLISHING.store(0, Ordering::Relaxed);
     }
+}
+
+/// Listens under another name first: a client that connects between the socket's making and its listening is refused, as by
+/// a socket that a process has left that was killed, and would remove it.
+fn listen_at(path: &Path) -> io::Result<UnixListener> {
+    let unready = path.with_extension("new");
+    let _ = std::fs::remove_file(&unready);
+    let listener = UnixListener::bind(&unready)?;
+    std::fs::rename(&unready, path)?;
+    Ok(listener)
 }
 
 /// Accepts connections until `stopped` can be read, and waits for the end of all.
