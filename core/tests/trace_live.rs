@@ -4,6 +4,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -153,14 +154,19 @@ fn a_client_that_talks_nonsense_disturbs_nobody() {
     capture.stop().expect("nothing is written");
 }
 
-/// A connection that says nothing yet.
-fn raw() -> UnixStream {
+/// The socket of this process.
+fn socket() -> PathBuf {
     let folders = [std::env::var("XDG_RUNTIME_DIR").map(|folder| folder + "/offlock").ok()];
     // SAFETY: geteuid takes no arguments and cannot fail.
     let shared = format!("/tmp/offlock-{}", unsafe { libc::geteuid() });
     let paths = folders.into_iter().flatten().chain([shared]);
-    let mut sockets = paths.map(|folder| format!("{folder}/{}.sock", std::process::id()));
-    sockets.find_map(|path| UnixStream::connect(path).ok()).expect("a socket")
+    let mut sockets = paths.map(|folder| PathBuf::from(format!("{folder}/{}.sock", std::process::id())));
+    sockets.find(|path| path.exists()).expect("a socket")
+}
+
+/// A connection that says nothing yet.
+fn raw() -> UnixStream {
+    UnixStream::connect(socket()).expect("it listens")
 }
 
 fn two_threads(_: &Patience<'_>) -> TakenStacks {
@@ -288,7 +294,7 @@ fn what_answers_a_dump_with_something_else_is_refused() {
 
     let _alone = alone();
     let mut capture = publish();
-    let path = raw().peer_addr().expect("an address").as_pathname().expect("a path").to_owned();
+    let path = socket();
     capture.stop().expect("nothing is written");
     let answers: [(&[u8], ErrorKind); 4] = [
         (b"offlock-live 1 0.0.0\n", ErrorKind::UnexpectedEof),
