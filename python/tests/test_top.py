@@ -177,7 +177,14 @@ def test_what_cannot_be_watched_is_explained(start: Callable[[int], Server]) -> 
     assert "no process can be recorded. Start it with `offlock run -- PROGRAM`" in nobody.stderr
     start(0)
     assert "process 1: no process of this user" in top("1").stderr
-    for wrong in (["-n", "0"], ["-d", "soon"], ["web"], ["--stacks", "often"]):
+    for wrong in (
+        ["-n", "0"],
+        ["-d", "soon"],
+        ["-d", "0"],
+        ["--window", "0s"],
+        ["web"],
+        ["--stacks", "often"],
+    ):
         assert top(*wrong).returncode == 2, wrong
 
 
