@@ -49,18 +49,12 @@ fn socket_in(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.sock"))
 }
 
-/// Where this process is to publish its socket. A socket that an earlier process of this number left is removed.
+/// Where this process is to publish its socket, in place of one that an earlier process of this number left.
 pub(super) fn own_socket() -> io::Result<PathBuf> {
     let mut first = None;
     for folder in folders() {
         match ensure_private(&folder) {
-            Ok(()) => {
-                let path = socket_in(&folder, std::process::id());
-                return match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                    _ => Ok(path),
-                };
-            }
+            Ok(()) => return Ok(socket_in(&folder, std::process::id())),
             Err(error) => first = first.or(Some(error)),
         }
     }
