@@ -64,7 +64,7 @@ class Tokenizer(ModelTokenizer):
             kept: str | bytes = os.path.abspath(source)
             content = _file(Path(source), pattern is not None).read_bytes()
         else:
-            kept = content = bytes(memoryview(source))
+            kept = content = source if type(source) is bytes else bytes(memoryview(source))
         specials = None if special_tokens is None else dict(special_tokens)
         self = super().__new__(cls, content, pattern, specials)
         self._arguments = (kept, pattern, specials)

@@ -22,7 +22,8 @@ enum Mode {
     Yield,
 }
 
-const CHECK_EVERY: u32 = 512;
+/// Some 5 µs, but far longer while the system has to find new memory. A check takes some nanoseconds.
+const CHECK_EVERY: u32 = 128;
 
 /// Copying this many bytes to new memory takes about as long as making a small object.
 const BYTES_LIKE_AN_OBJECT: usize = 256;

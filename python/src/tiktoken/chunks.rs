@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use crate::cpython::object;
-use crate::cpython::sequence::list_of_each;
+use crate::cpython::sequence::{Container, SequenceBuilder};
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::Large;
@@ -30,13 +30,21 @@ pub(crate) fn cut<'py>(
         .release(release)
         .cancel(cancel.map(Bound::get))
         .run(py, |task| cut(&utf8, task))?;
-    list_of_each(py, &Large::new(chunks), &mut Yielder::of(release), |chunk| {
+    let (chunks, mut yielder) = (Large::new(chunks), Yielder::of(release));
+    let mut list = SequenceBuilder::new(py, Container::List, chunks.len())?;
+    for chunk in chunks.iter() {
+        yielder.tick_many(py, LIKE_OBJECTS)?;
         let size = |number| Ok::<_, PyErr>(object::size(py, number)?.into_any());
         let (start, end) = (chunk.characters.start, chunk.characters.end);
         let part = object::substring(text, start, end)?.into_any();
-        make.call1(tuple(py, [part, size(start)?, size(end)?, size(chunk.tokens)?])?.cast_into()?)
-    })
+        let arguments = tuple(py, [part, size(start)?, size(end)?, size(chunk.tokens)?])?;
+        list.push(make.call1(arguments.cast_into()?)?);
+    }
+    Ok(list.finish().cast_into()?)
 }
+
+/// A chunk takes as long as this many small objects: `make` is a function in Python.
+const LIKE_OBJECTS: usize = 32;
 
 /// How a text is to be cut.
 pub(crate) fn options(max_tokens: isize, overlap: isize, boundary: &str) -> PyResult<ChunkOptions> {
