@@ -334,6 +334,39 @@ def test_objects_that_change_while_they_are_packed() -> None:
         msgpack.packb(entries, default=lambda _: entries.clear())
 
 
+CHANGES: dict[str, Callable[[list[Any]], object]] = {
+    "append": lambda items: items.append("more"),
+    "extend": lambda items: items.extend(range(1000)),
+    "pop": lambda items: items.pop(),
+    "clear": lambda items: items.clear(),
+    "sort": lambda items: items.sort(key=id),
+}
+
+
+@with_gil  # without a GIL, `gc.get_objects` stops the threads, and takes seconds
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("length", [100, 200_000])
+def test_lists_that_a_hook_finds_and_changes_while_they_are_filled(length: int, change: str) -> None:
+    marker = object()
+    finds = []
+
+    def hook(entries: dict[Any, Any]) -> object:
+        if 2 in entries:
+            for each in gc.get_objects():
+                if type(each) is list and len(each) > 1 and each[0] is marker:
+                    finds.append(list(each[:2]))
+                    CHANGES[change](each)
+        return marker
+
+    message = msgpack.packb([{1: 1}, "text", {2: 2}, *range(length)])
+    if change == "sort":
+        assert len(msgpack.unpackb(message, object_hook=hook, strict_map_key=False)) == length + 3
+    else:
+        with pytest.raises(RuntimeError, match="the list changed size while it was filled"):
+            msgpack.unpackb(message, object_hook=hook, strict_map_key=False)
+    assert finds == [[marker, "text"]]
+
+
 def test_exceptions_in_callbacks_leave_everything_usable() -> None:
     def fail(*_: object) -> Any:
         raise LookupError

@@ -259,7 +259,7 @@ unsafe fn places_of_tuple(tuple: &Bound<'_, PyAny>) -> *mut *mut ffi::PyObject {
 /// # Safety
 ///
 /// Every place within the length is filled when the length is set.
-unsafe fn new_list(
+pub(super) unsafe fn new_list(
     py: Python<'_>,
     size: ffi::Py_ssize_t,
 ) -> PyResult<(Bound<'_, PyAny>, *mut *mut ffi::PyObject)> {
