@@ -231,10 +231,17 @@ def test_waits_for_the_lock_within_a_callback_are_told_from_computing() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_process_is_told_from_a_callback_that_blocks(kind: str) -> None:
     """Python releases the lock in `sleep`, so the watch's thread sleeps, too, when the process is stopped."""
-    script = f"sleep 0.1; kill -STOP {os.getpid()}; sleep 0.5; kill -CONT {os.getpid()}"
+    script = f"echo; read go; sleep 0.1; kill -STOP {os.getpid()}; sleep 0.5; kill -CONT {os.getpid()}"
 
     async def work() -> None:
-        with subprocess.Popen(["sh", "-c", script]):
+        with subprocess.Popen(
+            ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as stopper:
+            assert stopper.stdin is not None
+            assert stopper.stdout is not None
+            stopper.stdout.readline()  # it has started
+            stopper.stdin.write("go\n")
+            stopper.stdin.flush()
             await soon(lambda: time.sleep(0.3))
 
     event = the(watched(kind, work), "not_run")
