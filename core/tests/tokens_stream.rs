@@ -162,7 +162,9 @@ static MODELS: LazyLock<Vec<Arc<Tokenizer>>> = LazyLock::new(|| {
     });
     let mut models = Vec::new();
     for tokens in [&plain, &normal, &blanks] {
-        for form in [Value::Null, json!({"type": "NFC"}), json!({"type": "NFKD"})] {
+        let form = |name| json!({"type": name});
+        let both = json!({"type": "Sequence", "normalizers": [form("NFC"), form("NFD")]});
+        for form in [Value::Null, form("NFC"), form("NFKD"), both] {
             for blank in [false, true] {
                 models.push(model(|file| {
                     file["added_tokens"] = added(tokens);

@@ -129,7 +129,11 @@ impl<T: Deref<Target = Tokenizer>> Run<'_, T> {
         let known = if is_whole { text.len() } else { last_boundary(text, forms) };
         let normalized = Normalized::new(&text[..known]).normalize(forms, true, self.task)?;
         let origin = |at| normalized.origin_start(at, known);
-        let is_boundary = |at| at == normalized.text.len() || begins_stable(&text[origin(at)..], forms);
+        // What one character became has its origin in common.
+        let begins_character = |at| at == 0 || origin(at - 1) < origin(at);
+        let is_boundary = |at| {
+            at == normalized.text.len() || begins_character(at) && begins_stable(&text[origin(at)..], forms)
+        };
         let (mut settled, mut begins) = ((0, begins), begins);
         // The tokens behind the last place where the text may be cut.
         let mut held = Vec::new();
