@@ -283,6 +283,20 @@ fn offsets_are_those_of_the_text_that_was_given() {
 }
 
 #[test]
+fn blanks_that_offsets_leave_out_are_characters_of_the_text() {
+    let mut file = file(&[], &[]);
+    file["normalizer"] = json!({"type": "NFKC"});
+    file["post_processor"] = json!({"type": "ByteLevel", "trim_offsets": true, "add_prefix_space": false});
+    let tokenizer = load(&file).unwrap();
+    let offsets = |text, unit| {
+        tokenizer.encode_with_offsets(text, unit, Options::default(), &Task::new()).unwrap().offsets
+    };
+    assert_eq!(offsets("a\u{3000}b", Unit::Characters), [(0, 1), (2, 2), (2, 3)]);
+    assert_eq!(offsets("a\u{3000}b", Unit::Bytes), [(0, 1), (4, 4), (4, 5)]);
+    assert_eq!(offsets("\u{a0}é", Unit::Bytes)[0], (2, 2));
+}
+
+#[test]
 fn a_token_of_a_part_of_a_character_has_the_whole_as_its_place() {
     let tokenizer = load(&file(&[], &[])).unwrap();
     let encoded = tokenizer.encode_with_offsets("aé", Unit::Characters, Options::default(), &Task::new());
@@ -461,10 +475,20 @@ fn files_of_ranks_need_a_pattern() {
         file += &format!("{}{}== {byte}\n", digit(byte >> 2), digit((byte & 3) << 4));
     }
     file += "YWI= 256\r\n\n";
-    let load = |file: &str| {
-        Tokenizer::from_tiktoken(file.as_bytes(), r"\p{L}+|\P{L}+", [("<end>".to_owned(), 257)], &Task::new())
+    let with = |file: &str, specials: &[(&str, u32)]| {
+        let specials = specials.iter().map(|&(text, id)| (text.to_owned(), id));
+        Tokenizer::from_tiktoken(file.as_bytes(), r"\p{L}+|\P{L}+", specials, &Task::new())
     };
+    let load = |file: &str| with(file, &[("<end>", 257), ("é<", 258), ("\u{120}", 259)]);
     let tokenizer = load(&file).unwrap();
     assert_eq!(encode(&tokenizer, "ab<end>a"), [256, 257, 97]);
+    let texts = tokenizer.decode_bytes(&[258, 259], false, &Task::new()).unwrap();
+    assert_eq!(texts, "é<\u{120}".as_bytes(), "special tokens are not in the byte-level alphabet");
+    let refused = |specials| with(&file, specials).unwrap_err().to_string();
+    assert!(
+        refused(&[("<a>", 257), ("<b>", 257)])
+            .contains(r#"the special tokens "<a>" and "<b>" have the number 257"#)
+    );
+    assert!(refused(&[("<a>", 256)]).contains(r#"the special token "<a>" has the number of the rank 256"#));
     assert!(load("YWI=").is_err() && load("YW 1").is_err() && load("YWI= x").is_err());
 }

@@ -167,7 +167,8 @@ impl ModelTokenizer {
     }
 
     /// Like `encode`, with the place of each token: the start and the end of the characters of which it has
-    /// bytes. `unit` is `"characters"` or `"bytes"` (of UTF-8). Tokens of the template have `(0, 0)`.
+    /// bytes. `unit` is `"characters"` or `"bytes"` (of UTF-8). Two surrogates that make a pair count as the one
+    /// character that they mean. Tokens of the template have `(0, 0)`.
     ///
     /// Returns a list of ids and a list of pairs.
     #[pyo3(

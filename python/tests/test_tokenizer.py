@@ -200,6 +200,8 @@ def test_what_is_not_here_is_named() -> None:
         ValueError, match="only byte-level byte pair encoding is supported, not the model Unigram"
     ):
         Tokenizer(json.dumps(FILE | {"model": {"type": "Unigram", "vocab": [["a", 0.5]]}}).encode())
+    with pytest.raises(ValueError, match="not a SentencePiece model"):
+        Tokenizer(b"\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02")
     with pytest.raises(ValueError, match="the normalizer Lowercase"):
         Tokenizer(json.dumps(FILE | {"normalizer": {"type": "Lowercase"}}).encode())
     with pytest.raises(ValueError, match="the file is not a tokenizer's"):

@@ -176,6 +176,9 @@ impl Tokenizer {
     /// `Stopped`; `OutOfMemory`; `Unsupported` for what is not byte-level byte pair encoding, naming what is
     /// missing; `BadVocabulary` for a file that is not valid.
     pub fn from_json(json: &[u8], task: &Task<'_>) -> Result<Self, Error> {
+        if is_sentencepiece(json) {
+            return Err(unsupported("a SentencePiece model"));
+        }
         // Mistral's files begin with their configuration or their vocabulary; only theirs have token_bytes.
         let is_tekken = memchr::memmem::find(&json[..json.len().min(1 << 20)], b"\"token_bytes\"").is_some();
         let mut tokenizer = if is_tekken {
@@ -243,6 +246,12 @@ impl Tokenizer {
             sha256: [0; 32],
         })
     }
+}
+
+/// Whether a file is a SentencePiece model: a message of protocol buffers that begins with the first of its pieces, whose length
+/// is a character that JSON does not have.
+fn is_sentencepiece(file: &[u8]) -> bool {
+    matches!(file, [b'\n', length, b'\n', ..] if length.is_ascii_control() && !length.is_ascii_whitespace())
 }
 
 /// The SHA-256 of the parts; those after the first are followed by their lengths, so that no two lists of parts are alike.

@@ -58,10 +58,8 @@ impl Tokenizer {
             match part.content {
                 Content::Token(id) => {
                     if self.trim.is_some() {
-                        memory::push(
-                            &mut added,
-                            (encoded.tokens.len(), blanks(&text[part.range.clone()], unit)),
-                        )?;
+                        let blanks = blanks(&text[part.range.clone()]);
+                        memory::push(&mut added, (encoded.tokens.len(), blanks))?;
                     }
                     encoded.push(id, (part.range.start, part.range.end))?;
                 }
@@ -74,7 +72,8 @@ impl Tokenizer {
         if unit == Unit::Characters && !text.is_ascii() {
             to_characters(text, &mut encoded.offsets, task)?;
         }
-        self.trim(&mut encoded, added);
+        let bytes_of = (unit == Unit::Bytes).then_some(text);
+        self.trim(&mut encoded, added, bytes_of);
         self.with_template(encoded, options)
     }
 
@@ -104,8 +103,8 @@ impl Tokenizer {
     }
 
     /// Leaves blanks at both ends out of the offsets, if the model says so. `added` has the places of added tokens, with the
-    /// blanks that these have in the text.
-    fn trim(&self, encoded: &mut Encoded, added: Vec<(usize, (usize, usize))>) {
+    /// blanks that these have in the text. `bytes_of` is the text if the offsets count its bytes.
+    fn trim(&self, encoded: &mut Encoded, added: Vec<(usize, (usize, usize))>, bytes_of: Option<&str>) {
         let Some(trim) = self.trim else { return };
         let mut added = added.into_iter().peekable();
         for (index, (&token, offsets)) in encoded.tokens.iter().zip(&mut encoded.offsets).enumerate() {
@@ -115,10 +114,8 @@ impl Tokenizer {
             if is_first && trim.keeps_first && left == 1 {
                 left = 0;
             }
-            offsets.0 = (offsets.0 + left).min(offsets.1);
-            if offsets.1 >= right {
-                offsets.1 = (offsets.1 - right).max(offsets.0);
-            }
+            offsets.0 = forward(bytes_of, offsets.0, left).min(offsets.1);
+            offsets.1 = back(bytes_of, offsets.1, right).unwrap_or(offsets.1).max(offsets.0);
         }
     }
 
@@ -142,12 +139,28 @@ impl Tokenizer {
     }
 }
 
-/// How much of a text are blanks, at its beginning and at its end.
-fn blanks(text: &str, unit: Unit) -> (usize, usize) {
+/// The number of blanks at the beginning and at the end of a text.
+fn blanks(text: &str) -> (usize, usize) {
     let is_blank = |c: &char| *c == 'Ġ' || c.is_whitespace();
-    let size = |c: char| if unit == Unit::Bytes { c.len_utf8() } else { 1 };
-    let sum = |characters: &mut dyn Iterator<Item = char>| characters.take_while(is_blank).map(size).sum();
-    (sum(&mut text.chars()), sum(&mut text.chars().rev()))
+    (text.chars().take_while(is_blank).count(), text.chars().rev().take_while(is_blank).count())
+}
+
+/// The place this many characters behind `at`.
+fn forward(bytes_of: Option<&str>, at: usize, characters: usize) -> usize {
+    match bytes_of {
+        Some(text) => at + text[at..].chars().take(characters).map(char::len_utf8).sum::<usize>(),
+        None => at + characters,
+    }
+}
+
+/// The place this many characters before `at`, if there are so many.
+fn back(bytes_of: Option<&str>, at: usize, characters: usize) -> Option<usize> {
+    match bytes_of {
+        Some(text) if characters > 0 => {
+            text[..at].char_indices().rev().nth(characters - 1).map(|(place, _)| place)
+        }
+        _ => at.checked_sub(characters),
+    }
 }
 
 /// Turns offsets in bytes into offsets in characters. They mostly ascend.

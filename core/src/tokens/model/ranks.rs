@@ -10,6 +10,7 @@ use crate::tokens::split::Splitter;
 use crate::tokens::vocabulary::Vocabulary;
 use crate::tokens::{Error, TokenId};
 use crate::{Task, memory};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Tokenizer {
@@ -38,6 +39,7 @@ impl Tokenizer {
         }
         let mut specials: Vec<(String, TokenId)> = specials.into_iter().collect();
         specials.sort_unstable();
+        check_ids(&specials, &ranks)?;
         let described = format!("{specials:?}");
         let special = |(text, id)| Added {
             text,
@@ -52,6 +54,10 @@ impl Tokenizer {
         let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
         let mut tokenizer =
             Self::assemble(Splitter::new(pattern)?, vocabulary, added, Vec::new(), Vec::new(), task)?;
+        // Unlike the tokens of a tokenizer.json, those of these files are never written in the byte-level alphabet.
+        for other in tokenizer.others.values_mut() {
+            other.bytes = other.text.as_bytes().to_vec();
+        }
         tokenizer.sha256 = sha256(&[file, pattern.as_bytes(), described.as_bytes()], task)?;
         Ok(tokenizer)
     }
@@ -60,6 +66,22 @@ impl Tokenizer {
     pub(super) fn add_controls(&mut self, tokens: Vec<(String, TokenId)>) {
         let other = |text: String| Other { bytes: text.as_bytes().to_vec(), text, is_special: true };
         self.others.extend(tokens.into_iter().map(|(text, id)| (id, other(text))));
+    }
+}
+
+/// Refuses special tokens with the number of another one, or of a rank.
+fn check_ids(specials: &[(String, TokenId)], ranks: &[(Vec<u8>, TokenId)]) -> Result<(), Error> {
+    let mut known: FxHashMap<TokenId, &str> = FxHashMap::default();
+    for (text, id) in specials {
+        if let Some(other) = known.insert(*id, text) {
+            return Err(invalid(format!("the special tokens {other:?} and {text:?} have the number {id}")));
+        }
+    }
+    match ranks.iter().find_map(|(_, rank)| Some((known.get(rank)?, rank))) {
+        Some((text, rank)) => {
+            Err(invalid(format!("the special token {text:?} has the number of the rank {rank}")))
+        }
+        None => Ok(()),
     }
 }
 
