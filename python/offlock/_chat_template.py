@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 CONFIG, OWN_FILE = "tokenizer_config.json", "chat_template.jinja"
 """The files of a model's folder that have its template."""
+
+MORE_TEMPLATES = "additional_chat_templates"
+"""The folder in a model's folder that has templates beside the default one, each in a file with its name."""
+
+REASONING = ["reasoning_content", "thinking", "reasoning"]
+"""The names under which messages have what a model thought, the first one that counts in front."""
 
 
 REFUSED = frozenset(
@@ -36,16 +42,16 @@ class ChatTemplate:
 
     def _read(self, folder: Path) -> None:
         if (folder / CONFIG).is_file():
-            config = json.loads((folder / CONFIG).read_text("utf-8"))
-            self.tokens = dict(_tokens(config))
-            given = config.get("chat_template") or {}
-            if isinstance(given, str):
-                given = {"default": given}
-            elif isinstance(given, list):
-                given = {each["name"]: each["template"] for each in given}
-            self.templates = given
+            try:
+                config = json.loads((folder / CONFIG).read_text("utf-8"))
+                self.tokens = dict(_tokens(config))
+                self.templates = _templates(config.get("chat_template"))
+            except (ValueError, AttributeError, KeyError, TypeError) as error:
+                raise ValueError(f"{folder / CONFIG} is not valid: {error!r}") from error
         if (folder / OWN_FILE).is_file():
             self.templates["default"] = (folder / OWN_FILE).read_text("utf-8")
+        for path in sorted((folder / MORE_TEMPLATES).glob("*.jinja")):
+            self.templates[path.stem] = path.read_text("utf-8")
 
     def choose(self, wanted: str | None, has_tools: bool) -> str:
         """Returns the template of this name, the one that was given, or the one that is for these messages."""
@@ -58,7 +64,7 @@ class ChatTemplate:
 
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Iterable[Mapping[str, Any]],
         chat_template: str | None,
         tools: Sequence[Mapping[str, Any]] | None,
         add_generation_prompt: bool,
@@ -67,10 +73,11 @@ class ChatTemplate:
         """Returns the text that the model gets."""
         if refused := sorted(name for name in REFUSED.intersection(variables) if variables[name]):
             raise TypeError(f"apply_chat_template does not support {refused[0]}=; encode its text instead")
-        if any(not isinstance(message, Mapping) for message in messages):
-            raise TypeError("messages must be one chat: a list of mappings with role and content")
+        chat = [_normalized(message) for message in messages]
+        if not chat:
+            raise ValueError("messages must have at least one message")
         template = self._compiled(self.choose(chat_template, bool(tools)))
-        given = {**self.tokens, **variables, "messages": messages, "tools": tools}
+        given = {**self.tokens, "documents": None, **variables, "messages": chat, "tools": tools}
         rendered: str = template.render(add_generation_prompt=add_generation_prompt, **given)
         return rendered
 
@@ -81,6 +88,27 @@ class ChatTemplate:
             compiled = _environment().from_string(template)
             self.last = template, compiled
         return compiled
+
+
+def _normalized(message: object) -> dict[str, Any]:
+    """Returns a message as transformers passes it on: without keys that have no value, and with its reasoning under each
+    name that templates read."""
+    if not isinstance(message, Mapping):
+        raise TypeError("messages must be one chat: a list of mappings with role and content")
+    given = {key: value for key, value in message.items() if value is not None}
+    reasoning = next((given[name] for name in REASONING if name in given), None)
+    if reasoning is None:
+        return given
+    return {"thinking": reasoning, **given, "reasoning_content": reasoning}
+
+
+def _templates(given: Any) -> dict[str, str]:
+    """Returns the templates of a configuration, which has none, one, or a list of several with names."""
+    if isinstance(given, str):
+        return {"default": given}
+    if isinstance(given, list):
+        return {each["name"]: each["template"] for each in given}
+    return dict(given or {})
 
 
 def _tokens(config: Mapping[str, Any]) -> list[tuple[str, str]]:

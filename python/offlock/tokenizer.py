@@ -150,7 +150,7 @@ class Tokenizer(ModelTokenizer):
     @overload
     def apply_chat_template(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Iterable[Mapping[str, Any]],
         *,
         tokenize: Literal[True] = True,
         chat_template: str | None = None,
@@ -162,7 +162,7 @@ class Tokenizer(ModelTokenizer):
     @overload
     def apply_chat_template(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Iterable[Mapping[str, Any]],
         *,
         tokenize: Literal[False],
         chat_template: str | None = None,
@@ -173,7 +173,7 @@ class Tokenizer(ModelTokenizer):
 
     def apply_chat_template(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Iterable[Mapping[str, Any]],
         *,
         tokenize: bool = True,
         chat_template: str | None = None,
@@ -185,12 +185,12 @@ class Tokenizer(ModelTokenizer):
 
         The arguments are those of the method of that name in ``transformers``, but those that shape its result, such as
         ``padding``, ``return_tensors`` or ``continue_final_message``, raise ``TypeError``. The template and the tokens that it uses
-        come from ``tokenizer_config.json`` and ``chat_template.jinja`` in the tokenizer's folder. ``chat_template`` is
-        the name of one of several, or a template itself. ``tools`` are dicts of JSON schemas. Templates are rendered by
+        come from ``tokenizer_config.json``, ``chat_template.jinja`` and ``additional_chat_templates`` in the tokenizer's
+        folder. ``chat_template`` is the name of one of several, or a template itself. ``tools`` are dicts of JSON schemas. Templates are rendered by
         the package ``jinja2``, in a sandbox, with the lock held; ``variables`` are for them.
 
-        Raises ``ValueError`` when there is no template and when the template refuses the messages, ``ImportError``
-        without ``jinja2``, and the exceptions of ``jinja2``.
+        Raises ``ValueError`` when there is no template or no message, when the template refuses the messages, and for
+        a ``tokenizer_config.json`` that is not valid; ``ImportError`` without ``jinja2``, and the exceptions of ``jinja2``.
         """
         found = self.__dict__.get("_chat_template") or ChatTemplate(self._arguments[0])
         template: ChatTemplate = self.__dict__.setdefault("_chat_template", found)
@@ -199,7 +199,7 @@ class Tokenizer(ModelTokenizer):
 
     def num_tokens_from_messages(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Iterable[Mapping[str, Any]],
         *,
         chat_template: str | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,

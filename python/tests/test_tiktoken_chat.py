@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from pathlib import Path
@@ -96,6 +97,45 @@ def test_templates_by_name_and_in_a_file_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text("{% for m in messages %}{% break %}{% endfor %}file")
     assert Tokenizer(tmp_path).apply_chat_template([USER], tokenize=False) == "file"
     assert Tokenizer(tmp_path / "tokenizer.json").apply_chat_template([USER], tokenize=False) == "file"
+
+
+def test_more_templates_lie_in_a_folder(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    model(tmp_path, "plain")
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "rag.jinja").write_text("{{ documents | length }} documents")
+    tokenizer = Tokenizer(tmp_path)
+    text = tokenizer.apply_chat_template([USER], tokenize=False, chat_template="rag", documents=[{}, {}])
+    assert text == "2 documents"
+
+
+def test_messages_come_to_templates_as_in_transformers() -> None:
+    pytest.importorskip("jinja2")
+    tokenizer = Tokenizer(json.dumps(FILE).encode())
+
+    def render(template: str, *messages: dict[str, Any]) -> str:
+        return tokenizer.apply_chat_template(iter(messages), tokenize=False, chat_template=template)
+
+    call = {"role": "assistant", "content": None, "tool_calls": [{"name": "weather", "arguments": None}]}
+    before = copy.deepcopy(call)
+    assert render("{{ messages[0].content }}, {{ messages[0].content is defined }}", call) == ", False"
+    assert render("{{ messages[0].tool_calls[0].arguments }}", call) == "None"
+    assert call == before
+    assert render("{{ documents is defined }}, {{ documents }}, {{ tools }}", USER) == "True, None, None"
+    thought = "{{ messages[0].reasoning_content }}, {{ messages[0].thinking }}, {{ messages[0].reasoning }}"
+    assert render(thought, {"reasoning": "x"}) == "x, x, x"
+    assert render(thought, {"thinking": "y", "reasoning": "x"}) == "y, y, x"
+    assert render(thought, {"reasoning_content": "z", "thinking": "y"}) == "z, y, "
+    with pytest.raises(ValueError, match="at least one message"):
+        render("x")
+
+
+@pytest.mark.parametrize("config", ["{", "[]", '{"chat_template": [{"name": "x"}]}', '{"chat_template": 5}'])
+def test_a_configuration_that_is_not_valid_is_named(tmp_path: Path, config: str) -> None:
+    model(tmp_path, "x")
+    (tmp_path / "tokenizer_config.json").write_text(config)
+    with pytest.raises(ValueError, match=r"tokenizer_config\.json is not valid"):
+        Tokenizer(tmp_path).apply_chat_template([USER])
 
 
 def test_what_templates_may_and_may_not(tmp_path: Path) -> None:
