@@ -186,8 +186,9 @@ class Tokenizer(ModelTokenizer):
         The arguments are those of the method of that name in ``transformers``, but those that shape its result, such as
         ``padding``, ``return_tensors`` or ``continue_final_message``, raise ``TypeError``. The template and the tokens that it uses
         come from ``tokenizer_config.json``, ``chat_template.jinja`` and ``additional_chat_templates`` in the tokenizer's
-        folder. ``chat_template`` is the name of one of several, or a template itself. ``tools`` are dicts of JSON schemas. Templates are rendered by
-        the package ``jinja2``, in a sandbox, with the lock held; ``variables`` are for them.
+        folder. ``chat_template`` is the name of one of several, or a template itself. ``tools`` are dicts of JSON
+        schemas. Templates are rendered by the package ``jinja2``, in a sandbox, with the lock held; ``variables`` are
+        for them. As in ``transformers``, keys of a message without a value (``None``) are left out.
 
         Raises ``ValueError`` when there is no template or no message, when the template refuses the messages, and for
         a ``tokenizer_config.json`` that is not valid; ``ImportError`` without ``jinja2``, and the exceptions of ``jinja2``.

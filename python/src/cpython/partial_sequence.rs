@@ -60,7 +60,8 @@ impl PartialSequence {
     pub(crate) fn push(&mut self, item: Bound<'_, PyAny>) -> PyResult<bool> {
         let (object, place) = (self.object.as_ptr(), self.filled.cast_signed());
         // SAFETY: `storage` matches the type of the object. The place is checked to exist, and is empty: only
-        // this method fills it. A reserved place is initialized before the length covers it. The list or tuple takes over the reference; `PyList_Append` takes its own.
+        // this method fills it. A reserved place is initialized before the length covers it. The list or tuple
+        // takes over the reference; `PyList_Append` takes its own.
         unsafe {
             match self.storage {
                 Storage::List if c::PyList_GET_SIZE(object) > place => {
