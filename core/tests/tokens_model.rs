@@ -438,6 +438,13 @@ fn several_patterns_cut_one_after_the_other() {
     let encoded = load(&file).unwrap();
     let encoded = encoded.encode_with_offsets("12ab 1", Unit::Bytes, Options::default(), &Task::new());
     assert_eq!(encoded.unwrap().offsets, [(0, 2), (4, 6)]);
+    let prefix =
+        |text, max| load(&file).unwrap().truncate(text, max, Options::default(), &Task::new()).unwrap().bytes;
+    assert_eq!(
+        (prefix("12ab 1ab", 2), prefix("12ab 1ab", 1), prefix("ab", 0)),
+        (8, 2, 2),
+        "what is removed has no tokens"
+    );
     file["pre_tokenizer"] = cuts(Vec::new());
     assert_eq!(encode(&load(&file).unwrap(), "12 1ab"), [256, 258, 257], "one piece");
 }

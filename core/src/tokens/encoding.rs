@@ -242,6 +242,8 @@ impl Encoding {
                 return Ok(false);
             }
         }
+        // What the pattern does not match has no tokens.
+        kept.bytes = range.end;
         Ok(true)
     }
 
