@@ -75,7 +75,7 @@ impl PartialSequence {
                     (*list).ob_item.offset(place).write(item.into_ptr());
                     (*list).ob_base.ob_size = place + 1;
                 }
-                Storage::Growing { .. } => {
+                Storage::Growing { .. } if c::PyList_Size(object) == place => {
                     if c::PyList_Append(object, item.as_ptr()) < 0 {
                         return Err(PyErr::fetch(item.py()));
                     }
