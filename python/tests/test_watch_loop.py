@@ -136,7 +136,9 @@ def test_a_callback_that_computes_is_named(kind: str, callback: Callable[[], obj
     function, file, line = event.stack[0]
     assert (function, file) == (callback.__qualname__, __file__)
     assert event.line < line <= event.line + 4
-    assert (event.thread, event.task, event.holder) == ("MainThread", "", "")
+    assert (event.thread, event.task) == ("MainThread", "")
+    # The watch takes the stack with the lock; on a busy machine it may be suspended meanwhile.
+    assert event.holder in ("", "offlock loop watch")
     assert event.kind == ("callback" if kind == "asyncio" else "beat")
     assert f"{callback.__qualname__} ({__file__}:{event.line})" in str(event)
     assert "computed" in str(event)
