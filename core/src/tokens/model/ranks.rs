@@ -41,29 +41,27 @@ impl Tokenizer {
         specials.sort_unstable();
         check_ids(&specials, &ranks)?;
         let described = format!("{specials:?}");
-        let special = |(text, id)| Added {
-            text,
-            id,
+        let special = |(text, id): &(String, TokenId)| Added {
+            text: text.clone(),
+            id: *id,
             is_special: true,
             in_normalized: false,
             takes_left: false,
             takes_right: false,
             is_word: false,
         };
-        let added = specials.into_iter().map(special).collect();
+        let added = specials.iter().map(special).collect();
         let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
         let mut tokenizer =
             Self::assemble(Splitter::new(pattern)?, vocabulary, added, Vec::new(), Vec::new(), task)?;
-        // Unlike the tokens of a tokenizer.json, those of these files are never written in the byte-level alphabet.
-        for other in tokenizer.others.values_mut() {
-            other.bytes = other.text.as_bytes().to_vec();
-        }
+        tokenizer.add_specials(specials);
         tokenizer.sha256 = sha256(&[file, pattern.as_bytes(), described.as_bytes()], task)?;
         Ok(tokenizer)
     }
 
-    /// Adds special tokens that no text gives.
-    pub(super) fn add_controls(&mut self, tokens: Vec<(String, TokenId)>) {
+    /// Adds special tokens that decode to their text as it is: unlike that of a `tokenizer.json`, it is never in the
+    /// byte-level alphabet. No text gives them unless they are added tokens, too.
+    pub(super) fn add_specials(&mut self, tokens: Vec<(String, TokenId)>) {
         let other = |text: String| Other { bytes: text.as_bytes().to_vec(), text, is_special: true };
         self.others.extend(tokens.into_iter().map(|(text, id)| (id, other(text))));
     }

@@ -116,7 +116,7 @@ impl Tokenizer {
         let vocabulary = Arc::new(Vocabulary::new(ranks, task)?);
         let splitter = Splitter::new(&config.pattern)?;
         let mut tokenizer = Self::assemble(splitter, vocabulary, Vec::new(), Vec::new(), Vec::new(), task)?;
-        tokenizer.add_controls(specials);
+        tokenizer.add_specials(specials);
         tokenizer.before = begin.into_iter().collect();
         Ok(tokenizer)
     }
