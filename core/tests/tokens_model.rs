@@ -112,6 +112,19 @@ fn numbers_need_not_have_the_order_of_the_merges() {
 }
 
 #[test]
+fn an_added_token_is_decoded_as_it_occurs_in_normalized_text() {
+    let mut file = file(&[], &[]);
+    file["normalizer"] = json!({"type": "NFKC"});
+    file["added_tokens"] = json!([added("\u{fb01}n", 256, false), added("\u{fb01}t", 257, false)]);
+    file["added_tokens"][0]["normalized"] = true.into();
+    let tokenizer = load(&file).unwrap();
+    assert_eq!(encode(&tokenizer, "\u{fb01}nfin\u{fb01}t"), [256, 256, 257]);
+    assert_eq!(tokenizer.decode_bytes(&[256, 257], true, &Task::new()).unwrap(), "fin\u{fb01}t".as_bytes());
+    assert_eq!(tokenizer.id_to_token(256).as_deref(), Some("fin"));
+    assert_eq!((tokenizer.token_to_id("\u{fb01}n"), tokenizer.token_to_id("fin")), (Some(256), None));
+}
+
+#[test]
 fn a_token_may_be_listed_before_a_part_of_it() {
     let tokens = [("ab", 256), ("abc", 257), ("bc", 258), ("xabc", 259)];
     let merges = [("x", "abc"), ("ab", "c"), ("a", "b"), ("b", "c")];

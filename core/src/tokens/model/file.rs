@@ -223,17 +223,25 @@ impl Tokenizer {
         forms: Vec<Form>,
         task: &Task<'_>,
     ) -> Result<Self, Error> {
-        let normalize =
-            |text: &str| Ok(Normalized::new(text).normalize(&forms, false, task)?.text.into_owned());
+        let normalize = |text: &str| -> Result<String, Error> {
+            Ok(Normalized::new(text).normalize(&forms, false, task)?.text.into_owned())
+        };
         let added = AddedTokens::new(added, normalize)?;
         let specials = added.specials();
         let mut others = FxHashMap::default();
         others.try_reserve(foreign.len() + added.list.len()).map_err(OutOfMemory::from)?;
-        let tokens = foreign.into_iter().chain(added.list.iter().map(|added| (added.text.clone(), added.id)));
-        for (text, id) in tokens {
+        let mut add = |text: String, id, is_special| {
             let bytes = byte_level::bytes(&text).unwrap_or_else(|| text.as_bytes().to_vec());
-            let is_special = specials.contains(&*text);
             others.insert(id, Other { text, bytes, is_special });
+        };
+        for (text, id) in foreign {
+            let is_special = specials.contains(&*text);
+            add(text, id, is_special);
+        }
+        for token in &added.list {
+            // As it occurs in normalized text, which is how tokenizers decodes it.
+            let text = if token.in_normalized { normalize(&token.text)? } else { token.text.clone() };
+            add(text, token.id, specials.contains(&*token.text));
         }
         drop(specials);
         Ok(Self {

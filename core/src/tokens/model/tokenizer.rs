@@ -265,14 +265,15 @@ impl Tokenizer {
     /// The number of the token that `text` is in the model's vocabulary, where ordinary tokens are written in
     /// the byte-level alphabet.
     pub fn token_to_id(&self, text: &str) -> Option<TokenId> {
-        let added =
-            self.preparation.added.list.iter().rev().find(|added| added.text == text).map(|added| added.id);
-        let other = || self.others.iter().find(|(_, other)| other.text == text).map(|(&id, _)| id);
+        let added = &self.preparation.added;
+        let is_foreign = |&(&id, other): &(&TokenId, &Other)| other.text == text && added.get(id).is_none();
+        let other = || self.others.iter().find(is_foreign).map(|(&id, _)| id);
         let ordinary = || self.encoding.vocabulary.token(&byte_level::bytes(text)?);
+        let added = added.list.iter().rev().find(|added| added.text == text).map(|added| added.id);
         added.or_else(ordinary).or_else(other)
     }
 
-    /// How the vocabulary writes the token `id`.
+    /// How the vocabulary writes the token `id`; an added token that is looked for in normalized text, as it occurs there.
     pub fn id_to_token(&self, id: TokenId) -> Option<String> {
         let other = self.others.get(&id).map(|other| other.text.clone());
         other.or_else(|| Some(byte_level::token(self.encoding.vocabulary.bytes(id)?)))
