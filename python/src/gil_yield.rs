@@ -2,13 +2,15 @@
 
 use pyo3::prelude::*;
 
-use crate::region::{self, Release};
+use crate::error::cancelled;
+use crate::region::{self, Cancel, Region, Release};
 
 /// Counts objects. After every [`CHECK_EVERY`] of them it checks whether the thread's time slice is over. If
 /// so, it yields the lock to the threads that wait for it.
-pub(crate) struct Yielder {
+pub(crate) struct Yielder<'a> {
     until_check: u32,
     mode: Mode,
+    cancel: Option<&'a Cancel>,
 }
 
 /// The action of a check.
@@ -28,14 +30,14 @@ const CHECK_EVERY: u32 = 128;
 /// Copying this many bytes to new memory takes about as long as making a small object.
 const BYTES_LIKE_AN_OBJECT: usize = 256;
 
-impl Default for Yielder {
+impl Default for Yielder<'_> {
     /// The lock is kept.
     fn default() -> Self {
         Self::with(Mode::Nothing)
     }
 }
 
-impl Yielder {
+impl<'a> Yielder<'a> {
     /// The lock is yielded after each time slice.
     pub(crate) fn yielding() -> Self {
         Self::with(Mode::Yield)
@@ -47,16 +49,27 @@ impl Yielder {
         Self::with(if release == Release::NEVER { Mode::Signals } else { Mode::Yield })
     }
 
+    /// For the objects that are read before a run and made after it.
+    pub(crate) fn around(run: &Region<'a>) -> Self {
+        Self::of(run.release).cancel(run.cancel)
+    }
+
     const fn with(mode: Mode) -> Self {
-        Self { until_check: CHECK_EVERY, mode }
+        Self { until_check: CHECK_EVERY, mode, cancel: None }
+    }
+
+    /// Lets `cancel` end the call from another thread.
+    pub(crate) const fn cancel(self, cancel: Option<&'a Cancel>) -> Self {
+        Self { cancel, ..self }
     }
 
     /// One that does the same at its checks, for work between the objects that this one counts.
     pub(crate) const fn another(&self) -> Self {
-        Self::with(self.mode)
+        Self { until_check: CHECK_EVERY, ..*self }
     }
 
-    /// Counts an object; called before it is made. Raises the exception that a signal handler raises.
+    /// Counts an object; called before it is made. Raises the exception that a signal handler raises, and
+    /// `CancelledError` if the call was cancelled.
     #[inline(always)]
     pub(crate) fn tick(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_check -= 1;
@@ -107,6 +120,9 @@ impl Yielder {
     #[cold]
     pub(crate) fn check_now(&mut self, py: Python<'_>) -> PyResult<()> {
         self.until_check = CHECK_EVERY;
+        if self.cancel.is_some_and(Cancel::cancelled) {
+            return Err(cancelled(py));
+        }
         match self.mode {
             Mode::Nothing => Ok(()),
             Mode::Signals => py.check_signals(),

@@ -65,7 +65,7 @@ impl ModelTokenizer {
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Large<Vec<u8>>> {
-        let ids = ids::read(tokens)?;
+        let ids = ids::read(tokens, cancel)?;
         Region::new(&TOKENS_DECODE, ids.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
@@ -146,7 +146,7 @@ impl ModelTokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(text, Options { add_special_tokens, split_special_tokens }, release, cancel)?;
-        int_list::list(text.py(), &ids, &mut Yielder::of(release))
+        int_list::list(text.py(), &ids, &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
     }
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
@@ -191,7 +191,7 @@ impl ModelTokenizer {
             .cancel(cancel.map(Bound::get))
             .run(py, |task| self.0.encode_with_offsets(&utf8, unit, options, task))?;
         let (ids, offsets) = (Large::new(encoded.tokens), Large::new(encoded.offsets));
-        let yielder = &mut Yielder::of(release);
+        let yielder = &mut Yielder::of(release).cancel(cancel.map(Bound::get));
         let ids = int_list::list(py, &ids, yielder)?;
         let offsets = list_of_each(py, &offsets, yielder, |&(start, end)| pair_of_ints(py, start, end))?;
         tuple(py, [ids.into_any(), offsets.into_any()])
@@ -284,11 +284,15 @@ impl ModelTokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = Options { add_special_tokens, split_special_tokens };
-        let batch = Texts::new(texts, num_threads, release)?;
+        let batch = Texts::new(texts, num_threads, release, cancel)?;
         let all = batch
             .region(&TOKENS_ENCODE_BATCH, release, cancel)
             .run(texts.py(), |task| self.0.encode_batch(&batch.texts()?, options, batch.threads, task))?;
-        int_list::lists(texts.py(), &Large::new(Lists(all)).0, &mut Yielder::of(release))
+        int_list::lists(
+            texts.py(),
+            &Large::new(Lists(all)).0,
+            &mut Yielder::of(release).cancel(cancel.map(Bound::get)),
+        )
     }
 
     /// Returns a list of the results of `count` for each text, computed like `encode_batch`.
@@ -306,13 +310,16 @@ impl ModelTokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = Options { add_special_tokens, split_special_tokens };
-        let batch = Texts::new(texts, num_threads, release)?;
+        let batch = Texts::new(texts, num_threads, release, cancel)?;
         let counts = batch
             .region(&TOKENS_COUNT_BATCH, release, cancel)
             .run(texts.py(), |task| self.0.count_batch(&batch.texts()?, options, batch.threads, task))?;
-        list_of_each(texts.py(), &Large::new(counts), &mut Yielder::of(release), |&count| {
-            object::size(texts.py(), count)
-        })
+        list_of_each(
+            texts.py(),
+            &Large::new(counts),
+            &mut Yielder::of(release).cancel(cancel.map(Bound::get)),
+            |&count| object::size(texts.py(), count),
+        )
     }
 
     /// The ids of many texts in rows of equal length, the mask, and the numbers of rows and of columns.
@@ -337,7 +344,7 @@ impl ModelTokenizer {
             (side("truncation_side", truncation_side)?, side("padding_side", padding_side)?);
         let layout = Layout { max_length, truncation_side, length, multiple_of, pad_token, padding_side };
         let options = Options { add_special_tokens, split_special_tokens };
-        let batch = Texts::new(texts, num_threads, release)?;
+        let batch = Texts::new(texts, num_threads, release, cancel)?;
         let Padded { tokens, mask, rows, columns } =
             batch.region(&TOKENS_ENCODE_BATCH, release, cancel).run(texts.py(), |task| {
                 self.0.encode_padded(&batch.texts()?, &layout, options, batch.threads, task)
@@ -394,7 +401,7 @@ impl ModelTokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = Sequences::read(batch, num_threads, release)?;
+        let read = Sequences::read(batch, num_threads, release, cancel)?;
         decode::texts(batch.py(), &read, &self.decoder(skip_special_tokens), errors, release, cancel)
     }
 
@@ -411,7 +418,7 @@ impl ModelTokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = Sequences::read(batch, num_threads, release)?;
+        let read = Sequences::read(batch, num_threads, release, cancel)?;
         decode::byte_strings(batch.py(), &read, &self.decoder(skip_special_tokens), release, cancel)
     }
 

@@ -80,7 +80,7 @@ impl<'py> FromPyObject<'_, 'py> for Release {
     }
 }
 
-/// Stops a run from another thread.
+/// Stops a call from another thread.
 #[pyclass(frozen, module = "offlock._offlock")]
 #[derive(Default)]
 pub(crate) struct Cancel(AtomicBool);
@@ -92,15 +92,15 @@ impl Cancel {
         Self::default()
     }
 
-    /// Stops the runs that were given this object within about a millisecond, and those that start later at
-    /// once: they raise `concurrent.futures.CancelledError`.
+    /// Stops the calls that were given this object within about a millisecond, and those that start later at
+    /// once: they raise `concurrent.futures.CancelledError`. What a call has made of its result is freed first.
     fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether `cancel` was called.
     #[getter]
-    fn cancelled(&self) -> bool {
+    pub(crate) fn cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -109,8 +109,8 @@ impl Cancel {
 pub(crate) struct Region<'a> {
     operation: &'static Operation,
     bytes: usize,
-    release: Release,
-    cancel: Option<&'a Cancel>,
+    pub(crate) release: Release,
+    pub(crate) cancel: Option<&'a Cancel>,
     progress: Option<&'a Progress<'a>>,
 }
 

@@ -353,14 +353,15 @@ class LockTest < Minitest::Test
     Offlock::Lock::GlobalTimer.reset
     threads = 3.times.map { Thread.new { compute(0.3) || sleep } }
     timers = threads.map { |thread| Offlock::Lock::LocalTimer.for(thread) }
-    most = 0
+    most = others = 0
     deadline = clock + 30
     until timers.all? { |timer| timer.acquisitions >= 2 }
       assert_operator clock, :<, deadline
       sleep 0.005
+      others = [others, Thread.list.size - 1].max
       most = [most, Offlock::Lock::WaitingThreads.count].max
     end
-    assert_includes 1..3, most
+    assert_includes 1..others, most # a thread that another test has killed may still be ending
     assert(timers.all? { |timer| timer.monotonic_time > 5 * MS })
     assert_operator Offlock::Lock::GlobalTimer.monotonic_time, :>=, timers.sum(&:monotonic_time)
     assert_operator timers.first.histogram.sum(&:last), :>=, 1

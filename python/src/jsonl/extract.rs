@@ -11,6 +11,7 @@ use super::error::InLines;
 use super::paths::Wanted;
 use crate::borrow::Bytes;
 use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
 use crate::large::Large;
 use crate::msgpack::column::Column;
 use crate::msgpack::prebuilt_strings::PrebuiltStrings;
@@ -62,7 +63,7 @@ pub(super) fn extract<'py>(
         } else {
             region().run(py, |task| Ok::<_, InLines<'_>>(column.lay_out(&strings, &texts, task)))?
         };
-        column.list(py, &strings, made, release)
+        column.list(py, &strings, made, release, &mut Yielder::around(&region()))
     });
     let mut lists = lists.collect::<PyResult<Vec<_>>>()?;
     if wanted.is_single { Ok(lists.remove(0)) } else { tuple(py, lists) }

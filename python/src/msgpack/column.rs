@@ -116,20 +116,20 @@ impl Column {
         bytes: &[u8],
         made: Option<Built<Pieces<'_>>>,
         release: Release,
+        yielder: &mut Yielder,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut yielder = Yielder::of(release);
-        let ready = prebuilt_strings::publish(py, made, &mut yielder)?;
+        let ready = prebuilt_strings::publish(py, made, yielder)?;
         let mut maker = Strings { py, bytes, ready, release };
         let Some(repeats) = &self.repeats else {
-            return self.list_of(py, &mut yielder, |_, span, yielder| maker.make(span, yielder));
+            return self.list_of(py, yielder, |_, span, yielder| maker.make(span, yielder));
         };
         let no_memory = |_| PyMemoryError::with_message("no memory for so many strings");
         let mut strings = memory::with_capacity(repeats.strings.len()).map_err(no_memory)?;
         for &span in repeats.strings.iter() {
-            strings.push(maker.make(span, &mut yielder)?);
+            strings.push(maker.make(span, yielder)?);
         }
         let known = |number: usize| strings[repeats.numbers[number] as usize].clone();
-        self.list_of(py, &mut yielder, |number, _, _| Ok(known(number)))
+        self.list_of(py, yielder, |number, _, _| Ok(known(number)))
     }
 
     /// The list of each record's value; `string` returns a string, given its number in the column and its

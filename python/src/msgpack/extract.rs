@@ -13,6 +13,7 @@ use super::options::MAX_DEPTH;
 use super::prebuilt_strings::PrebuiltStrings;
 use super::unpack::whole;
 use crate::error::WithMessage;
+use crate::gil_yield::Yielder;
 use crate::operations::MSGPACK_EXTRACT;
 use crate::region::{Region, Release};
 
@@ -43,5 +44,5 @@ pub(super) fn extract<'py>(
         let made = found.lay_out(bytes, &texts, task);
         Ok::<_, DecodeError>((found, made, end))
     })?;
-    whole(found.list(py, bytes, made, release)?, bytes, end)
+    whole(found.list(py, bytes, made, release, &mut Yielder::of(release))?, bytes, end)
 }

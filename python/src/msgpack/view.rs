@@ -266,7 +266,7 @@ impl View {
         if self.is_map { Ok(()) } else { Err(PyTypeError::with_message("an array has no keys")) }
     }
 
-    fn yielder(&self) -> Yielder {
+    fn yielder(&self) -> Yielder<'static> {
         Yielder::of(self.message.options.release)
     }
 

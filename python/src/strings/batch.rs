@@ -14,7 +14,6 @@ use crate::cpython::str_view::{BuiltViews, ViewBuilder};
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::{Large, MemorySize, Refs};
-use crate::region::Release;
 
 /// The kind of `str` to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,10 +106,10 @@ impl<S: StrSource + Send> Built<S> {
         self,
         py: Python<'py>,
         into: Container,
-        release: Release,
+        yielder: &mut Yielder,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut filling = SequenceBuilder::new(py, into, self.len())?;
-        self.publish(py, &mut Yielder::of(release), |string| {
+        self.publish(py, yielder, |string| {
             filling.push(string);
             Ok(())
         })?;

@@ -54,6 +54,12 @@ impl<'py> FromPyObject<'_, 'py> for Into {
 /// The keywords of all operations.
 pub(super) struct CallOptions(StrClass, Into, Release, Option<Py<Cancel>>);
 
+impl CallOptions {
+    fn yielder(&self) -> Yielder<'_> {
+        Yielder::of(self.2).cancel(self.3.as_ref().map(Py::get))
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for CallOptions {
     type Error = PyErr;
 
@@ -90,7 +96,7 @@ impl<'a, 'py> Run<'a, 'py> {
         match self.options.1 {
             Into::Arena => PyArena(self.store(cut)?).into_object(self.py),
             Into::Container(container) => {
-                joined(self.py, container, self.make(cut)?, &mut Yielder::of(self.options.2))
+                joined(self.py, container, self.make(cut)?, &mut Yielder::around(&self.region))
             }
         }
     }
@@ -107,7 +113,7 @@ impl<'a, 'py> Run<'a, 'py> {
                 stored.map(|batch| PyArena(vec![batch]).into_object(py)).collect::<PyResult<_>>()?
             }
             Into::Container(container) => {
-                let (made, mut yielder) = (self.make(cut)?.into_iter(), Yielder::of(self.options.2));
+                let (made, mut yielder) = (self.make(cut)?.into_iter(), Yielder::around(&self.region));
                 made.map(|batch| joined(py, container, vec![batch], &mut yielder)).collect::<PyResult<_>>()?
             }
         };
@@ -298,7 +304,7 @@ pub(super) fn decode_many<'py>(
     items: &Bound<'py, PyAny>,
     options: CallOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut yielder = Yielder::of(options.2);
+    let mut yielder = options.yielder();
     let items = Refs::collect(items, &mut yielder, |_, item| Item::borrow(item))?;
     let (texts, bytes) = items.slices(py, &mut yielder, Item::contents)?;
     let (texts, length) = (&**texts, bytes);

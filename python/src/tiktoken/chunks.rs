@@ -30,7 +30,7 @@ pub(crate) fn cut<'py>(
         .release(release)
         .cancel(cancel.map(Bound::get))
         .run(py, |task| cut(&utf8, task))?;
-    let (chunks, mut yielder) = (Large::new(chunks), Yielder::of(release));
+    let (chunks, mut yielder) = (Large::new(chunks), Yielder::of(release).cancel(cancel.map(Bound::get)));
     let mut list = SequenceBuilder::new(py, Container::List, chunks.len())?;
     for chunk in chunks.iter() {
         yielder.tick_many(py, LIKE_OBJECTS)?;

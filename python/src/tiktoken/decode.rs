@@ -26,7 +26,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Large<Vec<u8>>> {
-        let (encoding, ids) = (self.encoding()?, ids::read(tokens)?);
+        let (encoding, ids) = (self.encoding()?, ids::read(tokens, cancel)?);
         Region::new(&TOKENS_DECODE, ids.len())
             .release(release)
             .cancel(cancel.map(Bound::get))
@@ -91,11 +91,13 @@ pub(crate) fn texts<'py>(
         maker.make(Pieces::new(text, spans, task).ok()?, task).ok()
     })?;
     if let Some(made) = made {
-        return Ok(made.collect(py, Container::List, release)?.cast_into()?);
+        return Ok(made
+            .collect(py, Container::List, &mut Yielder::of(release).cancel(cancel.map(Bound::get)))?
+            .cast_into()?);
     }
     // Some tokens begin or end inside a character.
     let (text, spans) = decoded(py, batch, decode, release, cancel, Decoded::new)?.parts();
-    list_of_each(py, &spans, &mut Yielder::of(release), |span| {
+    list_of_each(py, &spans, &mut Yielder::of(release).cancel(cancel.map(Bound::get)), |span| {
         long_str::decode_short(py, &text[span.start..span.end], errors)
     })
 }
@@ -109,7 +111,9 @@ pub(crate) fn byte_strings<'py>(
     cancel: Option<&Bound<'py, Cancel>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let (text, spans) = decoded(py, batch, decode, release, cancel, Decoded::new)?.parts();
-    list_of_each(py, &spans, &mut Yielder::of(release), |span| bytes::copied(py, &text[span.start..span.end]))
+    list_of_each(py, &spans, &mut Yielder::of(release).cancel(cancel.map(Bound::get)), |span| {
+        bytes::copied(py, &text[span.start..span.end])
+    })
 }
 
 /// The bytes of many sequences, and the span of each.
@@ -139,10 +143,11 @@ impl Sequences {
         batch: &Bound<'_, PyAny>,
         num_threads: Option<isize>,
         release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Self> {
         threads(num_threads, 0)?;
         let mut read = Self { ids: Large::new(Vec::new()), starts: Large::new(vec![0]) };
-        let mut yielder = Yielder::of(release);
+        let mut yielder = Yielder::of(release).cancel(cancel.map(Bound::get));
         for tokens in batch.try_iter()? {
             yielder.tick(batch.py())?;
             ids::read_to(&tokens?, &mut read.ids, &mut yielder)?;

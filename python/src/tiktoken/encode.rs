@@ -48,7 +48,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
+        let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release, cancel)?);
         let all = batch.region(&TOKENS_ENCODE_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, task, |allowed| {
@@ -56,7 +56,7 @@ impl Tokenizer {
             })
         })?;
         let all = Large::new(Lists(all));
-        int_list::lists(text.py(), &all.0, &mut Yielder::of(release))
+        int_list::lists(text.py(), &all.0, &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
     }
 }
 
@@ -82,13 +82,15 @@ impl Texts {
         texts: &Bound<'_, PyAny>,
         num_threads: Option<isize>,
         release: Release,
+        cancel: Option<&Bound<'_, Cancel>>,
     ) -> PyResult<Self> {
         let mut bytes = 0;
-        let texts = Refs::collect(texts, &mut Yielder::of(release), |index, text| {
-            let text = batch_text(index, &text)?;
-            bytes += text.len();
-            Ok(text)
-        })?;
+        let texts =
+            Refs::collect(texts, &mut Yielder::of(release).cancel(cancel.map(Bound::get)), |index, text| {
+                let text = batch_text(index, &text)?;
+                bytes += text.len();
+                Ok(text)
+            })?;
         Ok(Self { texts, bytes, threads: threads(num_threads, bytes)? })
     }
 

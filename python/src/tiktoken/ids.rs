@@ -13,24 +13,27 @@ use crate::cpython::object::is_sequence;
 use crate::error::WithMessage;
 use crate::gil_yield::Yielder;
 use crate::large::{LARGE, Large, reserve};
-use crate::region::aside;
+use crate::region::{Cancel, aside};
 
 /// The ids in `tokens`: a list, a tuple, any other sequence of integers, or a buffer of them such as a numpy
 /// array.
 ///
 /// `TypeError` for anything else, `OverflowError` for an integer that is not a 32-bit id; both name its
 /// index. Other threads can hold the lock now and then; changes that they make to a list affect the items
-/// that were not read yet.
-pub(crate) fn read(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<TokenId>>> {
+/// that were not read yet. `cancel` ends the call from another thread.
+pub(crate) fn read(
+    tokens: &Bound<'_, PyAny>,
+    cancel: Option<&Bound<'_, Cancel>>,
+) -> PyResult<Large<Vec<TokenId>>> {
     let mut ids = Large::new(Vec::new());
-    read_to(tokens, &mut ids, &mut Yielder::yielding())?;
+    read_to(tokens, &mut ids, &mut Yielder::yielding().cancel(cancel.map(Bound::get)))?;
     Ok(ids)
 }
 
 /// As [`read`]. Also accepts other iterables, such as a generator.
 pub(crate) fn read_iterable(tokens: &Bound<'_, PyAny>) -> PyResult<Large<Vec<TokenId>>> {
     if is_sequence(tokens) {
-        return read(tokens);
+        return read(tokens, None);
     }
     let mut ids = Large::new(Vec::new());
     read_items(tokens, &mut ids, &mut Yielder::yielding())?;

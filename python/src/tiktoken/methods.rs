@@ -109,7 +109,7 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(text, &Policy::ORDINARY, release, cancel)?;
-        int_list::list(text.py(), &ids, &mut Yielder::of(release))
+        int_list::list(text.py(), &ids, &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
     }
 
     /// Encodes text into token ids.
@@ -136,7 +136,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
         let ids = self.ids(text, &policy, release, cancel)?;
-        int_list::list(text.py(), &ids, &mut Yielder::of(release))
+        int_list::list(text.py(), &ids, &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
     }
 
     /// Like `encode`, with the ids packed into one block: 4 bytes each in the machine's order, read-only.
@@ -305,16 +305,19 @@ impl Tokenizer {
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let policy = Policy::new(allowed_special, disallowed_special)?;
-        let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release)?);
+        let (encoding, batch) = (self.encoding()?, Texts::new(text, num_threads, release, cancel)?);
         let counts = batch.region(&TOKENS_COUNT_BATCH, release, cancel).run(text.py(), |task| {
             let texts = batch.texts()?;
             policy.apply_all(encoding, &texts, task, |allowed| {
                 encoding.count_batch(&texts, allowed, batch.threads, task)
             })
         })?;
-        list_of_each(text.py(), &Large::new(counts), &mut Yielder::of(release), |&count| {
-            object::size(text.py(), count)
-        })
+        list_of_each(
+            text.py(),
+            &Large::new(counts),
+            &mut Yielder::of(release).cancel(cancel.map(Bound::get)),
+            |&count| object::size(text.py(), count),
+        )
     }
 
     /// Encodes text that may continue. Returns the ids that are final, and all ways in which the rest may be
@@ -341,8 +344,11 @@ impl Tokenizer {
                     encoding.encode_with_unstable(&utf8, allowed, task)
                 })
             })?;
-        let (settled, ways, yielder) =
-            (Large::new(settled), Large::new(Lists(ways)), &mut Yielder::of(release));
+        let (settled, ways, yielder) = (
+            Large::new(settled),
+            Large::new(Lists(ways)),
+            &mut Yielder::of(release).cancel(cancel.map(Bound::get)),
+        );
         let (settled, ways) =
             (int_list::list(text.py(), &settled, yielder)?, int_list::lists(text.py(), &ways.0, yielder)?);
         tuple(text.py(), [settled.into_any(), ways.into_any()])
@@ -434,7 +440,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = Sequences::read(batch, num_threads, release)?;
+        let read = Sequences::read(batch, num_threads, release, cancel)?;
         decode::texts(batch.py(), &read, &self.decoder()?, errors, release, cancel)
     }
 
@@ -450,7 +456,7 @@ impl Tokenizer {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = Sequences::read(batch, num_threads, release)?;
+        let read = Sequences::read(batch, num_threads, release, cancel)?;
         decode::byte_strings(batch.py(), &read, &self.decoder()?, release, cancel)
     }
 

@@ -167,7 +167,9 @@ impl Stream {
         release: Release,
         cancel: Option<&Bound<'py, Cancel>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let list = |fed: &Fed| int_list::list(piece.py(), fed.tokens(), &mut Yielder::of(release));
+        let list = |fed: &Fed| {
+            int_list::list(piece.py(), fed.tokens(), &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
+        };
         self.run(piece, release, cancel, tokens::Stream::try_feed, list)
     }
 
@@ -198,7 +200,9 @@ impl Stream {
     ) -> PyResult<Bound<'py, PyList>> {
         let mut state = self.0.lock(py)?;
         let last = if state.surrogate.is_some() { REPLACEMENT } else { &[] };
-        let list = |fed: &Fed| int_list::list(py, fed.tokens(), &mut Yielder::of(release));
+        let list = |fed: &Fed| {
+            int_list::list(py, fed.tokens(), &mut Yielder::of(release).cancel(cancel.map(Bound::get)))
+        };
         let made = state.accept(py, last, release, cancel, tokens::Stream::try_finish, list)?;
         state.surrogate = None;
         Ok(made)

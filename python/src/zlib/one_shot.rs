@@ -179,7 +179,7 @@ pub(super) fn deflate_all<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
     let region = |len| Region::new(&ZLIB_DEFLATE, len).release(release).cancel(cancel);
-    in_groups(py, data, progress, release, "while compressing data", region, |group, task| {
+    in_groups(py, data, progress, "while compressing data", region, |group, task| {
         deflate::deflate_all(group, level, wbits, threads, task)
             .map_err(|(index, error)| (index, with_bad_level(error)))
     })
@@ -205,7 +205,7 @@ pub(super) fn inflate_all<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Bound<'py, PyList>> {
     let region = |len| Region::new(&ZLIB_INFLATE, len).release(release).cancel(cancel);
-    in_groups(py, data, progress, release, "while decompressing data", region, |group, task| {
+    in_groups(py, data, progress, "while decompressing data", region, |group, task| {
         deflate::inflate_all(group, wbits, max_output, threads, task)
     })
 }
@@ -215,12 +215,11 @@ fn in_groups<'py, 'a>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
-    release: Release,
     doing: &'static str,
     region: impl Fn(usize) -> Region<'a>,
     work: impl Fn(&[&[u8]], &Task<'_>) -> Result<Batch, deflate::IndexedError> + Sync,
 ) -> PyResult<Bound<'py, PyList>> {
-    let mut yielder = Yielder::of(release);
+    let mut yielder = Yielder::around(&region(0));
     let data = Refs::collect(data, &mut yielder, |_, item| Bytes::borrow(&item))?;
     let (views, total) = data.slices(py, &mut yielder, Bytes::as_slice)?;
     let mut made = SequenceBuilder::new(py, Container::List, views.len())?;

@@ -139,7 +139,7 @@ fn made<'py>(
     cancel: Option<&Cancel>,
     make: impl FnOnce(Samples, usize, &offlock_core::Task<'_>) -> Result<Vec<u8>, Error> + Send,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut yielder = Yielder::of(Release::AUTO);
+    let mut yielder = Yielder::of(Release::AUTO).cancel(cancel);
     let samples = Refs::collect(samples, &mut yielder, |_, sample| Bytes::borrow(&sample))?;
     let (views, total) = samples.slices(py, &mut yielder, Bytes::as_slice)?;
     if total == 0 {

@@ -23,7 +23,7 @@ pub(in crate::msgpack) struct Builder<'a, 'py> {
     pub(super) texts: std::vec::IntoIter<Bound<'py, PyAny>>,
     /// The reason why there was no value.
     pub(super) stop: Stop,
-    pub(super) yielder: Yielder,
+    pub(super) yielder: Yielder<'static>,
 }
 
 /// The reason why there was no value. Kept outside of the result, so that a built object is returned as a

@@ -16,7 +16,7 @@ pub(super) struct Writer<'a, 'py, S> {
     pub(super) py: Python<'py>,
     pub(super) options: &'a PackOptions,
     pub(super) out: &'a mut S,
-    pub(super) yielder: Yielder,
+    pub(super) yielder: Yielder<'static>,
 }
 
 impl<'py, S: Sink> Writer<'_, 'py, S> {
