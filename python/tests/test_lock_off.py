@@ -230,10 +230,12 @@ def _(folder: str) -> None:
     "native.modules_that_need_lock",
     *("native.enable", "native.disable", "native.is_enabled", "native.global_numbers", "native.reset_global"),
     *("native.waiting", "native.reset_waiting", "native.local_numbers", "native.reset_local", "native.waits"),
+    *("native.thread_number", "native.frame_of"),
 )
 def _(folder: str) -> None:
     metrics: list[Any] = [lock.GlobalTimer, lock.LocalTimer, lock.WaitingThreads]
     assert native.modules_that_need_lock()
+    assert native.frame_of(native.thread_number()) is sys._getframe()
     for metric in metrics:
         metric.enable()  # no warning either: they are errors here
         assert not metric.enabled()

@@ -566,3 +566,47 @@ def test_where_the_lock_cannot_be_traced_the_rest_is_told(monkeypatch: pytest.Mo
 
     event = the(asyncio.run(main()), "computed")
     assert (event.function, event.lock_ns) == ("compute", 0)
+
+
+BESIDE_INTERPRETERS = """
+import asyncio, sys, threading, time
+import offlock.lock
+if sys.version_info >= (3, 13):
+    import _interpreters as interpreters
+else:
+    import _xxsubinterpreters as interpreters
+COMPUTE = '''
+def f(n): return n if n < 2 else f(n - 1) + f(n - 2)
+f(22)
+import time; time.sleep(0.001)
+'''
+
+def guest():
+    other = interpreters.create()
+    for _ in range(6):
+        interpreters.run_string(other, COMPUTE)
+    interpreters.destroy(other)
+
+async def main():
+    functions = set()
+    with offlock.lock.watch_loop(0.02, on_late=lambda event: functions.add(event.stack[0][0] if event.stack else "")):
+        threads = [threading.Thread(target=guest) for _ in range(3)]
+        for thread in threads: thread.start()
+        for _ in range(15):
+            await asyncio.sleep(0.005)
+            late()
+        for thread in threads: thread.join()
+    assert "late" in functions, functions
+
+def late(): time.sleep(0.05)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters have a lock of their own from 3.12 on")
+@pytest.mark.skipif(not HAS_GIL, reason="CPython stops the threads of one interpreter to read their frames")
+def test_interpreters_that_run_meanwhile_are_left_alone() -> None:
+    outcome = subprocess.run(
+        [sys.executable, "-c", BESIDE_INTERPRETERS], capture_output=True, text=True, timeout=120
+    )
+    assert outcome.returncode == 0, outcome.stderr

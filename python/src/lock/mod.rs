@@ -34,6 +34,7 @@ use crate::cpython::object;
 use crate::cpython::sequence::{Container, SequenceBuilder};
 #[cfg(target_os = "linux")]
 use crate::cpython::thread_stacks;
+use crate::cpython::threads;
 use crate::error::WithMessage;
 use crate::objects::{Int, Text, tuple};
 
@@ -455,6 +456,18 @@ fn local_numbers(py: Python<'_>, native_id: u32) -> PyResult<Bound<'_, PyAny>> {
     numbers(py, [all.waited, all.acquisitions, all.releases])
 }
 
+/// A number of the calling thread for `frame_of`.
+#[pyfunction]
+fn thread_number(py: Python<'_>) -> PyResult<i64> {
+    threads::number(py)
+}
+
+/// The frame that a thread executes; `None` if it has ended or executes no Python code.
+#[pyfunction]
+fn frame_of(py: Python<'_>, thread_number: i64) -> PyResult<Option<Bound<'_, PyAny>>> {
+    threads::frame_of(py, thread_number)
+}
+
 /// Resets a thread's numbers to zero.
 #[pyfunction]
 fn reset_local(native_id: u32) {
@@ -495,9 +508,9 @@ pub(crate) mod lock {
     use crate::lock::samples::Sampler;
     #[pymodule_export]
     use crate::lock::{
-        Recorder, disable, enable, global_numbers, is_enabled, is_live_requested, local_numbers, mark_begin,
-        mark_end, modules_that_need_lock, name_thread, native_id, obstacle, on_gc, reset_global, reset_local,
-        reset_waiting, stacks_obstacle, switched_off, waiting, waits,
+        Recorder, disable, enable, frame_of, global_numbers, is_enabled, is_live_requested, local_numbers,
+        mark_begin, mark_end, modules_that_need_lock, name_thread, native_id, obstacle, on_gc, reset_global,
+        reset_local, reset_waiting, stacks_obstacle, switched_off, thread_number, waiting, waits,
     };
 
     #[pymodule_init]

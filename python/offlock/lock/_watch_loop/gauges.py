@@ -7,6 +7,7 @@ import gc
 import os
 import threading
 import time
+from types import FrameType
 from typing import NamedTuple
 
 from ..._offlock import lock as _native
@@ -38,6 +39,7 @@ class Gauges:
         self.ident = threading.get_ident()
         self.name = threading.current_thread().name
         self._native_id = threading.get_native_id()
+        self._number = _native.thread_number()
         self._collected = self._collected_processor = 0
         self._collection: tuple[int, int, int] | None = None
         self._schedstat = -1
@@ -51,6 +53,10 @@ class Gauges:
         return Reading(
             now, time.thread_time_ns(), lock, self._delay(), self._collected, self._collected_processor
         )
+
+    def frame(self) -> FrameType | None:
+        """What the thread executes; called by another thread."""
+        return _native.frame_of(self._number)
 
     def _delay(self) -> int:
         """For how long the thread could have run, but had no processor."""

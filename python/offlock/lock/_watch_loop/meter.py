@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -104,7 +103,7 @@ class Meter(ABC):
         begun, gauges = self.begun, self.gauges
         if not begun or gauges is None or now - begun < self.limit // 2:
             return
-        stack, code = frames(sys._current_frames().get(gauges.ident), self.is_outside)
+        stack, code = frames(gauges.frame(), self.is_outside)
         if code is None:
             return
         task = current_task(self.loop)
