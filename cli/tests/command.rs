@@ -84,7 +84,7 @@ fn server(folder: &Folder) {
     let idle = || Script::new("main", [Step::Hold(ms(1)), Step::Idle(ms(5_000))]);
     // It waits for a moment while the parent loads.
     let watcher = || Script::new("watcher", [Step::Hold(20_000)]);
-    let loading = || Script::new("main", [Step::Hold(60_000), Step::Idle(ms(1)), Step::Hold(ms(200))]);
+    let loading = || Script::new("main", [Step::Hold(60_000), Step::Idle(ms(1)), Step::Hold(ms(2))]);
     for (name, pid, parent, scripts) in [
         ("a.offlock", "10", "1", vec![idle()]),
         ("a.11.offlock", "11", "10", vec![idle(), busy("worker 1"), busy("worker 2")]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import pty
@@ -231,8 +230,12 @@ class Terminal:
     def kill(self) -> None:
         self.view.kill()
         self.view.wait(30)
-        with contextlib.suppress(OSError):
+        self.close()
+
+    def close(self) -> None:
+        if self.master >= 0:
             os.close(self.master)
+            self.master = -1
 
 
 @pytest.fixture
@@ -246,6 +249,35 @@ def show() -> Iterator[Callable[..., Terminal]]:
     yield show
     for terminal in terminals:
         terminal.kill()
+
+
+def test_the_first_numbers_do_not_wait_for_workers_that_come_and_go(tmp_path: Path) -> None:
+    program = """
+import os, time
+print("begins", flush=True)
+while True:
+    if os.fork() == 0:
+        time.sleep(0.7)
+        os._exit(0)
+    time.sleep(0.35)
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        pass
+"""
+    with subprocess.Popen(
+        [*OFFLOCK, "run", "--", sys.executable, "-c", program], stdout=subprocess.PIPE
+    ) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"begins\n"
+            time.sleep(1.5)
+            began = time.monotonic()
+            shown = top("-n", "1", str(server.pid))
+            assert time.monotonic() - began < 5, "it waits for 6 seconds at most"
+            assert (shown.returncode, shown.stderr) == (0, "")
+        finally:
+            server.kill()
 
 
 ENTERS, LEAVES = "\x1b[?1049h", "\x1b[?1049l"
@@ -286,11 +318,12 @@ def test_a_signal_ends_the_view_and_the_terminal_is_as_before(
     assert server.process.poll() is None
 
 
-def test_the_view_ends_with_its_terminal(
-    start: Callable[[int], Server], show: Callable[..., Terminal]
+@pytest.mark.parametrize("controls", [False, True])
+def test_the_view_ends_quietly_with_its_terminal(
+    start: Callable[[int], Server], show: Callable[..., Terminal], controls: bool
 ) -> None:
     start(0)
-    terminal = show(controls=False)
+    terminal = show(controls=controls)
     terminal.read("offlock top")
-    os.close(terminal.master)
-    terminal.view.wait(30)
+    terminal.close()
+    assert terminal.view.wait(30) == 0

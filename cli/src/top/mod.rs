@@ -57,13 +57,22 @@ fn check_named(processes: &Processes, pids: &[u32]) -> Result<(), Failure> {
     }
 }
 
+/// Waits for the numbers of the processes that are there, but not of those that begin meanwhile, as the workers of a server
+/// may do all the time.
+fn wait_for_numbers(processes: &mut Processes) {
+    let (deadline, mut pids) = (Instant::now() + FIRST_NUMBERS, Vec::new());
+    while Instant::now() < deadline && (pids.is_empty() || !processes.have_numbers(&pids)) {
+        std::thread::sleep(STEP);
+        processes.refresh();
+        if pids.is_empty() {
+            pids = processes.pids();
+        }
+    }
+}
+
 /// Prints the view again and again, as often as the user has asked for.
 fn print(processes: &mut Processes, arguments: &Top) -> Result<(), Failure> {
-    let deadline = Instant::now() + FIRST_NUMBERS;
-    while !processes.have_numbers() && Instant::now() < deadline {
-        processes.refresh();
-        std::thread::sleep(STEP);
-    }
+    wait_for_numbers(processes);
     let width = look::of(&io::stdout()).width;
     let mut left = arguments.iterations.unwrap_or(u64::MAX);
     while left > 0 {

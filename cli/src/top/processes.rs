@@ -77,11 +77,16 @@ impl Processes {
         !self.wanted().is_empty()
     }
 
-    /// Whether it is known of all processes what they do, or why not.
-    pub(super) fn have_numbers(&self) -> bool {
+    /// Their process ids.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.processes.keys().copied().collect()
+    }
+
+    /// Whether it is known of all these processes what they do, or why not. Those that have ended do not count.
+    pub(super) fn have_numbers(&self, pids: &[u32]) -> bool {
         let is_known =
             |process: &Process| process.sample.is_some() || matches!(process.link, Link::Failed { .. });
-        !self.processes.is_empty() && self.processes.values().all(is_known)
+        pids.iter().filter_map(|pid| self.processes.get(pid)).all(is_known)
     }
 
     /// Whether the processes that the user has named have ended. Then none will appear any more.

@@ -1,6 +1,7 @@
 //! The full-screen view: draws, waits for keys, and draws again.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -41,7 +42,11 @@ pub(super) fn show(processes: &mut Processes, arguments: &Top) -> Result<(), Fai
         ended,
     };
     let shown = screen.run(&mut terminal, processes);
-    ratatui::restore();
+    if ratatui::try_restore().is_err() {
+        // The terminal is gone, and so may be standard error: dropping `terminal` would print to that, and panic.
+        mem::forget(terminal);
+        return Ok(());
+    }
     shown.map_err(failed)
 }
 

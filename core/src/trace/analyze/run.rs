@@ -38,7 +38,8 @@ pub struct Run {
 impl Run {
     /// A run of these processes, in any order.
     pub fn new(mut processes: Vec<Process>) -> Self {
-        processes.sort_by_cached_key(|process| Reverse(Loss::of(&process.summary)));
+        let busiest = Loss::busiest(processes.iter().map(|process| &process.summary));
+        processes.sort_by_cached_key(|process| Reverse(Loss::of(&process.summary, busiest)));
         Self { processes }
     }
 
@@ -67,7 +68,8 @@ impl Run {
         let mut out = String::new();
         if !others.is_empty() {
             let (name, count, what) = (self.name(worst), self.processes.len(), self.kind().1);
-            let most = if Loss::of(&worst.summary).lost > 0 { "lost" } else { "computed" };
+            let busiest = Loss::busiest(self.processes.iter().map(|process| &process.summary));
+            let most = if Loss::of(&worst.summary, busiest).lost > 0 { "lost" } else { "computed" };
             let _ = writeln!(out, "{name}, which {most} most of {count} {what}:\n");
         }
         out.push_str(&worst.summary.to_text_as(look));
@@ -133,25 +135,29 @@ impl Run {
 pub(in crate::trace) struct Loss {
     is_problem: bool,
     lacks_processors: bool,
-    /// In contended waits, in nanoseconds; 0 if that is next to nothing, compared with what the process computed.
+    /// In contended waits, in nanoseconds; 0 if that is next to nothing.
     lost: u64,
     computed: u64,
 }
 
-/// A process that computed so many times as long as it lost has lost next to nothing.
-const NEXT_TO_NOTHING: u64 = 100;
+/// If the busiest process computed so many times as long as a process lost, then that has lost next to nothing.
+const NEXT_TO_NOTHING: u64 = 50;
 
 impl Loss {
-    /// Of a process with these numbers.
-    pub(in crate::trace) fn of(summary: &Summary) -> Self {
+    /// For how long the process of a run computed that computed longest, in nanoseconds.
+    pub(in crate::trace) fn busiest<'a>(run: impl Iterator<Item = &'a Summary>) -> u64 {
+        run.map(|summary| summary.times.computing()).max().unwrap_or(0)
+    }
+
+    /// Of a process with these numbers, in a run whose busiest process computed for so long.
+    pub(in crate::trace) fn of(summary: &Summary, busiest: u64) -> Self {
         let kind = verdict(summary).map(|verdict| verdict.kind);
         let lost: u64 = summary.groups.iter().map(|group| group.contended.total).sum();
-        let computed = summary.times.computing();
         Self {
             is_problem: matches!(kind, Some(FindingKind::Lock | FindingKind::Waits)),
             lacks_processors: kind == Some(FindingKind::MachineFull),
-            lost: if lost.saturating_mul(NEXT_TO_NOTHING) < computed { 0 } else { lost },
-            computed,
+            lost: if lost.saturating_mul(NEXT_TO_NOTHING) < busiest { 0 } else { lost },
+            computed: summary.times.computing(),
         }
     }
 }

@@ -29,7 +29,8 @@ pub fn write_report(processes: &[(&Recording, &Timeline)], out: &mut dyn Write) 
     let first = processes.iter().map(|(recording, _)| recording.start).min().unwrap_or(0);
     let with_summary = |&(recording, timeline)| (recording, timeline, Summary::of(recording, timeline));
     let mut all: Vec<(&Recording, &Timeline, Summary)> = processes.iter().map(with_summary).collect();
-    all.sort_by_cached_key(|(_, _, summary)| Reverse(Loss::of(summary)));
+    let busiest = Loss::busiest(all.iter().map(|(_, _, summary)| summary));
+    all.sort_by_cached_key(|(_, _, summary)| Reverse(Loss::of(summary, busiest)));
     let pack = |(recording, timeline, summary): &(&Recording, &Timeline, Summary)| {
         let (title, offset) = (title(recording, processes), recording.start - first);
         pack::pack(recording, timeline, summary, Place { title: &title, offset })
