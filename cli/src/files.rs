@@ -17,6 +17,10 @@ pub(crate) fn read(path: &Path, window: &Window) -> Result<(Recording, Timeline)
     Ok((recording, timeline))
 }
 
+/// Of a file that a process has claimed for its last seconds.
+pub(crate) const NOT_WRITTEN: &str =
+    "the process was killed before it wrote its last seconds, could not write them, or still runs";
+
 /// Reads a trace as far as it is readable.
 pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
     let bytes = bytes(path).map_err(|error| Failure::with_file(path, &error))?;
@@ -24,6 +28,9 @@ pub(crate) fn load(path: &Path) -> Result<Recording, Failure> {
     let recording =
         progress::during(&reading, Some(bytes.len() as u64), |task| Recording::read(&bytes, task));
     let mut recording = recording.map_err(|error| Failure::with_file(path, &error))?;
+    if recording.is_claim() {
+        return Err(Failure::with_file(path, &NOT_WRITTEN));
+    }
     if recording.damage.is_some() && is_being_written(path, &recording) {
         recording.note_running();
     }

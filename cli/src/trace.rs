@@ -197,10 +197,9 @@ fn afterwards(
         };
         return Err(Failure::with_file(trace, &problem));
     }
-    let (traces, empty): (Vec<_>, Vec<_>) = traces.into_iter().partition(|path| !is_empty(path));
-    for path in empty {
-        let problem = "the process was killed before it wrote its last seconds, or still runs";
-        eprintln!("offlock: {}", Failure::with_file(&path, &problem).message);
+    let (claims, traces): (Vec<_>, Vec<_>) = traces.into_iter().partition(|path| is_claim(path));
+    for path in claims {
+        eprintln!("offlock: {}", Failure::with_file(&path, &files::NOT_WRITTEN).message);
     }
     let run = run_of(&traces, trace, ended);
     if !arguments.no_summary {
@@ -211,9 +210,15 @@ fn afterwards(
     export(&run, trace, &outputs.exports)
 }
 
-/// Whether a process has claimed the file, but written nothing.
-fn is_empty(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
+/// Whether a process has claimed the file, but written no recording to it.
+fn is_claim(path: &Path) -> bool {
+    const LONGEST: u64 = 4096;
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() <= LONGEST)
+        && match offlock_core::trace::files::read(path).map(|bytes| Recording::read(&bytes, &Task::new())) {
+            Ok(Ok(recording)) => recording.is_claim(),
+            Ok(Err(problem)) => problem == NotATrace::Empty,
+            Err(_) => false,
+        }
 }
 
 /// The processes of the run. A trace that cannot be read is reported and left out.

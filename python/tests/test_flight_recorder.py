@@ -223,9 +223,37 @@ def test_the_command_writes_them_at_a_signal_and_for_a_reason(tmp_path: Path) ->
 
 
 def test_a_killed_program_leaves_a_message(tmp_path: Path) -> None:
-    done = run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "--keep", "1s", folder=tmp_path)
+    kill = "import os, sys, time\nos.spawnlp(os.P_NOWAIT, 'kill', 'kill', '-9', str(os.getpid()))\ntime.sleep(60)"
+    done = run(kill, "--keep", "1s", folder=tmp_path)
     assert done.returncode == -signal.SIGKILL
     assert "killed before it wrote its last seconds" in done.stderr
+    command = [*OFFLOCK, "summary", str(tmp_path / "app.offlock")]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert outcome.returncode == 1
+    assert "app.offlock: the process was killed before it wrote its last seconds" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "end", ["signal.raise_signal(signal.SIGTERM)", "os.kill(os.getpid(), signal.SIGTERM)"]
+)
+def test_a_program_that_ends_itself_by_a_signal_writes_its_last_seconds(end: str, tmp_path: Path) -> None:
+    # As uvicorn does, which handles the signal first.
+    program = f"{HOLD}\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\nkeep(0.05)"
+    done = run(
+        f"{program}\nsignal.signal(signal.SIGTERM, signal.SIG_DFL)\n{end}", "--keep", "5s", folder=tmp_path
+    )
+    assert done.returncode == -signal.SIGTERM
+    assert summary_of(tmp_path / "app.offlock")["damage"] is None
+
+
+def test_a_program_that_replaces_itself_writes_its_last_seconds_to_the_same_file(tmp_path: Path) -> None:
+    again = "os.execv(sys.executable, [sys.executable, *sys.argv, 'again'])"
+    program = f"{HOLD}\nif len(sys.argv) < 3: {again}\nkeep(0.05)"
+    done = run(program, "--keep", "5s", folder=tmp_path)
+    assert done.returncode == 0
+    assert "killed" not in done.stderr
+    assert [path.name for path in tmp_path.glob("*.offlock")] == ["app.offlock"]
+    assert summary_of(tmp_path / "app.offlock")["code"]["lines"][0]["function"].endswith("work")
 
 
 def test_a_forked_child_has_a_recorder_of_its_own(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -119,7 +119,9 @@ pub(super) fn flight_from_environment(options: &Options) -> Option<io::Result<(F
     Some(keep.and_then(|keep| {
         let options = Options { stacks: stacks(options.stacks)?, ..options.clone() };
         let (wait, hold) = (duration_in(DUMP_WAIT_VARIABLE)?, duration_in(DUMP_HOLD_VARIABLE)?);
-        let (_, path) = claim(&asked)?;
+        let (mut file, path) = claim(&asked)?;
+        // If the disk is full now, then it may have room at the end.
+        let _ = file.write_all(&Recording::claim(std::process::id()));
         let flight = FlightOptions { keep, wait, hold, path: Some(path.clone()), ..FlightOptions::default() };
         Ok((FlightRecorder::start(&options, &flight)?, path))
     }))

@@ -5,6 +5,7 @@ Python imports this module at startup, because `offlock trace` puts its folder f
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -13,7 +14,10 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # every traced program would pay for these imports
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
+
+# `signal` has the same functions, but takes a millisecond to import.
+_signal: Any = importlib.import_module("_signal")
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _PACKAGES = os.path.dirname(os.path.dirname(_FOLDER))
@@ -71,8 +75,9 @@ def _start_in_child(start: Callable[[], object]) -> None:
 
 
 def _complete_before_leaving(complete: Callable[[], None]) -> None:
-    """Completes the traces before `os._exit`, which ends many forked processes without running exit handlers."""
-    leave = os._exit
+    """Completes the traces before what ends a process without running exit handlers: `os._exit`, which many forked
+    processes call, and a signal that it sends to itself, as uvicorn does after it has handled it."""
+    leave, kill, raise_signal = os._exit, os.kill, _signal.raise_signal
 
     def _exit(status: int) -> NoReturn:
         """Exit to the system with specified status, without normal exit processing."""
@@ -81,7 +86,32 @@ def _complete_before_leaving(complete: Callable[[], None]) -> None:
         finally:
             leave(status)
 
-    os._exit = _exit
+    def _kill(pid: int, signal: int, /) -> None:
+        """Kill a process with a signal."""
+        try:
+            if pid == os.getpid() and _ends_process(signal):
+                complete()
+        finally:
+            kill(pid, signal)
+
+    def _raise_signal(signalnum: int, /) -> None:
+        """Send a signal to the executing process."""
+        try:
+            if _ends_process(signalnum):
+                complete()
+        finally:
+            raise_signal(signalnum)
+
+    os._exit, os.kill, _signal.raise_signal = _exit, _kill, _raise_signal
+    imported: Any = sys.modules.get("signal")
+    if imported:
+        imported.raise_signal = _raise_signal
+
+
+def _ends_process(signal: int) -> bool:
+    """Whether it is one of the signals with which programs end, and the program does not handle it."""
+    ends = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGABRT, _signal.SIGTERM)
+    return signal == _signal.SIGKILL or (signal in ends and _signal.getsignal(signal) == _signal.SIG_DFL)
 
 
 def _run_hidden() -> None:

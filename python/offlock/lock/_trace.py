@@ -88,7 +88,9 @@ class Trace(StopsAtExit):
         try:
             self.stop()
         except OSError as error:
-            print(f"offlock: {error}", file=sys.stderr)
+            print(
+                f"offlock: process {os.getpid()}: the trace could not be completed: {error}", file=sys.stderr
+            )
 
     @property
     def is_running(self) -> bool:

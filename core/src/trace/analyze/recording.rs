@@ -239,6 +239,19 @@ impl Recording {
         Ok(recording)
     }
 
+    /// What a process writes to the file that it will replace at its end: what it is, and nothing else. If the process
+    /// replaces itself (exec), then the new program recognizes the file.
+    pub(in crate::trace) fn claim(pid: u32) -> Vec<u8> {
+        let about = wire::about(&[("pid".to_owned(), pid.to_string())]);
+        [&wire::MAGIC[..], &wire::frame(wire::ABOUT, &about)].concat()
+    }
+
+    /// Whether a process has claimed the file, but written no recording to it.
+    pub fn is_claim(&self) -> bool {
+        let is_of_claim = |(key, _): &(String, String)| key == "pid" || key == ENDED_BY;
+        self.threads.is_empty() && !self.about.is_empty() && self.about.iter().all(is_of_claim)
+    }
+
     /// Encodes the recording as a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = wire::MAGIC.to_vec();
@@ -420,8 +433,9 @@ impl Recording {
         self.usage.values_mut().for_each(|readings| complete(readings));
         self.losses.sort_unstable();
         if self.damage.is_some() {
-            let last =
-                self.threads.values().filter_map(|thread| thread.moments.last()).map(|moment| moment.time);
+            let moments = self.threads.values().filter_map(|thread| thread.moments.last());
+            let readings = self.usage.values().filter_map(|readings| readings.last());
+            let last = moments.map(|moment| moment.time).chain(readings.map(|used| used.time));
             self.end = last.fold(self.end, u64::max);
             self.lost = self.losses.iter().map(|(_, count)| count).sum();
         }

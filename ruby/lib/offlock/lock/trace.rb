@@ -37,7 +37,8 @@ module Offlock
         RUNNING.dup.each do |trace|
           trace.stop
         rescue SystemCallError, IOError => e
-          warn "offlock: #{e.message}" # the program's exit status is its own
+          # No exception: the program's exit status is its own.
+          warn "offlock: process #{Process.pid}: the trace could not be completed: #{e.message}"
         end
       end
 
