@@ -568,6 +568,29 @@ def test_where_the_lock_cannot_be_traced_the_rest_is_told(monkeypatch: pytest.Mo
     assert (event.function, event.lock_ns) == ("compute", 0)
 
 
+@pytest.mark.parametrize(
+    ("named", "error", "message"),
+    [
+        ({"threshold": "x"}, TypeError, "threshold='x' is not a number of seconds"),
+        (
+            {"threshold": 0.0005},
+            ValueError,
+            "threshold=0.0005 is not a number of seconds from 0.001 to 86,400",
+        ),
+        ({"threshold": 1e30}, ValueError, r"threshold=1e\+30 is not"),
+        ({"threshold": float("nan")}, ValueError, "threshold=nan is not"),
+        ({"loop": 3}, TypeError, "loop=3 is not an event loop"),
+        ({"on_late": 3}, TypeError, "on_late=3 cannot be called"),
+    ],
+)
+def test_wrong_arguments_are_named(named: dict[str, Any], error: type[Exception], message: str) -> None:
+    async def main() -> None:
+        with pytest.raises(error, match=message):
+            lock.watch_loop(**named)
+
+    asyncio.run(main())
+
+
 BESIDE_INTERPRETERS = """
 import asyncio, sys, threading, time
 import offlock.lock

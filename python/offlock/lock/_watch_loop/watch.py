@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import math
 import os
 import queue
 import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from ..._offlock import lock as _native
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 _log = logging.getLogger("offlock.lock")
+_DAY = 24 * 60 * 60
 _PATIENCE = 200_000_000
 """For how many ns the holder of the lock is waited for: a flight recorder looks every 10 ms, and then needs the lock."""
 
@@ -45,8 +46,15 @@ class LoopWatch(StopsAtExit):
         import asyncio
         from asyncio.base_events import BaseEventLoop
 
-        if not (threshold >= 0.001 and math.isfinite(threshold)):
-            raise ValueError(f"threshold={threshold} is not a number of seconds of at least 0.001")
+        number: object = threshold
+        if not isinstance(number, Real):
+            raise TypeError(f"threshold={threshold!r} is not a number of seconds")
+        if not 0.001 <= threshold <= _DAY:
+            raise ValueError(f"threshold={threshold} is not a number of seconds from 0.001 to {_DAY:,}")
+        if not (loop is None or hasattr(loop, "call_soon_threadsafe")):
+            raise TypeError(f"loop={loop!r} is not an event loop")
+        if on_late is not None and not callable(on_late):
+            raise TypeError(f"on_late={on_late!r} cannot be called")
         self._loop = loop = asyncio.get_running_loop() if loop is None else loop
         self._counts = {cause: LateCount() for cause in Parts._fields}
         self._is_running = False
@@ -259,7 +267,7 @@ def watch_loop(
     `FlightRecorder` and `LocalTimer` do, too. A forked child watches nothing.
 
     Args:
-        threshold: a number of seconds, at least 0.001.
+        threshold: a number of seconds, from 0.001 to a day.
         loop: the loop to watch, which may run in another thread, or later; without one, the running loop.
         on_late: is called with a `LateEvent` in a thread of the watch's own, some milliseconds after the delay; after
             up to 0.2 s, if the holder of the lock is not known before. An exception that it raises is logged.
@@ -269,6 +277,7 @@ def watch_loop(
 
     Raises:
         RuntimeError: without a loop, none is running; or the loop is being watched already.
+        TypeError: an argument is of another type.
         ValueError: `threshold` is out of range.
     """
     return LoopWatch(threshold, loop, on_late)
