@@ -81,6 +81,40 @@ fn what_happens_to_a_thread_is_in_the_file() {
     lock.remove();
 }
 
+#[test]
+fn a_thread_whose_own_state_is_being_destroyed_loses_nothing() {
+    struct Late(&'static Thread, Lock);
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            for _ in 0..300 {
+                self.0.acquired(now_holding(), self.1);
+                self.0.released(now(), self.1, Reason::Blocks);
+            }
+        }
+    }
+
+    thread_local! {
+        static LATE: std::cell::RefCell<Option<Late>> = const { std::cell::RefCell::new(None) };
+    }
+
+    let _alone = alone();
+    let (trace, memory) = Trace::to_memory(&Options::default()).expect("memory takes everything");
+    let lock = Lock::new("GIL");
+    let body = move || {
+        // Before the thread's first event, after whose state it is destroyed.
+        LATE.with(|late| *late.borrow_mut() = Some(Late(Thread::start(now(), "late"), lock)));
+    };
+    std::thread::spawn(body).join().expect("no panic");
+    let stats = trace.stop().expect("memory takes everything");
+    assert_eq!((stats.events, stats.lost), (601, 0));
+    let recording = read(&memory.take());
+    let recorded = recording.threads.values().find(|thread| thread.name == "late").expect("named");
+    assert!(recorded.moments.is_sorted_by_key(|moment| moment.time));
+    assert_eq!(recorded.moments.iter().filter(|moment| moment.kind == Kind::Acquired).count(), 300);
+    lock.remove();
+}
+
 /// Runs on a processor for so many milliseconds.
 #[cfg(target_os = "linux")]
 fn compute(milliseconds: u64) {

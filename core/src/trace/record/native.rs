@@ -74,13 +74,15 @@ impl Local {
             writer.push(Event { time, thread: 0, kind: Kind::Lost, argument: lost }.pack());
         }
         writer.push(record);
+        if CLOSER.try_with(|_| ()).is_err() {
+            // The thread is ending: other destructors of its own record events, and nothing would close the queue later.
+            writer.close();
+            self.writer.set(None);
+        }
     }
 
-    /// Gets a new chunk; false if there is none, or if the thread is ending.
+    /// Gets a new chunk; false if there is none.
     fn extend(&self) -> bool {
-        if CLOSER.try_with(|_| ()).is_err() {
-            return false;
-        }
         let mut writer = self.writer.get().unwrap_or_else(|| buffers().open_queue());
         let extended = writer.extend();
         self.writer.set(Some(writer));
