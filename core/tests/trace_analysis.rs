@@ -192,6 +192,21 @@ fn the_verdict_and_its_cause_name_the_marks() {
 }
 
 #[test]
+fn a_hold_for_which_nobody_waited_is_no_cause() {
+    let boot = [Step::Hold(ms(800)), Step::Idle(ms(20))];
+    let compute = [Step::Hold(ms(40)), Step::Idle(ms(1))].into_iter().cycle().take(40);
+    let hello = [Step::Idle(ms(5)), Step::Hold(200_000)].into_iter().cycle().take(200);
+    let web = [Step::Idle(ms(810))].into_iter().chain(hello);
+    let (.., summary) =
+        analyse(&[Script::new("worker", boot.into_iter().chain(compute)), Script::new("web", web)]);
+    assert!(about(summary.threads[0].longest_hold, ms(800)), "{:?}", summary.threads[0]);
+    let cause = summary.findings.iter().find(|finding| finding.kind == FindingKind::MainHolder);
+    let text = &cause.expect("the web thread waited for the worker").text;
+    let longest = text.split("the longest hold kept them waiting for ").nth(1).expect("the time");
+    assert!(longest.starts_with("3") && longest.ends_with(" ms."), "{text}");
+}
+
+#[test]
 fn the_typical_hold_is_that_of_half_of_the_time() {
     let steps = [Step::Hold(ms(10)), Step::Idle(1_000), Step::Hold(ms(30)), Step::Idle(1_000)];
     let short = [Step::Hold(10_000), Step::Idle(1_000)].into_iter().cycle().take(200);
@@ -375,10 +390,16 @@ fn marks_say_what_others_waited_for() {
     assert_eq!((report.lengths.p50, report.losses.max, report.lost), (400, 0, 0.0));
     let behind = |mark, waited| Behind { group: 0, mark, waited };
     assert_eq!(hello.behind, [behind(Some(1), 350), behind(Some(2), 200), behind(None, 100)]);
-    let blame = |mark, held, inflicted| MarkBlame { group: 0, mark, held, inflicted };
+    let blame =
+        |mark, held, longest_hold, inflicted| MarkBlame { group: 0, mark, held, longest_hold, inflicted };
     assert_eq!(
         summary.locks[0].by_mark,
-        [blame(Some(1), 350, 550), blame(Some(2), 200, 300), blame(None, 100, 200), blame(Some(0), 50, 50)]
+        [
+            blame(Some(1), 350, 200, 550),
+            blame(Some(2), 200, 200, 300),
+            blame(None, 100, 100, 200),
+            blame(Some(0), 50, 50, 50),
+        ]
     );
 }
 

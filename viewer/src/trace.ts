@@ -82,6 +82,7 @@ export interface MarkBlame {
   /** The index in the summary's marks. */
   mark: number | null;
   held: number;
+  longest_hold: number;
   inflicted: number;
 }
 

@@ -4,7 +4,7 @@ use super::contention::LATE;
 use super::finding::{Finding, FindingKind};
 use super::loss::Free;
 use super::summary::{
-    BlameRow, GroupSummary, LockSummary, MarkSummary, Summary, ThreadSummary, group_of, per,
+    BlameRow, GroupSummary, LockSummary, MarkBlame, MarkSummary, Summary, ThreadSummary, group_of, per,
 };
 use super::units::{capital, duration, list, percent};
 
@@ -117,6 +117,16 @@ impl<'a> Contended<'a> {
         (per(most, inflicted) >= MOST).then(|| &self.summary.marks[mark])
     }
 
+    /// How long the holder held the lock at the most while others waited.
+    fn longest_hold(&self, holder: &Holder<'_>) -> u64 {
+        let is = |mark: &MarkSummary, other: usize| std::ptr::eq(mark, &raw const self.summary.marks[other]);
+        let is_in =
+            |mark: &MarkSummary, by_mark: &MarkBlame| by_mark.mark.is_some_and(|other| is(mark, other));
+        let of_group = self.lock.by_mark.iter().filter(|by_mark| by_mark.group == holder.group);
+        let of_holder = of_group.filter(|by_mark| holder.mark.is_none_or(|mark| is_in(mark, by_mark)));
+        of_holder.map(|by_mark| by_mark.longest_hold).max().unwrap_or(0)
+    }
+
     /// The groups that waited longest, except `but` if that is a single thread, and how many more there are.
     fn waiters(&self, but: usize) -> String {
         let mut seen = Vec::new();
@@ -140,7 +150,6 @@ impl<'a> Contended<'a> {
 /// The numbers of all threads of a group together.
 struct Totals {
     acquisitions: u64,
-    longest_hold: u64,
     holding: u64,
 }
 
@@ -149,7 +158,6 @@ impl Totals {
         let members = || group.threads.iter().map(|thread| &summary.threads[*thread]);
         Self {
             acquisitions: members().map(|thread: &ThreadSummary| thread.acquisitions).sum(),
-            longest_hold: members().map(|thread| thread.longest_hold).max().unwrap_or(0),
             holding: group.times.holding(),
         }
     }
@@ -176,10 +184,10 @@ fn main_holder(lock: &Contended<'_>, words: &Words) -> Option<Finding> {
         None => (group.named(), holder.share, format!("{} waited", lock.waiters(holder.group))),
     };
     let text = format!(
-        "{subject} held {} for {} of the time in which {others}; the longest hold took {}.",
+        "{subject} held {} for {} of the time in which {others}; the longest hold kept them waiting for {}.",
         lock.name(),
         percent(share),
-        duration(totals.longest_hold),
+        duration(lock.longest_hold(&holder)),
     );
     let finding = Finding::new(FindingKind::MainHolder, text).about(&group.name);
     let mark = holder.mark.map(|mark| mark.span.name.clone());

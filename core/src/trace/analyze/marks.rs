@@ -190,9 +190,10 @@ impl<'a> Swept<'a> {
         let wanted = wanted(self.holders.len(), &self.holds, &self.edges);
         for (holder, wanted) in self.holders.iter().zip(wanted).filter(|(_, wanted)| wanted.waited > 0) {
             for (group, mark) in self.stands_for(*holder) {
-                let new = MarkBlame { group, mark, held: 0, inflicted: 0 };
+                let new = MarkBlame { group, mark, held: 0, longest_hold: 0, inflicted: 0 };
                 let blame = by_holder.entry((group, mark)).or_insert(new);
                 blame.held += wanted.held;
+                blame.longest_hold = blame.longest_hold.max(wanted.longest_hold);
                 blame.inflicted += wanted.waited;
             }
         }

@@ -204,6 +204,8 @@ pub struct MarkBlame {
     pub mark: Option<usize>,
     /// How long they held the lock while other threads waited for it.
     pub held: u64,
+    /// How long they did so at the most in one hold, up to where marks begin or end.
+    pub longest_hold: u64,
     /// How long all other threads together waited for it meanwhile.
     pub inflicted: u64,
 }

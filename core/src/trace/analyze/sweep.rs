@@ -27,6 +27,8 @@ pub(super) struct Piece {
 pub(super) struct Wanted {
     /// How long it held the lock while somebody waited.
     pub(super) held: u64,
+    /// How long it did so at the most in one hold.
+    pub(super) longest_hold: u64,
     /// How long all waiters together waited meanwhile.
     pub(super) waited: u64,
 }
@@ -76,11 +78,11 @@ pub(super) fn wanted(holders: usize, holds: &[Piece], Edges(edges): &Edges) -> V
     let mut all = vec![Wanted::default(); holders];
     let (mut waiting, mut next) = (0_u64, 0);
     for hold in holds {
-        let mut from = hold.start;
+        let (mut from, mut held) = (hold.start, 0);
         let mut until = |time: u64, waiting: u64| {
             let length = time.saturating_sub(from);
             all[hold.owner].waited += length * waiting;
-            all[hold.owner].held += if waiting > 0 { length } else { 0 };
+            held += if waiting > 0 { length } else { 0 };
             from = from.max(time);
         };
         while let Some(&(time, begins, _)) = edges.get(next).filter(|(time, ..)| *time <= hold.end) {
@@ -89,6 +91,9 @@ pub(super) fn wanted(holders: usize, holds: &[Piece], Edges(edges): &Edges) -> V
             next += 1;
         }
         until(hold.end, waiting);
+        let wanted = &mut all[hold.owner];
+        wanted.held += held;
+        wanted.longest_hold = wanted.longest_hold.max(held);
     }
     all
 }
