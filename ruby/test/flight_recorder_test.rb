@@ -185,7 +185,7 @@ class FlightRecorderTest < Minitest::Test
     full = 'trap("XFSZ", "IGNORE"); Process.setrlimit(:FSIZE, 100); keep(0.05); exit 5'
     errors, ended = trace(full)
     assert_equal 5, ended.exitstatus, errors
-    assert_match(/^offlock: File too large/, errors)
+    assert_match(/^offlock: process \d+: the trace could not be completed: File too large$/, errors)
     errors, ended = trace(full, "--keep", "30s")
     assert_equal 5, ended.exitstatus, errors
   end

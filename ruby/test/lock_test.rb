@@ -344,7 +344,8 @@ class LockTest < Minitest::Test
   end
 
   def test_a_file_that_cannot_be_written_is_an_errno
-    assert_raises(Errno::ENOENT) { Offlock::Lock::Trace.new("/missing/folder/a.offlock") }
+    error = assert_raises(Errno::ENOENT) { Offlock::Lock::Trace.new("/missing/folder/a.offlock") }
+    assert_equal "No such file or directory - /missing/folder/a.offlock", error.message
   end
 
   def test_live_numbers

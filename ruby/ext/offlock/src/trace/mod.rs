@@ -7,7 +7,7 @@ mod flight;
 mod json;
 mod stacks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cruby::thread::{Ractor, RubyThread};
@@ -107,8 +107,9 @@ impl Recorder {
     ) -> Result<Self, Error> {
         let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
         let options = Options { about, limit, stacks };
-        Self::begin(ruby, threads, ractor, || match path {
-            Some(path) => Capture::to_file(path, as_gvl_tracing.then_some(Format::GvlTracing), &options),
+        let format = as_gvl_tracing.then_some(Format::GvlTracing);
+        Self::begin(ruby, threads, ractor, path.as_deref(), || match &path {
+            Some(path) => Capture::to_file(path.clone(), format, &options),
             None => Capture::to_memory(&options),
         })
     }
@@ -126,17 +127,22 @@ impl Recorder {
         let options = Options { about, ..Options::default() };
         let nothing = || Err(std::io::Error::other("the environment names no trace"));
         let start = || Capture::from_environment(&options).unwrap_or_else(nothing);
-        Self::begin(ruby, threads, ractor, start).map(Some)
+        Self::begin(ruby, threads, ractor, None, start).map(Some)
     }
 
     fn begin(
         ruby: &Ruby,
         threads: RArray,
         ractor: Value,
+        path: Option<&Path>,
         start: impl FnOnce() -> std::io::Result<Capture>,
     ) -> Result<Self, Error> {
+        let started = |capture: std::io::Result<Capture>| {
+            let capture = capture.map_err(|error| system_call_error(ruby, &error, path))?;
+            Ok(Self(Mutex::new(capture)))
+        };
         if trace::switched_off().is_some() {
-            return Self::of(ruby, start());
+            return started(start());
         }
         watch(ractor);
         stacks::prepare::<events::Sample>(ruby);
@@ -152,12 +158,7 @@ impl Recorder {
                 events::name_thread(thread, &name, Some(stand));
             }
         }
-        Self::of(ruby, start())
-    }
-
-    fn of(ruby: &Ruby, capture: std::io::Result<Capture>) -> Result<Self, Error> {
-        let capture = capture.map_err(|error| system_call_error(ruby, &error))?;
-        Ok(Self(Mutex::new(capture)))
+        started(start())
     }
 
     /// Starts to keep the last seconds, so many in so many bytes.
@@ -172,7 +173,7 @@ impl Recorder {
         let flight = flight::options(ruby, kept, dumps)?;
         let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
         let options = Options { about, limit: None, stacks };
-        Self::begin(ruby, threads, ractor, || Capture::keep(&options, &flight))
+        Self::begin(ruby, threads, ractor, None, || Capture::keep(&options, &flight))
     }
 
     /// Publishes this process, for clients that ask for a trace; they get stacks if `stacks` is not nil.
@@ -186,7 +187,7 @@ impl Recorder {
         let stacks = stacks.map(|stacks| duration(ruby, "stacks", stacks)).transpose()?;
         let options = Options { about, limit: None, stacks };
         dump::prepare(ruby);
-        Self::begin(ruby, threads, ractor, || Capture::publish(&options, dump::take))
+        Self::begin(ruby, threads, ractor, None, || Capture::publish(&options, dump::take))
     }
 
     /// Writes the last seconds to a file.
@@ -201,7 +202,7 @@ impl Recorder {
         let Some(flight) = this.flight() else { return Ok(None) };
         name_all(ruby, threads)?;
         let stats = without_the_lock(|| flight.dump(&path));
-        let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
+        let stats = stats.map_err(|error| system_call_error(ruby, &error, Some(&path)))?;
         Ok(Some((stats.events, stats.lost, stats.bytes)))
     }
 
@@ -211,7 +212,7 @@ impl Recorder {
         name_all(ruby, threads)?;
         let beside = |path| flight.dump_beside(path);
         let path = without_the_lock(|| flight.path().map(beside).transpose());
-        path.map_err(|error| system_call_error(ruby, &error))
+        path.map_err(|error| system_call_error(ruby, &error, None))
     }
 
     /// Watches for waits ("wait") or holds ("hold") of at least so many seconds, if `own` also for waits of offlock's own
@@ -247,7 +248,7 @@ impl Recorder {
         let stop = || this.capture().stop();
         let stats = if is_published { without_the_lock(stop) } else { stop() };
         stacks::stopped();
-        let stats = stats.map_err(|error| system_call_error(ruby, &error))?;
+        let stats = stats.map_err(|error| system_call_error(ruby, &error, None))?;
         Ok(stats.map(|stats| (stats.events, stats.lost, stats.bytes)))
     }
 
@@ -282,20 +283,17 @@ fn name_all(ruby: &Ruby, threads: RArray) -> Result<(), Error> {
     Ok(())
 }
 
-/// The `Errno` exception of a failed system call, an IOError for other errors.
-fn system_call_error(ruby: &Ruby, error: &std::io::Error) -> Error {
-    let class: Result<magnus::ExceptionClass, Error> = match error.raw_os_error() {
-        Some(number) => ruby
-            .class_object()
-            .const_get::<_, magnus::RClass>("SystemCallError")
-            .and_then(|class| class.funcall::<_, _, Value>("new", (number,)))
-            .and_then(|exception| exception.funcall("class", ())),
-        None => Ok(ruby.exception_io_error()),
+/// The `Errno` exception of a failed system call, which names the path, and an IOError for other errors.
+fn system_call_error(ruby: &Ruby, error: &std::io::Error, path: Option<&Path>) -> Error {
+    let Some(code) = error.raw_os_error() else {
+        return Error::new(ruby.exception_io_error(), error.to_string());
     };
-    match class {
-        Ok(class) => Error::new(class, error.to_string()),
-        Err(error) => error,
-    }
+    let class = ruby.exception_system_call_error();
+    let exception: Result<magnus::Exception, Error> = match path {
+        Some(path) => class.funcall("new", (path.display().to_string(), code)),
+        None => class.funcall("new", (code,)),
+    };
+    exception.map_or_else(|error| error, Error::from)
 }
 
 fn gc_point() -> Value {
