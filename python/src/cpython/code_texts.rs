@@ -9,10 +9,10 @@
 use pyo3::ffi;
 
 use super::frame_layout::{
-    BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,
+    BYTES_DATA, FILE_NAME, FIRST_TRACEABLE_BEFORE, FLAGS, LAYOUT, LINE_TABLE, QUALIFIED_NAME, SIZE, STR_DATA,
     STR_LENGTH, STR_STATE, TYPE, VERSION, str_form,
 };
-use super::memory::{Memory, Place};
+use super::memory::{Memory, Own, Place};
 
 /// The addresses of the types of the objects that are read.
 #[derive(Clone, Copy)]
@@ -54,6 +54,11 @@ pub(super) fn read_headers<'a>(
     Some(memory.contents(&places, buffer)?.into_iter().map(CodeHeader).collect())
 }
 
+/// The part before the instructions of the code object at this address, which the calling thread executes.
+pub(super) fn own_header(memory: &Own, code: usize) -> Option<CodeHeader<'_>> {
+    memory.content((code, CODE)).map(CodeHeader)
+}
+
 /// The part of a code object before its instructions.
 #[derive(Clone, Copy)]
 pub(super) struct CodeHeader<'a>(&'a [u8]);
@@ -76,6 +81,15 @@ impl<'a> CodeHeader<'a> {
 
     fn first_line(self) -> Option<u32> {
         int(self.0, LAYOUT.first_line)
+    }
+
+    fn flags(self) -> u32 {
+        int(self.0, FLAGS).unwrap_or(0)
+    }
+
+    /// Whether it is that of an `async def` that yields nothing.
+    pub(super) fn is_of_coroutine(self) -> bool {
+        self.flags() & ffi::CO_COROUTINE as u32 != 0
     }
 
     /// Its version; `None` if it has none.
@@ -103,6 +117,7 @@ pub(super) struct CodeText<'a> {
     file: Text<'a>,
     table: &'a [u8],
     first_line: u32,
+    flags: u32,
 }
 
 /// The characters of a `str`, and how many bytes each takes.
@@ -137,7 +152,7 @@ pub(super) fn read_texts<'a>(
     let text = |((code, widths), contents): ((&CodeHeader<'_>, [usize; 2]), &[&'a [u8]; 3])| {
         let [name, file, table] = *contents;
         let [name, file] = [(name, widths[0]), (file, widths[1])].map(|(bytes, width)| Text { bytes, width });
-        Some(CodeText { name, file, table, first_line: code.first_line()? })
+        Some(CodeText { name, file, table, first_line: code.first_line()?, flags: code.flags() })
     };
     codes.iter().zip(widths).zip(contents.as_chunks::<3>().0).map(text).collect()
 }
@@ -181,6 +196,11 @@ impl CodeText<'_> {
     /// The line of its first instruction, which is that of its `def` or of the first decorator.
     pub(super) fn first_line(&self) -> u32 {
         self.first_line
+    }
+
+    /// The flags of its code.
+    pub(super) fn flags(&self) -> u32 {
+        self.flags
     }
 
     /// Its qualified name.

@@ -29,6 +29,9 @@ pub(super) struct FrameLayout {
     pub(super) instructions: usize,
 }
 
+/// In a code object: its flags (`co_flags`).
+pub(super) const FLAGS: usize = 48;
+
 /// In a code object: the addresses of the file's name, of the qualified name, and of the table of lines.
 pub(super) const FILE_NAME: usize = 112;
 pub(super) const QUALIFIED_NAME: usize = 128;

@@ -15,11 +15,11 @@ use offlock_core::trace::{FrameText, Stack};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::code_texts::{CodeHeader, CodeText, read_headers, read_texts, types};
+use super::code_texts::{CodeHeader, CodeText, own_header, read_headers, read_texts, types};
 use super::frame_layout::{
     LAYOUT, OWNER_GENERATOR, OWNER_INTERPRETER, STR_STATE, is_outermost, learn_str_form,
 };
-use super::known_functions::{StackKey, known};
+use super::known_functions::{Known, StackKey, known};
 use super::line_table::line_of;
 use super::memory::{Foreign, Memory, Own};
 use super::{known_functions, object, tasks};
@@ -66,46 +66,65 @@ struct Execution<'a> {
 /// executes nothing of the interpreter's but a release or an acquisition of the lock.
 pub(super) unsafe fn own_stack(thread_state: usize) -> Option<Stack> {
     // SAFETY: the thread's frames change only if the thread runs, and keep their code objects alive.
-    let mut memory = unsafe { Own::new() };
-    read(&mut memory, thread_state, true)
+    let own = || unsafe { Own::new() };
+    // The places where threads release or acquire the lock are few, and are met again.
+    known()
+        .stack(|key| identify(&mut own(), thread_state, key), |known| read(&mut own(), thread_state, known))
 }
 
 /// The stack of another thread, whose thread state is at this address; `None` if it cannot be read, or runs
 /// no Python code.
 pub(super) fn foreign_stack(thread_state: usize) -> Option<Stack> {
-    (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state, false))
+    // Such a thread may be at any instruction: these stacks are too many to remember.
+    (0..ATTEMPTS).find_map(|_| read(&mut Foreign::new(), thread_state, &mut known()))
 }
 
-/// Reads the stack of a thread. Those of threads that are releasing or acquiring the lock are few, and are met again; those
-/// at any other instruction are too many to remember.
-fn read(memory: &mut impl Memory, thread_state: usize, is_at_switch: bool) -> Option<Stack> {
+/// Makes the key of the calling thread's stack, without memory of its own. `None` if the stack has none: that of a coroutine
+/// may have the name of an asyncio task, too.
+fn identify(memory: &mut Own, thread_state: usize, key: &mut StackKey) -> Option<()> {
+    let mut frames = Frames::of(memory, thread_state)?;
+    let mut depth = 0;
+    while let Some((frame, _)) = frames.next(memory).ok()? {
+        if depth < KEPT {
+            let code = own_header(memory, frame.code)?;
+            if code.is_of_coroutine() {
+                return None;
+            }
+            if let Some(execution) = frame.execution(depth, code).ok()? {
+                key.add(execution.address, code, execution.instruction)?;
+            }
+        } else if frame.owner == OWNER_GENERATOR {
+            return None;
+        } else {
+            key.leave_out();
+        }
+        depth += 1;
+    }
+    Some(())
+}
+
+/// Reads the stack of a thread.
+fn read(memory: &mut impl Memory, thread_state: usize, known: &mut Known) -> Option<Stack> {
     let stack = walk(memory, thread_state, KEPT)?;
     let mut task = stack.task(thread_state);
     let mut buffer = Vec::new();
     let headers = stack.code_headers(memory, &mut buffer)?;
     let executions = stack.executions(&headers).ok()?;
-    let functions =
-        executions.iter().map(|execution| (execution.address, execution.code, execution.instruction));
-    // A task that has a name is in the stack, too.
-    let is_met_again = is_at_switch && task.0.is_none();
-    let key = if is_met_again { StackKey::of(functions, stack.beyond) } else { None };
-    known().stack(key, |known| {
-        let codes: Vec<(usize, CodeHeader<'_>)> =
-            executions.iter().map(|execution| (execution.address, execution.code)).collect();
-        let functions = known.numbers_of(memory, &codes)?;
-        let mut frames = Vec::with_capacity(executions.len() + 1);
-        for (execution, number) in executions.iter().zip(functions) {
-            frames.push(known.frame(number, execution.instruction));
-            if let Some(name) = task.name_at(execution.depth, || known.name(number).to_owned()) {
-                frames.push(known.task(&name));
-            }
-        }
-        if let Some(name) = task.name_beyond() {
+    let codes: Vec<(usize, CodeHeader<'_>)> =
+        executions.iter().map(|execution| (execution.address, execution.code)).collect();
+    let functions = known.numbers_of(memory, &codes)?;
+    let mut frames = Vec::with_capacity(executions.len() + 1);
+    for (execution, number) in executions.iter().zip(functions) {
+        frames.push(known.frame(number, execution.instruction));
+        if let Some(name) = task.name_at(execution.depth, || known.name(number).to_owned()) {
             frames.push(known.task(&name));
         }
-        frames.reverse();
-        Stack::of(known.era(), frames, stack.beyond)
-    })
+    }
+    if let Some(name) = task.name_beyond() {
+        frames.push(known.task(&name));
+    }
+    frames.reverse();
+    Stack::of(known.era(), frames, stack.beyond)
 }
 
 /// A stack in words: its frames, innermost first, how many outer ones there are beyond, and the asyncio task that runs.
@@ -192,29 +211,50 @@ fn describe(
 
 /// The frames of a thread, of which the `kept` innermost are kept; `None` if one cannot be read, or has just been left.
 fn walk(memory: &mut impl Memory, thread_state: usize, kept: usize) -> Option<RawStack> {
-    let at = memory.word(thread_state + LAYOUT.thread_frame)?;
-    let mut next = match LAYOUT.indirect {
-        Some(offset) => memory.word(at + offset)?,
-        None => at,
-    };
+    let mut frames = Frames::of(memory, thread_state)?;
     let mut stack = RawStack { frames: Vec::new(), beyond: 0, generators: Vec::new() };
-    for _ in 0..COUNTED {
-        if next == 0 {
-            break;
-        }
-        let (frame, previous) = RawFrame::read(memory, next)?;
+    while let Some((frame, address)) = frames.next(memory).ok()? {
         let inner = stack.frames.len() + stack.beyond;
-        if frame.is_some_and(|frame| frame.owner == OWNER_GENERATOR) {
-            stack.generators.push((inner, next));
+        if frame.owner == OWNER_GENERATOR {
+            stack.generators.push((inner, address));
         }
-        match frame {
-            Some(frame) if stack.frames.len() < kept => stack.frames.push(frame),
-            Some(_) => stack.beyond += 1,
-            None => {}
+        if inner < kept {
+            stack.frames.push(frame);
+        } else {
+            stack.beyond += 1;
         }
-        next = previous;
     }
     Some(stack)
+}
+
+/// The frames of a thread, one after the other, innermost first.
+struct Frames {
+    /// The address of the next one; 0 if there is none.
+    next: usize,
+    /// How many may still be looked at.
+    left: usize,
+}
+
+impl Frames {
+    /// Those of the thread whose thread state is at this address; `None` if that cannot be read.
+    fn of(memory: &mut impl Memory, thread_state: usize) -> Option<Self> {
+        let at = memory.word(thread_state + LAYOUT.thread_frame)?;
+        let next = LAYOUT.indirect.map_or(Some(at), |offset| memory.word(at + offset))?;
+        Some(Self { next, left: COUNTED })
+    }
+
+    /// The next frame that is not the interpreter's own, and its address; `None` after the last one.
+    fn next(&mut self, memory: &mut impl Memory) -> Result<Option<(RawFrame, usize)>, Torn> {
+        while self.next != 0 && self.left > 0 {
+            let address = self.next;
+            let (frame, previous) = RawFrame::read(memory, address).ok_or(Torn)?;
+            (self.next, self.left) = (previous, self.left - 1);
+            if let Some(frame) = frame {
+                return Ok(Some((frame, address)));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The size of the part of a frame that is read.
@@ -316,8 +356,8 @@ fn refuse_what_is_not_known(py: Python<'_>) -> Result<(), String> {
     }
 }
 
-/// A frame: name, file, line.
-type Shown = (String, String, u32);
+/// A frame: name, file, line, and the flags of its code.
+type Shown = (String, String, u32, u32);
 
 fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut memory = Foreign::new();
@@ -325,7 +365,7 @@ fn shown_by_memory(thread_state: usize) -> Option<Vec<Shown>> {
     let mut shown = Vec::new();
     describe(&memory, &stack, |_, text, instruction| {
         let line = instruction.map_or(text.first_line(), |index| line(text, index));
-        shown.push((text.name(), text.file(), line));
+        shown.push((text.name(), text.file(), line, text.flags()));
     })?;
     Some(shown)
 }
@@ -337,7 +377,8 @@ fn shown_by_interpreter(py: Python<'_>) -> PyResult<Vec<Shown>> {
         let code = frame.getattr("f_code")?;
         let text = |name| code.getattr(name)?.extract::<String>();
         let line = frame.getattr("f_lineno")?.extract::<Option<u32>>()?.unwrap_or(0);
-        all.push((text("co_qualname")?, text("co_filename")?, line));
+        let flags = code.getattr("co_flags")?.extract::<u32>()?;
+        all.push((text("co_qualname")?, text("co_filename")?, line, flags));
         next = Some(frame.getattr("f_back")?);
     }
     Ok(all)

@@ -69,10 +69,9 @@ pub(super) fn wait(
     wait: impl Fn(&timespec) -> c_int,
 ) -> c_int {
     let mut waiter = Waiter::enter(lock, since);
-    let clock = Clock::of(until);
     let result = loop {
-        let look = clock.as_ref().filter(|_| waiter.observes());
-        let Some(look) = look.and_then(|clock| clock.before(until, until_next_look(lock, since))) else {
+        let clock = if waiter.observes() { Clock::of(until) } else { None };
+        let Some(look) = clock.and_then(|clock| clock.before(until, until_next_look(lock, since))) else {
             break wait(until);
         };
         let result = wait(&look);

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{iter, mem};
 
 use offlock_core::trace::{Frame, Function, Remade, Stack, code_era};
 use pyo3::prelude::*;
@@ -31,6 +31,8 @@ pub(super) struct Known {
     /// The stacks that were met, and the number of frames in them.
     stacks: FxHashMap<StackKey, Stack>,
     frames: usize,
+    /// The memory of the key that is looked up.
+    key: StackKey,
     /// The functions that stand for asyncio tasks, by their names.
     tasks: HashMap<String, Function>,
 }
@@ -53,7 +55,7 @@ struct KnownFunction {
 }
 
 /// What two stacks have in common that are the same.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct StackKey {
     points: Vec<Point>,
     /// The number of outer frames that are left out.
@@ -61,7 +63,7 @@ pub(super) struct StackKey {
 }
 
 /// An instruction of a function, or the moment before the first one.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Point {
     address: usize,
     instruction: Option<usize>,
@@ -75,16 +77,26 @@ impl Hash for Point {
 }
 
 impl StackKey {
-    /// That of a stack of these functions, by the addresses and headers of their code, and their instructions. `None` where
-    /// code has no versions.
-    pub(super) fn of<'a>(
-        functions: impl Iterator<Item = (usize, CodeHeader<'a>, Option<usize>)>,
-        beyond: usize,
-    ) -> Option<Self> {
-        let point = |(address, code, instruction)| {
-            Some(Point { address, instruction, constants: *known_constants(code)? })
-        };
-        Some(Self { points: functions.map(point).collect::<Option<_>>()?, beyond })
+    /// Adds a function in execution, by the address and the header of its code, and its instruction. `None` where code has no
+    /// versions.
+    pub(super) fn add(
+        &mut self,
+        address: usize,
+        code: CodeHeader<'_>,
+        instruction: Option<usize>,
+    ) -> Option<()> {
+        self.points.push(Point { address, instruction, constants: *known_constants(code)? });
+        Some(())
+    }
+
+    /// Leaves an outer frame out.
+    pub(super) fn leave_out(&mut self) {
+        self.beyond += 1;
+    }
+
+    fn clear(&mut self) {
+        self.points.clear();
+        self.beyond = 0;
     }
 }
 
@@ -120,25 +132,34 @@ impl Known {
         self.era
     }
 
-    /// The stack with this key, if it has one: that which was met before, or the one that `make` returns.
+    /// The stack with the key that `identify` makes, if it was met before, or else the one that `read` returns. `identify`
+    /// returns `None` if the stack has no key.
     pub(super) fn stack(
         &mut self,
-        key: Option<StackKey>,
-        make: impl FnOnce(&mut Self) -> Option<Stack>,
+        identify: impl FnOnce(&mut StackKey) -> Option<()>,
+        read: impl FnOnce(&mut Self) -> Option<Stack>,
     ) -> Option<Stack> {
-        if let Some(stack) = key.as_ref().and_then(|key| self.stacks.get(key)) {
-            return Some(*stack);
+        let mut key = mem::take(&mut self.key);
+        key.clear();
+        let stack = match identify(&mut key) {
+            Some(()) => self.stacks.get(&key).copied().or_else(|| {
+                let stack = read(self)?;
+                self.remember(key.clone(), stack);
+                Some(stack)
+            }),
+            None => read(self),
+        };
+        self.key = key;
+        stack
+    }
+
+    fn remember(&mut self, key: StackKey, stack: Stack) {
+        if self.frames >= MOST_FRAMES {
+            self.stacks.clear();
+            self.frames = 0;
         }
-        let stack = make(self)?;
-        if let Some(key) = key {
-            if self.frames >= MOST_FRAMES {
-                self.stacks.clear();
-                self.frames = 0;
-            }
-            self.frames += key.points.len();
-            self.stacks.insert(key, stack);
-        }
-        Some(stack)
+        self.frames += key.points.len();
+        self.stacks.insert(key, stack);
     }
 
     /// The numbers of the functions whose code is at these addresses; `None` if some of it cannot be read.

@@ -34,6 +34,12 @@ impl Own {
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
+
+    /// The content of a place, where it is.
+    pub(super) fn content(&self, (address, size): Place) -> Option<&[u8]> {
+        // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
+        (address != 0).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
+    }
 }
 
 impl Memory for Own {
@@ -46,11 +52,7 @@ impl Memory for Own {
 
     /// Where they are: nothing is copied.
     fn contents<'a>(&'a self, places: &[Place], _: &'a mut Vec<u8>) -> Option<Vec<&'a [u8]>> {
-        let content = |&(address, size): &Place| {
-            // SAFETY: by the promise of `new`, `size` bytes at the address are readable and do not change.
-            (address != 0).then(|| unsafe { std::slice::from_raw_parts(address as *const u8, size) })
-        };
-        places.iter().map(content).collect()
+        places.iter().map(|place| self.content(*place)).collect()
     }
 
     fn read(&mut self, address: usize, out: &mut [u8]) -> Option<()> {

@@ -1,4 +1,4 @@
-//! Moves records from the queues to the sinks. The writer thread does this every 1 to 20 ms.
+//! Moves records from the queues to the sinks. The writer thread does this every 1 or 20 ms.
 //!
 //! A pass reads the queues, converts time stamps to nanoseconds, packs the events of each native thread into
 //! a section of an event frame, and hands the frames to all sinks. Events of different threads are not merged
@@ -177,12 +177,9 @@ impl Drain {
         self.set_stacks_after();
     }
 
-    /// How long to sleep after a pass that found `events` events.
+    /// How long to sleep after a pass that found `events` events. A pass interrupts a thread of the program where all
+    /// processors are busy, so there are few.
     pub(super) fn pause(events: u64) -> Duration {
-        Duration::from_millis(match events {
-            0 => 20,
-            1..50_000 => 10,
-            _ => 1,
-        })
+        Duration::from_millis(if events < 50_000 { 20 } else { 1 })
     }
 }
