@@ -13,10 +13,12 @@ class LockStacksTest < Minitest::Test
 
   MS = 1_000_000
   ATTEMPTS = 5
+  # What compute_for spends its time in. A tool of another test can make Ruby call its operators as methods.
+  COMPUTES = /compute_for|clock_gettime|Float#</
   NUMBERS = Array.new(60_000) { |i| i * 7_919 % 1_000_003 }
 
   def test_a_method_that_computes_is_named
-    assert_lost_to(/compute_for|clock_gettime/, "# computes") { 5.times { compute_for(0.02) || sleep(0.001) } }
+    assert_lost_to(COMPUTES, "# computes") { 5.times { compute_for(0.02) || sleep(0.001) } }
   end
 
   def test_a_function_in_c_is_named_at_the_line_that_called_it
@@ -35,7 +37,7 @@ class LockStacksTest < Minitest::Test
   end
 
   def test_blocks_iterators_and_evaluated_code_are_named
-    assert_lost_to(/compute_for|clock_gettime/, "# computes") do
+    assert_lost_to(COMPUTES, "# computes") do
       [1, 2, 3].each { |_| compute_for(0.01) }
       eval("sleep(0.001) || compute_for(0.03)", binding, "made.rb", 7) # rubocop:disable Style/EvalWithLocation
       Fiber.new { compute_for(0.01) }.resume
@@ -63,7 +65,7 @@ class LockStacksTest < Minitest::Test
   end
 
   def test_the_end_of_a_hold_is_not_taken_for_the_whole
-    assert_lost_to(/compute_for|clock_gettime/, "# computes") { 20.times { compute_for(0.008) || sleep(0.001) } }
+    assert_lost_to(COMPUTES, "# computes") { 20.times { compute_for(0.008) || sleep(0.001) } }
   end
 
   def test_without_stacks_there_are_none
